@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Messages: what is wrong with which item, and the next step. */
+#ifndef SAY_H
+#define SAY_H
+
+#define EXIT_USAGE 2	   /* bad arguments or a bad table; nothing was sent */
+#define EXIT_CANNOT_SEND 3 /* the machine or its NIC cannot play */
+
+/* Prints two lines to stderr: "fwlab-replay: ITEM: WHAT" and "  next: NEXT"; returns `code`. */
+__attribute__((format(printf, 4, 5))) int say_error(int code, const char *what, const char *next, const char *item, ...);
+
+#endif

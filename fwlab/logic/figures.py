@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From counts to figures: capacity, load time, delivered share; median and spread."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+
+from fwlab.words.metric import Metric
+from fwlab.words.results import Measured, TestbedFacts
+from fwlab.words.trial import Trial
+
+#: A trial in which the DUT was idle for more than this share was no overload.
+SATURATED = 0.995
+
+
+def scale(testbed: TestbedFacts) -> int:
+    """Instructions-per-nanosecond scale: 2**shift on the virtual testbed, 1 on the host's clock.
+
+    The reference CPU executes one instruction per nanosecond; a virtual clock that passes s ns per
+    instruction runs s times slower, so rates are multiplied by s and times divided by it.
+    """
+    return testbed.ns_per_instruction or 1
+
+
+def capacity(trial: Trial, testbed: TestbedFacts) -> float:
+    """Packets per busy second that the DUT processed (pps), on the reference CPU where virtual."""
+    return trial.processed / trial.busy_s * scale(testbed)
+
+
+def values(measured: Measured, metric: Metric, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
+    """Every trial's value of the metric, in its unit; empty where it was not measured."""
+    if metric is Metric.CAPACITY:
+        return [capacity(t, testbed) for t in measured.trials if t.busy_s > 0]
+    if metric is Metric.LOAD_TIME:
+        return [seconds / scale(testbed) for seconds in measured.loads]
+    if metric is Metric.ENTRIES:
+        return [float(measured.entries)] if measured.entries is not None else []
+    shares = [d.delivered(traffic_class) for d in measured.deliveries]
+    return [share for share in shares if share is not None]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Median and spread of some trials. `spread` is (max - min) / median, as a ratio."""
+
+    values: list[float]
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.values)
+
+    @property
+    def low(self) -> float:
+        return min(self.values)
+
+    @property
+    def high(self) -> float:
+        return max(self.values)
+
+    @property
+    def spread(self) -> float:
+        return (self.high - self.low) / self.median if self.median else 0.0
+
+
+def figure(measured: Measured, metric: Metric, testbed: TestbedFacts, traffic_class: str = "") -> Figure | None:
+    found = values(measured, metric, testbed, traffic_class)
+    return Figure(found) if found else None
+
+
+def nanoseconds_per_packet(pps: float) -> float:
+    """Cost of one packet; on the reference CPU also the number of instructions."""
+    return 1e9 / pps

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Judging: a pure function of results and expectations, so an old result can be judged again."""
+
+from __future__ import annotations
+
+from fwlab.logic.figures import SATURATED, Figure, figure
+from fwlab.words.expectation import Check, Expectation, Range
+from fwlab.words.lab import Exercise, Lab
+from fwlab.words.metric import Metric
+from fwlab.words.results import Measured, Run
+from fwlab.words.verdict import Outcome, Verdict
+
+#: Trials of one measurement further apart than this say that something else was measured too.
+LARGEST_SPREAD = 0.05
+
+
+def judge_cases(lab: Lab, run: Run) -> list[Verdict]:
+    """Every expectation on every case that this run measured."""
+    verdicts = []
+    for expectation in lab.expectations:
+        for case_id, between in _absolute(expectation, run).items():
+            measured = run.case(case_id)
+            if measured is not None:
+                verdicts.append(_verdict(expectation, expectation.id, measured, between, None, run))
+        for case_id, between in expectation.ratio.items():
+            measured, base = run.case(case_id), run.case(expectation.ratio_to or "")
+            if measured is not None and base is not None:
+                verdicts.append(_verdict(expectation, expectation.id, measured, between, base, run))
+    return verdicts
+
+
+def judge_exercise(exercise: Exercise, measured: Measured, run: Run) -> list[Verdict]:
+    """Every check of an exercise on one ruleset's measurement."""
+    verdicts = []
+    for check in exercise.checks:
+        base = run.case(check.ratio_to) if check.ratio_to else None
+        if check.ratio_to and base is None:
+            verdicts.append(_unmeasured(check, measured, f"case {check.ratio_to} was not measured beside it"))
+        else:
+            verdicts.append(_verdict(check, check.id, measured, check.between, base, run, check.traffic_class or ""))
+    return verdicts
+
+
+def doubts(measured: Measured, metric: Metric, run: Run) -> list[str]:
+    """Why this measurement cannot carry a verdict; empty when it can."""
+    found = list(measured.problems)
+    if metric is not Metric.CAPACITY:
+        return found
+    if not measured.trials:
+        return found or ["no trial was completed"]
+    idle = [t for t in measured.trials if t.busy_share < SATURATED]
+    if idle and not found:
+        share = min(t.busy_share for t in idle)
+        found.append(f"the DUT was not saturated: busy {share:.1%} of a trial")
+    spread = figure(measured, metric, run.testbed).spread
+    if spread > LARGEST_SPREAD:
+        found.append(f"the trials are {spread:.1%} apart; at most {LARGEST_SPREAD:.0%} can be judged")
+    return found
+
+
+def _absolute(expectation: Expectation, run: Run) -> dict[str, Range]:
+    """The absolute ranges that hold on this run's testbed; none on a forced or unknown one."""
+    if run.testbed.name == "virtual":
+        return expectation.virtual
+    if run.testbed.accelerator != "kvm" or run.host.host_class is None:
+        return {}
+    return expectation.hosts.get(run.host.host_class, {})
+
+
+def _verdict(
+    rule: Expectation | Check,
+    rule_id: str,
+    measured: Measured,
+    between: Range,
+    base: Measured | None,
+    run: Run,
+    traffic_class: str = "",
+) -> Verdict:
+    metric = rule.metric
+    if measured.refused is not None:
+        return _made(rule, rule_id, measured, Outcome.FAIL, None, between, base, f"not loaded: {measured.refused}")
+    found = figure(measured, metric, run.testbed, traffic_class)
+    reasons = doubts(measured, metric, run)
+    if base is not None:
+        reasons += [f"{base.id}: {doubt}" for doubt in doubts(base, metric, run)]
+    below = figure(base, metric, run.testbed) if base is not None else None
+    if found is None or (base is not None and below is None):
+        reasons = reasons or [f"{metric.value} was not measured"]
+    if isinstance(rule, Check) and base is None and _needs_virtual(metric) and run.testbed.name != "virtual":
+        reasons.append("this range holds on the virtual testbed only")
+    if reasons:
+        return _made(
+            rule, rule_id, measured, Outcome.INCONCLUSIVE, None, between, base, "; ".join(dict.fromkeys(reasons))
+        )
+    value = _value(found, below)
+    inside = between[0] <= value <= between[1]
+    text = rule.passed if inside else rule.failed
+    return _made(rule, rule_id, measured, Outcome.PASS if inside else Outcome.FAIL, value, between, base, text)
+
+
+def _value(found: Figure, below: Figure | None) -> float:
+    return found.median if below is None else found.median / below.median
+
+
+def _needs_virtual(metric: Metric) -> bool:
+    return metric in (Metric.CAPACITY, Metric.LOAD_TIME)
+
+
+def _made(
+    rule: Expectation | Check,
+    rule_id: str,
+    measured: Measured,
+    outcome: Outcome,
+    value: float | None,
+    between: Range,
+    base: Measured | None,
+    text: str,
+) -> Verdict:
+    return Verdict(
+        subject=measured.id,
+        check=rule_id,
+        metric=rule.metric,
+        outcome=outcome,
+        value=value,
+        low=between[0],
+        high=between[1],
+        relative_to=base.id if base is not None else None,
+        text=text.strip(),
+        why=rule.why.strip(),
+        source=rule.source,
+    )
+
+
+def _unmeasured(check: Check, measured: Measured, reason: str) -> Verdict:
+    return _made(check, check.id, measured, Outcome.INCONCLUSIVE, None, check.between, None, reason)

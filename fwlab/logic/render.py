@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Ruleset templates of a lab, rendered on the host. A submission is never rendered."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+
+import jinja2
+
+from fwlab.words.errors import BadInput
+from fwlab.words.ruleset import RulesetFile, RulesetKind
+from fwlab.words.topology import Topology
+
+TEMPLATE = ".j2"
+#: A sysctl can do anything to a machine; rulesets may only set the network's.
+SYSCTL_PREFIX = "net."
+
+
+def addresses(count: int, first: str = "10.0.0.1", step: int = 2) -> list[str]:
+    """`count` IPv4 addresses from `first` on, every `step`-th.
+
+    With a step of two no two of them make a prefix, so that no tool can fold them together.
+    """
+    start = int(ipaddress.IPv4Address(first))
+    return [str(ipaddress.IPv4Address(start + step * index)) for index in range(count)]
+
+
+def render(name: str, text: str, parameters: dict[str, Any], topology: Topology) -> str:
+    """Render one template. Raises BadInput naming the file and the unknown word."""
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 - rulesets, not HTML
+    )
+    environment.globals.update(addresses=addresses, links=topology.links)
+    try:
+        return environment.from_string(text).render(**parameters)
+    except jinja2.TemplateError as error:
+        raise BadInput(f"{name}: {error}", "give the parameter in lab.yml or mend the template") from error
+
+
+def ruleset_file(name: str, text: str) -> RulesetFile:
+    """A file by its ending. Raises BadInput where no tool loads such a file."""
+    kinds = {f".{kind.value}": kind for kind in RulesetKind if kind is not RulesetKind.PF}
+    kind = RulesetKind.PF if name == "pf.conf" else None
+    for ending, candidate in kinds.items():
+        if name.endswith(ending):
+            kind = candidate
+    if kind is None:
+        raise BadInput(f"{name}: no tool loads such a file", f"use one of: pf.conf {' '.join(f'*{e}' for e in kinds)}")
+    if kind is RulesetKind.SYSCTL:
+        for number, line in enumerate(text.splitlines(), 1):
+            key = line.split("=")[0].strip().lstrip("-").replace("/", ".")
+            if key and key[0] not in "#;" and not key.startswith(SYSCTL_PREFIX):
+                raise BadInput(f"{name}:{number}: {key} is not a network setting", "set only net.*")
+    return RulesetFile(name, kind, text)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The checkout on disk: where things are, and its YAML files read into the words of floor 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from fwlab.words.errors import BadInput
+from fwlab.words.lab import Lab
+from fwlab.words.topology import Topology
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Project:
+    """The checkout. `state` holds what belongs to it alone: key, seeds, which boxes it uses."""
+
+    root: Path
+
+    @property
+    def labs(self) -> Path:
+        return self.root / "labs"
+
+    @property
+    def state(self) -> Path:
+        return self.root / ".fwlab"
+
+
+def find_project(start: Path | None = None) -> Project:
+    """The checkout that `start` (default: the working directory, then this package) lies in."""
+    candidates = [start or Path.cwd(), Path(__file__)]
+    for candidate in candidates:
+        here = candidate.resolve()
+        for folder in (here, *here.parents):
+            if (folder / "topology.yml").is_file() and (folder / "labs").is_dir():
+                return Project(folder)
+    raise BadInput(
+        f"no topology.yml at or above {candidates[0]}", "cd into the checkout of the Firewall Performance Lab"
+    )
+
+
+def load_topology(project: Project) -> Topology:
+    return read_yaml(project, project.root / "topology.yml", Topology)
+
+
+def lab_ids(project: Project) -> list[str]:
+    """Labs are found, not listed: every labs/labNN-…/lab.yml is one."""
+    return sorted(path.parent.name for path in project.labs.glob("lab[0-9][0-9]-*/lab.yml"))
+
+
+def load_lab(project: Project, lab_id: str) -> Lab:
+    """The lab in labs/<lab_id>. Raises BadInput naming the file and the field."""
+    known = lab_ids(project)
+    if lab_id not in known:
+        raise BadInput(f"unknown lab {lab_id}; there are: {', '.join(known) or 'none'}", "fwlab list")
+    path = project.labs / lab_id / "lab.yml"
+    lab = read_yaml(project, path, Lab)
+    if lab.id != lab_id:
+        where = shown(project, path)
+        raise BadInput(f"{where}: id is {lab.id}, its folder is {lab_id}", "make the two the same")
+    lab._folder = path.parent
+    return lab
+
+
+def read_yaml(project: Project, path: Path, model: type[Model]) -> Model:
+    """Read and validate; every fault of the file is one line `file: field: what is wrong`."""
+    name = shown(project, path)
+    try:
+        data = yaml.safe_load(path.read_text())
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise BadInput(f"{name}: not YAML: {error}", f"mend {name}") from error
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        faults = [f"{name}: {_fault(fault)}" for fault in error.errors()]
+        raise BadInput("\n".join(faults), f"mend {name}, then `fwlab list`") from error
+
+
+def shown(project: Project, path: Path) -> str:
+    """The path as the user would type it from the top of the checkout."""
+    return str(path.relative_to(project.root)) if path.is_relative_to(project.root) else str(path)
+
+
+def _fault(fault: dict) -> str:
+    where = ".".join(str(part) for part in fault["loc"])
+    if fault["type"] == "extra_forbidden":
+        return f"{where}: there is no such field"
+    if fault["type"] == "missing":
+        return f"{where}: this field is missing"
+    what = fault["msg"].removeprefix("Value error, ")
+    return f"{where}: {what}" if where else what

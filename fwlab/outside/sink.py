@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The sink: counts what arrives by traffic class, with nftables' named counters at its NIC's ingress."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import time
+
+from fwlab.outside.ssh import Ssh
+from fwlab.words.lab import TrafficClass
+
+#: Counter of what belongs to no declared class.
+OTHER = "other"
+
+
+class Sink:
+    def __init__(self, ssh: Ssh, device: str) -> None:
+        self._ssh = ssh
+        self._device = device
+
+    def declare(self, classes: dict[str, TrafficClass]) -> None:
+        """Count from now on by these classes; a packet counts for the first that matches, then goes."""
+        self._ssh.run("nft -f -", data=counting_ruleset(self._device, classes).encode())
+
+    def counts(self) -> dict[str, int]:
+        """Packets that arrived since `declare`, by class."""
+        listed = json.loads(self._ssh.run("nft -j list counters table netdev fwlab"))
+        return {
+            item["counter"]["name"]: item["counter"]["packets"]
+            for item in listed["nftables"]
+            if "counter" in item
+        }
+
+    def settled_counts(self, patience_s: float = 30) -> dict[str, int]:
+        """The counts once they no longer change, so that packets on their way are in."""
+        deadline = time.monotonic() + patience_s
+        counts = self.counts()
+        while time.monotonic() < deadline:
+            time.sleep(0.4)
+            again = self.counts()
+            if again == counts:
+                break
+            counts = again
+        return counts
+
+
+def counting_ruleset(device: str, classes: dict[str, TrafficClass]) -> str:
+    """The nft ruleset that counts and drops; nothing climbs further up the sink's stack."""
+    names = [*classes, OTHER]
+    lines = ["table netdev fwlab {}", "delete table netdev fwlab", "table netdev fwlab {"]
+    lines += [f'  counter "{name}" {{ }}' for name in names]
+    lines += ["  chain arriving {", f'    type filter hook ingress device "{device}" priority 0; policy accept;']
+    for name, traffic_class in classes.items():
+        for match in _matches(traffic_class):
+            lines.append(f'    {match} counter name "{name}" drop'.replace("     ", "    "))
+    # What the nodes say to each other by themselves (ARP, neighbour discovery) is not test traffic.
+    lines += [f'    meta l4proto {{ udp, tcp }} counter name "{OTHER}" drop', "  }", "}"]
+    return "\n".join(lines) + "\n"
+
+
+def _matches(c: TrafficClass) -> list[str]:
+    """The class as nft matches, one for each address family it can hold."""
+    prefixes = [ipaddress.ip_network(p) for p in (c.src, c.dst) if p is not None]
+    families = {f"ip{'' if p.version == 4 else '6'}" for p in prefixes} or {"ip", "ip6"}
+    found = []
+    for family in sorted(families):
+        parts = []
+        if not prefixes:
+            parts.append(f"meta protocol {family}")
+        if c.src:
+            parts.append(f"{family} saddr {c.src}")
+        if c.dst:
+            parts.append(f"{family} daddr {c.dst}")
+        if c.proto:
+            protocol = "ipv6-icmp" if (c.proto, family) == ("icmp", "ip6") else c.proto
+            parts.append(f"meta l4proto {protocol}")
+        if c.sport is not None:
+            parts.append(f"th sport {c.sport}")
+        if c.dport is not None:
+            parts.append(f"th dport {c.dport}")
+        found.append(" ".join(parts))
+    return found

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What happens during long work, as types. Whoever works sends events; only a door prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class StepBegan:
+    """A step whose length nobody knows, such as booting."""
+
+    what: str
+
+
+@dataclass(frozen=True)
+class Told:
+    """A line that a tool below said, such as Vagrant."""
+
+    line: str
+
+
+@dataclass(frozen=True)
+class PlanMade:
+    """How many cases or exercises will be measured."""
+
+    items: int
+
+
+@dataclass(frozen=True)
+class ItemBegan:
+    item: str
+
+
+@dataclass(frozen=True)
+class ItemEnded:
+    """`summary` is the figure in one short line, or why there is none."""
+
+    item: str
+    summary: str
+    ok: bool
+
+
+Event = StepBegan | Told | PlanMade | ItemBegan | ItemEnded
+Listener = Callable[[Event], None]
+
+
+def silent(_event: Event) -> None:
+    """The listener of those who do not want to hear."""

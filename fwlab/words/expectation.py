@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a figure should be, and why. Data only: no expressions in YAML."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from fwlab.words.metric import Metric
+
+
+def _right_way_up(value: tuple[float, float]) -> tuple[float, float]:
+    low, high = value
+    if math.isnan(low) or math.isnan(high) or low > high:
+        raise ValueError(f"range [{low:g}, {high:g}] is upside down: write [lowest, highest]")
+    return value
+
+
+#: An inclusive range [lowest, highest] in the metric's unit; .inf leaves a side open.
+Range = Annotated[tuple[float, float], AfterValidator(_right_way_up)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Texts(_Strict):
+    """Why the range is what it is, where it comes from, and what the student reads."""
+
+    why: str
+    source: list[str] = Field(min_length=1)
+    passed: str = Field(alias="pass")
+    failed: str = Field(alias="fail")
+
+
+class Expectation(Texts):
+    """Ranges of one metric for one or several cases.
+
+    virtual    absolute range by case on the virtual testbed (portable: it counts instructions)
+    ratio      range by case of the ratio to `ratio_to`, measured in the same session, on any testbed
+    hosts      absolute ranges by host class and case on the real testbed
+    """
+
+    id: str
+    metric: Metric = Metric.CAPACITY
+    virtual: dict[str, Range] = {}
+    ratio_to: str | None = None
+    ratio: dict[str, Range] = {}
+    hosts: dict[str, dict[str, Range]] = {}
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Expectation:
+        if not (self.virtual or self.ratio or self.hosts):
+            raise ValueError(f"expectation {self.id} has no range: give virtual, ratio or hosts")
+        if bool(self.ratio) != (self.ratio_to is not None):
+            raise ValueError(f"expectation {self.id}: ratio and ratio_to go together")
+        return self
+
+    def named_cases(self) -> set[str]:
+        named = {*self.virtual, *self.ratio, *(case for host in self.hosts.values() for case in host)}
+        return named | ({self.ratio_to} if self.ratio_to else set())
+
+    def refuse_unknown(self, metrics: dict[str, set[Metric]]) -> None:
+        """`metrics`: by case id, what that case yields. Raises ValueError naming the case."""
+        for case in sorted(self.named_cases()):
+            if case not in metrics:
+                raise ValueError(f"expectation {self.id}: unknown case {case}")
+            if self.metric not in metrics[case]:
+                raise ValueError(f"expectation {self.id}: case {case} does not measure {self.metric.value}")
+
+
+class Check(Texts):
+    """One condition on an exercise's ruleset.
+
+    `between` is absolute; where the metric is capacity or load_time it holds on the virtual testbed
+    only, unless `ratio_to` names a case: then it is the ratio to that case in the same session.
+    `traffic_class` names the class for `delivered`.
+    """
+
+    metric: Metric
+    between: Range
+    traffic_class: str | None = Field(default=None, alias="class")
+    ratio_to: str | None = None
+
+    @property
+    def id(self) -> str:
+        return f"{self.metric.value}-{self.traffic_class}" if self.traffic_class else self.metric.value
+
+    def refuse_unknown(self, exercise: str, classes: set[str], cases: set[str]) -> None:
+        if self.metric is Metric.DELIVERED and self.traffic_class is None:
+            raise ValueError(f"exercise {exercise}: delivered needs a class")
+        if self.traffic_class is not None and self.traffic_class not in classes:
+            raise ValueError(f"exercise {exercise}: unknown class {self.traffic_class}")
+        if self.ratio_to is not None and self.ratio_to not in cases:
+            raise ValueError(f"exercise {exercise}: unknown case {self.ratio_to}")

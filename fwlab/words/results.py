@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a run found: counts and conditions, enough to judge it again years later."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from fwlab.words.metric import Metric
+from fwlab.words.trial import Delivery, Trial
+
+FORMAT = "fwlab-run/1"
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class HostFacts(_Strict):
+    """The machine below the nodes. Nothing that names a person or a place."""
+
+    cpu: str
+    cores: int
+    memory_mib: int
+    os: str
+    kernel: str
+    qemu: str
+    libvirt: str
+    load_average: float
+    host_class: str | None = None
+
+
+class TestbedFacts(_Strict):
+    """`forced`: the user chose it against the probe. `judged`: absolute ranges apply."""
+
+    __test__ = False  # not a test case, whatever pytest thinks of the name
+
+    name: Literal["virtual", "real"]
+    accelerator: Literal["tcg", "kvm"]
+    clock: Literal["instructions", "host"]
+    ns_per_instruction: int | None
+    forced: bool
+    link: str
+    engine: str
+    note: str = ""
+
+
+class DutFacts(_Strict):
+    kernel: str
+    cmdline: str
+    clocksource: str
+    image: dict
+
+
+class Measured(_Strict):
+    """One case or exercise, measured: every trial, every loading, what was counted at the sink.
+
+    loads     seconds of busy DUT time, one for each loading of the whole ruleset
+    problems  why a figure of it cannot be trusted; any makes the verdict inconclusive
+    """
+
+    id: str
+    title: str
+    ruleset: str
+    ruleset_hash: str
+    parameters: dict[str, int | float | str] = {}
+    traffic: str | None = None
+    metric: Metric = Metric.CAPACITY
+    also: list[Metric] = []
+    trials: list[Trial] = []
+    loads: list[float] = []
+    deliveries: list[Delivery] = []
+    entries: int | None = None
+    generator_sent: int | None = None
+    generator_pps: float | None = None
+    slowed: int = 0
+    wall_s: float = 0.0
+    problems: list[str] = []
+    refused: str | None = None
+
+
+class Run(_Strict):
+    """One session with one lab."""
+
+    format: Literal["fwlab-run/1"] = FORMAT
+    lab: str
+    started: str
+    commit: str
+    fwlab: str
+    seed: int
+    host: HostFacts
+    testbed: TestbedFacts
+    dut: DutFacts
+    cases: list[Measured] = []
+    exercises: list[Measured] = []
+    predictions: dict[str, float] = {}
+
+    def case(self, case_id: str) -> Measured | None:
+        return next((c for c in self.cases if c.id == case_id), None)

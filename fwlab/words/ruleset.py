@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A ruleset: declarative files, each loaded by its own tool. No shell, so a stranger's is safe to load."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class RulesetKind(StrEnum):
+    """By file ending, in loading order: a rule can only name a set that is already there."""
+
+    SYSCTL = "sysctl"
+    IPSET = "ipset"
+    IPTABLES = "iptables"
+    IPTABLES_NFT = "iptables-nft"
+    NFT = "nft"
+    TC = "tc"
+    XDP_FILTER = "xdp-filter"
+    PF = "conf"
+
+
+@dataclass(frozen=True)
+class RulesetFile:
+    name: str
+    kind: RulesetKind
+    text: str
+
+
+def in_loading_order(files: list[RulesetFile]) -> list[RulesetFile]:
+    order = list(RulesetKind)
+    return sorted(files, key=lambda f: (order.index(f.kind), f.name))
+
+
+def ruleset_hash(files: list[RulesetFile]) -> str:
+    """What a result records, so that two results are known to be of the same ruleset."""
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(f"{file.name}\0{len(file.text)}\0{file.text}".encode())
+    return digest.hexdigest()[:16]

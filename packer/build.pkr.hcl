@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+
+build {
+  sources = ["source.qemu.image"]
+
+  provisioner "shell" {
+    inline = ["mkdir -p /tmp/fwlab"]
+  }
+
+  provisioner "file" {
+    source      = "${var.provision}/"
+    destination = "/tmp/fwlab"
+  }
+
+  # Twice, and the second time must change nothing: that is what lets a student run a script again.
+  provisioner "shell" {
+    environment_vars = ["FWLAB_KEY=${var.key}", "FWLAB_BUILT=${var.built}"]
+    execute_command  = "${local.image.become_root} env {{ .Vars }} sh {{ .Path }}"
+    inline           = ["sh /tmp/fwlab/twice ${var.image}"]
+  }
+
+  provisioner "file" {
+    direction   = "download"
+    source      = "/etc/fwlab/image.json"
+    destination = "${var.work}/image.json"
+  }
+
+  provisioner "shell" {
+    execute_command = "${local.image.become_root} sh {{ .Path }}"
+    inline          = ["sh /tmp/fwlab/cleanup"]
+  }
+
+  # The disk is compressed already, so the archive around it is not.
+  post-processor "vagrant" {
+    output            = "${var.work}/${var.image}.box"
+    provider_override = "libvirt"
+    compression_level = 0
+  }
+}

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs the build's programs so that none outlives it.
+
+Each gets a process group of its own, which its own children (QEMU below Packer) stay in.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+from box_cache import BuildError
+
+_running: set[subprocess.Popen] = set()
+_lock = threading.Lock()
+_stopping = threading.Event()
+
+
+def run(command: list[str], log: Path, name: str, env: dict[str, str] | None = None) -> None:
+    """Runs a command with its output appended to `log`; raises BuildError, quoting the log's end, if it fails."""
+    with log.open("ab") as file:
+        with _lock:
+            if _stopping.is_set():
+                raise BuildError(f"{name}: stopped")
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, process_group=0,
+                env={**os.environ, **(env or {})},
+            )
+            _running.add(process)
+        try:
+            status = process.wait()
+        finally:
+            with _lock:
+                _running.discard(process)
+    if status == 0:
+        return
+    if _stopping.is_set():
+        raise BuildError(f"{name}: stopped")
+    text = log.read_text(errors="replace")
+    if "No space left on device" in text:
+        raise BuildError(f"{name}: the disk of {log.parent} or of the temporary directory is full",
+                         "make room (3 GiB), or set FWLAB_CACHE and TMPDIR to directories with more")
+    tail = "\n".join("  " + line for line in text.splitlines()[-15:])
+    raise BuildError(f"{name}: '{Path(command[0]).name}' failed with {status}:\n{tail}", f"the whole log: {log}")
+
+
+def _signal_all(number: int) -> bool:
+    with _lock:
+        for process in _running:
+            try:
+                os.killpg(process.pid, number)
+            except ProcessLookupError:
+                continue
+        return bool(_running)
+
+
+def stop_all(patience_s: float = 20.0) -> None:
+    """Ends whatever still runs: first asks (SIGINT, so that Packer stops its machine), then kills."""
+    _stopping.set()
+    _signal_all(signal.SIGINT)
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline:
+        with _lock:
+            if not _running:
+                return
+        time.sleep(0.1)
+    _signal_all(signal.SIGKILL)

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# For Packer 1.7 and later, which no longer carry these: run `packer init packer/plugins` once.
+# A folder of its own, because Debian 12's Packer 1.6.6 has them built in and refuses this block.
+packer {
+  required_plugins {
+    qemu = {
+      version = "1.1.3"
+      source  = "github.com/hashicorp/qemu"
+    }
+    vagrant = {
+      version = "1.1.5"
+      source  = "github.com/hashicorp/vagrant"
+    }
+  }
+}

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+
+source "qemu" "image" {
+  iso_url          = var.base
+  iso_checksum     = var.base_checksum
+  disk_image       = true
+  disk_size        = "4096M"
+  format           = "qcow2"
+  disk_interface   = "virtio"
+  disk_discard     = "unmap"
+  disk_compression = true
+  net_device       = "virtio-net"
+  accelerator      = var.accelerator
+  machine_type     = "pc"
+  cpus             = 1
+  memory           = local.image.memory_mib
+  headless         = true
+  qemuargs         = concat(local.machine, var.kernel == "" ? [] : local.direct_boot)
+
+  # Nothing is waited for (0s would mean the default, 10s) and nothing typed: the seed lets us in.
+  boot_wait    = "-1s"
+  boot_command = []
+  disable_vnc  = true
+
+  ssh_username         = "vagrant"
+  ssh_private_key_file = var.ssh_key
+  ssh_timeout          = "10m"
+  shutdown_command     = "sudo -n systemctl poweroff"
+  shutdown_timeout     = "3m"
+
+  output_directory = "${var.work}/disk"
+  vm_name          = "${var.image}.qcow2"
+}

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# packer/build gives all of these; run it rather than packer itself.
+
+variable "image" {
+  type        = string
+  description = "Which entry of local.images to build."
+  default     = "dut-linux"
+}
+
+variable "base" {
+  type        = string
+  description = "Disk image to start from: a path or an address."
+  default     = "disk.raw"
+}
+
+variable "base_checksum" {
+  type        = string
+  description = "As Packer writes it (sha256:...), none for a base made a moment ago on this host."
+  default     = "none"
+}
+
+variable "kernel" {
+  type        = string
+  description = "Kernel for a direct boot, since the base has no boot loader yet. Empty: the base boots by itself."
+  default     = ""
+}
+
+variable "initrd" {
+  type        = string
+  description = "Initial RAM disk that goes with the kernel."
+  default     = ""
+}
+
+variable "accelerator" {
+  type        = string
+  description = "tcg, or kvm where packer/accel found it to work."
+  default     = "tcg"
+}
+
+variable "seed" {
+  type        = string
+  description = "NoCloud ISO made by packer/seed."
+  default     = "seed.iso"
+}
+
+variable "ssh_key" {
+  type        = string
+  description = "Private key that belongs to the seed. Made for this build, gone after it."
+  default     = "id_ed25519"
+}
+
+variable "provision" {
+  type        = string
+  description = "Staged copy of provision/ with what goes into this image, and no more."
+  default     = "provision"
+}
+
+variable "key" {
+  type        = string
+  description = "Content key of the image, for its manifest."
+  default     = "unknown"
+}
+
+variable "built" {
+  type        = string
+  description = "Time of the build, for its manifest (RFC 3339)."
+  default     = "unknown"
+}
+
+variable "work" {
+  type        = string
+  description = "Directory for the disk, the box and the manifest. Must not hold a 'disk' yet."
+  default     = "build"
+}

@@ -1,0 +1,17 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# An initial RAM disk with the lab machine's own disk driver and no other: 15 MB less to read and unpack at each
+# boot, and lz4 because an emulated CPU unpacks.
+set -eu
+
+conf=/etc/initramfs-tools
+before=$(cat $conf/conf.d/fwlab $conf/modules 2>/dev/null || true)
+printf '%s\n' MODULES=list COMPRESS=lz4 RESUME=none >$conf/conf.d/fwlab
+printf '%s\n' virtio_pci virtio_blk ext4 >$conf/modules
+if [ "$before" != "$(cat $conf/conf.d/fwlab $conf/modules)" ]; then
+    update-initramfs -u -k all
+fi
+
+for image in /boot/initrd.img-*; do
+    lsinitramfs "$image" | grep -q '/virtio_blk\.ko'
+done

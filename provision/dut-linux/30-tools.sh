@@ -1,0 +1,14 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Plain "iptables" is the nft one, as Debian's default; both stay at hand by their full names.
+set -eu
+
+for family in iptables ip6tables; do
+    update-alternatives --quiet --set $family /usr/sbin/$family-nft
+done
+
+iptables --version | grep -q nf_tables
+iptables-legacy --version | grep -q legacy
+for tool in nft ipset conntrack tc xdp-filter perf ethtool; do
+    command -v $tool >/dev/null
+done

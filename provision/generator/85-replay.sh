@@ -1,0 +1,10 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The lab's replay engine: one static program, built on the host (make -C engine) and brought along.
+set -eu
+
+from=$(dirname "$0")/../engine/fwlab-replay
+[ -f "$from" ] || { echo "engine/fwlab-replay is missing: run 'make -C engine' on the host" >&2; exit 1; }
+install -m 755 "$from" /usr/local/sbin/fwlab-replay
+
+/usr/local/sbin/fwlab-replay --help >/dev/null

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# What gives a machine its identity at its first boot: the checkout's SSH key and, for each machine, a NoCloud
+# seed, a small CD made from the templates in provision/cloud-init. A changed template or topology changes the
+# instance id, so that cloud-init applies it at the next start.
+
+require "digest"
+require "erb"
+require "fileutils"
+require "open3"
+require "tmpdir"
+
+require_relative "lab_machines"
+
+module FirewallLab
+  class Seed
+    TEMPLATES = File.expand_path("../cloud-init", __dir__)
+
+    def initialize(project, machine)
+      @project = project
+      @machine = machine
+    end
+
+    # {file name on the CD: text}
+    def files
+      user_data = render("user-data")
+      @instance = Digest::SHA256.hexdigest(user_data)[0, 16]
+      { "user-data" => user_data, "meta-data" => render("meta-data"), "network-config" => render("network-config") }
+    end
+
+    # Writes the CD. A folder that QEMU, running as another user, can read; whole or not at all.
+    def write
+      folder = File.dirname(@machine.seed)
+      FileUtils.mkdir_p(folder)
+      Dir.mktmpdir("seed-", folder) do |work|
+        names = files.map { |name, text| File.join(work, name).tap { |path| File.write(path, text) } }
+        image = File.join(work, "seed.iso")
+        Seed.run(*maker, "-quiet", "-volid", "cidata", "-joliet", "-rock", "-output", image, *names)
+        File.chmod(0o644, image)
+        File.rename(image, @machine.seed)
+      end
+    end
+
+    # The key that `vagrant ssh` and fwlab log in with. Made once for a checkout, never part of a box.
+    def self.ensure_key(path)
+      return if File.exist?(path)
+
+      FileUtils.mkdir_p(File.dirname(path), mode: 0o700)
+      run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "fwlab", "-f", path)
+    end
+
+    def self.run(*command)
+      output, status = Open3.capture2e(*command)
+      return if status.success?
+
+      raise Problem.new("#{command.first} failed: #{output.strip.lines.last}", "df -h, then try again")
+    rescue Errno::ENOENT
+      raise Problem.new("#{command.first} is missing", "provision/host/install")
+    end
+
+    private
+
+    # Both speak mkisofs' language; which of them is there depends on the distribution.
+    def maker
+      found = ->(tool) { ENV["PATH"].split(":").any? { |dir| File.executable?(File.join(dir, tool)) } }
+      return %w[xorriso -as mkisofs] if found.call("xorriso")
+      return %w[genisoimage] if found.call("genisoimage")
+
+      raise Problem.new("xorriso is missing: it makes the machines' seeds", "provision/host/install")
+    end
+
+    def render(name, indent: 0, **locals)
+      template = ERB.new(File.read(File.join(TEMPLATES, "#{name}.erb")), trim_mode: "-")
+      scope = { project: @project, machine: @machine, instance: @instance, **locals }
+      context = binding
+      scope.each { |key, value| context.local_variable_set(key, value) }
+      template.result(context).gsub(/^(?=.)/, " " * indent)
+    end
+  end
+end

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The replay engine on a veth pair between two network namespaces of the test's own. Needs root, no machine."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import ctypes
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from fwlab.outside.frame_table import write_table
+
+ENGINE = Path(__file__).resolve().parents[2] / "engine"
+SOL_PACKET, SO_RCVBUFFORCE, ETH_P_ALL = 263, 33, 0x0003
+STREAMS = {0: 60, 1: 590, 7: 1514}  # stream id: length of its frames
+PATTERN = [0] * 7 + [1] * 4 + [7]
+LOOP = 120  # frames
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@contextlib.contextmanager
+def inside(namespace: str) -> Iterator[None]:
+    """Sockets opened here belong to `namespace`."""
+    setns = ctypes.CDLL(None, use_errno=True).setns
+    with open("/proc/thread-self/ns/net") as home, open(f"/run/netns/{namespace}") as there:
+        if setns(there.fileno(), 0):
+            raise OSError(ctypes.get_errno(), "setns")
+        try:
+            yield
+        finally:
+            setns(home.fileno(), 0)
+
+
+@dataclass
+class Wire:
+    """The engine's namespace, with the NIC `out`, and a packet socket at the far end."""
+
+    namespace: str
+    far_namespace: str
+    far_end: socket.socket
+    engine: Path
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        command = ["ip", "netns", "exec", self.namespace, self.engine, "--dev", "out", *arguments]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def play(self, *arguments: str) -> dict:
+        process = self.start(*arguments)
+        out, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+        return json.loads(out.splitlines()[-1])
+
+    def received(self) -> list[bytes]:
+        frames = []
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                frames.append(self.far_end.recv(2048, socket.MSG_DONTWAIT))
+        return frames
+
+    def xdp_attached(self) -> bool:
+        shown = run("ip", "-n", self.namespace, "-j", "-d", "link", "show", "out")
+        return "xdp" in json.loads(shown.stdout)[0]
+
+
+@pytest.fixture(scope="module")
+def engine() -> Path:
+    if os.geteuid() != 0:
+        pytest.skip("sending live frames needs root")
+    if not (shutil.which("clang") and shutil.which("make")):
+        pytest.skip("the engine's build needs clang and make")
+    built = run("make", "-C", str(ENGINE))
+    assert built.returncode == 0, built.stderr
+    return ENGINE / "fwlab-replay"
+
+
+@pytest.fixture
+def wire(engine: Path) -> Iterator[Wire]:
+    near, far = (f"fwlab-{os.getpid()}-{end}" for end in ("near", "far"))
+    if run("ip", "netns", "add", near).returncode:
+        pytest.skip("network namespaces cannot be made here")
+    run("ip", "netns", "add", far)
+    try:
+        made = run("ip", "-n", near, "link", "add", "out", "type", "veth", "peer", "name", "in", "netns", far)
+        if made.returncode:
+            pytest.skip(f"veth cannot be made here: {made.stderr.strip()}")
+        # veth takes redirected frames only where its peer polls, which GRO makes it do.
+        if run("ip", "netns", "exec", far, "ethtool", "-K", "in", "gro", "on").returncode:
+            pytest.skip("ethtool cannot turn on the far end's polling")
+        with inside(far):
+            far_end = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+        far_end.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 256 << 20)
+        for namespace, device in ((near, "out"), (far, "in")):
+            # Without IPv6 nothing but the engine sends.
+            run("ip", "netns", "exec", namespace, "sysctl", "-qw", f"net.ipv6.conf.{device}.disable_ipv6=1")
+            run("ip", "-n", namespace, "link", "set", device, "up")
+        with inside(far):
+            far_end.bind(("in", ETH_P_ALL))
+        with far_end:
+            yield Wire(near, far, far_end, engine)
+    finally:
+        run("ip", "netns", "del", near)
+        run("ip", "netns", "del", far)
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> tuple[Path, list[bytes]]:
+    """A table of three streams at 20 000 frames a second, each frame different."""
+    streams = [PATTERN[n % len(PATTERN)] for n in range(LOOP)]
+    frames = [
+        (b"\x02" + bytes(11) + b"\x08\x00" + n.to_bytes(4, "big")).ljust(STREAMS[stream], bytes([n]))
+        for n, stream in enumerate(streams)
+    ]
+    path = tmp_path / "mixed.tbl"
+    write_table(path, frames, [50_000 * n for n in range(LOOP)], streams, loop_ns=50_000 * LOOP)
+    return path, frames
+
+
+def test_plays_every_byte_in_order(wire: Wire, mixed: tuple[Path, list[bytes]]) -> None:
+    path, frames = mixed
+    report = wire.play("--table", str(path), "--speed", "1", "--count", "300")
+    assert wire.received() == [frames[n % LOOP] for n in range(300)]
+    assert (report["attempted"], report["sent"], report["unsent"]) == (300, 300, 0)
+    assert report["per_stream"] == [{"id": 0, "sent": 175}, {"id": 1, "sent": 100}, {"id": 7, "sent": 25}]
+
+
+def test_a_full_ring_loses_nothing(wire: Wire, mixed: tuple[Path, list[bytes]]) -> None:
+    path, frames = mixed
+    report = wire.play("--table", str(path), "--count", "24000")
+    arrived = collections.Counter(wire.received())
+    assert arrived == {frame: 24_000 // LOOP for frame in frames}
+    assert report["sent"] == 24_000
+    assert [stream["sent"] for stream in report["per_stream"]] == [14_000, 8_000, 2_000]
+
+
+@pytest.mark.parametrize(("size", "batch"), [(60, 256), (61, 64), (1514, 1), (3392, 128)])
+def test_sizes_and_batches(wire: Wire, tmp_path: Path, size: int, batch: int) -> None:
+    for namespace, device in ((wire.namespace, "out"), (wire.far_namespace, "in")):
+        run("ip", "-n", namespace, "link", "set", device, "mtu", "3400")
+    path = tmp_path / "one.tbl"
+    write_table(path, [bytes([n]) * size for n in range(1, 8)])
+    report = wire.play("--table", str(path), "--count", "70", "--batch", str(batch), "--rate", "5000")
+    lengths = [min(size, 2048)] * 70
+    assert [len(frame) for frame in wire.received()] == lengths
+    assert report["sent"] == 70
+
+
+def test_a_rate_is_counted_against_its_schedule(wire: Wire, mixed: tuple[Path, list[bytes]]) -> None:
+    path, _ = mixed
+    report = wire.play("--table", str(path), "--rate", "3000", "--duration", "0.5")
+    assert report["intended"] == {"mode": "rate", "pps": 3000, "duration_s": 0.5, "frames": 1500}
+    assert report["sent"] + report["unsent"] == 1500
+    assert report["sent"] == len(wire.received())
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("pace", [[], ["--rate", "100"]])
+def test_a_signal_ends_it_with_a_report(
+    wire: Wire, mixed: tuple[Path, list[bytes]], ending: signal.Signals, pace: list[str]
+) -> None:
+    process = wire.start("--table", str(mixed[0]), *pace, "--report-every", "0.1")
+    assert process.stdout is not None
+    assert json.loads(process.stdout.readline())["final"] is False
+    assert wire.xdp_attached()
+    process.send_signal(ending)
+    out, errors = process.communicate(timeout=10)
+    assert process.returncode == 0, errors
+    final = json.loads(out.splitlines()[-1])
+    assert final["final"] is True
+    assert final["sent"] > 0
+    assert not wire.xdp_attached()
+
+
+def test_nothing_stays_attached_when_it_is_killed(wire: Wire, mixed: tuple[Path, list[bytes]]) -> None:
+    process = wire.start("--table", str(mixed[0]), "--rate", "100", "--report-every", "0.1")
+    assert process.stdout is not None
+    process.stdout.readline()
+    assert wire.xdp_attached()
+    process.kill()
+    process.communicate(timeout=10)
+    assert not wire.xdp_attached()
+
+
+def test_refuses_a_device_that_is_down(wire: Wire, mixed: tuple[Path, list[bytes]]) -> None:
+    run("ip", "-n", wire.namespace, "link", "set", "out", "down")
+    process = wire.start("--table", str(mixed[0]), "--count", "1")
+    _, errors = process.communicate(timeout=10)
+    assert process.returncode == 3
+    assert "out: the device is down" in errors
+
+
+def test_refuses_frames_above_the_mtu(wire: Wire, tmp_path: Path) -> None:
+    write_table(tmp_path / "long.tbl", [bytes(1519)])
+    process = wire.start("--table", str(tmp_path / "long.tbl"), "--count", "1")
+    _, errors = process.communicate(timeout=10)
+    assert process.returncode == 2
+    assert "MTU 1500, longest frame 1519 bytes" in errors
+
+
+def test_says_when_the_device_goes_down_under_it(wire: Wire, mixed: tuple[Path, list[bytes]]) -> None:
+    process = wire.start("--table", str(mixed[0]), "--rate", "1000", "--report-every", "0.1")
+    assert process.stdout is not None
+    process.stdout.readline()
+    run("ip", "-n", wire.namespace, "link", "set", "out", "down")
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 3
+    assert "out" in errors
+    assert "next: " in errors

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Every lab is complete: what its lab.yml names exists, its templates render, its guide's links lead somewhere.
+
+Labs are found, not listed, and the template for authors is one of them.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from fwlab.logic.traffic.expand import expand
+from fwlab.outside.profile import load_profile
+from fwlab.outside.project import find_project, lab_ids, load_lab, load_topology, read_yaml
+from fwlab.outside.rulesets import lab_ruleset
+from fwlab.words.errors import BadInput
+from fwlab.words.lab import Case, Exercise, Lab
+from fwlab.words.ruleset import RulesetFile, RulesetKind
+
+PROJECT = find_project(Path(__file__).parent)
+TOPOLOGY = load_topology(PROJECT)
+TEMPLATE = "_template"
+STATES = ("start", "reference", "mistake")
+SECTIONS = ("Question", "Predict", "Measure", "Explain", "When it does not hold")
+#: Where test traffic may come from; filler that is not to match lies outside.
+TRAFFIC = ipaddress.ip_network("198.18.0.0/15")
+
+
+def labs() -> dict[str, Lab]:
+    found = {name: load_lab(PROJECT, name) for name in lab_ids(PROJECT)}
+    template = read_yaml(PROJECT, PROJECT.labs / TEMPLATE / "lab.yml", Lab)
+    template._folder = PROJECT.labs / TEMPLATE
+    return {**found, TEMPLATE: template}
+
+
+LABS = labs()
+CASES = [
+    pytest.param(lab, case, id=f"{name}:{case.id}")
+    for name, lab in LABS.items()
+    for case in lab.cases.values()
+]
+EXERCISES = [
+    pytest.param(lab, exercise, state, id=f"{name}:{exercise.id}:{state}")
+    for name, lab in LABS.items()
+    for exercise in lab.exercises
+    for state in STATES
+]
+#: The guides; what students write into work/<exercise>/ is theirs.
+PAGES = sorted(page for page in PROJECT.labs.rglob("*.md") if page.parent.parent.name != "work")
+each_lab = pytest.mark.parametrize("name", LABS)
+
+
+def rendered(lab: Lab, ruleset: str, parameters: dict) -> list[RulesetFile]:
+    return _rendered(lab.folder / "rulesets" / ruleset, tuple(parameters.items()))
+
+
+@cache
+def _rendered(folder: Path, parameters: tuple) -> list[RulesetFile]:
+    """Rendered once: a list of 265 000 takes a while."""
+    return lab_ruleset(folder, dict(parameters), TOPOLOGY)
+
+
+def listed(files: list[RulesetFile]) -> list[str]:
+    """The addresses that rules and sets of these files name one by one, comments left out."""
+    lines = (line for file in files for line in file.text.splitlines() if not line.startswith("#"))
+    return [found for line in lines for found in re.findall(r"(?<![\d./])\d+\.\d+\.\d+\.\d+(?![\d./])", line)]
+
+
+def test_lab03_is_found() -> None:
+    assert "lab03-ipset" in LABS
+
+
+@each_lab
+def test_folder_is_complete(name: str) -> None:
+    lab = LABS[name]
+    missing = [file for file in ("README.md", "work/README.md") if not (lab.folder / file).is_file()]
+    assert not missing
+    assert not [t.profile for t in lab.traffic.values() if not (lab.folder / t.profile).is_file()]
+
+
+@each_lab
+def test_no_ruleset_is_left_over(name: str) -> None:
+    """A folder that no case and no exercise names is never loaded, and so never tested."""
+    lab = LABS[name]
+    named = {case.ruleset for case in lab.cases.values()} | {exercise.id for exercise in lab.exercises}
+    assert {path.name for path in (lab.folder / "rulesets").iterdir()} == named
+
+
+@pytest.mark.parametrize(("lab", "case"), CASES)
+def test_case_renders(lab: Lab, case: Case) -> None:
+    assert rendered(lab, case.ruleset, case.parameters)
+
+
+@pytest.mark.parametrize("case", LABS["lab03-ipset"].cases.values(), ids=lambda case: case.id)
+def test_lab03_holds_what_the_case_says(case: Case) -> None:
+    """So many rules that do not match, or so many entries with the flood's sources among them."""
+    addresses = listed(rendered(LABS["lab03-ipset"], case.ruleset, case.parameters))
+    assert len(addresses) == len(set(addresses)), "an address is loaded twice"
+    outside = sum(ipaddress.ip_address(address) not in TRAFFIC for address in addresses)
+    assert len(addresses) == case.parameters.get("entries", case.parameters.get("rules", 0))
+    assert len(addresses) - outside == case.parameters.get("sources", 0)
+
+
+@pytest.mark.parametrize(("lab", "case"), [p for p in CASES if p.values[1].load == "each"])
+def test_loading_one_by_one_splits_by_lines(lab: Lab, case: Case) -> None:
+    """Each line of an nft file must be a command of its own, or it cannot be loaded line by line."""
+    for file in rendered(lab, case.ruleset, case.parameters):
+        if file.kind is RulesetKind.NFT:
+            verbs = {line.split()[0] for line in file.text.splitlines() if line and not line.startswith("#")}
+            assert verbs == {"add"}
+
+
+@pytest.mark.parametrize(("lab", "exercise", "state"), EXERCISES)
+def test_exercise_renders(lab: Lab, exercise: Exercise, state: str) -> None:
+    assert rendered(lab, f"{exercise.id}/{state}", exercise.parameters)
+
+
+def test_lab03_references_hold_the_whole_blacklist() -> None:
+    lab = LABS["lab03-ipset"]
+    for exercise in lab.exercises[1:]:
+        files = rendered(lab, f"{exercise.id}/reference", exercise.parameters)
+        wanted = exercise.parameters.get("entries", exercise.parameters["attackers"])
+        assert len(set(listed(files))) == wanted, exercise.id
+
+
+@pytest.mark.parametrize("lab", LABS.values(), ids=LABS)
+def test_start_reference_and_mistake_differ(lab: Lab) -> None:
+    for exercise in lab.exercises:
+        # Notes for the reader do not count, only what is loaded.
+        rules = [
+            [(f.name, _rules_only(f)) for f in rendered(lab, f"{exercise.id}/{state}", exercise.parameters)]
+            for state in STATES
+        ]
+        assert rules[0] != rules[1] != rules[2] != rules[0], exercise.id
+
+
+def _rules_only(file: RulesetFile) -> list[str]:
+    return [line for line in file.text.splitlines() if line and not line.startswith("#")]
+
+
+@each_lab
+def test_templates_spell_no_device_and_no_address_of_the_topology(name: str) -> None:
+    """topology.yml is the only place for those; a lab must survive their change."""
+    ends = [end for link in TOPOLOGY.links.values() for end in link.ends.values()]
+    words = {w for end in ends for w in (end.dev, end.mac, end.ipv4.split("/")[0], end.ipv6.split("/")[0])}
+    pattern = re.compile(r"(?<![\w.:])(" + "|".join(map(re.escape, sorted(words))) + r")(?![\w.:])")
+    found = [
+        f"{path.relative_to(PROJECT.root)}: {hit[0]}"
+        for path in (LABS[name].folder / "rulesets").rglob("*")
+        if path.is_file()
+        for hit in pattern.finditer(path.read_text())
+    ]
+    assert not found
+
+
+@each_lab
+def test_profiles_play(name: str) -> None:
+    """With the tunables of lab.yml, and inside the networks that a test may use."""
+    for traffic_id in LABS[name].traffic:
+        sources = sources_of(LABS[name], traffic_id)
+        assert sources and all(ipaddress.ip_address(source) in TRAFFIC for source, _ in sources)
+
+
+def sources_of(lab: Lab, traffic: str) -> set[tuple[str, int]]:
+    """(source address, source port) of every flow that the profile plays in one round."""
+    told = lab.traffic[traffic]
+    frames = expand(load_profile(PROJECT, lab.folder / told.profile, told.tunables), limit=20_000)
+    heads = {bytes(frame[26:36]) for frame in frames}
+    return {(str(ipaddress.IPv4Address(head[:4])), int.from_bytes(head[8:], "big")) for head in heads}
+
+
+def test_lab03_flood_comes_from_the_sets() -> None:
+    """An entry that is missing would let its packets through, and they would cost more."""
+    lab = LABS["lab03-ipset"]
+    played = {name: {source for source, _ in sources_of(lab, name)} for name in ("flood", "flood-one-source")}
+    sets = [case for case in lab.cases.values() if case.traffic and "entries" in case.parameters]
+    assert len(sets) == 10
+    for case in sets:
+        held = listed(rendered(lab, case.ruleset, case.parameters))
+        assert {address for address in held if ipaddress.ip_address(address) in TRAFFIC} == played[
+            case.traffic
+        ]
+
+
+def test_lab03_blacklists_name_all_attackers_and_no_bystander() -> None:
+    lab = LABS["lab03-ipset"]
+    flows = sources_of(lab, "attack")
+    attackers = {source for source, port in flows if port == 1025}
+    bystanders = {source for source, port in flows if port == 1026}
+    assert len(attackers) == len(bystanders) == 1000
+    for exercise in lab.exercises[1:]:
+        held = set(listed(rendered(lab, f"{exercise.id}/reference", exercise.parameters)))
+        assert attackers <= held and not bystanders & held, exercise.id
+
+
+@each_lab
+def test_guide_has_the_five_sections_and_each_exercise(name: str) -> None:
+    lab = LABS[name]
+    headings = re.findall(r"^(#{2,3}) (.+)$", (lab.folder / "README.md").read_text(), re.MULTILINE)
+    top = [title for level, title in headings if level == "##"]
+    assert [title for title in top if title in SECTIONS] == list(SECTIONS)
+    exercises = [
+        title.split(":")[0] for level, title in headings if level == "###" and title.startswith("ex")
+    ]
+    assert exercises == [exercise.id for exercise in lab.exercises]
+
+
+@each_lab
+def test_guide_names_only_what_exists(name: str) -> None:
+    """Commands of the guide name this lab, its cases and its exercises."""
+    lab = LABS[name]
+    text = (lab.folder / "README.md").read_text()
+    for verb, rest in re.findall(r"fwlab (run|check|predict|report) ([^\n`|]*)", text):
+        words = [word for word in rest.split() if not word.startswith("-")]
+        assert words and words[0] == lab.id, rest
+        known = {"run": set(lab.cases), "check": {e.id for e in lab.exercises}}
+        known["predict"] = known["check"]
+        for word in words[1:]:
+            if re.fullmatch(r"[A-Z]+|\d+", word):
+                continue
+            assert word in known.get(verb, set()), f"fwlab {verb} {rest}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT.labs)))
+def test_relative_links_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text())
+    relative = [target for target in targets if not re.match(r"[a-z]+:", target)]
+    assert not [target for target in relative if not (page.parent / target).exists()]
+
+
+def test_a_parameter_that_a_template_does_not_get_is_named() -> None:
+    folder = PROJECT.labs / "lab03-ipset" / "rulesets" / "iptables-rules"
+    with pytest.raises(BadInput, match=r"iptables-rules/rules\.iptables\.j2: 'rules' is undefined"):
+        lab_ruleset(folder, {}, TOPOLOGY)

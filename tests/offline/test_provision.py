@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The provision scripts as text: their form, their lint and their package lists."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROVISION = ROOT / "provision"
+ROLES = ["dut-linux", "generator", "sink"]
+SCRIPTS = sorted(PROVISION.glob("*/*.sh"))
+SHELL = SCRIPTS + [PROVISION / name for name in ("run", "twice", "cleanup", "host/install")]
+SHELL += [ROOT / "packer" / name for name in ("accel", "seed", "base/build", "base/customize", "base/mirrors")]
+
+
+def names(path: Path) -> list[str]:
+    """Package names of a list, comments left out."""
+    return [line.strip() for line in path.read_text().splitlines() if line.strip() and not line.startswith("#")]
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=relative)
+def test_script_is_small_and_strict(path: Path) -> None:
+    lines = path.read_text().splitlines()
+    assert len(lines) <= 40
+    assert lines[:2] == ["#!/bin/sh", "# SPDX-License-Identifier: GPL-2.0-or-later"]
+    assert "set -eu" in lines
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=relative)
+def test_script_appends_to_no_file(path: Path) -> None:
+    assert not re.search(r"(?<![<>])>>(?!>)", path.read_text()), "whole-file writes only: >> is not idempotent"
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=relative)
+def test_script_ends_by_checking_itself(path: Path) -> None:
+    last = path.read_text().rstrip().split("\n\n")[-1]
+    assert re.search(r"grep|\[ |test |assert|is-enabled|command -v|dpkg-query|sh -n|--help|--version", last)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_scripts_are_numbered_so_that_their_order_is_plain(role: str) -> None:
+    for folder in ("common", role):
+        assert all(re.match(r"[1-9][05]-[a-z-]+\.sh$", path.name) for path in (PROVISION / folder).glob("*.sh"))
+
+
+def test_shellcheck_has_no_complaint() -> None:
+    if not shutil.which("shellcheck"):
+        if os.environ.get("CI"):
+            pytest.fail("shellcheck is missing: run provision/host/install")
+        pytest.skip("shellcheck is not installed")
+    done = subprocess.run(["shellcheck", *map(str, SHELL)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("folder", ["host", "common", *ROLES])
+def test_package_list_names_each_package_once(folder: str) -> None:
+    listed = names(PROVISION / folder / "packages.txt")
+    assert listed and len(listed) == len(set(listed))
+    assert all(re.fullmatch(r"[a-z0-9][a-z0-9.+-]+", name) for name in listed)
+
+
+def test_unknown_role_is_refused_by_name() -> None:
+    done = subprocess.run([PROVISION / "run", "no-such-role"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "no-such-role" in done.stderr
+
+
+def test_host_install_tells_an_ordinary_user_what_root_must_run(tmp_path: Path) -> None:
+    fakes = {"id": "echo 1000", "dpkg-query": "exit 1", "apt-get": "echo called >&2; exit 9"}
+    for name, body in fakes.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = subprocess.run([PROVISION / "host/install"], capture_output=True, text=True, env=env)
+    assert done.returncode == 2
+    assert "apt-get install --no-install-recommends vagrant " in done.stderr
+    assert "called" not in done.stderr
+
+
+def test_host_install_does_nothing_when_nothing_is_missing(tmp_path: Path) -> None:
+    listed = "\\n".join(f"ii  {name}" for name in names(PROVISION / "host/packages.txt"))
+    (tmp_path / "dpkg-query").write_text(f"#!/bin/sh\nprintf '{listed}\\n'\n")
+    (tmp_path / "apt-get").write_text("#!/bin/sh\nexit 9\n")
+    for name in ("dpkg-query", "apt-get"):
+        (tmp_path / name).chmod(0o755)
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    assert subprocess.run([PROVISION / "host/install"], env=env).returncode == 0
