@@ -18,7 +18,8 @@
 
 static const char usage[] =
 	"usage: fwlab-replay --dev NIC --table FILE [--rate PPS | --speed FACTOR] [--count N] [--duration S]\n"
-	"                    [--report-every S] [--batch N] [--tick-us N] [--verbose]\n"
+	"                    [--report-every S] [--batch N] [--tick-us N] [--patience N]\n"
+	"                    [--verbose]\n"
 	"       fwlab-replay --check --table FILE\n"
 	"\n"
 	"Without --rate or --speed it plays flat out; --speed 1 keeps the table's own times. It plays until the count\n"
@@ -29,7 +30,7 @@ static libbpf_print_fn_t loud;
 
 struct options {
 	const char *dev, *table;
-	double rate, speed, duration, report_every, tick_us, count, batch;
+	double rate, speed, duration, report_every, tick_us, count, batch, patience;
 	bool check;
 };
 
@@ -51,14 +52,14 @@ static bool parse(const char *text, double low, double high, bool whole, double 
 
 static int parse_options(int argc, char **argv, struct options *o)
 {
-	enum { DEV, TABLE, RATE, SPEED, COUNT, DURATION, EVERY, BATCH, TICK, CHECK, JSON, VERBOSE, HELP, VERSION };
+	enum { DEV, TABLE, RATE, SPEED, COUNT, DURATION, EVERY, BATCH, TICK, PATIENCE, CHECK, JSON, VERBOSE, HELP, VERSION };
 	static const struct option names[] = {
 		{ "dev", 1, 0, DEV },	       { "table", 1, 0, TABLE },
 		{ "rate", 1, 0, RATE },	       { "speed", 1, 0, SPEED },
 		{ "count", 1, 0, COUNT },      { "duration", 1, 0, DURATION },
 		{ "batch", 1, 0, BATCH },      { "report-every", 1, 0, EVERY },
 		{ "tick-us", 1, 0, TICK },     { "check", 0, 0, CHECK },
-		{ "json", 0, 0, JSON },	       { "verbose", 0, 0, VERBOSE },
+		{ "patience", 1, 0, PATIENCE }, { "json", 0, 0, JSON },	       { "verbose", 0, 0, VERBOSE },
 		{ "help", 0, 0, HELP },	       { "version", 0, 0, VERSION },
 		{ 0, 0, 0, 0 },
 	};
@@ -76,6 +77,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 		case EVERY: good = parse(optarg, 1e-2, 1e6, false, &o->report_every); break;
 		case BATCH: good = parse(optarg, 1, MAX_BATCH, true, &o->batch); break;
 		case TICK: good = parse(optarg, 1, 1e6, true, &o->tick_us); break;
+		case PATIENCE: good = parse(optarg, 1, 1e9, true, &o->patience); break;
 		case CHECK: o->check = true; break;
 		case JSON: break; /* the only form there is */
 		case VERBOSE: libbpf_set_print(loud); break;
@@ -112,7 +114,7 @@ static int play(const struct options *o, const struct table *t)
 	if (o->speed && !t->head->loop_ns)
 		return say_error(EXIT_USAGE, "its frames have no times", "use --rate, or write the table with times",
 				 "%s", o->table);
-	code = nic_open(&n, o->dev, t, (__u32)o->batch);
+	code = nic_open(&n, o->dev, t, (__u32)o->batch, (__u32)o->patience);
 	if (!code)
 		code = run_play(&r, &n);
 	nic_close(&n);
@@ -121,7 +123,7 @@ static int play(const struct options *o, const struct table *t)
 
 int main(int argc, char **argv)
 {
-	struct options o = { .batch = 128, .tick_us = 250 };
+	struct options o = { .batch = 128, .tick_us = 250, .patience = 1024 };
 	struct table t;
 	char why[160];
 	int code;

@@ -20,7 +20,7 @@
 #include "replay.skel.h"
 #include "say.h"
 
-#define PATIENCE 64 /* bulks refused in a row, about 1000 frames' worth of asking, before a nap */
+#define HOLD_ROUNDS 128 /* after a refusal; in an emulated machine some 50 us, in which some 15 frames leave */
 #define VLAN_TAG 4
 #define ETHERNET_HEADER 14
 
@@ -89,7 +89,7 @@ static int fill_maps(struct nic *n)
 	return 0;
 }
 
-static int load(struct nic *n)
+static int load(struct nic *n, __u32 patience)
 {
 	const struct table *t = n->table;
 	__u32 cells = 0, key = 0, ifindex = if_nametoindex(n->dev);
@@ -104,7 +104,8 @@ static int load(struct nic *n)
 	bpf_map__set_max_entries(n->bpf->maps.cells, cells);
 	n->bpf->rodata->count = t->count;
 	n->bpf->rodata->page_len = page_len(t);
-	n->bpf->rodata->patience = PATIENCE;
+	n->bpf->rodata->hold_rounds = HOLD_ROUNDS;
+	n->bpf->rodata->patience = patience;
 	n->bpf->rodata->ifindex = ifindex;
 	n->bpf->rodata->netns = (__u32)ns.st_ino;
 	if (replay_bpf__load(n->bpf) < 0)
@@ -133,7 +134,7 @@ static int attach(struct nic *n)
 	return 0;
 }
 
-int nic_open(struct nic *n, const char *dev, const struct table *t, __u32 batch)
+int nic_open(struct nic *n, const char *dev, const struct table *t, __u32 batch, __u32 patience)
 {
 	int code;
 
@@ -147,7 +148,7 @@ int nic_open(struct nic *n, const char *dev, const struct table *t, __u32 batch)
 	n->page = calloc(1, page_len(t));
 	if (!n->page)
 		return say_error(EXIT_CANNOT_SEND, "no memory", "give the machine more memory", "the first frame");
-	code = load(n);
+	code = load(n, patience);
 	return code ? code : attach(n);
 }
 

@@ -18,8 +18,9 @@ struct nic {
 	__u32 batch;
 };
 
-/* Exit code 0, 2 (the NIC cannot take such frames) or 3 (cannot send); prints what is wrong and the next step. */
-int nic_open(struct nic *n, const char *dev, const struct table *t, __u32 batch);
+/* `patience`: bulks that a full ring refuses in a row before RING_FULL_SIGNAL ends a hand-over.
+ * Exit code 0, 2 (the NIC cannot take such frames) or 3 (cannot send); prints what is wrong and the next step. */
+int nic_open(struct nic *n, const char *dev, const struct table *t, __u32 batch, __u32 patience);
 void nic_close(struct nic *n);
 
 /* Plays `frames` frames; a signal ends it early. 0, or 3 with a message: the NIC cannot send. */

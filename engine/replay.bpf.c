@@ -62,6 +62,7 @@ const volatile __u32 count;	/* frames in the table */
 const volatile __u32 page_len;	/* every page arrives with this length, above every frame's */
 const volatile __u32 ifindex;
 const volatile __u32 patience; /* bulks refused in a row before the loader is woken to sleep a little */
+const volatile __u32 hold_rounds; /* idle rounds after a refusal */
 const volatile __u32 netns;	/* inode number: another namespace may use the same ifindex */
 
 struct tally tally;
@@ -73,6 +74,7 @@ __u32 head, tail;
 __u32 again[ORDER];
 __u32 again_head, again_tail;
 __u32 refused_bulks;
+__u32 hold; /* rounds of `play` still to pass idly */
 /* The NIC's net_device, once seen. */
 unsigned long known_dev;
 
@@ -145,6 +147,10 @@ int play(struct xdp_md *ctx)
 
 	if (ctx->ingress_ifindex == ifindex)
 		return XDP_PASS; /* truly received */
+	if (hold) {
+		hold--;
+		return XDP_DROP;
+	}
 	if (again_tail != again_head) {
 		frame = again[again_tail++ % ORDER];
 	} else {
@@ -195,6 +201,10 @@ int account(struct bpf_raw_tracepoint_args *ctx)
 		refused_bulks = 0;
 	if (!drops)
 		return 0;
+	/* virtio-net notifies the device for every frame that it refuses, which in an emulated machine takes the lock
+	 * that the device's own thread needs. So a few rounds pass idly before the next attempt.
+	 */
+	hold = hold_rounds;
 	/* The thread that empties the ring may need the CPU on which we would go on asking. */
 	if (++refused_bulks == patience) {
 		refused_bulks = 0;

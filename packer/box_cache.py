@@ -13,7 +13,8 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -122,9 +123,19 @@ def need_room(directory: Path, needed: int = NEEDED_BYTES) -> None:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Holds the lock file `path`, so that two builds of one image wait for each other."""
+def locked(path: Path, stopped: Callable[[], bool]) -> Iterator[None]:
+    """Holds the lock file `path`, so that two builds of one image wait for each other.
+
+    Raises BuildError when `stopped` says so while it waits.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if stopped():
+                    raise BuildError(f"{path.name}: stopped while another build of it ran") from None
+                time.sleep(0.2)
         yield

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from box_cache import BuildError
@@ -48,24 +49,27 @@ def run(command: list[str], log: Path, name: str, env: dict[str, str] | None = N
     raise BuildError(f"{name}: '{Path(command[0]).name}' failed with {status}:\n{tail}", f"the whole log: {log}")
 
 
-def _signal_all(number: int) -> bool:
-    with _lock:
-        for process in _running:
-            try:
-                os.killpg(process.pid, number)
-            except ProcessLookupError:
-                continue
-        return bool(_running)
+def stopped() -> bool:
+    """Whether stop_all was called."""
+    return _stopping.is_set()
+
+
+def _signal(groups: list[int], number: int) -> None:
+    for group in groups:
+        with suppress(ProcessLookupError):
+            os.killpg(group, number)
 
 
 def stop_all(patience_s: float = 20.0) -> None:
-    """Ends whatever still runs: first asks (SIGINT, so that Packer stops its machine), then kills."""
+    """Ends whatever still runs: first asks (SIGINT, so that Packer stops its machine), then kills.
+
+    The kill goes to each whole group, even if its leader has gone: a program in the background ignores SIGINT.
+    """
     _stopping.set()
-    _signal_all(signal.SIGINT)
+    with _lock:
+        groups = [process.pid for process in _running]
+    _signal(groups, signal.SIGINT)
     deadline = time.monotonic() + patience_s
-    while time.monotonic() < deadline:
-        with _lock:
-            if not _running:
-                return
+    while _running and time.monotonic() < deadline:
         time.sleep(0.1)
-    _signal_all(signal.SIGKILL)
+    _signal(groups, signal.SIGKILL)

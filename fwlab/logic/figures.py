@@ -10,8 +10,8 @@ from fwlab.words.metric import Metric
 from fwlab.words.results import Measured, TestbedFacts
 from fwlab.words.trial import Trial
 
-#: A trial in which the DUT was idle for more than this share was no overload.
-SATURATED = 0.995
+#: A trial in which the DUT was idle for more than this share was no overload and says nothing of capacity.
+MOST_IDLE = 0.0005
 
 
 def scale(testbed: TestbedFacts) -> int:

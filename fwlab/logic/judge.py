@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from fwlab.logic.figures import SATURATED, Figure, figure
+from fwlab.logic.figures import MOST_IDLE, Figure, figure
 from fwlab.words.expectation import Check, Expectation, Range
 from fwlab.words.lab import Exercise, Lab
 from fwlab.words.metric import Metric
@@ -34,10 +34,11 @@ def judge_exercise(exercise: Exercise, measured: Measured, run: Run) -> list[Ver
     verdicts = []
     for check in exercise.checks:
         base = run.case(check.ratio_to) if check.ratio_to else None
-        if check.ratio_to and base is None:
+        if check.ratio_to and base is None and measured.refused is None:
             verdicts.append(_unmeasured(check, measured, f"case {check.ratio_to} was not measured beside it"))
         else:
-            verdicts.append(_verdict(check, check.id, measured, check.between, base, run, check.traffic_class or ""))
+            traffic_class = check.traffic_class or ""
+            verdicts.append(_verdict(check, check.id, measured, check.between, base, run, traffic_class))
     return verdicts
 
 
@@ -48,18 +49,20 @@ def doubts(measured: Measured, metric: Metric, run: Run) -> list[str]:
         return found
     if not measured.trials:
         return found or ["no trial was completed"]
-    idle = [t for t in measured.trials if t.busy_share < SATURATED]
+    idle = [t for t in measured.trials if t.busy_share < 1 - MOST_IDLE]
     if idle and not found:
         share = min(t.busy_share for t in idle)
         found.append(f"the DUT was not saturated: busy {share:.1%} of a trial")
-    spread = figure(measured, metric, run.testbed).spread
-    if spread > LARGEST_SPREAD:
-        found.append(f"the trials are {spread:.1%} apart; at most {LARGEST_SPREAD:.0%} can be judged")
+    trials = figure(measured, metric, run.testbed)  # None if the DUT was never busy at all
+    if trials is not None and trials.spread > LARGEST_SPREAD:
+        found.append(f"the trials are {trials.spread:.1%} apart; at most {LARGEST_SPREAD:.0%} can be judged")
     return found
 
 
 def _absolute(expectation: Expectation, run: Run) -> dict[str, Range]:
-    """The absolute ranges that hold on this run's testbed; none on a forced or unknown one."""
+    """The absolute ranges that hold on this run's testbed and kernel; elsewhere the ratios judge alone."""
+    if not expectation.knows(run.dut.kernel):
+        return {}
     if run.testbed.name == "virtual":
         return expectation.virtual
     if run.testbed.accelerator != "kvm" or run.host.host_class is None:
@@ -86,8 +89,12 @@ def _verdict(
     below = figure(base, metric, run.testbed) if base is not None else None
     if found is None or (base is not None and below is None):
         reasons = reasons or [f"{metric.value} was not measured"]
+    if base is not None and below is not None and below.median == 0:
+        reasons.append(f"{base.id}: {metric.value} is zero, so there is no ratio to it")
     if isinstance(rule, Check) and base is None and _needs_virtual(metric) and run.testbed.name != "virtual":
         reasons.append("this range holds on the virtual testbed only")
+    if isinstance(rule, Check) and base is None and _needs_virtual(metric) and not rule.knows(run.dut.kernel):
+        reasons.append(f"this range was measured on kernel {rule.kernel}, the DUT runs {run.dut.kernel}")
     if reasons:
         return _made(
             rule, rule_id, measured, Outcome.INCONCLUSIVE, None, between, base, "; ".join(dict.fromkeys(reasons))

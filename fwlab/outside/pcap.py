@@ -14,21 +14,26 @@ _ETHERNET = 1
 _LONGEST = 65_535
 
 
-def write_pcap(path: Path, frames: Iterable[bytes], times_ns: Iterable[int], *, nanoseconds: bool = False) -> int:
+def write_pcap(
+    path: Path, frames: Iterable[bytes], times_ns: Iterable[int], *, nanoseconds: bool = False
+) -> int:
     """Write frames with their times; returns how many. A file that could not be written whole is removed."""
     unit = 1 if nanoseconds else 1000
-    out = bytearray(struct.pack("<IHHiIII", _NANO if nanoseconds else _MICRO, 2, 4, 0, 0, _LONGEST, _ETHERNET))
-    count = 0
-    for count, (frame, time) in enumerate(zip(frames, times_ns, strict=True), start=1):
+    magic = _NANO if nanoseconds else _MICRO
+    out, count = bytearray(struct.pack("<IHHiIII", magic, 2, 4, 0, 0, _LONGEST, _ETHERNET)), 0
+    for frame, time in zip(frames, times_ns, strict=True):
         seconds, rest = divmod(int(time), 1_000_000_000)
         out += struct.pack("<IIII", seconds, rest // unit, len(frame), len(frame)) + frame
+        count += 1
     partial = path.with_name(path.name + ".part")
     try:
         partial.write_bytes(out)
         partial.replace(path)
     except OSError as error:
         partial.unlink(missing_ok=True)
-        raise BadInput(f"{path}: cannot write the capture: {error.strerror}", "ls -ld its folder; df -h") from error
+        raise BadInput(
+            f"{path}: cannot write the capture: {error.strerror}", "ls -ld its folder; df -h"
+        ) from error
     return count
 
 
@@ -38,7 +43,8 @@ def read_pcap(path: Path) -> tuple[list[bytes], list[int]]:
         data = path.read_bytes()
     except OSError as error:
         raise BadInput(f"{path}: cannot read it: {error.strerror}", f"ls -l {path}") from error
-    order = next((o for o in "<>" if data[:4] in (struct.pack(f"{o}I", _MICRO), struct.pack(f"{o}I", _NANO))), None)
+    magics = {struct.pack(f"{order}I", magic): order for order in "<>" for magic in (_MICRO, _NANO)}
+    order = magics.get(data[:4])
     if order is None or len(data) < 24:
         raise BadInput(f"{path}: not a pcap file", "give a capture in the classic pcap format")
     unit = 1 if struct.unpack_from(f"{order}I", data)[0] == _NANO else 1000

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Traffic profiles: TRex's Python files, run to get their streams in TRex's RPC form.
 
-A profile is code. It runs only if it is a lab's own file; what a submission brings is refused before it is read.
-"""
+A profile is code. It runs only if it is a lab's own file; what a submission brings is refused before it is
+read."""
 
 from __future__ import annotations
 
@@ -22,13 +22,16 @@ from fwlab.outside import trex_api
 from fwlab.outside.project import Project, shown
 from fwlab.words.errors import BadInput
 
-#: Instructions of the field engine by the names that profiles use. The second list came with later clients of TRex.
+#: Instructions of the field engine by the names that profiles use; the second list came with later clients.
 _OLD_INSTRUCTIONS = {
     "STLVmFlowVar", "STLVmFlowVarRepeatableRandom", "STLVmFlowVarRepetableRandom", "STLVmFixChecksumHw",
     "STLVmFixIpv4", "STLVmWrFlowVar", "STLVmWrMaskFlowVar", "STLVmTrimPktSize", "STLVmTupleGen",
 }  # fmt: skip
 _LATER_INSTRUCTIONS = {"STLVmFixIcmpv6"}
+#: What PyPI's library of 2019 says to a profile that uses something newer.
+_SINCE_2019 = re.compile(r"unexpected keyword argument|name 'STL|'STL\w+' object has no attribute")
 _WORK = "work"
+_GIVEN = ("direction", "port_id")
 
 
 def load_profile(
@@ -40,18 +43,19 @@ def load_profile(
 ) -> list[dict[str, Any]]:
     """The streams of a lab's profile, each as `stream.to_json()` gives it.
 
-    Old profiles get the tunables as keyword arguments of get_streams; those that have a parameter `tunables` or
-    `args` get them as the list ["--name", "value", …] for argparse. Raises BadInput naming the file and, where an
-    exception came out of it, the line.
-    """
+    Old profiles get the tunables as keyword arguments of get_streams; those that have a parameter `tunables`
+    or `args` get them as the list ["--name", "value", …] for argparse. Raises BadInput naming the file and,
+    where an exception came out of it, the line."""
     path = _own(project, path)
     name = shown(project, path)
     trex_api.provide()
     with _beside(path):
         module = _run(path, name)
         if not callable(getattr(module, "register", None)):
-            raise BadInput(f"{name}: there is no register()", "end it with: def register(): return YourClass()")
-        streams = _call(path, name, lambda: _get_streams(module, dict(tunables or {}), direction))
+            raise BadInput(
+                f"{name}: there is no register()", "end it with: def register(): return YourClass()"
+            )
+        streams = _call(path, name, lambda: _get_streams(module, name, dict(tunables or {}), direction))
         data = _to_json(streams, name)
     try:
         parse_streams(data)
@@ -70,7 +74,9 @@ def _own(project: Project, path: Path) -> Path:
             "use a profile in the lab's folder; rulesets are all that a submission brings",
         )
     if not real.is_file():
-        raise BadInput(f"{shown(project, path)}: there is no such profile", f"ls {shown(project, real.parent)}")
+        raise BadInput(
+            f"{shown(project, path)}: there is no such profile", f"ls {shown(project, real.parent)}"
+        )
     return real
 
 
@@ -95,18 +101,35 @@ def _run(path: Path, name: str) -> Any:
     return module
 
 
-def _get_streams(module: Any, tunables: dict[str, Any], direction: int) -> Any:
+def _get_streams(module: Any, name: str, tunables: dict[str, Any], direction: int) -> Any:
     get_streams = module.register().get_streams
     parameters = inspect.signature(get_streams).parameters
     listed = next((p for p in ("tunables", "args") if p in parameters), None)
     if listed is not None:
         as_list = [part for key, value in tunables.items() for part in (f"--{key}", str(value))]
         tunables = {listed: as_list}
+    else:
+        _refuse_unheard(get_streams, parameters, name, tunables)
     wanted = {"direction": direction, "port_id": direction, **tunables}
     if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         # not every profile takes everything; a tunable that it does not know still fails, by its name
         wanted = {key: value for key, value in wanted.items() if key in parameters or key in tunables}
     return get_streams(**wanted)
+
+
+def _refuse_unheard(
+    get_streams: Any, parameters: Mapping[str, Any], name: str, tunables: dict[str, Any]
+) -> None:
+    """A tunable that vanishes in **kwargs, which get_streams never looks at, is a misspelt one."""
+    unheard = [tunable for tunable in tunables if tunable not in parameters]
+    rest = next((key for key, p in parameters.items() if p.kind is p.VAR_KEYWORD), None)
+    if not unheard or (rest and len(re.findall(rf"\b{rest}\b", inspect.getsource(get_streams))) > 1):
+        return
+    known = [key for key, p in parameters.items() if p.kind is not p.VAR_KEYWORD and key not in _GIVEN]
+    raise BadInput(
+        f"{name}: there is no tunable {unheard[0]!r}; there are: {', '.join(known) or 'none'}",
+        "give only tunables that get_streams takes",
+    )
 
 
 def _call(path: Path, name: str, action: Any) -> Any:
@@ -117,6 +140,8 @@ def _call(path: Path, name: str, action: Any) -> Any:
     except SyntaxError as error:
         where = error.lineno if error.filename == str(path) else None
         raise _blame(name, where, f"SyntaxError: {error.msg}") from error
+    except BadInput:
+        raise
     except SystemExit as error:
         said = errors.getvalue().strip().splitlines()
         reason = said[-1] if said else f"it left with status {error.code}"
@@ -128,13 +153,15 @@ def _call(path: Path, name: str, action: Any) -> Any:
 def _blame(name: str, line: int | None, what: str) -> BadInput:
     place = f"{name}, line {line}" if line else name
     hint = f"mend {place}"
-    if "unexpected keyword argument" in what and trex_api.provide() == "trex-stl-lib":
-        hint += "; TRex's own client knows arguments that trex-stl-lib 0.3 does not"
+    if line and _SINCE_2019.search(what) and trex_api.provide() == trex_api.PYPI:
+        hint += "; TRex's own client knows more than trex-stl-lib 0.3 does"
     return BadInput(f"{place}: {what}", hint)
 
 
 def _line_in(path: Path, error: BaseException) -> int | None:
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    lines = [
+        frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)
+    ]
     return lines[-1] if lines else None
 
 
@@ -151,7 +178,8 @@ def _to_json(streams: Any, name: str) -> list[dict[str, Any]]:
     for number, stream in enumerate(streams, start=1):
         if not hasattr(stream, "to_json"):
             raise BadInput(
-                f"{name}: stream {number} is a {type(stream).__name__}, not an STLStream", "return a list of STLStream"
+                f"{name}: stream {number} is a {type(stream).__name__}, not an STLStream",
+                "return a list of STLStream",
             )
     return [_one_to_json(stream) for stream in streams]
 

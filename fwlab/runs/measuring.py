@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fwlab.logic.figures import SATURATED
+from fwlab.logic.figures import MOST_IDLE
 from fwlab.outside.dut import LinuxDut
 from fwlab.outside.generator import Replay
-from fwlab.outside.shared_core import STEPS
 from fwlab.outside.sink import Sink
 from fwlab.outside.tables import Tables
 from fwlab.words.errors import CannotMeasure, Refused
@@ -21,7 +21,7 @@ from fwlab.words.ruleset import RulesetFile, ruleset_hash
 from fwlab.words.trial import Delivery, Trial
 
 #: Length of one trial in seconds of the DUT's clock; the last packet burst may make it longer.
-WINDOW_S = 0.25
+WINDOW_S = 0.1
 #: The load of a delivery trial, as a share of what the DUT was seen to carry in real time.
 LIGHT = 0.25
 #: A delivery trial takes about so long, in real seconds, and has so many packets.
@@ -47,8 +47,8 @@ class Task:
 class Measurer:
     """The nodes of one session, ready to measure task after task.
 
-    `slowed` is a context manager that slows the DUT by a step (STEPS) while the generator plays; on the
-    host's clock it does nothing.
+    `slowed(step)` slows the DUT while the generator plays, by one of `steps` steps; on the host's clock there is
+    one step, which does nothing.
     """
 
     def __init__(
@@ -58,11 +58,12 @@ class Measurer:
         sink: Sink,
         tables: Tables,
         classes: dict[str, TrafficClass],
-        slowed: Callable[[int], object],
-        steps: int = len(STEPS),
+        slowed: Callable[[int], contextlib.AbstractContextManager],
+        steps: int,
     ) -> None:
         self._dut, self._engine, self._sink = dut, engine, sink
         self._tables, self._classes, self._slowed, self._steps = tables, classes, slowed, steps
+        self._step = 0
 
     def measure(self, task: Task) -> Measured:
         """Everything the task asks for. A node that dies raises CannotMeasure."""
@@ -105,34 +106,34 @@ class Measurer:
         found.loads = [sum(item.seconds for item in run) for run in runs]
 
     def _overload(self, task: Task, found: Measured) -> None:
-        """Trials flat out; slow the DUT further until none of them saw it idle."""
-        for step in range(self._steps):
-            found.slowed = step
-            saturated, trials = self._flat_out(task, found, step)
-            found.trials = trials
-            if saturated and all(t.busy_share >= SATURATED for t in trials):
+        """Trials flat out. Slow the DUT further until it is never idle; the next case starts where this one ended."""
+        first = self._step
+        for step in range(first, self._steps):
+            kept, idle = self._flat_out(task, found, step)
+            found.slowed, found.trials, found.idle_trials = step, kept, len(idle)
+            if len(kept) == task.trials:
+                # Gently down again: a case with more rules needs less of it, and runs faster with less.
+                self._step = max(0, step - (not idle and step == first))
                 return
-        if not any(t.processed for t in found.trials):
-            found.problems.append("no packet reached the DUT")
-            return
-        busy = min(t.busy_share for t in found.trials)
-        found.problems.append(f"the DUT was not saturated: busy {busy:.1%} of a trial")
+        self._step = max(0, self._steps - 1)
+        busy = min((t.busy_share for t in idle), default=0.0)
+        found.problems.append(
+            f"the DUT was not saturated: {len(kept)} of {task.trials} trials were an overload, busy {busy:.1%} of another"
+        )
 
-    def _flat_out(self, task: Task, found: Measured, step: int) -> tuple[bool, list[Trial]]:
+    def _flat_out(self, task: Task, found: Measured, step: int) -> tuple[list[Trial], list[Trial]]:
         with self._slowed(step):
-            self._dut.arm(windows=task.trials, window_s=WINDOW_S)
+            self._dut.arm(windows=task.trials, window_s=WINDOW_S, idle_share=MOST_IDLE)
             playing = self._engine.start()
             try:
-                saturated, trials = self._dut.collect(timeout=600)
+                kept, idle = self._dut.collect(timeout=900)
             except BaseException:
                 playing.abandon()
                 raise
-            played = playing.stop()
+        played = playing.stop()
         found.generator_sent = played.sent
         found.generator_pps = round(played.rate, 1)
-        if any(t.processed == 0 for t in trials):
-            found.problems.append("a trial in which the DUT processed no packet")
-        return saturated, trials
+        return kept, idle
 
     def _deliver(self, task: Task, found: Measured) -> None:
         """A counted number of packets at a light load; what arrives is counted by class."""

@@ -27,12 +27,22 @@ class _Strict(BaseModel):
 
 
 class Texts(_Strict):
-    """Why the range is what it is, where it comes from, and what the student reads."""
+    """Why the range is what it is, where it comes from, and what the student reads.
 
+    `kernel` is the series of the DUT's kernel on which an absolute range was measured, such as "6.1": the guest
+    kernel is part of the instrument. Without it the range holds on every kernel.
+    """
+
+    kernel: str | None = Field(default=None, pattern=r"^\d+\.\d+$")
     why: str
     source: list[str] = Field(min_length=1)
     passed: str = Field(alias="pass")
     failed: str = Field(alias="fail")
+
+
+    def knows(self, release: str) -> bool:
+        """Whether absolute ranges hold on a DUT with this kernel release, such as 6.1.0-56-cloud-amd64."""
+        return self.kernel is None or release.startswith(f"{self.kernel}.")
 
 
 class Expectation(Texts):

@@ -57,6 +57,7 @@ class Measured(_Strict):
     """One case or exercise, measured: every trial, every loading, what was counted at the sink.
 
     loads     seconds of busy DUT time, one for each loading of the whole ruleset
+    idle_trials  trials left out because the DUT was idle at times; `slowed` is the step that it took (0: none)
     problems  why a figure of it cannot be trusted; any makes the verdict inconclusive
     """
 
@@ -74,6 +75,7 @@ class Measured(_Strict):
     entries: int | None = None
     generator_sent: int | None = None
     generator_pps: float | None = None
+    idle_trials: int = 0
     slowed: int = 0
     wall_s: float = 0.0
     problems: list[str] = []

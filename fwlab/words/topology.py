@@ -37,6 +37,7 @@ class Machine(_Strict):
     type: str
     cpu_model: str
     nic_model: str
+    receive_ring: int
     management_pci_slot: int
     management_network: str
     management_address: str

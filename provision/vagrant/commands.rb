@@ -2,10 +2,11 @@
 # What a lab adds to Vagrant's commands: its name stands for its three machines, what a start needs is checked
 # before anything is made, and libvirt is there when it is used.
 
+require "fileutils"
 require "open3"
-require "socket"
 
 require_relative "lab_machines"
+require_relative "ports"
 require_relative "seed"
 
 module FirewallLab
@@ -26,9 +27,9 @@ module FirewallLab
       Libvirt.join_driver
       names = Array(names).flat_map { |name| expand(name.to_s) }
       if %w[up reload].include?(fwlab_command) && !@fwlab_prepared
-        idle = []
-        super(names, options) { |machine| idle << machine.name.to_s if %i[not_created shutoff].include?(machine.state.id) }
-        Start.new(LabNames.project).prepare(LabNames.project.machines.select { |machine| idle.include?(machine.name) })
+        states = {}
+        super(names, options) { |machine| states[machine.name.to_s] = machine.state.id }
+        Start.new(LabNames.project).prepare(LabNames.project.machines.select { |m| states.key?(m.name) }, states)
         @fwlab_prepared = true
       end
       super(names, options, &block)
@@ -62,11 +63,14 @@ module FirewallLab
       @project = project
     end
 
-    def prepare(machines)
+    # `states`: Vagrant's state of each, by name. Those that hold their ports already need nothing.
+    def prepare(machines, states)
+      machines = machines.select { |machine| %i[not_created shutoff].include?(states[machine.name]) }
       return if machines.empty?
 
       boxes_built(machines)
-      machines.each { |machine| machine.ports.each { |port| port_free(machine, *port) } }
+      Libvirt.remove_strays(@project, machines.select { |machine| states[machine.name] == :not_created })
+      Ports.check(@project, machines)
       machines.each { |machine| Seed.new(@project, machine).write }
     end
 
@@ -77,29 +81,6 @@ module FirewallLab
       return if missing.empty?
 
       raise Problem.new("boxes are not built (#{missing.join(', ')}): run `make boxes`", "make boxes")
-    end
-
-    def port_free(machine, protocol, port, purpose)
-      socket = protocol == :udp ? UDPSocket.new : nil
-      socket ? socket.bind(@project.address, port) : (socket = TCPServer.new(@project.address, port))
-    rescue Errno::EADDRINUSE
-      raise Problem.new(
-        "#{protocol} port #{@project.address}:#{port} (#{purpose} of #{machine.name}) is taken#{holder(protocol, port)}",
-        "`export FWLAB_PORT_OFFSET=100` for this and every later command, or end what holds the port " \
-        "(a lab of another checkout: `vagrant destroy #{machine.lab}` there)"
-      )
-    ensure
-      socket&.close
-    end
-
-    # " by qemu-system-x86 (pid 123, fwlab-...-lab03-ipset)", as far as this user may see it.
-    def holder(protocol, port)
-      output, = Open3.capture2("ss", "-Hlnp", protocol == :udp ? "-u" : "-t", "sport = :#{port}")
-      name, pid = output.match(/users:\(\("([^"]+)",pid=(\d+)/)&.captures
-      guest = pid && File.read("/proc/#{pid}/cmdline")[/guest=([^,\0]+)/, 1]
-      name ? " by #{name} (#{["pid #{pid}", guest].compact.join(', ')})" : ""
-    rescue SystemCallError
-      ""
     end
   end
 
@@ -130,11 +111,24 @@ module FirewallLab
       raise Problem.new("Vagrant's libvirt provider is missing", "provision/host/install")
     end
 
-    def self.hold
-      return unless Process.uid.zero? && !File.directory?("/run/systemd/system")
+    # What a killed Vagrant left behind under the names of `machines`, which it does not know any more: the
+    # prefix is this checkout's own, so nobody else misses it.
+    def self.remove_strays(project, machines)
+      ready(project.libvirt_uri)
+      virsh = ["virsh", "--quiet", "--connect", project.libvirt_uri]
+      defined, = Open3.capture2(*virsh, "list", "--all", "--name")
+      machines.map { |machine| "#{project.prefix}#{machine.name}" }.intersection(defined.split).each do |name|
+        Open3.capture2e(*virsh, "destroy", name)
+        Open3.capture2e(*virsh, "undefine", name, "--remove-all-storage")
+      end
+    end
 
-      FileUtils.mkdir_p("/run/fwlab")
-      @lock = File.open("/run/fwlab/use.lock", File::RDWR | File::CREAT).tap { |lock| lock.flock(File::LOCK_SH) }
+    def self.hold
+      return if File.directory?("/run/systemd/system")
+
+      folder = Process.uid.zero? ? "/run/fwlab" : "#{Dir.home}/.cache/fwlab/run" # as in provision/host/libvirt
+      FileUtils.mkdir_p(folder)
+      @lock = File.open("#{folder}/use.lock", File::RDWR | File::CREAT).tap { |lock| lock.flock(File::LOCK_SH) }
       owner = Process.pid
       at_exit do
         next unless Process.pid == owner
@@ -153,6 +147,9 @@ module FirewallLab
       end
 
       def get_ipaddress(*) = LabNames.project.address
+
+      # No machine here uses a network of libvirt's. Of an ordinary user, listing them would ask root's daemon.
+      def list_all_networks = []
     end
   end
 

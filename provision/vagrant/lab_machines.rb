@@ -32,6 +32,7 @@ module FirewallLab
 
   # The checkout at `root`, seen through the environment `env`.
   class Project
+    TRANSLATION_CACHE_MIB = 128
     attr_reader :root, :topology
 
     def initialize(root, env = ENV)
@@ -70,8 +71,15 @@ module FirewallLab
       forward = "hostfwd=tcp:#{address}:#{machine.ssh_port}-#{board.fetch('management_address').split('/').first}:22"
       args = ["-netdev", "user,id=management,net=#{board.fetch('management_network')},restrict=on,#{forward}",
               "-device", "virtio-net-pci,netdev=management,addr=#{format('0x%x', board.fetch('management_pci_slot'))}"]
+      # A deep ring outlasts the turns in which a slowed DUT runs.
+      args += ["-global", "virtio-net-pci.rx_queue_size=#{board.fetch('receive_ring')}"]
       args += ["-icount", "shift=#{@topology['clock']['icount_shift']},sleep=on"] if virtual_clock?(machine)
       args
+    end
+
+    # A feature's name that libvirt reads as an element with a child: QEMU's cache of translated code, in MiB.
+    def translation_cache(machine)
+      driver(machine) == "qemu" ? ["tcg><tb-cache unit='MiB'>#{TRANSLATION_CACHE_MIB}</tb-cache></tcg><pae"] : ["pae"]
     end
 
     def address = @topology.fetch("ports").fetch("address")

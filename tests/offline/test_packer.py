@@ -36,7 +36,7 @@ children = load("children")
 def checkout(tmp_path: Path) -> Path:
     """A copy of what the keys are made from."""
     for name in ("packer", "provision", "engine"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "build"))
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path
 
 
@@ -145,6 +145,17 @@ def test_full_disk_in_a_program_is_told_as_such(tmp_path: Path) -> None:
     with pytest.raises(box_cache.BuildError, match=r"sink: .* is full") as caught:
         children.run(["sh", "-c", "echo write: No space left on device; exit 1"], tmp_path / "log", "sink")
     assert "FWLAB_CACHE" in caught.value.hint
+
+
+def test_second_build_of_an_image_waits_and_can_be_stopped(tmp_path: Path) -> None:
+    lock, asked = tmp_path / "locks" / "sink", []
+    with box_cache.locked(lock, lambda: False):
+        stop = lambda: asked.append(1) or True  # noqa: E731
+        with pytest.raises(box_cache.BuildError, match="sink"), box_cache.locked(lock, stop):
+            pytest.fail("two builds held one lock")
+    assert asked
+    with box_cache.locked(lock, lambda: True):
+        assert lock.exists()
 
 
 def test_stopping_ends_the_children_of_children(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ _HINT = "use addresses in " + " or ".join(LAB_PREFIXES)
 
 
 def refuse_strays(frames: Frames) -> None:
-    """Raises BadInput naming stream, frame and address if any IP address is not the lab's, or a destination (IP or
-    Ethernet) is a group."""
+    """Raises BadInput naming stream, frame and address if any IP address is not the lab's, or a destination
+    (IP or Ethernet) is a group."""
     headers = read_headers(frames)
     if not len(frames):
         return
@@ -42,7 +42,8 @@ def refuse_strays(frames: Frames) -> None:
         at = int(headers.group_mac.argmax())
         mac = frames[at][:6].hex(":")
         raise BadInput(
-            f"{_label(frames, at)}: destination {mac} is a multicast address", "leave the Ethernet destination out"
+            f"{_label(frames, at)}: destination {mac} is a multicast address",
+            "leave the Ethernet destination out",
         )
 
 

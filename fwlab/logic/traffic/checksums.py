@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Internet checksums (RFC 1071) over many frames at once.
 
-`heads` is a uint8 array of shape (frames, width) with the bytes that may change; `tail` is what follows them in
-every frame. Offsets count from the start of the frame.
-"""
+`heads` is a uint8 array of shape (frames, width) with the bytes that may change; `tail` is what follows them
+in every frame. Offsets count from the start of the frame."""
 
 from __future__ import annotations
 
@@ -65,7 +64,8 @@ def pseudo_ipv6(heads: np.ndarray, l3: int) -> np.ndarray:
 
 
 def prepare_hw(heads: np.ndarray, l3: int, l4: int, protocol: int) -> None:
-    """What is handed to a card that completes checksums: IPv4's own is zero, the transport's is the pseudo header's."""
+    """What a card that completes checksums is given: zero for IPv4's own, the pseudo header's for the
+    transport's."""
     version = int(heads[0, l3]) >> 4
     if version == 4:
         put(heads, l3 + 10, np.zeros(len(heads), dtype=np.uint64))
@@ -94,7 +94,9 @@ def fix_icmpv6(heads: np.ndarray, tail: bytes, l3: int, l4: int) -> None:
     put(heads, l4 + 2, np.zeros(len(heads), dtype=np.uint64))
     end = l4 + word(heads, l3 + 4).astype(np.int64)
     whole = np.full(len(heads), heads.shape[1] + len(tail), dtype=np.int64)
-    put(heads, l4 + 2, inverted(pseudo_ipv6(heads, l3) + sum_between(heads, tail, l4, np.minimum(end, whole))))
+    put(
+        heads, l4 + 2, inverted(pseudo_ipv6(heads, l3) + sum_between(heads, tail, l4, np.minimum(end, whole)))
+    )
 
 
 def sum_between(heads: np.ndarray, tail: bytes, start: int, ends: np.ndarray) -> np.ndarray:

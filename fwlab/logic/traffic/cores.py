@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How streams are shared among TRex's cores, and in which order a core takes them up.
 
-A continuous stream, or a burst with at least one packet per core, is split: every core sends each n-th packet, one
-gap apart. Others run on one core; the rest keep a silent copy that only takes its turns.
-"""
+A continuous stream, or a burst with at least one packet per core, is split: every core sends each n-th
+packet, one gap apart. Others run on one core; the rest keep a silent copy that only takes its turns."""
 
 from __future__ import annotations
 
@@ -19,7 +18,8 @@ _PAUSED_GAP = 0.1  # seconds between the turns of a paused stream
 
 @dataclass
 class Task:
-    """A stream as one core plays it. Times in seconds; `following` is a place in the core's list of tasks or -1.
+    """A stream as one core plays it. Times in seconds; `following` is a place in the core's list of tasks or
+    -1.
 
     `share` is the core's number among `shared_by` cores that split the stream's variables.
     """
@@ -45,7 +45,9 @@ class Task:
         return self.stream.mode.ibg / 1_000_000 + self.trail + self.lead
 
 
-def distribute(streams: Sequence[Stream], cores: int, line_rate_bps: float = LINE_RATE_BPS) -> list[list[Task]]:
+def distribute(
+    streams: Sequence[Stream], cores: int, line_rate_bps: float = LINE_RATE_BPS
+) -> list[list[Task]]:
     """For every core its tasks, in the order in which they enter its queue."""
     in_order = table_order(streams)
     plain = [s for s in in_order if s.enabled and not s.sequenced]
@@ -54,7 +56,8 @@ def distribute(streams: Sequence[Stream], cores: int, line_rate_bps: float = LIN
     for stream in plain:
         if stream.core_id >= cores:
             raise BadInput(
-                f"{stream.label}: core {stream.core_id} does not exist", f"cores are numbered 0 to {cores - 1}"
+                f"{stream.label}: core {stream.core_id} does not exist",
+                f"cores are numbered 0 to {cores - 1}",
             )
         for core, task in enumerate(_split(stream, cores, line_rate_bps)):
             lists[core].append(task)
@@ -108,9 +111,8 @@ _BUCKETS = (13, 29, 59, 127, 257, 541, 1109, 2357, 5087, 10273, 20753, 42043, 85
 def table_order(streams: Sequence[Stream]) -> list[Stream]:
     """Streams as TRex's table of streams yields them.
 
-    It is GNU's hash table keyed by number: new keys come first (or first in their bucket), and growing turns the
-    list round. It shows where two streams are due at the same instant.
-    """
+    It is GNU's hash table keyed by number: new keys come first (or first in their bucket), and growing turns
+    the list round. It shows where two streams are due at the same instant."""
     buckets, order = 1, []
     by_id = {stream.id: stream for stream in streams}
     for count, number in enumerate(by_id, start=1):

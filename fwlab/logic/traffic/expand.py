@@ -36,15 +36,14 @@ def expand(
 ) -> Frames:
     """At most `limit` frames of a profile's streams (each as `stream.to_json()` gives it), in the order sent.
 
-    `cores` is how many of TRex's cores share the work. `macs` are destination and source where a stream does not
-    bring its own. `complete` also does what TRex leaves to the network card (fix_checksum_hw), for an engine that
-    plays frames as they are. `seed` feeds random variables of streams without a random_seed. Rates in per cent
-    refer to `line_rate_bps`. Raises BadInput naming the stream and the instruction.
-    """
+    `cores` is how many of TRex's cores share the work. `macs` are destination and source where a stream does
+    not bring its own. `complete` also does what TRex leaves to the network card (fix_checksum_hw), for an
+    engine that plays frames as they are. `seed` feeds random variables of streams without a random_seed.
+    Rates in per cent refer to `line_rate_bps`. Raises BadInput naming the stream and the instruction."""
     if limit < 1:
         raise BadInput(f"limit {limit}: at least one frame", "give --limit a number above zero")
     if not 1 <= cores <= MOST_CORES:
-        raise BadInput(f"cores {cores}: TRex has 1 to {MOST_CORES}", f"give --cores a number from 1 to {MOST_CORES}")
+        raise BadInput(f"cores {cores}: TRex has 1 to {MOST_CORES}", f"give --cores 1 to {MOST_CORES}")
     parsed = parse_streams(streams)
     for stream in parsed:
         fieldcheck.check(stream.data, stream.instructions, stream.label)
@@ -56,14 +55,15 @@ def expand(
         quota = max(1, limit // cores) + (limit % cores if core == 0 else 0)
         per_core.append(builder.play(core, tasks, quota))
     times, part, row = merge(per_core)
-    return Frames(times, part, row, builder.parts, np.array(builder.owners, dtype=np.int64), [s.label for s in parsed])
+    owners = np.array(builder.owners, dtype=np.int64)
+    return Frames(times, part, row, builder.parts, owners, [stream.label for stream in parsed])
 
 
 def _check_cores(stream: Stream, cores: int) -> None:
     for number, ins in enumerate(stream.instructions, start=1):
         if ins.type == "tuple_flow_var" and 0 < ins.limit_flows < cores:
             raise BadInput(
-                f"{stream.label}, instruction {number}: limit_flows {ins.limit_flows} is below the {cores} cores",
+                f"{stream.label}, instruction {number}: limit_flows {ins.limit_flows} is below {cores} cores",
                 "allow at least one flow per core",
             )
 
@@ -90,7 +90,9 @@ class _Builder:
             self.owners.append(task.stream.index)
         sent = np.array([task.active for task in tasks], dtype=bool)[numbers] if len(tasks) else numbers == 0
         whole = np.floor(seconds[sent])
-        times = whole.astype(np.int64) * 1_000_000_000 + np.floor((seconds[sent] - whole) * 1e9).astype(np.int64)
+        times = whole.astype(np.int64) * 1_000_000_000 + np.floor((seconds[sent] - whole) * 1e9).astype(
+            np.int64
+        )
         return times, numbers[sent] + first, row[sent]
 
     def _make(self, core: int, task: Task, count: int) -> Frameset:
@@ -114,7 +116,7 @@ class _Builder:
 
 
 def _rows(task: Task, turns: int) -> np.ndarray:
-    """Which row of its frameset each turn sends: without a field engine always the first, with a cache in rounds."""
+    """Which row of its frameset each turn sends: without a field engine the first, with a cache in rounds."""
     if not task.stream.instructions:
         return np.zeros(turns, dtype=np.int64)
     return np.arange(turns, dtype=np.int64) % (task.cache or max(turns, 1))

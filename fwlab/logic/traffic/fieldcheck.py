@@ -25,6 +25,7 @@ FURTHEST_WRITE = 512
 FURTHEST_TAIL = 64
 _LONGEST_IPV4_HEADER = 60
 _TCP_HEADER = 20
+_IPV6_HEADER = 40
 
 
 def check(packet: bytes, instructions: Sequence[Instruction], label: str) -> None:
@@ -35,12 +36,15 @@ def check(packet: bytes, instructions: Sequence[Instruction], label: str) -> Non
         names = _declares(ins)
         for name in names:
             if name in sizes:
-                raise BadInput(f"{label}, instruction {number}: variable {name!r} is declared twice", "rename one")
+                raise BadInput(
+                    f"{label}, instruction {number}: variable {name!r} is declared twice", "rename one"
+                )
         sizes.update(names)
         used += 2 * sum(names.values()) + 4 if isinstance(ins, RandLimit) else sum(names.values())
     if used > MOST_VARIABLE_BYTES:
         raise BadInput(
-            f"{label}: variables take {used} bytes, {MOST_VARIABLE_BYTES} fit", "use fewer or smaller variables"
+            f"{label}: variables take {used} bytes, {MOST_VARIABLE_BYTES} fit",
+            "use fewer or smaller variables",
         )
     for number, ins in enumerate(instructions, start=1):
         where = f"{label}, instruction {number}: {ins.type}"
@@ -52,9 +56,13 @@ def check(packet: bytes, instructions: Sequence[Instruction], label: str) -> Non
             _check_next(instructions, number, where)
         end = _end(ins, sizes, packet)
         if end > len(packet):
-            raise BadInput(f"{where}: reaches byte {end} of a packet of {len(packet)} bytes", "check its offset")
+            raise BadInput(
+                f"{where}: reaches byte {end} of a packet of {len(packet)} bytes", "check its offset"
+            )
         if end > FURTHEST_WRITE:
-            raise BadInput(f"{where}: reaches byte {end}, the engine stops at {FURTHEST_WRITE}", "check its offset")
+            raise BadInput(
+                f"{where}: reaches byte {end}, the engine stops at {FURTHEST_WRITE}", "check its offset"
+            )
         if isinstance(ins, FixHw):
             _check_hw(packet, ins, where)
         if isinstance(ins, FixIcmpv6) and (packet[ins.l2_len] >> 4 != 6 or packet[ins.l2_len + 6] != 58):
@@ -96,21 +104,27 @@ def _end(ins: Instruction, sizes: dict[str, int], packet: bytes | None = None) -
     if isinstance(ins, FixHw):
         if packet is None:
             return ins.l2_len + max(ins.l3_len, _LONGEST_IPV4_HEADER) + _TCP_HEADER
-        protocol = packet[ins.l2_len + (9 if packet[ins.l2_len] >> 4 == 4 else 6)] if ins.l2_len + 9 < len(packet) else 0
+        protocol = 0
+        if ins.l2_len + 9 < len(packet):
+            protocol = packet[ins.l2_len + (9 if packet[ins.l2_len] >> 4 == 4 else 6)]
         return ins.l2_len + ins.l3_len + {6: _TCP_HEADER, 17: 8}.get(protocol, 8)
     if isinstance(ins, FixIcmpv6):
-        return ins.l2_len + ins.l3_len + 4
+        return ins.l2_len + max(ins.l3_len, _IPV6_HEADER) + 4
     return 12
 
 
 def _check_trim(packet: bytes, instructions: Sequence[Instruction], trim: TrimSize, where: str) -> None:
     ins = next((i for i in instructions if isinstance(i, FlowVar) and i.name == trim.name), None)
     if ins is None or ins.size != 2:
-        raise BadInput(f"{where}: {trim.name!r} is not a flow_var of 2 bytes", "trim with a flow_var of size 2")
+        raise BadInput(
+            f"{where}: {trim.name!r} is not a flow_var of 2 bytes", "trim with a flow_var of size 2"
+        )
     if ins.value_list is not None:
         for value in ins.value_list:
             if not 60 <= value <= len(packet):
-                raise BadInput(f"{where}: length {value} is not within 60..{len(packet)}", "correct value_list")
+                raise BadInput(
+                    f"{where}: length {value} is not within 60..{len(packet)}", "correct value_list"
+                )
     elif min(ins.min_value, len(packet)) >= min(ins.max_value, len(packet)):
         raise BadInput(
             f"{where}: lengths from {ins.min_value} leave no range in a packet of {len(packet)} bytes",
@@ -122,12 +136,15 @@ def _check_next(instructions: Sequence[Instruction], number: int, where: str) ->
     ins = instructions[number - 1]
     follower = instructions[number] if number < len(instructions) else None
     if not isinstance(follower, FlowVar | RandLimit) or follower.name != ins.next_var:
-        raise BadInput(f"{where}: next_var {ins.next_var!r} is not the next instruction", "declare it right after")
+        raise BadInput(
+            f"{where}: next_var {ins.next_var!r} is not the next instruction", "declare it right after"
+        )
     if isinstance(ins, FlowVar) and ins.op == "random":
         raise BadInput(f"{where}: a random variable has no next_var", "use inc, dec or flow_var_rand_limit")
     if follower.split_to_cores and not (isinstance(follower, FlowVar) and follower.op == "random"):
         raise BadInput(
-            f"{where}: {follower.name!r} depends on it but is split to cores", "declare it with split_to_cores = False"
+            f"{where}: {follower.name!r} depends on it but is split to cores",
+            "declare it with split_to_cores = False",
         )
 
 

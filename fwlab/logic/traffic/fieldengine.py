@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The field engine: what a stream's instructions make of its packet, for many frames at once.
 
-Instructions run in their order for every frame. Variables keep their value from one frame to the next; one that is
-another's `next_var` moves only when that one has gone round, and so do all behind it.
-"""
+Instructions run in their order for every frame. Variables keep their value from one frame to the next; one
+that is another's `next_var` moves only when that one has gone round, and so do all behind it."""
 
 from __future__ import annotations
 
@@ -48,7 +47,8 @@ class Values:
 
 @dataclass
 class Frameset:
-    """Frames made from one packet: heads (rows, width) that differ, the tail they share, each one's length."""
+    """Frames made from one packet: heads (rows, width) that differ, the tail they share, each one's
+    length."""
 
     heads: np.ndarray
     tail: bytes
@@ -69,7 +69,8 @@ def run(
     complete: bool = False,
     whole: bool = False,
 ) -> Frameset:
-    """The first `count` frames of a packet with its instructions, on one of `cores` cores that share the stream.
+    """The first `count` frames of a packet with its instructions, on one of `cores` cores that share the
+    stream.
 
     `complete` also does what TRex leaves to the network card (fix_checksum_hw). `whole` keeps no shared tail.
     Instructions must have passed fieldcheck.check.
@@ -113,8 +114,8 @@ def _apply(made: Frameset, ins: Instruction, index: int, variables: dict[str, Va
 
 
 def _transport(heads: np.ndarray, ins: FixHw) -> tuple[int, int]:
-    """Where the transport header begins and its protocol. IPv4 says the latter itself (and with l4_type IP also how
-    long it is); for IPv6, behind extension headers, the instruction does."""
+    """Where the transport header begins and its protocol. IPv4 says the latter itself (and with l4_type IP
+    also how long it is); for IPv6, behind extension headers, the instruction does."""
     header = heads[0, ins.l2_len :]
     if int(header[0]) >> 4 != 4:
         return ins.l2_len + ins.l3_len, checksums.TCP if ins.l4_type == 13 else checksums.UDP

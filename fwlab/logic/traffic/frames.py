@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Frames in the order in which they are sent. Frames made from one packet share what does not differ, so a table of
-many long frames stays small until it is asked for."""
+"""Frames in the order in which they are sent. Frames made from one packet share what does not differ, so a
+table of many long frames stays small until it is asked for."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from functools import cached_property
 import numpy as np
 
 from fwlab.logic.traffic.fieldengine import Frameset
+
+_AT_ONCE = 1 << 21  # bytes that are laid out in one step, which bounds the memory that it takes
 
 
 @dataclass
@@ -66,7 +68,8 @@ class Frames:
         return table
 
     def packed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """All frames end to end: (bytes, offsets, lengths); frame i is bytes[offsets[i]:offsets[i] + lengths[i]]."""
+        """All frames end to end: (data, offsets, lengths); frame i is data[offsets[i]:offsets[i] +
+        lengths[i]]."""
         lengths = self.lengths
         offsets = np.concatenate(([0], np.cumsum(lengths)[:-1])) if len(self) else lengths
         data = np.empty(int(lengths.sum()), dtype=np.uint8)
@@ -77,13 +80,19 @@ class Frames:
     def _pack(
         self, data: np.ndarray, made: Frameset, rows: np.ndarray, offsets: np.ndarray, lengths: np.ndarray
     ) -> None:
-        first = int(lengths[rows[0]])
-        if made.heads.shape[1] < first or not (lengths[rows] == first).all():
+        size = int(lengths[rows[0]])
+        if not (lengths[rows] == size).all():
             for number in rows:
                 at = int(offsets[number])
                 data[at : at + int(lengths[number])] = np.frombuffer(self[number], dtype=np.uint8)
             return
-        data[offsets[rows][:, np.newaxis] + np.arange(first)] = made.heads[self.row[rows], :first]
+        width = min(made.heads.shape[1], size)
+        tail = np.frombuffer(made.tail, dtype=np.uint8)[: size - width]
+        for start in range(0, len(rows), max(_AT_ONCE // size, 1)):
+            some = rows[start : start + max(_AT_ONCE // size, 1)]
+            places = offsets[some][:, np.newaxis] + np.arange(size)
+            data[places[:, :width]] = made.heads[self.row[some], :width]
+            data[places[:, width:]] = tail
 
     def _by_part(self) -> Iterator[tuple[int, np.ndarray]]:
         for number in range(len(self.parts)):
@@ -92,8 +101,11 @@ class Frames:
                 yield number, rows
 
 
-def merge(per_core: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Cores' frames (times_ns, part, row) as one sequence, by microsecond; within one, the lower core comes first."""
+Sent = tuple[np.ndarray, np.ndarray, np.ndarray]  # times_ns, part, row
+
+
+def merge(per_core: Sequence[Sent]) -> Sent:
+    """Cores' frames as one sequence, by microsecond; within one, the lower core comes first."""
     times, part, row = (np.concatenate(column) for column in zip(*per_core, strict=True))
     if len(per_core) > 1:
         order = np.argsort(times // 1000, kind="stable")

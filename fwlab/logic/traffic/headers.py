@@ -19,8 +19,8 @@ _WITH_PORTS = (6, 17, 132, 33)
 
 @dataclass
 class Headers:
-    """Arrays of shape (n,), addresses (n, 16). `version` is 0 where there is no IP; IPv4 addresses fill the first
-    4 bytes. `sport` and `dport` are -1 where there are no ports."""
+    """Arrays of shape (n,), addresses (n, 16). `version` is 0 where there is no IP; IPv4 addresses fill the
+    first 4 bytes. `sport` and `dport` are -1 where there are no ports."""
 
     version: np.ndarray
     src: np.ndarray
@@ -41,12 +41,15 @@ def read_headers(frames: Frames) -> Headers:
         at = at + np.where(tagged, 4, 0)
     kind, at = _word(table, rows, at), at + 2
     first = table[rows, at] >> 4
-    version = np.where((kind == 0x0800) & (first == 4), IPV4, np.where((kind == 0x86DD) & (first == 6), IPV6, 0))
+    version = np.where(
+        (kind == 0x0800) & (first == 4), IPV4, np.where((kind == 0x86DD) & (first == 6), IPV6, 0)
+    )
     four = (version == IPV4)[:, np.newaxis]
     src = np.where(four, _padded(table, rows, at + 12, 4), _padded(table, rows, at + 8, 16))
     dst = np.where(four, _padded(table, rows, at + 16, 4), _padded(table, rows, at + 24, 16))
     protocol, l4, whole = _transport(table, rows, at, version)
-    ported = np.isin(protocol, _WITH_PORTS) & (version != 0) & whole & (l4 + 4 <= np.minimum(frames.lengths, _WIDTH))
+    complete = l4 + 4 <= np.minimum(frames.lengths, _WIDTH)
+    ported = np.isin(protocol, _WITH_PORTS) & (version != 0) & whole & complete
     l4 = np.where(ported, l4, 0)
     return Headers(
         version=version,

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The pseudo-random generator of TRex's field engine, many draws at a time.
 
-It is the widely published linear congruential generator with multiplier 214013 and increment 2531011 modulo 2^32;
-a draw is its bits 16 to 30. Wider numbers are put together from several draws.
-"""
+It is the widely published linear congruential generator with multiplier 214013 and increment 2531011 modulo
+2^32; a draw is its bits 16 to 30. Wider numbers are put together from several draws."""
 
 from __future__ import annotations
 

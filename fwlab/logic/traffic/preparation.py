@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What TRex does to a stream's packet before the field engine sees it: MAC addresses, marks of flow statistics."""
+"""What TRex does to a stream's packet before the field engine sees it: MAC addresses, marks of flow
+statistics."""
 
 from __future__ import annotations
 
@@ -9,8 +10,14 @@ from dataclasses import dataclass
 
 from fwlab.logic.traffic.streams import Stream
 
-#: MAC addresses (destination, source) of the port of TRex's simulator.
-SIMULATOR_MACS = (b"\x10" * 6, b"\x18" * 6)
+
+def simulator_macs(direction: int) -> tuple[bytes, bytes]:
+    """MAC addresses (destination, source) of a port of TRex's simulator."""
+    high = (direction % 2 + 1) << 4
+    return bytes([high]) * 6, bytes([high + 8]) * 6
+
+
+SIMULATOR_MACS = simulator_macs(0)
 
 _FIRST_MARK = 0xFF00  # IPv4 identifications (IPv6 flow labels) from here on mark flow statistics
 _LATENCY_MARK = 0xFFFF
@@ -22,15 +29,16 @@ LATENCY_BYTES = 16
 
 @dataclass(frozen=True)
 class Prepared:
-    """The packet as the field engine gets it; `trailer` overwrites the last bytes of each frame of a latency stream."""
+    """The packet as the field engine gets it; a latency stream's `trailer` overwrites the last bytes of each
+    frame."""
 
     packet: bytes
     trailer: bytes = b""
 
 
 def prepare(streams: Sequence[Stream], macs: tuple[bytes, bytes]) -> dict[int, Prepared]:
-    """Prepared packets by index of their stream. `streams` in the order in which TRex starts them: counters of
-    flow statistics are given out in that order."""
+    """Prepared packets by index of their stream. `streams` in the order in which TRex starts them: counters
+    of flow statistics are given out in that order."""
     prepared: dict[int, Prepared] = {}
     counters: dict[str, dict[int, int]] = {"stats": {}, "latency": {}}
     for stream in streams:
@@ -99,7 +107,8 @@ def _mark(data: bytearray, number: int, to_cpu: bool) -> None:
 
 
 def _replace_word(data: bytearray, header: int, at: int, new: int) -> None:
-    """Replace a word of an IPv4 header and update its checksum as RFC 1624 does, so that a wrong one stays wrong."""
+    """Replace a word of an IPv4 header; its checksum is updated as in RFC 1624, so that a wrong one stays
+    wrong."""
     old = struct.unpack_from(">H", data, at)[0]
     checksum = struct.unpack_from(">H", data, header + 10)[0]
     total = (~checksum & 0xFFFF) + (~old & 0xFFFF) + new
@@ -110,5 +119,6 @@ def _replace_word(data: bytearray, header: int, at: int, new: int) -> None:
 
 
 def _latency_trailer(counter: int) -> bytes:
-    """Magic, generation, counter, sequence number and time stamp; the last two as the simulator fills them in."""
+    """Magic, generation, counter, sequence number and time stamp; the last two as the simulator fills them
+    in."""
     return struct.pack("<BBHIQ", 0xAB, 0x01, counter, 0x12345678, 0x8899AABBCCDDEEFF)

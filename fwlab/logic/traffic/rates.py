@@ -37,6 +37,7 @@ def mean_length(stream: Stream) -> float:
     low, high = trimmed(*padded(ins), len(stream.data))
     if ins.op != "random":
         return (low + high) / 2.0
-    # the generator's mean over a range is not its middle: TRex takes the mean of a fixed sample, and so the rate
+    # the generator's mean over a range is not its middle: TRex takes the mean of a fixed sample, and so the
+    # rate
     sample = lcg.ranged(lcg.draws(1, _SAMPLES), 0, high - low)
     return low + int(sample.sum()) / _SAMPLES

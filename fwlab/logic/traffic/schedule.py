@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which stream sends when, on one core: TRex's queue of events, with its own way of breaking ties.
 
-The queue is the GNU library's binary heap. Two streams due at the same instant leave it in an order that follows
-from its sift rules, so those are kept. A housekeeping event sits in the same queue once per millisecond.
-"""
+The queue is the GNU library's binary heap. Two streams due at the same instant leave it in an order that
+follows from its sift rules, so those are kept. A housekeeping event sits in the same queue once per
+millisecond."""
 
 from __future__ import annotations
 
@@ -94,7 +94,11 @@ class _Progress:
             if not self.loops[number]:
                 return -1, 0.0
         follower = self.tasks[target]
-        self.packets[target], self.bursts[target], self.running[target] = follower.burst, follower.bursts, True
+        self.packets[target], self.bursts[target], self.running[target] = (
+            follower.burst,
+            follower.bursts,
+            True,
+        )
         return target, now + task.trail + follower.stream.isg / 1_000_000 + follower.lead
 
 
@@ -159,7 +163,8 @@ def _interleaved(tasks: Sequence[Task], roots: Sequence[int], limit: int) -> tup
 
 
 def _keep_house(queue: _Queue, due: dict[int, float]) -> None:
-    """Housekeeping events up to the next packet. Where there are many, the queue's arrangement soon repeats."""
+    """Housekeeping events up to the next packet. Where there are many, the queue's arrangement soon
+    repeats."""
     next_packet = min(due[item] for item in queue.items if item != _HOUSEKEEPING)
     seen: dict[tuple[int, ...], int] = {}
     done = 0

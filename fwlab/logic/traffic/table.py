@@ -11,12 +11,13 @@ from typing import Any
 
 from fwlab.logic.traffic.addresses import refuse_strays
 from fwlab.logic.traffic.expand import expand
+from fwlab.logic.traffic.fieldcheck import trim_variable
 from fwlab.logic.traffic.frames import Frames
 from fwlab.logic.traffic.instructions import FlowVar, RandLimit, TupleVar
 from fwlab.logic.traffic.preparation import SIMULATOR_MACS
 from fwlab.logic.traffic.rates import LINE_RATE_BPS, packets_per_second
 from fwlab.logic.traffic.streams import Stream, parse_streams
-from fwlab.logic.traffic.walks import padded
+from fwlab.logic.traffic.walks import padded, trimmed
 from fwlab.words.errors import BadInput
 
 TABLE_FRAMES = 65_536
@@ -25,8 +26,8 @@ _FINEST = 1_000_000  # rates are compared as fractions with at most this denomin
 
 @dataclass(frozen=True)
 class Table:
-    """Frames of one loop. `loop_ns` is how long the loop takes at the profile's own rates. `exact` says that the
-    end joins the beginning as if the profile had gone on; otherwise the table is as long as it can be."""
+    """Frames of one loop. `loop_ns` is how long the loop takes at the profile's own rates. `exact` says that
+    the end joins the beginning as if the profile had gone on; otherwise the table is as long as it can be."""
 
     frames: Frames
     loop_ns: int
@@ -43,22 +44,34 @@ def build_table(
 ) -> Table:
     """The table for a profile (streams as `stream.to_json()` gives them), with its checksums complete.
 
-    `macs`: destination and source where a stream does not bring its own. Raises BadInput if a stream sends to or
-    from other than lab addresses, or asks for more frames than the table holds (`most`).
-    """
+    `macs`: destination and source where a stream does not bring its own. A profile that ends is played again
+    from its start. Raises BadInput if a stream sends to or from other than lab addresses, or asks for more
+    frames than the table holds (`most`): a longer burst, or a variable whose values do not all find room."""
     parsed = [s for s in parse_streams(streams) if s.enabled]
-    endless = [s for s in parsed if s.mode.type == "continuous" and not s.start_paused and not s.silent]
-    size, exact = _loop(endless, most, line_rate_bps) if len(endless) == len(parsed) else (most, False)
-    if len(endless) < len(parsed):
-        exact = not endless
-    limit = size if len(endless) == len(parsed) else most + int(not _never_ends(parsed))
+    sending = [s for s in parsed if not s.start_paused and not s.silent]
+    steady = [s for s in sending if s.mode.type == "continuous"]
+    if steady and len(steady) == len(parsed):
+        limit, exact = _loop(steady, most, line_rate_bps)
+        streams = [_in_step(data, line_rate_bps) for data in streams]
+    else:
+        exact = not _never_ends(parsed)
+        limit = most + 1 if exact else most
     frames = expand(streams, limit=limit, macs=macs, complete=True, seed=seed, line_rate_bps=line_rate_bps)
     if not len(frames):
         raise BadInput("the profile sends nothing", "enable a stream")
     if len(frames) > most:
-        raise BadInput(f"the profile sends more than the {most} frames of the table", "use shorter bursts")
+        raise BadInput(
+            f"the profile sends more than the {most} frames that the table holds", "use shorter bursts"
+        )
     refuse_strays(frames)
-    return Table(frames, _loop_ns(frames, endless, line_rate_bps), exact)
+    return Table(frames, _loop_ns(frames, steady, line_rate_bps), exact)
+
+
+def _in_step(data: dict[str, Any], line_rate_bps: float) -> dict[str, Any]:
+    """The stream as if it had always run: what is left of its start delay is its place within one gap."""
+    stream = parse_streams([data])[0]
+    gap_us = 1e6 / packets_per_second(stream, line_rate_bps)
+    return {**data, "isg": stream.isg % gap_us}
 
 
 def _never_ends(streams: Sequence[Stream]) -> bool:
@@ -89,7 +102,8 @@ def _loop(streams: Sequence[Stream], most: int, line_rate_bps: float) -> tuple[i
             needed = math.ceil(values * total / rate)
             if needed > most:
                 raise BadInput(
-                    f"{stream.label}: the {values} values of {name!r} take {needed} frames, the table holds {most}",
+                    f"{stream.label}: {values} values of {name!r} take {needed} frames, "
+                    f"the table holds {most}",
                     "narrow its range, or make it random",
                 )
     shares = [rate / total for rate in rates]
@@ -108,9 +122,10 @@ def _is_random(stream: Stream) -> bool:
 def _ranges(stream: Stream) -> dict[str, int]:
     """How many values each variable takes that goes through all of them."""
     ranges: dict[str, int] = {}
+    trimming = trim_variable(stream.instructions)
     for ins in stream.instructions:
         if isinstance(ins, FlowVar) and ins.op != "random":
-            ranges[ins.name] = len(ins.value_list) if ins.value_list is not None else _steps(ins)
+            ranges[ins.name] = _steps(ins, len(stream.data) if ins.name == trimming else None)
         elif isinstance(ins, RandLimit):
             ranges[ins.name] = ins.limit
         elif isinstance(ins, TupleVar):
@@ -135,18 +150,22 @@ def _periods(stream: Stream) -> list[int]:
     return periods
 
 
-def _steps(ins: FlowVar) -> int:
-    low, high = padded(ins)
-    size = high - low + 1
+def _steps(ins: FlowVar, longest: int | None) -> int:
+    if ins.value_list is not None:
+        size = len(ins.value_list)
+    else:
+        low, high = trimmed(*padded(ins), longest)
+        size = high - low + 1
     return size // math.gcd(size, ins.step)
 
 
-def _loop_ns(frames: Frames, endless: Sequence[Stream], line_rate_bps: float) -> int:
-    """From the first frame of a loop to the first of the next; beyond the last frame by at least a nanosecond."""
+def _loop_ns(frames: Frames, steady: Sequence[Stream], line_rate_bps: float) -> int:
+    """From the first frame of a loop to the first of the next; beyond the last frame by at least a
+    nanosecond."""
     last = int(frames.times_ns[-1])
-    if endless:
-        pps = sum(packets_per_second(s, line_rate_bps) for s in endless)
-        sent = sum(int((frames.stream == s.index).sum()) for s in endless)
+    if steady:
+        pps = sum(packets_per_second(s, line_rate_bps) for s in steady)
+        sent = sum(int((frames.stream == s.index).sum()) for s in steady)
         return max(round(sent / pps * 1e9), last + 1)
     gap = (last - int(frames.times_ns[0])) // max(len(frames) - 1, 1)
     return last + max(gap, 1)

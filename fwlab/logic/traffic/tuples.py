@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""tuple_flow_var: clients and their ports. The address moves with each packet, the port once all addresses had
-their turn; after `limit_flows` flows it begins again."""
+"""tuple_flow_var: clients and their ports. The address moves with each packet, the port once all addresses
+had their turn; after `limit_flows` flows it begins again."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How one variable of the field engine walks from packet to packet, as whole arrays.
 
-A walk is asked for its first n values; `wrapped` says at which of them it began its range again, which is when a
-variable that depends on it moves. Values are uint64 arrays of shape (n,).
-"""
+A walk is asked for its first n values; `wrapped` says at which of them it began its range again, which is
+when a variable that depends on it moves. Values are uint64 arrays of shape (n,)."""
 
 from __future__ import annotations
 
@@ -161,7 +160,9 @@ class RandomWalk:
     def from_draws(self, parts: np.ndarray) -> np.ndarray:
         numbers = lcg.combine(parts)
         if self.items:
-            return np.asarray(self.items, dtype=np.uint64)[(numbers % np.uint64(len(self.items))).astype(np.int64)]
+            return np.asarray(self.items, dtype=np.uint64)[
+                (numbers % np.uint64(len(self.items))).astype(np.int64)
+            ]
         return lcg.ranged(numbers, self.low, self.high)
 
 

@@ -105,33 +105,34 @@ class LinuxDut:
     def sample(self) -> dict[str, int]:
         return self._ask({"op": "sample", "devices": self._devices}, timeout=120)
 
-    def arm(self, *, windows: int, window_s: float, settle_s: float = 0.02, patience_s: float = 30) -> None:
-        """Tell the agent to measure as soon as traffic saturates the DUT; `collect` fetches the trials."""
+    def arm(
+        self, *, windows: int, window_s: float, idle_share: float, settle_s: float = 0.02, patience_s: float = 30
+    ) -> None:
+        """Tell the agent to measure as soon as packets come; `collect` fetches the trials."""
         self._send(
             {
                 "op": "measure",
                 "devices": self._devices,
                 "windows": windows,
                 "window_s": window_s,
+                "idle_share": idle_share,
                 "settle_s": settle_s,
                 "patience_s": patience_s,
             }
         )
 
-    def collect(self, timeout: float) -> tuple[bool, list[Trial]]:
-        """(saturated before the first window, one Trial a window)."""
+    def collect(self, timeout: float) -> tuple[list[Trial], list[Trial]]:
+        """(trials under overload, trials in which the DUT was idle at times)."""
         answer = self._receive(timeout)
-        inside = self._devices[0]
-        trials = [
-            Trial(
-                duration_s=w["duration_ns"] / 1e9,
-                busy_s=max(0.0, (w["duration_ns"] - w["idle_ns"]) / 1e9),
-                processed=w["counts"][f"{inside}.rx_packets"],
-                forwarded=w["counts"].get(f"{self._devices[-1]}.tx_packets", 0),
-            )
-            for w in answer["windows"]
-        ]
-        return answer["saturated"], trials
+        return [self._trial(w) for w in answer["kept"]], [self._trial(w) for w in answer["idle"]]
+
+    def _trial(self, window: dict[str, Any]) -> Trial:
+        return Trial(
+            duration_s=window["duration_ns"] / 1e9,
+            busy_s=max(0.0, (window["duration_ns"] - window["idle_ns"]) / 1e9),
+            processed=window["counts"][f"{self._devices[0]}.rx_packets"],
+            forwarded=window["counts"][f"{self._devices[-1]}.tx_packets"],
+        )
 
     # -- the wire --
 

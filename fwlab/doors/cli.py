@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command line. Prints and exits; everything else is done by the floors below."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from fwlab.doors import doctor as doctor_door
+from fwlab.doors import traffic
+from fwlab.doors.progress import listener
+from fwlab.logic.documents import check_document, run_document
+from fwlab.logic.table import case_rows, exercise_rows, overall_outcome
+from fwlab.outside.predictions import read_predictions, write_prediction
+from fwlab.outside.project import find_project, lab_ids, load_lab, load_topology
+from fwlab.outside.testbed import choose
+from fwlab.runs.report import show, write_report
+from fwlab.runs.saved import load_run, reports_folder
+from fwlab.runs.session import Setting, open_session
+from fwlab.runs.tasks import (
+    base_cases,
+    case_task,
+    chosen_cases,
+    chosen_exercises,
+    ensure_started,
+    work_task,
+)
+from fwlab.words.errors import EXIT_PASS, EXIT_UNMEASURED, FwlabError
+from fwlab.words.lab import Lab
+from fwlab.words.verdict import exit_code
+
+app = typer.Typer(
+    help="Firewall Performance Lab: measure, judge and learn what a firewall rule costs.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(traffic.app, name="traffic")
+app.command("doctor")(doctor_door.doctor)
+
+out = Console()
+err = Console(stderr=True)
+
+LabName = Annotated[str, typer.Argument(metavar="LAB", help="A lab, such as lab03-ipset.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
+Trials = Annotated[int | None, typer.Option(min=1, max=1000, help="Trials of each case (default 5).")]
+TestbedName = Annotated[str, typer.Option("--testbed", help="auto, virtual or real.")]
+Keep = Annotated[bool, typer.Option("--keep", help="Leave the machines running that this command starts.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show what Vagrant says.")]
+Seed = Annotated[int, typer.Option(help="Seeds what a traffic profile draws at random.")]
+
+
+def _setting(lab_id: str, testbed: str, keep: bool = False, seed: int = 1) -> Setting:
+    project = find_project()
+    lab = load_lab(project, lab_id)
+    return Setting(project, load_topology(project), lab, choose(testbed), seed, keep)
+
+
+@app.command("list")
+def list_command(lab: Annotated[str | None, typer.Argument(metavar="LAB")] = None, as_json: Json = False) -> None:
+    """The labs, or one lab's cases and exercises."""
+    project = find_project()
+    if lab is None:
+        labs = [load_lab(project, lab_id) for lab_id in lab_ids(project)]
+        if as_json:
+            _print_json([{"id": x.id, "title": x.title, "minutes": x.minutes, "cases": len(x.cases)} for x in labs])
+        else:
+            for x in labs:
+                out.print(f"[bold]{x.id}[/]  {x.title}  ({x.minutes} min, {len(x.cases)} cases)", highlight=False)
+        return
+    _list_lab(load_lab(project, lab), as_json)
+
+
+def _list_lab(lab: Lab, as_json: bool) -> None:
+    if as_json:
+        cases = [{"id": c.id, "title": c.title, "metric": c.metric, "unit": c.metric.unit} for c in lab.cases.values()]
+        exercises = [{"id": e.id, "title": e.title, "predict": e.predict.question} for e in lab.exercises]
+        _print_json({"id": lab.id, "title": lab.title, "cases": cases, "exercises": exercises})
+        return
+    out.print(f"[bold]{lab.id}[/]  {lab.title}", highlight=False)
+    for case in lab.cases.values():
+        out.print(f"  {case.id:<24} {case.title}", highlight=False)
+    out.print("exercises:")
+    for exercise in lab.exercises:
+        out.print(f"  {exercise.id:<24} {exercise.title}", highlight=False)
+
+
+@app.command("run")
+def run_command(
+    lab: LabName,
+    cases: Annotated[list[str] | None, typer.Argument(metavar="[CASE]...", help="Cases or sweeps (all).")] = None,
+    trials: Trials = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Only the cases marked quick.")] = False,
+    as_json: Json = False,
+    testbed: TestbedName = "auto",
+    keep: Keep = False,
+    verbose: Verbose = False,
+    seed: Seed = 1,
+    output: Annotated[Path | None, typer.Option(help="Folder of the report (reports/LAB).")] = None,
+) -> None:
+    """Measure cases, judge them, write a report."""
+    setting = _setting(lab, testbed, keep, seed)
+    tasks = [case_task(setting, case, trials) for case in chosen_cases(setting.lab, cases or [], quick=quick)]
+    with listener(err, verbose=verbose) as tell, open_session(setting, tell) as session:
+        session.measure_cases(tasks)
+    page = write_report(setting.lab, session.run, output or reports_folder(setting.project, lab))
+    if as_json:
+        _print_json(run_document(setting.lab, session.run))
+    else:
+        show(setting.lab, session.run, out)
+        out.print(f"report: {page}", highlight=False, soft_wrap=True)
+    _leave(case_rows(setting.lab, session.run))
+
+
+@app.command("check")
+def check_command(
+    lab: LabName,
+    exercise: Annotated[str | None, typer.Argument(metavar="[EXERCISE]")] = None,
+    trials: Trials = None,
+    as_json: Json = False,
+    testbed: TestbedName = "auto",
+    keep: Keep = False,
+    verbose: Verbose = False,
+) -> None:
+    """Measure and judge what you wrote into the lab's work/ folder."""
+    setting = _setting(lab, testbed, keep)
+    exercises = chosen_exercises(setting.lab, exercise)
+    tasks = [work_task(setting, e, ensure_started(setting, e), trials) for e in exercises]
+    predictions = read_predictions(setting.lab)
+    bases = [case_task(setting, case, trials) for case in base_cases(setting.lab, exercises)]
+    with listener(err, verbose=verbose) as tell, open_session(setting, tell) as session:
+        session.measure_cases(bases)
+        session.measure_exercises(tasks)
+    session.run.predictions = predictions
+    page = write_report(setting.lab, session.run, reports_folder(setting.project, lab) / "check")
+    if as_json:
+        _print_json(check_document(setting.lab, session.run))
+    else:
+        show(setting.lab, session.run, out)
+        out.print(f"report: {page}", highlight=False, soft_wrap=True)
+    _leave(exercise_rows(setting.lab, session.run))
+
+
+@app.command("start")
+def start_command(lab: LabName, exercise: Annotated[str | None, typer.Argument(metavar="[EXERCISE]")] = None) -> None:
+    """Copy an exercise's start (all of them) into the lab's work/ folder, where you write."""
+    setting = _setting(lab, "virtual")
+    for chosen in chosen_exercises(setting.lab, exercise):
+        out.print(f"{chosen.id}: {ensure_started(setting, chosen)}", highlight=False, soft_wrap=True)
+
+
+@app.command("predict")
+def predict_command(
+    lab: LabName,
+    exercise: Annotated[str, typer.Argument()],
+    number: Annotated[float | None, typer.Argument(help="What you expect, in the question's unit.")] = None,
+) -> None:
+    """Read an exercise's question, or write down what you expect before measuring."""
+    project = find_project()
+    found = load_lab(project, lab)
+    chosen = chosen_exercises(found, exercise)[0]
+    if number is None:
+        out.print(chosen.predict.question.strip(), highlight=False)
+        return
+    write_prediction(found, chosen.id, number)
+    out.print(f"{chosen.id}: you predict {number:,g} {chosen.predict.metric.unit}", highlight=False)
+
+
+@app.command("report")
+def report_command(
+    lab: LabName,
+    result: Annotated[Path | None, typer.Argument(help="A run.json (the lab's latest).")] = None,
+    output: Annotated[Path | None, typer.Option(help="Folder to write to (beside the run).")] = None,
+    as_json: Json = False,
+) -> None:
+    """Judge a finished run again and write its report anew; nothing is measured."""
+    project = find_project()
+    found = load_lab(project, lab)
+    path = result or reports_folder(project, lab) / "run.json"
+    run = load_run(path, lab)
+    page = write_report(found, run, output or path.parent)
+    if as_json:
+        _print_json(run_document(found, run))
+    else:
+        show(found, run, out)
+        out.print(f"report: {page}", highlight=False, soft_wrap=True)
+
+
+@app.command("grade")
+def grade_command(
+    lab: LabName,
+    submissions: Annotated[Path | None, typer.Option(help="One folder a student, in it one an exercise.")] = None,
+    verbose: Verbose = False,
+) -> None:
+    """Grade a class: the same as `pytest --testinfra --lab LAB [--submissions DIR]`."""
+    import pytest
+
+    project = find_project()
+    load_lab(project, lab)
+    arguments = ["--testinfra", "--lab", lab, *(["-v"] if verbose else [])]
+    if submissions is not None:
+        arguments += ["--submissions", str(submissions)]
+    raise typer.Exit(int(pytest.main(arguments)))
+
+
+def _leave(rows: list[Any]) -> None:
+    outcome = overall_outcome(rows)
+    raise typer.Exit(EXIT_PASS if outcome is None else exit_code([outcome]))
+
+
+def _print_json(document: Any) -> None:
+    sys.stdout.write(json.dumps(document, indent=1, allow_nan=False) + "\n")
+
+
+def main() -> None:
+    """The entry point: what a user can act on is two lines and an exit code, never a traceback."""
+    try:
+        app()
+    except FwlabError as error:
+        err.print(f"fwlab: {error.message}", markup=False, highlight=False, soft_wrap=True)
+        if error.hint:
+            err.print(f"  next: {error.hint}", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        err.print("fwlab: interrupted; nothing was left running that this command started")
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.exit(EXIT_UNMEASURED)
+
+

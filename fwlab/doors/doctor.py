@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`fwlab doctor`: which testbed was chosen and why, what is missing, and the command that mends it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from fwlab.outside.machines import built_images
+from fwlab.outside.project import Project, find_project, load_topology
+from fwlab.outside.testbed import choose, kvm_works
+from fwlab.words.errors import EXIT_PASS, EXIT_UNMEASURED, CannotMeasure
+
+#: Programs and the step that installs them all.
+PROGRAMS = ("vagrant", "virsh", "qemu-system-x86_64", "qemu-img", "packer", "mmdebstrap", "ssh", "xorriso")
+
+
+@dataclass(frozen=True)
+class Finding:
+    item: str
+    ok: bool
+    says: str
+    next: str = ""
+
+
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False) -> None:
+    """Say which testbed would be used, and what is missing."""
+    project = find_project()
+    findings = [*_programs(), _libvirt(), _images(project), _slowing(), _memory(project)]
+    testbed, kvm = choose(), kvm_works()
+    ready = all(f.ok for f in findings)
+    if as_json:
+        document = {
+            "testbed": testbed.name,
+            "why": testbed.why,
+            "kvm": {"works": kvm[0], "says": kvm[1]},
+            "ready": ready,
+            "findings": [asdict(f) for f in findings],
+        }
+        sys.stdout.write(json.dumps(document, indent=1) + "\n")
+    else:
+        console = Console()
+        console.print(f"testbed: [bold]{testbed.name}[/] ({testbed.why}); grading: virtual", highlight=False)
+        for finding in findings:
+            mark = "[green]ok[/]     " if finding.ok else "[red]missing[/]"
+            console.print(f"{mark} {finding.item}: {finding.says}", highlight=False)
+            if not finding.ok:
+                console.print(f"        next: {finding.next}", highlight=False, markup=False)
+    raise typer.Exit(EXIT_PASS if ready else EXIT_UNMEASURED)
+
+
+def _programs() -> list[Finding]:
+    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    found = {name: shutil.which(name, path=path) for name in PROGRAMS}
+    return [Finding(name, bool(where), where or "not installed", "make setup") for name, where in found.items()]
+
+
+def _libvirt() -> Finding:
+    uri = os.environ.get("FWLAB_LIBVIRT_URI") or ("qemu:///system" if os.getuid() == 0 else "qemu:///session")
+    if shutil.which("virsh") is None:
+        return Finding("libvirt", False, "virsh is not installed", "make setup")
+    asked = subprocess.run(["virsh", "-c", uri, "uri"], capture_output=True, text=True, timeout=30)
+    if asked.returncode == 0:
+        return Finding("libvirt", True, f"{uri} answers")
+    if os.getuid() == 0:
+        # Where nothing starts libvirt, `vagrant up` does, and stops it again.
+        return Finding("libvirt", True, f"{uri} does not run; `vagrant up` starts it")
+    words = (asked.stderr.strip().splitlines() or ["no words"])[-1]
+    return Finding("libvirt", False, f"{uri}: {words}", "FWLAB_LIBVIRT_URI=qemu:///session fwlab doctor")
+
+
+def _images(project: Project) -> Finding:
+    try:
+        images = built_images(project)
+    except CannotMeasure as error:
+        return Finding("boxes", False, error.message, error.hint)
+    kernel = images.get("dut-linux", {}).get("manifest", {}).get("kernel", "unknown")
+    return Finding("boxes", True, f"{', '.join(sorted(images))}; the DUT's kernel is {kernel}")
+
+
+def _slowing() -> Finding:
+    """An ordinary user slows the DUT through ptrace, which some distributions forbid."""
+    scope = "/proc/sys/kernel/yama/ptrace_scope"
+    value = "0"
+    if os.path.exists(scope):
+        with open(scope) as setting:
+            value = setting.read().strip()
+    if os.getuid() == 0 or value == "0":
+        return Finding("slowing the DUT", True, "allowed")
+    return Finding("slowing the DUT", False, f"kernel.yama.ptrace_scope is {value}", "sysctl kernel.yama.ptrace_scope=0")
+
+
+def _memory(project: Project) -> Finding:
+    needed = sum(node.memory_mib for node in load_topology(project).nodes.values()) + 500
+    with open("/proc/meminfo") as lines:
+        available = next(int(x.split()[1]) >> 10 for x in lines if x.startswith("MemAvailable"))
+    says = f"{available} MiB available, three machines need {needed}"
+    return Finding("memory", available >= needed, says, "vagrant destroy a lab that you do not need")

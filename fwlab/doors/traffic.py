@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`fwlab traffic`: see what a profile sends before anything is sent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table as Columns
+
+from fwlab.logic.traffic import DEFAULT_LIMIT, Frames, expand
+from fwlab.logic.traffic.classes import count_classes
+from fwlab.logic.traffic.preparation import simulator_macs
+from fwlab.logic.traffic.rates import mean_length, packets_per_second
+from fwlab.logic.traffic.streams import parse_streams
+from fwlab.outside.lab_traffic import LabTraffic, lab_traffic
+from fwlab.outside.pcap import write_pcap
+from fwlab.outside.project import find_project, load_lab, load_topology
+from fwlab.words.errors import BadInput
+
+app = typer.Typer(help="What a traffic profile sends, without sending it.", no_args_is_help=True)
+
+FIRST_FRAMES = 5
+_HINT = 'the form is {"streams": [...], "packet_limit": N, "cores": C}, or the list of streams alone'
+
+Limit = Annotated[int | None, typer.Option(help="Number of frames.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Pcap = Annotated[Path | None, typer.Option("--pcap", help="Write the frames to this file, for Wireshark.")]
+
+
+@app.command("expand")
+def expand_command(
+    file: Annotated[Path, typer.Argument(help="Streams in TRex's RPC form (JSON).")],
+    limit: Limit = None,
+    cores: Annotated[int | None, typer.Option(help="TRex's cores (default: the file's, else 1).")] = None,
+    pcap: Pcap = None,
+    as_json: Json = False,
+) -> None:
+    """Expand streams to frames as TRex's simulator does: fix_checksum_hw is left to the card.
+
+    Without --limit the file's packet_limit counts, else 5000.
+    """
+    form = _read_form(file)
+    chosen = limit if limit is not None else form.get("packet_limit") or DEFAULT_LIMIT
+    frames = expand(
+        form["streams"],
+        limit=chosen,
+        cores=cores if cores is not None else form.get("cores") or 1,
+        macs=simulator_macs(form.get("direction") or 0),
+    )
+    if pcap is not None:
+        write_pcap(pcap, frames, frames.times_ns)
+    summary = {
+        "frames": len(frames),
+        "seconds": _seconds(frames),
+        "bytes": int(frames.lengths.sum()),
+        "streams": _per_stream(form["streams"], frames),
+        "pcap": str(pcap) if pcap is not None else None,
+    }
+    if as_json:
+        typer.echo(json.dumps(summary, indent=2))
+        return
+    console = Console()
+    count, seconds, size = summary["frames"], summary["seconds"], summary["bytes"]
+    heading = f"{file}: {count} frames in {seconds:.6f} s, {size} bytes"
+    console.print(heading, highlight=False, soft_wrap=True)
+    console.print(_stream_columns(summary["streams"]))
+    if pcap is not None:
+        console.print(f"written to {pcap}")
+
+
+@app.command("show")
+def show_command(
+    lab: Annotated[str, typer.Argument(help="The lab, for example lab03-ipset.")],
+    traffic: Annotated[str | None, typer.Argument(help="One of its traffics (default: all).")] = None,
+    pcap: Pcap = None,
+    limit: Limit = None,
+    as_json: Json = False,
+) -> None:
+    """Show a lab's traffic: streams, rates, traffic classes, first frames.
+
+    --pcap writes what an engine would send: --limit frames, or one loop of the table.
+    """
+    project = find_project()
+    declared = load_lab(project, lab)
+    if pcap is not None and traffic is None and len(declared.traffic) > 1:
+        raise BadInput(
+            f"--pcap takes one traffic, {lab} has {', '.join(declared.traffic)}",
+            f"fwlab traffic show {lab} {next(iter(declared.traffic))} --pcap {pcap}",
+        )
+    if limit is not None and limit < 1:
+        raise BadInput(f"limit {limit}: at least one frame", "give --limit a number above zero")
+    topology = load_topology(project)
+    names = [traffic] if traffic is not None else list(declared.traffic)
+    found = [lab_traffic(project, topology, declared, name) for name in names]
+    if pcap is not None:
+        _write_loops(pcap, found[0], limit)
+    facts = [_facts(one, count_classes(one.table.frames, declared.classes)) for one in found]
+    if as_json:
+        typer.echo(json.dumps({"lab": lab, "traffic": facts, "pcap": str(pcap) if pcap else None}, indent=2))
+        return
+    console = Console()
+    for fact in facts:
+        _print_facts(console, lab, fact)
+    if pcap is not None:
+        console.print(f"written to {pcap}")
+
+
+def _read_form(file: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(file.read_text())
+    except OSError as error:
+        raise BadInput(f"{file}: cannot read it: {error.strerror}", f"ls -l {file}") from error
+    except ValueError as error:
+        raise BadInput(f"{file}: not JSON: {error}", _HINT) from error
+    form = {"streams": data} if isinstance(data, list) else data
+    if not isinstance(form, dict) or "streams" not in form:
+        raise BadInput(f"{file}: there are no streams in it", _HINT)
+    for field, lowest in (("packet_limit", 1), ("cores", 1), ("direction", 0)):
+        value = form.get(field)
+        if value is not None and (not isinstance(value, int) or value < lowest):
+            raise BadInput(f"{file}: {field} is {value!r}, not a number from {lowest}", _HINT)
+    return form
+
+
+def _write_loops(pcap: Path, one: LabTraffic, limit: int | None) -> None:
+    """As many loops of the table as the limit takes; each begins where the one before ends."""
+    frames, loop_ns = one.table.frames, one.table.loop_ns
+    wanted = limit if limit is not None else len(frames)
+    numbers = [number % len(frames) for number in range(wanted)]
+    times = [int(frames.times_ns[n]) + i // len(frames) * loop_ns for i, n in enumerate(numbers)]
+    write_pcap(pcap, (frames[n] for n in numbers), times)
+
+
+def _facts(one: LabTraffic, classes: dict[str, int]) -> dict[str, Any]:
+    from scapy.layers.l2 import Ether  # half a second, and other commands do without
+
+    frames = one.table.frames
+    return {
+        "id": one.id,
+        "profile": one.declared.profile,
+        "tunables": dict(one.declared.tunables),
+        "frames": len(frames),
+        "loop_seconds": one.table.loop_ns / 1e9,
+        "exact_loop": one.table.exact,
+        "streams": _per_stream(one.streams, frames),
+        "classes": classes,
+        "first_frames": [
+            {
+                "seconds": int(frames.times_ns[n]) / 1e9,
+                "stream": int(frames.stream[n]) + 1,
+                "bytes": int(frames.lengths[n]),
+                "summary": Ether(frames[n]).summary(),
+            }
+            for n in range(min(FIRST_FRAMES, len(frames)))
+        ],
+    }
+
+
+def _per_stream(streams: list[dict[str, Any]], frames: Frames) -> list[dict[str, Any]]:
+    return [
+        {
+            "stream": stream.index + 1,
+            "name": stream.name,
+            "mode": stream.mode.type,
+            "pps": packets_per_second(stream),
+            "mean_bytes": mean_length(stream),
+            "frames": int((frames.stream == stream.index).sum()),
+        }
+        for stream in parse_streams(streams)
+    ]
+
+
+def _stream_columns(streams: list[dict[str, Any]]) -> Columns:
+    columns = Columns("stream", "name", "mode", "packets/s", "mean bytes", "frames", box=None)
+    for column in columns.columns[3:]:
+        column.justify = "right"
+    for stream in streams:
+        columns.add_row(
+            str(stream["stream"]),
+            str(stream["name"] or ""),
+            stream["mode"],
+            f"{stream['pps']:g}",
+            f"{stream['mean_bytes']:g}",
+            str(stream["frames"]),
+        )
+    return columns
+
+
+def _print_facts(console: Console, lab: str, fact: dict[str, Any]) -> None:
+    tunables = " ".join(f"{name}={value}" for name, value in fact["tunables"].items())
+    heading = f"[bold]{lab} {fact['id']}[/bold]: {fact['profile']} {tunables}".rstrip()
+    console.print(heading, highlight=False, soft_wrap=True)
+    console.print(
+        f"  {fact['frames']} frames, again after {fact['loop_seconds']:g} s at the profile's own rates"
+        + ("" if fact["exact_loop"] else " (cut to the size of the table)"),
+        highlight=False,
+        soft_wrap=True,
+    )
+    console.print(_stream_columns(fact["streams"]))
+    classes = ", ".join(f"{name} {count}" for name, count in fact["classes"].items() if count)
+    console.print(f"  classes: {classes}", highlight=False, soft_wrap=True)
+    for frame in fact["first_frames"]:
+        place = f"  {frame['seconds']:.6f}  stream {frame['stream']}  {frame['bytes']:5} bytes"
+        console.print(
+            f"{place}  {frame['summary']}",
+            highlight=False,
+            soft_wrap=True,
+            markup=False,
+        )
+
+
+def _seconds(frames: Frames) -> float:
+    return (int(frames.times_ns[-1]) - int(frames.times_ns[0])) / 1e9 if len(frames) else 0.0

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Slow the DUT down in real time, which its own clock cannot see.
+
+On the virtual testbed a second of the DUT is a number of instructions. So the generator need not be faster
+than the DUT; it is enough that the DUT gets less of the host, until its receive ring never runs dry. Its
+virtual CPU runs and stands in turns of some milliseconds (turns.py), while its NIC goes on filling the ring.
+
+What does not work, and why: a priority holds only within one session or one control group, and an ordinary
+user cannot take it back; stopping the whole of QEMU (SIGSTOP) stops its NIC as well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from fwlab.outside import turns
+from fwlab.words.errors import CannotMeasure
+
+#: Step by step, the share of real time in which the DUT may run. Step 0 leaves it alone.
+STEPS: tuple[float, ...] = (1.0, 0.3, 0.12, 0.05)
+
+#: How long a turn of running is (s). A full ring of 1024 packets outlasts several.
+RUNNING_S = 0.002
+
+
+def qemu_of(ssh_address: str, ssh_port: int) -> int:
+    """Process id of the QEMU that forwards this SSH port. Raises CannotMeasure."""
+    wanted = f"{ssh_address}:{ssh_port}-".encode()
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            line = (folder / "cmdline").read_bytes()
+            if wanted in line and b"qemu" in line.split(b"\0")[0]:
+                return int(folder.name)
+    raise CannotMeasure(f"no QEMU forwards {ssh_address}:{ssh_port}", "vagrant up LAB")
+
+
+def vcpu_thread(pid: int) -> int:
+    """Thread id of the one virtual CPU: named "CPU 0/TCG", "CPU 0/KVM" or, with -icount, "ALL CPUs/TCG"."""
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):
+            if (task / "comm").read_text().startswith(("CPU ", "ALL CPUs")):
+                return int(task.name)
+    raise CannotMeasure(f"QEMU {pid} names no CPU thread", "start it with debug-threads=on, as libvirt does")
+
+
+@contextlib.contextmanager
+def slowed(qemu: int, step: int) -> Iterator[None]:
+    """The virtual CPU of process `qemu` runs for STEPS[step] of the time; at full speed again on leaving."""
+    share = STEPS[step]
+    if share == 1.0:
+        yield
+        return
+    standing = RUNNING_S * (1 / share - 1)
+    process = subprocess.Popen(
+        [sys.executable, turns.__file__, str(vcpu_thread(qemu)), str(RUNNING_S), str(standing)],
+        start_new_session=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        if not process.stdout.readline():
+            words = process.stderr.read().strip()
+            raise CannotMeasure(
+                f"may not slow the DUT's QEMU ({qemu}): {words}",
+                "run as the user who ran `vagrant up`; `sysctl kernel.yama.ptrace_scope` must be 0 or you root",
+            )
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+        process.stderr.close()

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One session with one lab: machines up, cases and exercises measured, machines down again if we started them."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import fwlab
+from fwlab.logic.figures import figure
+from fwlab.outside.dut import LinuxDut
+from fwlab.outside.generator import Replay
+from fwlab.outside.machines import Machines
+from fwlab.outside.project import Project
+from fwlab.outside.sink import Sink
+from fwlab.outside.slowing import STEPS, qemu_of, slowed
+from fwlab.outside.tables import FIRST_LINK, Tables
+from fwlab.outside.testbed import Testbed, host_facts
+from fwlab.runs.measuring import Measurer, Task
+from fwlab.words.errors import CannotMeasure
+from fwlab.words.events import ItemBegan, ItemEnded, Listener, PlanMade, StepBegan, Told
+from fwlab.words.lab import Lab
+from fwlab.words.results import DutFacts, Measured, Run
+from fwlab.words.topology import Topology
+
+LAST_LINK = "dut-sink"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything that a session is about."""
+
+    project: Project
+    topology: Topology
+    lab: Lab
+    testbed: Testbed
+    seed: int = 1
+    keep: bool = False
+
+
+class Session:
+    """A lab's machines, ready to measure. Made by `open_session`."""
+
+    def __init__(self, setting: Setting, measurer: Measurer, run: Run, ssh_config: Path, told: Listener) -> None:
+        self.setting, self.run, self.ssh_config = setting, run, ssh_config
+        self._measurer, self._tell = measurer, told
+        self._dead: str | None = None
+
+    def measure_cases(self, tasks: list[Task]) -> None:
+        """Measure and add to the run's cases. A machine that dies makes this and all that follow inconclusive."""
+        self.run.cases.extend(self._measure(tasks))
+
+    def measure_exercises(self, tasks: list[Task]) -> None:
+        self.run.exercises.extend(self._measure(tasks))
+
+    def _measure(self, tasks: list[Task]) -> Iterator[Measured]:
+        self._tell(PlanMade(len(tasks)))
+        for task in tasks:
+            self._tell(ItemBegan(task.id))
+            found = self._one(task)
+            ok = not (found.problems or found.refused)
+            self._tell(ItemEnded(task.id, summary(found, self.run), ok))
+            yield found
+
+    def _one(self, task: Task) -> Measured:
+        if self._dead is None:
+            try:
+                return self._measurer.measure(task)
+            except CannotMeasure as error:
+                # Without the machine nothing after this can be measured; the results so far are good.
+                self._dead = error.message
+        return Measured(
+            id=task.id,
+            title=task.title,
+            ruleset=task.ruleset,
+            ruleset_hash="",
+            traffic=task.traffic,
+            metric=task.metrics[0],
+            problems=[self._dead],
+        )
+
+
+@contextlib.contextmanager
+def open_session(setting: Setting, tell: Listener) -> Iterator[Session]:
+    """The lab's machines up and its DUT in the start state.
+
+    Machines that run already are used and left running; those started here are destroyed again, whatever
+    happens, unless `keep`. Raises CannotMeasure, BadInput.
+    """
+    topology, lab = setting.topology, setting.lab
+    machines = Machines(setting.project, topology, lab, setting.testbed)
+    started = False
+    try:
+        if not machines.running():
+            tell(StepBegan(f"vagrant up {lab.id}"))
+            started = True
+            machines.up(lambda line: tell(Told(line)))
+        with _nodes(setting, machines) as (measurer, facts):
+            yield Session(setting, measurer, _new_run(setting, facts), machines.ssh_config, tell)
+    finally:
+        if started and not setting.keep:
+            tell(StepBegan(f"vagrant destroy {lab.id}"))
+            machines.destroy(lambda line: tell(Told(line)))
+
+
+@contextlib.contextmanager
+def _nodes(setting: Setting, machines: Machines) -> Iterator[tuple[Measurer, DutFacts]]:
+    topology, lab = setting.topology, setting.lab
+    devices = [topology.end(FIRST_LINK, "dut").dev, topology.end(LAST_LINK, "dut").dev]
+    tables = Tables(setting.project, topology, lab, setting.seed)
+    engine = Replay(machines.ssh("generator"), topology.end(FIRST_LINK, "generator").dev)
+    sink = Sink(machines.ssh("sink"), topology.end(LAST_LINK, "sink").dev)
+    if setting.testbed.slows_the_dut:
+        qemu = qemu_of(topology.ports.address, topology.ssh_port(lab.number, "dut"))
+        slower, steps = (lambda step: slowed(qemu, step)), len(STEPS)
+    else:
+        slower, steps = (lambda _step: contextlib.nullcontext()), 1
+    with LinuxDut(machines.ssh("dut"), devices) as dut:
+        facts = _dut_facts(dut)
+        dut.reset()
+        yield Measurer(dut, engine, sink, tables, lab.classes, slower, steps), facts
+
+
+def _dut_facts(dut: LinuxDut) -> DutFacts:
+    answer = dut.hello()
+    if answer.pop("packet_sockets"):
+        raise CannotMeasure(
+            "a program on the DUT holds a packet socket open, which stamps and slows every packet",
+            "on the DUT: `ss -0 -p` names it; or `vagrant reload LAB`",
+        )
+    return DutFacts(**answer)
+
+
+def _new_run(setting: Setting, dut: DutFacts) -> Run:
+    return Run(
+        lab=setting.lab.id,
+        started=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        commit=commit(setting.project),
+        fwlab=fwlab.__version__,
+        seed=setting.seed,
+        host=host_facts(),
+        testbed=setting.testbed.facts(setting.topology, Replay.name),
+        dut=dut,
+    )
+
+
+def commit(project: Project) -> str:
+    """The checkout's commit, with a plus sign if files differ from it; "unknown" outside git."""
+    git = ["git", "-C", str(project.root)]
+    try:
+        head = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True)
+        changed = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True)
+    except OSError:
+        return "unknown"
+    if head.returncode:
+        return "unknown"
+    return head.stdout.strip() + ("+" if changed.stdout.strip() else "")
+
+
+def summary(found: Measured, run: Run) -> str:
+    """One measurement in a few words, for the progress line."""
+    if found.refused:
+        return f"refused: {found.refused.splitlines()[0]}"
+    if found.problems:
+        return found.problems[0].splitlines()[0]
+    measured = figure(found, found.metric, run.testbed)
+    if measured is None:
+        return "loaded"
+    return f"{measured.median:,.4g} {found.metric.unit}, spread {measured.spread:.2%}"

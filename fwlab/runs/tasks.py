@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a session is asked to measure: cases by name, exercises by whose ruleset."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from fwlab.outside.project import shown
+from fwlab.outside.rulesets import lab_ruleset, student_ruleset
+from fwlab.runs.measuring import Task
+from fwlab.runs.session import Setting
+from fwlab.words.errors import BadInput
+from fwlab.words.lab import Case, Exercise, Lab
+from fwlab.words.metric import Metric
+
+TRIALS = 5
+#: The rulesets that a lab brings for each exercise.
+PARTS = ("start", "reference", "mistake")
+
+
+def chosen_cases(lab: Lab, names: list[str], *, quick: bool = False) -> list[Case]:
+    """The named cases; a sweep's name stands for its cases. Raises BadInput for a name that is neither.
+
+    Without names all of them, or with `quick` those that lab.yml marks so.
+    """
+    if not names:
+        return [case for case in lab.cases.values() if case.quick or not quick]
+    found: list[Case] = []
+    for name in names:
+        matching = [case for case in lab.cases.values() if name in (case.id, case.sweep)]
+        if not matching:
+            raise BadInput(
+                f"{lab.id} has no case {name}; it has: {', '.join(lab.cases)}", f"fwlab list {lab.id}"
+            )
+        found += [case for case in matching if case not in found]
+    return found
+
+
+def case_task(setting: Setting, case: Case, trials: int | None) -> Task:
+    lab = setting.lab
+    return Task(
+        id=case.id,
+        title=case.title,
+        ruleset=case.ruleset,
+        files=lab_ruleset(lab.folder / "rulesets" / case.ruleset, case.parameters, setting.topology),
+        metrics=[case.metric, *case.also],
+        traffic=case.traffic,
+        parameters=case.parameters,
+        each=case.load == "each",
+        trials=case.trials or trials or TRIALS,
+    )
+
+
+def chosen_exercises(lab: Lab, name: str | None) -> list[Exercise]:
+    if name is None:
+        return list(lab.exercises)
+    exercise = lab.exercise(name)
+    if exercise is None:
+        known = ", ".join(e.id for e in lab.exercises)
+        raise BadInput(f"{lab.id} has no exercise {name}; it has: {known}", f"fwlab list {lab.id}")
+    return [exercise]
+
+
+def lab_part_task(setting: Setting, exercise: Exercise, part: str, trials: int | None = None) -> Task:
+    """An exercise with the lab's own start, reference or mistake."""
+    folder = setting.lab.folder / "rulesets" / exercise.id / part
+    files = lab_ruleset(folder, exercise.parameters, setting.topology)
+    return _exercise_task(exercise, f"{exercise.id}/{part}", files, trials)
+
+
+def work_task(setting: Setting, exercise: Exercise, folder: Path, trials: int | None = None) -> Task:
+    """An exercise with what a student wrote into `folder`."""
+    return _exercise_task(exercise, shown(setting.project, folder), student_ruleset(folder), trials)
+
+
+def _exercise_task(exercise: Exercise, ruleset: str, files: list, trials: int | None) -> Task:
+    wanted = {check.metric for check in exercise.checks}
+    return Task(
+        id=exercise.id,
+        title=exercise.title,
+        ruleset=ruleset,
+        files=files,
+        metrics=[metric for metric in Metric if metric in wanted],
+        traffic=exercise.traffic,
+        parameters=exercise.parameters,
+        trials=trials or TRIALS,
+    )
+
+
+def ensure_started(setting: Setting, exercise: Exercise) -> Path:
+    """work/<exercise>/, made from the exercise's start (rendered) where the student has not begun."""
+    folder = setting.lab.folder / "work" / exercise.id
+    if folder.exists():
+        return folder
+    start = setting.lab.folder / "rulesets" / exercise.id / "start"
+    partial = folder.with_name(folder.name + ".part")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    for file in lab_ruleset(start, exercise.parameters, setting.topology):
+        (partial / file.name).write_text(file.text)
+    for note in start.iterdir():
+        if note.suffix in (".md", ".txt"):
+            shutil.copy(note, partial / note.name)
+    partial.rename(folder)
+    return folder
+
+
+def base_cases(lab: Lab, exercises: list[Exercise]) -> list[Case]:
+    """The cases that the checks of these exercises compare with."""
+    wanted = {check.ratio_to for exercise in exercises for check in exercise.checks if check.ratio_to}
+    return [case for case in lab.cases.values() if case.id in wanted]

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How long 65 536 frames take, for profiles of several kinds. Run it: python tests/bench/traffic.py
+
+Prints one line per profile: seconds until the frames are expanded, until they lie end to end, and how many.
+The figure to reach is one second for the first; nothing is asserted here, since a busy host is not a fault.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from fwlab.logic.traffic import expand
+
+FRAMES = 65_536
+VECTORS = Path(__file__).parents[1] / "offline/data/trex-vectors"
+
+
+def vector(name: str, **changes: Any) -> list[dict[str, Any]]:
+    """The streams of one of TRex's profiles, with other modes where a benchmark needs them."""
+    streams = json.loads((VECTORS / f"{name}.json").read_text())["streams"]
+    return [{**stream, **changes} for stream in streams]
+
+
+def continuous(pps: float) -> dict[str, Any]:
+    return {"type": "continuous", "rate": {"type": "pps", "value": pps}}
+
+
+def mix() -> list[dict[str, Any]]:
+    """Three sizes at 28, 16 and 4 thousand packets per second, with addresses that change."""
+    [stream] = vector("udp_1pkt_simple_test")
+    packet = base64.b64decode(stream["packet"]["binary"])
+    made = []
+    for size, pps in ((60, 28_000), (590, 16_000), (1514, 4_000)):
+        longer = {"binary": base64.b64encode(packet[:60].ljust(size, b"x")).decode(), "meta": ""}
+        made.append({**stream, "packet": longer, "mode": continuous(pps)})
+    return made
+
+
+def many() -> list[dict[str, Any]]:
+    """Thirty streams that are due at the same instants."""
+    return vector("udp_1pkt_mac", mode=continuous(1000)) * 30
+
+
+PROFILES = {
+    "one address range, IPv4 checksum": vector("udp_1pkt_simple_test"),
+    "clients and ports (tuple)": vector("udp_1pkt_tuple_gen_split"),
+    "random source, TCP checksum": vector("syn_attack_fix_cs_hw"),
+    "repeatable random, cache": vector("udp_1pkt_repeat_random"),
+    "three sizes, three rates": mix(),
+    "thirty streams, one rate": many(),
+    "chain of bursts": vector("burst_3st_loop_x_times", action_count=0),
+    "random lengths up to 9 kB": vector("udp_rand_len_9k"),
+}
+
+
+def main() -> None:
+    print(f"{'profile':34} {'expand s':>9} {'packed s':>9} {'frames':>7}")
+    for name, streams in PROFILES.items():
+        start = time.perf_counter()
+        frames = expand(streams, limit=FRAMES, complete=True)
+        expanded = time.perf_counter()
+        if "9 kB" not in name:  # end to end those are 300 MB
+            frames.packed()
+        packed = time.perf_counter()
+        print(f"{name:34} {expanded - start:9.3f} {packed - start:9.3f} {len(frames):7}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From counts to figures."""
+
+from __future__ import annotations
+
+import pytest
+from factories import a_lab, attempt, measured, real, testbed
+
+from fwlab.logic.figures import Figure, capacity, figure, nanoseconds_per_packet, values
+from fwlab.words.metric import Metric
+from fwlab.words.trial import Delivery, Trial
+
+LAB = a_lab()
+
+
+def test_capacity_is_packets_per_busy_second() -> None:
+    trial = Trial(duration_s=1.0, busy_s=0.5, processed=40_000)
+    assert capacity(trial, real()) == 80_000
+
+
+def test_virtual_capacity_is_scaled_to_one_instruction_per_nanosecond() -> None:
+    trial = Trial(duration_s=0.5, busy_s=0.5, processed=40_000)
+    assert capacity(trial, testbed(ns_per_instruction=4)) == 320_000
+    assert capacity(trial, testbed(ns_per_instruction=1)) == 80_000
+
+
+def test_virtual_load_time_is_scaled_the_other_way() -> None:
+    case = measured(LAB, "rules-16", loads=[4.0, 8.0])
+    assert values(case, Metric.LOAD_TIME, testbed(ns_per_instruction=4)) == [1.0, 2.0]
+    assert values(case, Metric.LOAD_TIME, real()) == [4.0, 8.0]
+
+
+def test_a_trial_without_a_busy_moment_has_no_capacity() -> None:
+    case = measured(LAB, "raw-drop", trials=[Trial(duration_s=0.25, busy_s=0, processed=0)])
+    assert values(case, Metric.CAPACITY, testbed()) == []
+    assert figure(case, Metric.CAPACITY, testbed()) is None
+
+
+def test_delivered_is_the_share_of_one_class() -> None:
+    found = attempt(250_000, arrived=9)
+    assert values(found, Metric.DELIVERED, testbed(), "attacker") == [0.01]
+    assert values(found, Metric.DELIVERED, testbed(), "others") == [1.0]
+
+
+def test_a_class_that_was_not_offered_has_no_share() -> None:
+    arrived = {"others": 10, "attacker": 3}
+    delivery = Delivery(intended_load=10, sent=10, offered={"others": 10}, arrived=arrived)
+    found = attempt(250_000, deliveries=[delivery])
+    assert figure(found, Metric.DELIVERED, testbed(), "attacker") is None
+
+
+def test_entries_of_none_are_not_zero() -> None:
+    assert values(measured(LAB, "raw-drop"), Metric.ENTRIES, testbed()) == []
+    assert values(measured(LAB, "raw-drop", entries=0), Metric.ENTRIES, testbed()) == [0.0]
+
+
+def test_median_and_spread() -> None:
+    found = Figure([100.0, 104.0, 98.0])
+    assert (found.median, found.low, found.high) == (100.0, 98.0, 104.0)
+    assert found.spread == pytest.approx(0.06)
+
+
+def test_spread_of_nothing_is_nothing() -> None:
+    assert Figure([0.0, 0.0]).spread == 0.0
+
+
+def test_a_packet_at_a_million_per_second_costs_a_microsecond() -> None:
+    assert nanoseconds_per_packet(1e6) == 1000

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Situations in which a verdict is pass, fail, or neither."""
+
+from __future__ import annotations
+
+import pytest
+from factories import (
+    BASELINE_PPS,
+    a_lab,
+    a_run,
+    attempt,
+    check,
+    expectation,
+    measured,
+    real,
+    testbed,
+    trials,
+)
+
+from fwlab.logic.judge import judge_cases, judge_exercise
+from fwlab.words.lab import Lab
+from fwlab.words.results import HostFacts, Measured, Run
+from fwlab.words.trial import Trial
+from fwlab.words.verdict import Outcome, Verdict, exit_code, overall
+
+ABSOLUTE = expectation(virtual={"raw-drop": [291_000, 309_000]})
+RATIO = expectation(ratio_to="raw-drop", ratio={"set-1000": [0.88, 0.94]})
+HOSTS = expectation(hosts={"made-up-host": {"raw-drop": [900_000, 1_100_000]}})
+
+
+def one(verdicts: list[Verdict]) -> Verdict:
+    assert len(verdicts) == 1, verdicts
+    return verdicts[0]
+
+
+def judged(lab: Lab, *cases: Measured, **fields: object) -> list[Verdict]:
+    return judge_cases(lab, a_run(list(cases), **fields))
+
+
+def attempted(
+    exercise: Measured, *checks: dict, cases: list[Measured] | None = None, **fields: object
+) -> list[Verdict]:
+    lab = a_lab(checks=list(checks))
+    run = a_run(cases or [], [exercise], **fields)
+    return judge_exercise(lab.exercises[0], exercise, run)
+
+
+class TestAbsoluteRange:
+    LAB = a_lab([ABSOLUTE])
+
+    @pytest.mark.parametrize("pps", [291_000, 300_000, 309_000])
+    def test_inside_or_on_its_edge_passes(self, pps: float) -> None:
+        verdict = one(judged(self.LAB, measured(self.LAB, "raw-drop", pps)))
+        assert verdict.outcome is Outcome.PASS
+        assert verdict.text == "Well done."
+        assert verdict.value == pps
+
+    @pytest.mark.parametrize("pps", [290_999, 309_001])
+    def test_just_outside_fails_and_says_why(self, pps: float) -> None:
+        verdict = one(judged(self.LAB, measured(self.LAB, "raw-drop", pps)))
+        assert verdict.outcome is Outcome.FAIL
+        assert (verdict.text, verdict.why, verdict.source) == ("Look again.", "Invented reason.", ["S1"])
+        assert (verdict.low, verdict.high) == (291_000, 309_000)
+
+    def test_the_median_decides_not_the_worst_trial(self) -> None:
+        verdict = one(judged(self.LAB, measured(self.LAB, "raw-drop", 290_000, 300_000, 300_000)))
+        assert verdict.outcome is Outcome.PASS
+
+    def test_a_case_that_was_not_measured_is_not_judged(self) -> None:
+        assert judged(self.LAB, measured(self.LAB, "set-1", 270_000)) == []
+
+
+class TestDoubts:
+    LAB = a_lab([ABSOLUTE])
+
+    def judge(self, **fields: object) -> Verdict:
+        return one(judged(self.LAB, measured(self.LAB, "raw-drop", **fields)))
+
+    def test_an_unsaturated_dut_is_inconclusive_even_inside_the_range(self) -> None:
+        verdict = self.judge(trials=trials(300_000, 300_000, busy_share=0.7))
+        assert verdict.outcome is Outcome.INCONCLUSIVE
+        assert verdict.value is None
+        assert "not saturated: busy 70.0%" in verdict.text
+
+    def test_half_a_percent_of_idle_time_is_still_saturated(self) -> None:
+        assert self.judge(trials=trials(300_000, busy_share=0.9951)).outcome is Outcome.PASS
+
+    def test_one_idle_trial_spoils_the_others(self) -> None:
+        mixed = [*trials(300_000, 300_000), *trials(300_000, busy_share=0.9)]
+        assert self.judge(trials=mixed).outcome is Outcome.INCONCLUSIVE
+
+    def test_trials_too_far_apart_are_inconclusive(self) -> None:
+        verdict = self.judge(trials=trials(292_000, 300_000, 308_000))
+        assert verdict.outcome is Outcome.INCONCLUSIVE
+        assert "5.3% apart" in verdict.text
+
+    def test_a_known_problem_is_inconclusive_even_outside_the_range(self) -> None:
+        verdict = self.judge(trials=trials(1_000), problems=["the generator died"])
+        assert verdict.outcome is Outcome.INCONCLUSIVE
+        assert verdict.text == "the generator died"
+
+    def test_no_trial_at_all_is_inconclusive(self) -> None:
+        assert self.judge(trials=[]).outcome is Outcome.INCONCLUSIVE
+
+    def test_a_dut_that_was_never_busy_is_inconclusive(self) -> None:
+        verdict = self.judge(trials=[Trial(duration_s=0.25, busy_s=0, processed=0)])
+        assert verdict.outcome is Outcome.INCONCLUSIVE
+        assert "not saturated" in verdict.text
+
+
+class TestRatio:
+    LAB = a_lab([RATIO])
+
+    def base(self, *capacities: float, **fields: object) -> Measured:
+        return measured(self.LAB, "raw-drop", *(capacities or (BASELINE_PPS,)), **fields)
+
+    def test_is_to_the_same_session(self) -> None:
+        verdict = one(judged(self.LAB, self.base(), measured(self.LAB, "set-1000", 273_000)))
+        assert verdict.outcome is Outcome.PASS
+        assert verdict.value == pytest.approx(0.91)
+        assert verdict.relative_to == "raw-drop"
+
+    def test_holds_on_a_host_twice_as_fast(self) -> None:
+        fast = measured(self.LAB, "set-1000", 546_000)
+        verdict = one(judged(self.LAB, self.base(600_000), fast, testbed=real()))
+        assert verdict.outcome is Outcome.PASS
+
+    def test_outside_fails(self) -> None:
+        verdict = one(judged(self.LAB, self.base(), measured(self.LAB, "set-1000", 297_000)))
+        assert verdict.outcome is Outcome.FAIL
+
+    def test_without_its_base_is_not_judged(self) -> None:
+        assert judged(self.LAB, measured(self.LAB, "set-1000", 273_000)) == []
+
+    def test_a_doubtful_base_is_named(self) -> None:
+        base = self.base(problems=["the generator fell short"])
+        verdict = one(judged(self.LAB, base, measured(self.LAB, "set-1000", 273_000)))
+        assert verdict.outcome is Outcome.INCONCLUSIVE
+        assert verdict.text == "raw-drop: the generator fell short"
+
+    def test_a_base_of_zero_has_no_ratio(self) -> None:
+        verdict = one(judged(self.LAB, self.base(0.0), measured(self.LAB, "set-1000", 273_000)))
+        assert verdict.outcome is Outcome.INCONCLUSIVE
+        assert "raw-drop: capacity is zero" in verdict.text
+
+
+class TestRealTestbed:
+    LAB = a_lab([ABSOLUTE, {**HOSTS, "id": "hosts"}])
+
+    def judge(self, accelerator: str, host_class: str | None, pps: float) -> list[Verdict]:
+        known = a_run([]).host.model_dump()
+        host = HostFacts(**{**known, "host_class": host_class})
+        case = measured(self.LAB, "raw-drop", trials=trials(pps, scale=1))
+        return judge_cases(self.LAB, a_run([case], testbed=real(accelerator), host=host))
+
+    def test_with_kvm_its_host_class_is_the_range(self) -> None:
+        verdict = one(self.judge("kvm", "made-up-host", 1_000_000))
+        assert (verdict.check, verdict.outcome) == ("hosts", Outcome.PASS)
+
+    def test_with_kvm_a_slow_host_of_the_class_fails(self) -> None:
+        assert one(self.judge("kvm", "made-up-host", 500_000)).outcome is Outcome.FAIL
+
+    @pytest.mark.parametrize("host_class", [None, "another-host"])
+    def test_with_kvm_an_unknown_host_is_not_judged_absolutely(self, host_class: str | None) -> None:
+        assert self.judge("kvm", host_class, 1_000_000) == []
+
+    def test_without_kvm_nothing_is_judged_absolutely(self) -> None:
+        assert self.judge("tcg", "made-up-host", 1_000_000) == []
+
+    def test_an_absolute_check_of_an_exercise_needs_the_virtual_testbed(self) -> None:
+        verdict = one(attempted(attempt(trials=trials(250_000, scale=1)), check(), testbed=real()))
+        assert verdict.outcome is Outcome.INCONCLUSIVE
+        assert "virtual testbed only" in verdict.text
+
+
+class TestExercise:
+    BLOCKED = check(metric="delivered", between=[0, 0], **{"class": "attacker"})
+    UNTOUCHED = check(metric="delivered", between=[0.9995, 1.0005], **{"class": "others"})
+    RELATIVE = check(between=[0.8, 1.0], ratio_to="raw-drop")
+
+    def test_reaches_its_capacity(self) -> None:
+        assert one(attempted(attempt(200_000), check())).outcome is Outcome.PASS
+
+    def test_misses_its_capacity(self) -> None:
+        assert one(attempted(attempt(199_999), check())).outcome is Outcome.FAIL
+
+    def test_nothing_arrives(self) -> None:
+        verdict = one(attempted(attempt(250_000), self.BLOCKED))
+        assert (verdict.outcome, verdict.value, verdict.check) == (Outcome.PASS, 0.0, "delivered-attacker")
+
+    def test_one_packet_too_many_arrives(self) -> None:
+        assert one(attempted(attempt(250_000, arrived=1), self.BLOCKED)).outcome is Outcome.FAIL
+
+    def test_legitimate_traffic_is_untouched(self) -> None:
+        assert one(attempted(attempt(250_000), self.UNTOUCHED)).outcome is Outcome.PASS
+
+    def test_noise_in_the_capacity_does_not_touch_what_was_delivered(self) -> None:
+        noisy = attempt(200_000, 250_000)
+        outcomes = [v.outcome for v in attempted(noisy, check(), self.BLOCKED)]
+        assert outcomes == [Outcome.INCONCLUSIVE, Outcome.PASS]
+
+    def test_a_refused_ruleset_fails_in_the_tools_own_words(self) -> None:
+        refused = attempt(trials=[], deliveries=[], refused="iptables-restore: line 3 failed")
+        verdicts = attempted(refused, check(), self.BLOCKED)
+        assert [v.outcome for v in verdicts] == [Outcome.FAIL] * 2
+        assert all(v.text == "not loaded: iptables-restore: line 3 failed" for v in verdicts)
+
+    def test_a_refused_ruleset_fails_even_if_its_base_is_in_doubt(self) -> None:
+        refused = attempt(trials=[], refused="no")
+        base = measured(a_lab(), "raw-drop", BASELINE_PPS, problems=["a node died"])
+        assert one(attempted(refused, self.RELATIVE, cases=[base])).outcome is Outcome.FAIL
+
+    def test_a_refused_ruleset_fails_even_without_its_base(self) -> None:
+        refused = attempt(trials=[], refused="no")
+        assert one(attempted(refused, self.RELATIVE)).outcome is Outcome.FAIL
+
+    def test_a_missing_base_is_inconclusive(self) -> None:
+        verdict = one(attempted(attempt(250_000), self.RELATIVE))
+        assert verdict.outcome is Outcome.INCONCLUSIVE
+        assert verdict.text == "case raw-drop was not measured beside it"
+
+    def test_a_ratio_to_its_base(self) -> None:
+        base = measured(a_lab(), "raw-drop", BASELINE_PPS)
+        verdict = one(attempted(attempt(240_000), self.RELATIVE, cases=[base]))
+        assert (verdict.outcome, verdict.value) == (Outcome.PASS, pytest.approx(0.8))
+
+    def test_what_was_never_counted_is_inconclusive(self) -> None:
+        verdict = one(attempted(attempt(250_000, deliveries=[]), self.BLOCKED))
+        assert (verdict.outcome, verdict.text) == (Outcome.INCONCLUSIVE, "delivered was not measured")
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "worst", "code"),
+    [
+        ([], Outcome.PASS, 0),
+        ([Outcome.PASS, Outcome.PASS], Outcome.PASS, 0),
+        ([Outcome.PASS, Outcome.INCONCLUSIVE], Outcome.INCONCLUSIVE, 3),
+        ([Outcome.INCONCLUSIVE, Outcome.FAIL, Outcome.PASS], Outcome.FAIL, 1),
+    ],
+)
+def test_the_worst_outcome_decides(outcomes: list[Outcome], worst: Outcome, code: int) -> None:
+    assert overall(outcomes) is worst
+    assert exit_code(outcomes) == code
+
+
+def test_an_old_run_can_be_judged_again() -> None:
+    lab = a_lab([ABSOLUTE])
+    run = a_run([measured(lab, "raw-drop", 300_000)], testbed=testbed())
+    again = Run.model_validate_json(run.model_dump_json())
+    assert judge_cases(lab, again) == judge_cases(lab, run)
+    assert len(judge_cases(lab, again)) == 1

@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a reader of a run sees: terminal, page, plots, the block in a guide."""
+
+from __future__ import annotations
+
+import io
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from factories import RANGES, a_full_run, a_lab, a_run, attempt, measured, real
+from rich.cells import cell_len
+from rich.console import Console
+
+from fwlab.logic.curves import curves
+from fwlab.runs.report import figures_table, replace_block, show, write_atomically, write_report
+from fwlab.runs.report.html import page
+from fwlab.runs.report.markdown import BEGIN, END
+from fwlab.runs.report.plot import plot
+from fwlab.words.errors import BadInput, FwlabError
+from fwlab.words.lab import Lab
+from fwlab.words.metric import Metric
+from fwlab.words.results import Run
+
+LAB = a_lab(RANGES)
+RUN = a_full_run(LAB)
+#: Elements of HTML that have no end.
+VOID = {"meta", "br", "hr", "img", "link", "input"}
+
+
+def printed(run: Run, width: int = 100, lab: Lab = LAB) -> str:
+    out = io.StringIO()
+    show(lab, run, Console(file=out, width=width, force_terminal=False))
+    return out.getvalue()
+
+
+class TestTerminal:
+    @pytest.mark.parametrize(("width", "widest"), [(80, 80), (100, 100), (200, 100)])
+    def test_nothing_is_wider_than_asked(self, width: int, widest: int) -> None:
+        lines = printed(RUN, width).splitlines()
+        assert max(cell_len(line.rstrip()) for line in lines) <= widest
+
+    def test_ours_stands_beside_the_published_figure(self) -> None:
+        line = next(line for line in printed(RUN).splitlines() if line.startswith("set-1000"))
+        figures = ["273.0", "0.910", "0.910 S1", "0 %", "3663", "0.02100", "0.22 %"]
+        assert " ".join(line.split()) == " ".join(["set-1000", *figures, "pass"])
+
+    def test_what_failed_says_why(self) -> None:
+        text = " ".join(printed(RUN).split())
+        assert "set-1: 270.0 kpps, expected at least 280 kpps. Look again. Invented reason." in text
+
+    def test_prediction_beside_measurement(self) -> None:
+        assert "You predicted 300.0 kpps, measured 255.0 kpps: 0.850 of the prediction" in printed(RUN)
+
+    def test_a_refusal_is_said_once(self) -> None:
+        refused = attempt(trials=[], deliveries=[], refused="iptables-restore: line 3 failed")
+        assert printed(a_run([], [refused])).count("line 3 failed") == 1
+
+    def test_markup_in_a_tools_words_is_shown_as_it_is(self) -> None:
+        refused = attempt(trials=[], deliveries=[], refused="bad word [/bold] here")
+        assert "bad word [/bold] here" in printed(a_run([], [refused]))
+
+    def test_a_case_that_the_lab_no_longer_has_is_still_shown(self) -> None:
+        old = measured(LAB, "rules-16", 240_000).model_copy(update={"id": "gone", "title": "Gone"})
+        assert "gone" in printed(a_run([old]))
+
+    def test_an_emulated_dut_on_the_hosts_clock_is_marked(self) -> None:
+        assert "never judged absolutely" in " ".join(printed(a_run([], testbed=real("tcg"))).split())
+        assert "never judged" not in printed(a_run([], testbed=real("kvm")))
+
+
+class Balanced(HTMLParser):
+    """Raises no alarm only if every element is closed in its turn; keeps what a test looks at."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.attributes += attrs
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.attributes += attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open and self.open.pop() == tag, f"</{tag}> closes nothing"
+
+    def handle_data(self, data: str) -> None:
+        self.text += f" {data}"
+
+
+class TestPage:
+    HTML = page(LAB, RUN)
+
+    @pytest.fixture
+    def parsed(self) -> Balanced:
+        parser = Balanced()
+        parser.feed(self.HTML)
+        parser.close()
+        return parser
+
+    def test_every_element_is_closed(self, parsed: Balanced) -> None:
+        assert parsed.open == []
+        assert self.HTML.lstrip().startswith("<!DOCTYPE html>")
+
+    def test_it_needs_no_other_file(self, parsed: Balanced) -> None:
+        assert not re.search(r"https?://|<script|<link|@import|\bsrc=", self.HTML)
+        targets = [value for name, value in parsed.attributes if name in ("href", "xlink:href")]
+        assert all(target.startswith("#") for target in targets)
+
+    def test_identifiers_are_unique_and_every_reference_leads_to_one(self, parsed: Balanced) -> None:
+        ids = [value for name, value in parsed.attributes if name == "id"]
+        assert len(ids) == len(set(ids))
+        used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', self.HTML))
+        assert used and used <= set(ids)
+
+    def test_it_says_under_which_conditions(self, parsed: Balanced) -> None:
+        for fact in ("6.1.0-dut", "Made-up CPU <7>", "virtual", "abcdef012345", "2026-01-02", "nokaslr"):
+            assert fact in parsed.text
+
+    def test_the_table_has_our_figures_and_the_published_ones(self) -> None:
+        cells = re.search(r">set-1000</code></td>(.*?)</tr>", self.HTML, re.DOTALL)[1]
+        plain = re.findall(r"<td[^>]*>(.*?)</td>", cells, re.DOTALL)
+        assert [re.sub(r"<[^>]+>", " ", cell).strip() for cell in plain] == [
+            *("273.0", "0.910", "S1: 255.0 · 0.910", "0 %", "3663", "0.02100", "0.22 %", "3", "pass")
+        ]
+
+    def test_exercises_have_prediction_verdict_and_reason(self, parsed: Balanced) -> None:
+        words = " ".join(parsed.text.split())
+        assert "Predicted 300.0 kpps, measured 255.0 kpps: 0.850 of the prediction." in words
+        assert "delivered, attacker pass 0 % 0 % Well done. Invented reason." in words
+
+    def test_both_plots_are_there(self) -> None:
+        assert self.HTML.count("<svg ") == 2
+
+    def test_a_refusal_cannot_inject_markup(self) -> None:
+        refused = attempt(trials=[], deliveries=[], refused="<script>alert(1)</script>")
+        text = page(LAB, a_run([], [refused]))
+        assert "<script>" not in text
+        assert text.count("&lt;script&gt;") == 1
+
+    def test_a_run_of_nothing_is_still_a_page(self) -> None:
+        text = page(LAB, a_run([]))
+        assert "<svg" not in text
+        assert "Conditions" in text
+
+
+class TestPlot:
+    def test_a_sweep_is_a_curve_over_its_parameter(self) -> None:
+        found = {line.id: [x for x, _ in line.points] for line in curves(LAB, RUN, Metric.CAPACITY)}
+        assert found == {"rules": [16, 1024], "set": [1, 1000]}
+
+    def test_what_was_only_loaded_is_in_the_plot_of_load_times_alone(self) -> None:
+        assert [line.id for line in curves(LAB, RUN, Metric.LOAD_TIME)] == ["rules", "set", "load-each"]
+
+    def test_a_published_ratio_is_drawn_at_our_baseline(self) -> None:
+        line = next(line for line in curves(LAB, RUN, Metric.CAPACITY) if line.id == "set")
+        assert [(p.x, p.y, p.source) for p in line.published] == [(1000, pytest.approx(273_000), "S1")]
+
+    def test_without_a_baseline_no_published_point_is_drawn(self) -> None:
+        run = a_run([measured(LAB, "set-1000", 273_000)])
+        assert curves(LAB, run, Metric.CAPACITY)[0].published == []
+
+    def test_zero_has_no_place_on_a_logarithmic_axis(self) -> None:
+        case = measured(LAB, "rules-16", 0.0)
+        assert curves(LAB, a_run([case]), Metric.CAPACITY) == []
+        assert plot(LAB, a_run([case]), Metric.CAPACITY) is None
+
+    def test_it_is_an_element_with_a_line_for_each_sweep(self) -> None:
+        svg = plot(LAB, RUN, Metric.CAPACITY)
+        root = ElementTree.fromstring(svg.replace("xlink:href", "href"))
+        assert root.tag == "svg"
+        words = [text.text for text in root.iter("text")]
+        labels = {"Rules", "Set", "raw-drop", "S1 for Set", "number of rules or entries", "capacity, kpps"}
+        assert labels <= set(words)
+
+    def test_it_takes_the_colour_of_the_page(self) -> None:
+        svg = plot(LAB, RUN, Metric.CAPACITY)
+        assert "currentColor" in svg
+        assert not re.search(r"#(?:123457|000000|ffffff)\b", svg)
+
+    def test_the_same_run_gives_the_same_drawing(self) -> None:
+        assert plot(LAB, RUN, Metric.CAPACITY) == plot(LAB, RUN, Metric.CAPACITY)
+
+
+class TestMarkdown:
+    def test_a_row_has_ours_and_the_published_ratio(self) -> None:
+        lines = figures_table(LAB, RUN).splitlines()
+        head = "| case | kpps | ratio to `raw-drop` | published ratio | source | spread | load, s |"
+        assert lines[0] == head
+        assert "| Set, entries 1000 | 273.0 | 0.910 | 0.910 | S1 | 0.22 % | 0.02100 |" in lines
+
+    def test_every_row_has_as_many_cells_as_its_head(self) -> None:
+        for table in figures_table(LAB, RUN).split("\n\n")[:2]:
+            assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1
+
+    def test_a_doubtful_figure_is_marked(self) -> None:
+        run = a_run([measured(LAB, "raw-drop", 300_000, problems=["a node died"])])
+        assert "| Raw drop | 300.0 (in doubt) |" in figures_table(LAB, run)
+
+    def test_a_block_is_replaced_whole_and_again(self) -> None:
+        text = f"before\n{BEGIN}\nold\n{END}\nafter\n"
+        once = replace_block(text, "new")
+        assert once == f"before\n{BEGIN}\n\nnew\n\n{END}\nafter\n"
+        assert replace_block(once, "new") == once
+
+    @pytest.mark.parametrize("text", ["", BEGIN, f"{END}\n{BEGIN}", f"{BEGIN}{BEGIN}{END}"])
+    def test_markers_that_are_not_a_pair_are_refused(self, text: str) -> None:
+        with pytest.raises(BadInput, match="figures:begin"):
+            replace_block(text, "new")
+
+
+class TestWriting:
+    def test_page_and_raw_run_are_written_and_nothing_else(self, tmp_path: Path) -> None:
+        folder = tmp_path / "reports" / "lab99"
+        assert write_report(LAB, RUN, folder) == folder / "report.html"
+        assert sorted(p.name for p in folder.iterdir()) == ["report.html", "run.json"]
+        assert Run.model_validate_json((folder / "run.json").read_text()) == RUN
+
+    def test_a_folder_that_cannot_be_made_is_named(self, tmp_path: Path) -> None:
+        (tmp_path / "taken").write_text("a file")
+        with pytest.raises(FwlabError, match="taken.*cannot be written"):
+            write_atomically(tmp_path / "taken" / "report.html", "text")
+
+    def test_an_interrupted_write_leaves_the_old_file(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = write_atomically(tmp_path / "report.html", "old")
+
+        def full(*_: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr("fwlab.runs.report.writing.os.replace", full)
+        with pytest.raises(FwlabError, match="No space left on device"):
+            write_atomically(path, "new")
+        assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
+        assert path.read_text() == "old"

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The rows of a report, the JSON documents made of them, and how a figure is worded."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from factories import RANGES, a_full_run, a_lab, a_run, attempt, check, measured, trials
+
+from fwlab.logic import wording
+from fwlab.logic.documents import check_document, run_document
+from fwlab.logic.judge import judge_cases, judge_exercise
+from fwlab.logic.table import Row, case_rows, exercise_rows, fidelity, overall_outcome
+from fwlab.words.lab import Lab
+from fwlab.words.metric import Metric
+from fwlab.words.results import Run
+from fwlab.words.verdict import Outcome
+
+LAB = a_lab(RANGES)
+RUN = a_full_run(LAB)
+
+
+def row(case_id: str, run: Run = RUN, lab: Lab = LAB) -> Row:
+    return next(r for r in case_rows(lab, run) if r.id == case_id)
+
+
+class TestRows:
+    def test_ratio_is_to_the_baseline_of_the_same_run(self) -> None:
+        assert row("set-1000").of(Metric.CAPACITY).ratio == pytest.approx(0.91)
+        assert row("raw-drop").of(Metric.CAPACITY).ratio == 1.0
+
+    def test_without_the_baseline_there_is_no_ratio(self) -> None:
+        alone = a_run([measured(LAB, "set-1000", 273_000)])
+        assert row("set-1000", alone).of(Metric.CAPACITY).ratio is None
+
+    def test_load_time_has_no_ratio_to_the_baselines_capacity(self) -> None:
+        assert row("rules-16").of(Metric.LOAD_TIME).ratio is None
+
+    def test_the_cost_of_a_packet_is_the_inverse_of_the_capacity(self) -> None:
+        assert row("rules-16").of(Metric.CAPACITY).cost == pytest.approx(1e9 / 240_000)
+
+    def test_published_figures_stand_beside_the_metric_of_their_unit(self) -> None:
+        by_metric = {m.metric: [p.source for p in m.published] for m in row("set-1000").metrics}
+        assert by_metric == {Metric.CAPACITY: ["S1"], Metric.LOAD_TIME: []}
+
+    def test_fidelity_is_our_ratio_against_the_published_one(self) -> None:
+        published = row("set-1000").of(Metric.CAPACITY).published[0]
+        assert fidelity(published, 0.91) == pytest.approx(0)
+        assert fidelity(published, 0.819) == pytest.approx(-0.1)
+        assert fidelity(published, None) is None
+
+    def test_delivered_has_a_row_for_each_class_that_was_offered(self) -> None:
+        rows = exercise_rows(LAB, RUN)[0].metrics
+        assert [m.traffic_class for m in rows if m.metric is Metric.DELIVERED] == ["attacker", "others"]
+
+    @pytest.mark.parametrize(
+        ("case_id", "outcome"),
+        [("raw-drop", Outcome.PASS), ("set-1", Outcome.FAIL), ("set-1000", Outcome.PASS), ("rules-16", None)],
+    )
+    def test_outcome_of_a_case(self, case_id: str, outcome: Outcome | None) -> None:
+        assert row(case_id).outcome is outcome
+
+    def test_a_doubt_is_inconclusive_where_nothing_was_expected(self) -> None:
+        run = a_run([measured(LAB, "rules-16", trials=trials(240_000, busy_share=0.5))])
+        found = row("rules-16", run)
+        assert found.outcome is Outcome.INCONCLUSIVE
+        assert found.problems == ["the DUT was not saturated: busy 50.0% of a trial"]
+
+    def test_a_refused_ruleset_fails_where_nothing_was_expected(self) -> None:
+        found = row("rules-16", a_run([measured(LAB, "rules-16", refused="line 2 failed")]))
+        assert (found.outcome, found.problems) == (Outcome.FAIL, ["not loaded: line 2 failed"])
+
+    def test_the_worst_row_decides(self) -> None:
+        assert overall_outcome(case_rows(LAB, RUN)) is Outcome.FAIL
+        assert overall_outcome([row("raw-drop"), row("rules-16")]) is Outcome.PASS
+        assert overall_outcome([row("rules-16")]) is None
+
+    def test_a_case_that_the_lab_no_longer_has_is_still_shown(self) -> None:
+        old = measured(LAB, "rules-16", 240_000).model_copy(update={"id": "gone", "title": "Gone"})
+        assert row("gone", a_run([old])).title == "Gone"
+
+    def test_the_same_exercise_measured_twice_is_judged_by_each_measurement(self) -> None:
+        run = a_run([], [attempt(250_000), attempt(250_000, arrived=900)])
+        assert [r.outcome for r in exercise_rows(LAB, run)] == [Outcome.PASS, Outcome.FAIL]
+
+
+class TestDocuments:
+    def test_a_case_has_what_scripts_need(self) -> None:
+        document = run_document(LAB, RUN, judge_cases(LAB, RUN))
+        case = next(c for c in document["cases"] if c["id"] == "set-1000")
+        assert (case["metric"], case["unit"]) == ("capacity", "pps")
+        assert case["trials"] == [273_000, 273_000, 273_600]
+        assert case["median"] == 273_000
+        assert case["spread"] == pytest.approx(600 / 273_000)
+        assert case["ratio"] == {"to": "raw-drop", "value": pytest.approx(0.91)}
+        assert case["verdict"] == "pass"
+        assert [(o["metric"], o["trials"]) for o in case["also"]] == [("load_time", [0.02, 0.022])]
+        assert [c["check"] for c in case["checks"]] == ["relative"]
+        assert document["verdict"] == "fail"
+
+    def test_nothing_expected_is_null_not_pass(self) -> None:
+        document = run_document(a_lab(), a_full_run(a_lab()))
+        assert {case["verdict"] for case in document["cases"]} == {None}
+        assert document["verdict"] is None
+
+    def test_conditions_come_with_the_figures(self) -> None:
+        document = run_document(LAB, RUN)
+        assert document["dut"]["kernel"] == "6.1.0-dut"
+        assert document["testbed"]["name"] == "virtual"
+        assert (document["lab"], document["commit"]) == (RUN.lab, RUN.commit)
+
+    def test_an_exercise_has_its_prediction_and_checks(self) -> None:
+        exercise = LAB.exercises[0]
+        verdicts = judge_exercise(exercise, RUN.exercises[0], RUN)
+        document = check_document(LAB, RUN, verdicts)
+        found = document["exercises"][0]
+        assert (found["id"], found["verdict"], document["verdict"]) == ("ex1-block", "pass", "pass")
+        assert found["prediction"]["value"] == 300_000
+        assert found["prediction"]["ratio"] == pytest.approx(0.85)
+        assert [c["outcome"] for c in found["checks"]] == ["pass", "pass"]
+        assert {f.get("class") for f in found["figures"]} == {None, "attacker", "others"}
+
+    def test_an_open_range_is_null(self) -> None:
+        found = check_document(LAB, RUN)["exercises"][0]["checks"][0]
+        assert (found["low"], found["high"]) == (200_000, None)
+
+    def test_both_are_strict_json(self) -> None:
+        for document in (run_document(LAB, RUN), check_document(LAB, RUN)):
+            assert json.loads(json.dumps(document, allow_nan=False)) == document
+
+    def test_a_case_without_a_figure_is_in_doubt(self) -> None:
+        case = run_document(LAB, a_run([measured(LAB, "raw-drop")]))["cases"][0]
+        assert (case["trials"], case["median"], case["verdict"]) == ([], None, "inconclusive")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (279_600, "279600"), (12.344, "12.34"), (0.00012344, "0.0001234"), (float("inf"), "∞")],
+)
+def test_digits(value: float, text: str) -> None:
+    assert wording.digits(value) == text
+
+
+def test_the_far_end_of_a_range_is_not_rounded_into_it() -> None:
+    lab = a_lab(checks=[check(metric="delivered", between=[0.9995, 1.0005], **{"class": "others"})])
+    verdict = exercise_rows(lab, a_run([], [attempt(250_000)]))[0].verdicts[0]
+    assert wording.demanded(verdict) == "99.95 % to 100.05 %"

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`fwlab traffic expand` and `fwlab traffic show`, as a user types them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from traffic_forms import stream, variable, write
+from typer.testing import CliRunner
+
+from fwlab.doors.traffic import app
+from fwlab.outside.pcap import read_pcap
+from fwlab.words.errors import BadInput
+
+ROOT = Path(__file__).parents[2]
+VECTORS = Path(__file__).parent / "data/trex-vectors"
+LAB = """
+id: lab90-test
+title: A lab for tests
+minutes: 5
+classes: { low: { src: 198.18.0.0/31 }, high: { src: 198.18.0.0/24 } }
+traffic:
+  flood: { profile: profile.py, tunables: { last: 3 } }
+  stray: { profile: profile.py, tunables: { target: 10.0.0.1 } }
+baseline: one
+cases: [{ id: one, title: One, ruleset: one, traffic: flood }]
+"""
+PROFILE = """
+from trex_stl_lib.api import *
+
+class Flood:
+    def get_streams(self, direction=0, last=3, target="198.19.0.9", **kwargs):
+        program = STLScVmRaw([
+            STLVmFlowVar(name="v", min_value=1, max_value=last, size=1, op="inc"),
+            STLVmWrFlowVar(fv_name="v", pkt_offset=29),
+        ])
+        headers = Ether() / IP(src="198.18.0.0", dst=target) / UDP(sport=1025, dport=12)
+        packet = STLPktBuilder(pkt=headers / bytes(18), vm=program)
+        return [STLStream(packet=packet, mode=STLTXCont(pps=1000))]
+
+def register():
+    return Flood()
+"""
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if result.exception is not None:
+        raise result.exception
+    return result.output
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    folder = tmp_path / "labs/lab90-test"
+    folder.mkdir(parents=True)
+    shutil.copy(ROOT / "topology.yml", tmp_path)
+    (folder / "lab.yml").write_text(LAB)
+    (folder / "profile.py").write_text(PROFILE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_expand_writes_trex_s_capture(tmp_path):
+    run("expand", VECTORS / "udp_1pkt_mac.json", "--pcap", tmp_path / "a.pcap")
+    assert read_pcap(tmp_path / "a.pcap") == read_pcap(VECTORS / "udp_1pkt_mac.pcap")
+
+
+def test_expand_takes_limit_and_cores_from_the_file_or_the_command(tmp_path):
+    form = {"streams": [stream(variable(), write())], "packet_limit": 7, "cores": 2}
+    (tmp_path / "a.json").write_text(json.dumps(form))
+    assert json.loads(run("expand", tmp_path / "a.json", "--json"))["frames"] == 7
+    told = json.loads(run("expand", tmp_path / "a.json", "--limit", "3", "--cores", "1", "--json"))
+    assert told == {
+        "frames": 3,
+        "seconds": 0.002,
+        "bytes": 180,
+        "streams": [
+            {"stream": 1, "name": None, "mode": "continuous", "pps": 1000.0, "mean_bytes": 60, "frames": 3}
+        ],
+        "pcap": None,
+    }
+
+
+def test_expand_without_a_limit_stops_where_trex_does(tmp_path):
+    (tmp_path / "a.json").write_text(json.dumps([stream()]))
+    assert json.loads(run("expand", tmp_path / "a.json", "--json"))["frames"] == 5000
+
+
+def test_expand_uses_the_macs_of_the_other_port(tmp_path):
+    (tmp_path / "a.json").write_text(json.dumps({"streams": [stream()], "direction": 1}))
+    run("expand", tmp_path / "a.json", "--limit", "1", "--pcap", tmp_path / "a.pcap")
+    assert read_pcap(tmp_path / "a.pcap")[0][0][:12] == b"\x20" * 6 + b"\x28" * 6
+
+
+def test_expand_prints_a_summary():
+    output = run("expand", VECTORS / "burst_3st_loop_x_times.json")
+    assert "12 frames in 0.600010 s, 720 bytes" in output
+    assert "single_burst" in output
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+        ("{}", "there are no streams in it"),
+        ("7", "there are no streams in it"),
+        ('{"streams": [], "cores": "two"}', "cores is 'two', not a number from 1"),
+        ('{"streams": [], "packet_limit": 0}', "packet_limit is 0, not a number from 1"),
+    ],
+)
+def test_expand_refuses_other_files(tmp_path, content, message):
+    (tmp_path / "a.json").write_text(content)
+    with pytest.raises(BadInput) as error:
+        run("expand", tmp_path / "a.json")
+    assert error.value.message == f"{tmp_path}/a.json: {message}"
+
+
+def test_expand_names_a_missing_file(tmp_path):
+    with pytest.raises(BadInput) as error:
+        run("expand", tmp_path / "a.json")
+    assert error.value.message == f"{tmp_path}/a.json: cannot read it: No such file or directory"
+
+
+def test_a_refused_stream_writes_no_capture(tmp_path):
+    (tmp_path / "a.json").write_text(json.dumps([stream({"type": "jump"})]))
+    with pytest.raises(BadInput, match="unknown instruction 'jump'"):
+        run("expand", tmp_path / "a.json", "--pcap", tmp_path / "a.pcap")
+    assert not (tmp_path / "a.pcap").exists()
+
+
+def test_show_tells_classes_rates_and_first_frames(checkout):
+    output = run("show", "lab90-test", "flood")
+    assert "lab90-test flood: profile.py last=3" in output
+    assert "3 frames, again after 0.003 s at the profile's own rates" in output
+    assert "classes: low 1, high 2" in output
+    assert "0.001000  stream 1     60 bytes  Ether / IP / UDP 198.18.0.2:1025 > 198.19.0.9:12" in output
+
+
+def test_show_in_json(checkout):
+    told = json.loads(run("show", "lab90-test", "flood", "--json"))
+    [flood] = told["traffic"]
+    assert told["lab"] == "lab90-test" and flood["frames"] == 3 and flood["exact_loop"] is True
+    assert flood["classes"] == {"low": 1, "high": 2, "other": 0}
+    assert flood["streams"][0]["pps"] == 1000
+
+
+def test_show_writes_what_would_be_sent(checkout):
+    run("show", "lab90-test", "flood", "--pcap", "a.pcap", "--limit", "5")
+    frames, times = read_pcap(checkout / "a.pcap")
+    assert [frame[29] for frame in frames] == [1, 2, 3, 1, 2]
+    assert times == [0, 1_000_000, 2_000_000, 3_000_000, 4_000_000]
+    assert frames[0][:12].hex(":", 6) == "525400120001:525400120002"  # from the generator to the DUT
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["lab91-none"], "unknown lab lab91-none; there are: lab90-test"),
+        (["lab90-test", "fog"], "lab90-test: unknown traffic fog; there are: flood, stray"),
+        (["lab90-test", "--pcap", "a.pcap"], "--pcap takes one traffic, lab90-test has flood, stray"),
+        (["lab90-test", "flood", "--limit", "0"], "limit 0: at least one frame"),
+        (
+            ["lab90-test", "stray"],
+            "labs/lab90-test/profile.py: stream 1, frame 1: destination 10.0.0.1 is not a lab address",
+        ),
+    ],
+)
+def test_show_refuses(checkout, arguments, message):
+    with pytest.raises(BadInput) as error:
+        run("show", *arguments)
+    assert error.value.message == message
+    assert error.value.hint
+    assert not (checkout / "a.pcap").exists()

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The Vagrantfile and its helper without a machine: what they say of each lab, and what they say of trouble."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fwlab.words.topology import Topology
+
+ROOT = Path(__file__).resolve().parents[2]
+TOPOLOGY = Topology.model_validate(yaml.safe_load((ROOT / "topology.yml").read_text()))
+#: A range of ports that no lab uses without being told, so that these tests may run beside a lab.
+OFFSET = 20000
+MACHINES = {"generator": "lab03-ipset-generator", "dut": "lab03-ipset", "sink": "lab03-ipset-sink"}
+
+needs_vagrant = pytest.mark.skipif(
+    shutil.which("vagrant") is None and "CI" not in os.environ, reason="vagrant is not installed"
+)
+needs_ruby = pytest.mark.skipif(
+    shutil.which("ruby") is None and "CI" not in os.environ, reason="ruby is not installed"
+)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout with two labs, its own Vagrant home, and no boxes."""
+    root = tmp_path / "checkout"
+    for lab in ("lab03-ipset", "lab11-sriov"):
+        (root / "labs" / lab).mkdir(parents=True)
+    shutil.copy(ROOT / "topology.yml", root)
+    shutil.copy(ROOT / "Vagrantfile", root)
+    shutil.copytree(ROOT / "provision" / "vagrant", root / "provision" / "vagrant")
+    shutil.copytree(ROOT / "provision" / "cloud-init", root / "provision" / "cloud-init")
+    shutil.copytree(ROOT / "provision" / "host", root / "provision" / "host")
+    return root
+
+
+def environment(checkout: Path, **extra: str) -> dict[str, str]:
+    drop = ("FWLAB_", "VAGRANT_", "LIBVIRT_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(drop)}
+    own = {
+        "FWLAB_CACHE": str(checkout / "cache"),
+        "FWLAB_PORT_OFFSET": str(OFFSET),
+        "VAGRANT_HOME": str(checkout / "vagrant-home"),
+        "VAGRANT_CHECKPOINT_DISABLE": "1",
+        "VAGRANT_NO_COLOR": "1",
+    }
+    return {**kept, **own, **extra}
+
+
+def vagrant(checkout: Path, *words: str, **extra: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["vagrant", *words],
+        cwd=checkout,
+        env=environment(checkout, **extra),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+
+
+def ruby(checkout: Path, script: str, **extra: str) -> subprocess.CompletedProcess[str]:
+    """Run `script` with `project` at hand and without Vagrant."""
+    head = "require './provision/vagrant/seed'; require 'json'; project = FirewallLab::Project.new(Dir.pwd); "
+    return subprocess.run(
+        ["ruby", "-e", head + script],
+        cwd=checkout,
+        env=environment(checkout, **extra),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def described(checkout: Path, **extra: str) -> dict[str, dict]:
+    script = """puts JSON.generate(project.machines.to_h { |m| [m.name, {
+      role: m.role, ssh: m.ssh_port, ports: m.ports, qemu: project.qemu_args(m), driver: project.driver(m),
+      links: m.links.map { |l| { name: l.name, local: l.local_port, remote: l.remote_port } } }] })"""
+    done = ruby(checkout, script, **extra)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def seed_file(checkout: Path, machine: str, name: str) -> str:
+    script = (
+        "FirewallLab::Seed.ensure_key(project.private_key);"
+        f"m = project.machines.find {{ |x| x.name == '{machine}' }};"
+        f"print FirewallLab::Seed.new(project, m).files.fetch('{name}')"
+    )
+    done = ruby(checkout, script)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@needs_ruby
+def test_ports_are_those_that_the_package_computes(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FWLAB_PORT_OFFSET", str(OFFSET))
+    machines = described(checkout)
+    for role, name in MACHINES.items():
+        assert machines[name]["ssh"] == TOPOLOGY.ssh_port(3, role)
+        for link in machines[name]["links"]:
+            far = next(other for other in TOPOLOGY.links[link["name"]].ends if other != role)
+            assert link["local"] == TOPOLOGY.link_port(3, link["name"], role)
+            assert link["remote"] == TOPOLOGY.link_port(3, link["name"], far)
+
+
+@needs_ruby
+def test_no_two_machines_share_a_port(checkout: Path) -> None:
+    ports = [(kind, port) for machine in described(checkout).values() for kind, port, _ in machine["ports"]]
+    assert len(ports) == 2 * (3 + 4)
+    assert len(set(ports)) == len(ports)
+
+
+@needs_ruby
+@pytest.mark.parametrize(("testbed", "accel"), [("virtual", "qemu"), ("virtual", "kvm"), ("real", "kvm")])
+def test_only_the_virtual_dut_counts_instructions(checkout: Path, testbed: str, accel: str) -> None:
+    for machine in described(checkout, FWLAB_TESTBED=testbed, FWLAB_ACCEL=accel).values():
+        virtual = testbed == "virtual" and machine["role"] == "dut"
+        shift = f"shift={TOPOLOGY.clock.icount_shift},sleep=on"
+        assert (shift in machine["qemu"]) == virtual
+        assert machine["driver"] == ("qemu" if virtual else accel)
+
+
+@needs_ruby
+def test_management_is_on_the_loopback_address_and_leads_nowhere(checkout: Path) -> None:
+    for machine in described(checkout).values():
+        netdev = machine["qemu"][1]
+        assert f"hostfwd=tcp:127.0.0.1:{machine['ssh']}-" in netdev
+        assert "restrict=on" in netdev
+
+
+@needs_ruby
+@pytest.mark.parametrize(("role", "machine"), MACHINES.items())
+def test_seed_is_a_cloud_config_with_every_link(checkout: Path, role: str, machine: str) -> None:
+    text = seed_file(checkout, machine, "user-data")
+    assert text.startswith("#cloud-config\n")
+    data = yaml.safe_load(text)
+    key = (checkout / ".fwlab" / "ssh" / "id_ed25519.pub").read_text().strip()
+    assert data["users"][0]["ssh_authorized_keys"] == [key]
+    files = {entry["path"]: entry["content"] for entry in data["write_files"]}
+    for link in (link for link in TOPOLOGY.links.values() if role in link.ends):
+        near = link.ends[role]
+        far_role = next(other for other in link.ends if other != role)
+        network = files[f"/etc/systemd/network/10-fwlab-{near.dev}.network"]
+        lines = network.splitlines()
+        assert f"MACAddress={near.mac}" in lines
+        assert {f"Address={near.ipv4}", f"Address={near.ipv6}", "DHCP=no", "LLDP=no"} <= set(lines)
+        assert lines.count(f"LinkLayerAddress={link.ends[far_role].mac}") == 2
+        assert {f"Destination={prefix}" for prefix in link.behind[far_role]} <= set(lines)
+    hosts = files["/etc/hosts"].split()
+    assert {"generator", "dut", "sink"} <= set(hosts)
+
+
+@needs_ruby
+def test_nothing_in_a_seed_asks_for_dhcp(checkout: Path) -> None:
+    for machine in MACHINES.values():
+        networks = yaml.safe_load(seed_file(checkout, machine, "user-data"))["write_files"]
+        for entry in (entry for entry in networks if entry["path"].endswith(".network")):
+            assert "DHCP=no" in entry["content"].splitlines(), entry["path"]
+        assert yaml.safe_load(seed_file(checkout, machine, "network-config"))["config"] == "disabled"
+
+
+@needs_ruby
+def test_seed_changes_its_instance_with_its_content(checkout: Path) -> None:
+    before = yaml.safe_load(seed_file(checkout, "lab03-ipset", "meta-data"))
+    again = yaml.safe_load(seed_file(checkout, "lab03-ipset", "meta-data"))
+    topology = checkout / "topology.yml"
+    topology.write_text(topology.read_text().replace("mtu: 1500", "mtu: 1400"))
+    after = yaml.safe_load(seed_file(checkout, "lab03-ipset", "meta-data"))
+    assert before == again
+    assert before["instance-id"] != after["instance-id"]
+
+
+@needs_ruby
+@pytest.mark.skipif(
+    not (shutil.which("xorriso") or shutil.which("genisoimage")) and "CI" not in os.environ,
+    reason="neither xorriso nor genisoimage is installed",
+)
+def test_seed_is_a_readable_cd(checkout: Path) -> None:
+    script = (
+        "FirewallLab::Seed.ensure_key(project.private_key); m = project.machines.first;"
+        "2.times { FirewallLab::Seed.new(project, m).write }; print m.seed"
+    )
+    done = ruby(checkout, script)
+    assert done.returncode == 0, done.stderr
+    seed = Path(done.stdout)
+    assert b"CD001" in seed.read_bytes()[32768:32780]
+    assert b"cidata" in seed.read_bytes()[32768:34816]
+    assert seed.stat().st_mode & 0o777 == 0o644
+    assert [path.name for path in seed.parent.iterdir()] == [seed.name]
+
+
+@needs_vagrant
+def test_vagrantfile_is_valid_before_the_boxes_are_built(checkout: Path) -> None:
+    done = vagrant(checkout, "validate")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@needs_vagrant
+def test_status_of_a_lab_is_that_of_its_machines(checkout: Path) -> None:
+    done = vagrant(checkout, "status", "lab03-ipset", "--machine-readable")
+    assert done.returncode == 0, done.stderr
+    named = {line.split(",")[1] for line in done.stdout.splitlines() if ",state," in line}
+    assert named == set(MACHINES.values())
+
+
+@needs_vagrant
+@pytest.mark.parametrize(
+    ("words", "extra", "message"),
+    [
+        (["up"], {}, "vagrant up needs the name of a lab; the labs are: lab03-ipset, lab11-sriov"),
+        (["up", "lab99-no"], {}, "there is no lab or machine lab99-no; the labs are: lab03-ipset, lab11-sriov"),
+        (["ssh", "lab99-no"], {}, "there is no lab or machine lab99-no; the labs are: lab03-ipset, lab11-sriov"),
+        (["up", "lab03-ipset"], {}, "boxes are not built (generator, dut-linux, sink): run `make boxes`"),
+        (["status"], {"FWLAB_TESTBED": "hot"}, "FWLAB_TESTBED=hot is neither of virtual, real"),
+        (["status"], {"FWLAB_ACCEL": "tcg"}, "FWLAB_ACCEL=tcg is neither of qemu, kvm"),
+        (["status"], {"FWLAB_PORT_OFFSET": "ten"}, "FWLAB_PORT_OFFSET=ten is not a whole number"),
+    ],
+)
+def test_trouble_is_one_message_with_the_next_step(
+    checkout: Path, words: list[str], extra: dict[str, str], message: str
+) -> None:
+    done = vagrant(checkout, *words, **extra)
+    said = done.stdout + done.stderr
+    assert done.returncode != 0
+    assert message in said
+    assert "next: " in said
+    assert ".rb:" not in said, "a backtrace"
+
+
+@needs_ruby
+@pytest.mark.parametrize("kind", ["tcp", "udp"])
+def test_taken_port_is_named(checkout: Path, kind: str) -> None:
+    """The check itself, since `vagrant up` makes it only once the boxes are built."""
+    machine = described(checkout)["lab03-ipset"]
+    port = next(port for protocol, port, _ in machine["ports"] if protocol == kind)
+    with socket.socket(type=socket.SOCK_STREAM if kind == "tcp" else socket.SOCK_DGRAM) as taken:
+        taken.bind((TOPOLOGY.ports.address, port))
+        if kind == "tcp":
+            taken.listen()
+        script = (
+            "require './provision/vagrant/ports'; m = project.machines.find { |x| x.role == 'dut' };"
+            "begin FirewallLab::Ports.check(project, [m]); rescue FirewallLab::Problem => e; puts e.message; end"
+        )
+        said = ruby(checkout, script).stdout
+    assert f"{kind} port 127.0.0.1:{port} (" in said
+    assert "of lab03-ipset) is taken" in said
+    assert "FWLAB_PORT_OFFSET=100" in said
+
+
+def test_libvirt_script_refuses_an_unknown_command() -> None:
+    done = subprocess.run([ROOT / "provision/host/libvirt", "restart"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "next: " in done.stderr

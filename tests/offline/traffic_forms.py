@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Short ways to write streams in TRex's RPC form, for the tests of traffic."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+
+SOURCE, DESTINATION = "198.18.0.9", "198.19.0.9"
+
+
+def packet(size: int = 60, src: str = SOURCE, dst: str = DESTINATION) -> bytes:
+    """A UDP packet of `size` bytes between lab addresses."""
+    ethernet = Ether(dst="00:00:00:01:00:00", src="00:00:00:02:00:00")
+    return bytes(ethernet / IP(src=src, dst=dst) / UDP(sport=1025, dport=12) / bytes(size - 42))
+
+
+def rate(value: float, kind: str = "pps") -> dict[str, Any]:
+    return {"type": kind, "value": value}
+
+
+def continuous(value: float = 1000, kind: str = "pps") -> dict[str, Any]:
+    return {"type": "continuous", "rate": rate(value, kind)}
+
+
+def burst(packets: int, value: float = 1000) -> dict[str, Any]:
+    return {"type": "single_burst", "total_pkts": packets, "rate": rate(value)}
+
+
+def stream(*instructions: dict[str, Any], data: bytes | None = None, **fields: Any) -> dict[str, Any]:
+    """One stream; without `mode` continuous at 1000 packets per second."""
+    binary = base64.b64encode(packet() if data is None else data).decode()
+    form = {"mode": continuous(), "packet": {"binary": binary, "meta": ""}}
+    return {**form, "vm": {"instructions": list(instructions)}, **fields}
+
+
+def variable(name: str = "v", low: int = 1, high: int = 5, **fields: Any) -> dict[str, Any]:
+    """flow_var over a range (or `value_list`), upwards in two bytes unless told otherwise."""
+    form: dict[str, Any] = {"type": "flow_var", "name": name, "size": 2, "op": "inc", "step": 1}
+    if "value_list" not in fields:
+        start = high if fields.get("op") == "dec" else low
+        form |= {"init_value": start, "min_value": low, "max_value": high}
+    return {**form, **fields}
+
+
+def write(name: str = "v", at: int = 44, **fields: Any) -> dict[str, Any]:
+    return {
+        "type": "write_flow_var",
+        "name": name,
+        "pkt_offset": at,
+        "add_value": 0,
+        "is_big_endian": True,
+        **fields,
+    }
