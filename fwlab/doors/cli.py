@@ -43,6 +43,9 @@ app = typer.Typer(
 app.add_typer(traffic.app, name="traffic")
 app.command("doctor")(doctor_door.doctor)
 
+#: 128 + SIGINT, as shells have it.
+EXIT_INTERRUPTED = 130
+
 out = Console()
 err = Console(stderr=True)
 
@@ -226,9 +229,10 @@ def main() -> None:
         if error.hint:
             err.print(f"  next: {error.hint}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        err.print("fwlab: interrupted; nothing was left running that this command started")
-        sys.exit(130)
+    except SystemExit as leaving:
+        if leaving.code == EXIT_INTERRUPTED:  # typer has turned Ctrl-C into this
+            err.print("fwlab: interrupted; nothing was left running that this command started")
+        raise
     except BrokenPipeError:
         sys.exit(EXIT_UNMEASURED)
 

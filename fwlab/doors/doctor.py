@@ -95,7 +95,8 @@ def _slowing() -> Finding:
             value = setting.read().strip()
     if os.getuid() == 0 or value == "0":
         return Finding("slowing the DUT", True, "allowed")
-    return Finding("slowing the DUT", False, f"kernel.yama.ptrace_scope is {value}", "sysctl kernel.yama.ptrace_scope=0")
+    says = f"kernel.yama.ptrace_scope is {value}"
+    return Finding("slowing the DUT", False, says, "sysctl kernel.yama.ptrace_scope=0")
 
 
 def _memory(project: Project) -> Finding:

@@ -59,7 +59,7 @@ class _Plain:
                 self._console.print(line, markup=False, highlight=False)
             case PlanMade(items):
                 self._items, self._done = items, 0
-            case ItemEnded(item, words, ok):
+            case ItemEnded(item, words, _):
                 self._done += 1
                 self._console.print(f"[{self._done}/{self._items}] {item}: {words}", markup=False, highlight=False)
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from typing import Any
 
 import jinja2
@@ -13,8 +14,11 @@ from fwlab.words.ruleset import RulesetFile, RulesetKind
 from fwlab.words.topology import Topology
 
 TEMPLATE = ".j2"
-#: A sysctl can do anything to a machine; rulesets may only set the network's.
-SYSCTL_PREFIX = "net."
+#: A sysctl can do anything to a machine; rulesets may only set the network's. One by one: what a pattern sets, or
+#: a path that climbs out of net, cannot be put back.
+NETWORK_SETTING = re.compile(r"net([./][\w-]+)+")
+#: The x_tables tools run any program that this option names; getopt also takes its beginning, and -M after letters.
+NAMES_A_PROGRAM = re.compile(r"-[46fnvxw]*M.*|--mo(d(p(r(o(be?)?)?)?)?)?(=.*)?")
 
 
 def addresses(count: int, first: str = "10.0.0.1", step: int = 2) -> list[str]:
@@ -27,7 +31,7 @@ def addresses(count: int, first: str = "10.0.0.1", step: int = 2) -> list[str]:
 
 
 def render(name: str, text: str, parameters: dict[str, Any], topology: Topology) -> str:
-    """Render one template. Raises BadInput naming the file and the unknown word."""
+    """Render one template. Raises BadInput naming the file and the unknown word or what it cannot compute."""
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -38,7 +42,8 @@ def render(name: str, text: str, parameters: dict[str, Any], topology: Topology)
     environment.globals.update(addresses=addresses, links=topology.links)
     try:
         return environment.from_string(text).render(**parameters)
-    except jinja2.TemplateError as error:
+    except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError) as error:
+        # The last three come from a call inside the template: an undefined count, an address that is none.
         raise BadInput(f"{name}: {error}", "give the parameter in lab.yml or mend the template") from error
 
 
@@ -53,7 +58,12 @@ def ruleset_file(name: str, text: str) -> RulesetFile:
         raise BadInput(f"{name}: no tool loads such a file", f"use one of: pf.conf {' '.join(f'*{e}' for e in kinds)}")
     if kind is RulesetKind.SYSCTL:
         for number, line in enumerate(text.splitlines(), 1):
-            key = line.split("=")[0].strip().lstrip("-").replace("/", ".")
-            if key and key[0] not in "#;" and not key.startswith(SYSCTL_PREFIX):
+            key = line.split("=")[0].strip().lstrip("-").strip()
+            if key and key[0] not in "#;" and not NETWORK_SETTING.fullmatch(key):
                 raise BadInput(f"{name}:{number}: {key} is not a network setting", "set only net.*")
+    if kind in (RulesetKind.IPTABLES, RulesetKind.IPTABLES_NFT):
+        for number, line in enumerate(text.splitlines(), 1):
+            words = re.sub(r"[\"'\\]", "", line).split()
+            if any(NAMES_A_PROGRAM.fullmatch(word) for word in words) and not line.lstrip().startswith("#"):
+                raise BadInput(f"{name}:{number}: a ruleset names no program", "remove the option -M (--modprobe)")
     return RulesetFile(name, kind, text)

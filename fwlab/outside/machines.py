@@ -46,9 +46,8 @@ class Machines:
         if len(answering) == len(ROLES):
             return True
         missing = ", ".join(role for role in ROLES if role not in answering)
-        raise CannotMeasure(
-            f"{self._lab.id}: no answer from: {missing}", f"vagrant destroy -f {self._lab.id}; vagrant up {self._lab.id}"
-        )
+        name = self._lab.id
+        raise CannotMeasure(f"{name}: no answer from: {missing}", f"vagrant destroy -f {name}; vagrant up {name}")
 
     def up(self, told: Callable[[str], None]) -> None:
         """`vagrant up` of the lab; every line of Vagrant's goes to `told`."""

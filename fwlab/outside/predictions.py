@@ -19,9 +19,13 @@ def read_predictions(lab: Lab) -> dict[str, float]:
         return {}
     try:
         data = yaml.safe_load(path.read_text()) or {}
-        return {str(key): float(value) for key, value in data.items()}
-    except (yaml.YAMLError, AttributeError, TypeError, ValueError) as error:
-        raise BadInput(f"work/{FILE}: not one number for each exercise", f"fwlab predict {lab.id} EXERCISE N") from error
+        predictions = {str(key): float(value) for key, value in data.items()}
+        if not all(math.isfinite(number) for number in predictions.values()):
+            raise ValueError("not finite")
+    except (yaml.YAMLError, OSError, AttributeError, TypeError, ValueError) as error:
+        hint = f"fwlab predict {lab.id} EXERCISE N"
+        raise BadInput(f"work/{FILE}: not one number for each exercise", hint) from error
+    return predictions
 
 
 def write_prediction(lab: Lab, exercise: str, number: float) -> None:
@@ -29,6 +33,7 @@ def write_prediction(lab: Lab, exercise: str, number: float) -> None:
         raise BadInput(f"{number} is no prediction", "give a number, such as 250000")
     predictions = {**read_predictions(lab), exercise: number}
     path = lab.folder / "work" / FILE
+    path.parent.mkdir(exist_ok=True)
     partial = path.with_name(FILE + ".part")
     partial.write_text(yaml.safe_dump(predictions))
     partial.replace(path)

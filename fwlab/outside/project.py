@@ -72,9 +72,11 @@ def read_yaml(project: Project, path: Path, model: type[Model]) -> Model:
     """Read and validate; every fault of the file is one line `file: field: what is wrong`."""
     name = shown(project, path)
     try:
-        data = yaml.safe_load(path.read_text())
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise BadInput(f"{name}: not YAML: {error}", f"mend {name}") from error
+    except OSError as error:
+        raise BadInput(f"{name}: {error.strerror}", f"mend {name}") from error
     try:
         return model.model_validate(data)
     except ValidationError as error:

@@ -52,6 +52,6 @@ def _read(path: Path) -> str:
     if size > LARGEST_FILE:
         raise BadInput(f"{path}: {size >> 20} MiB; a ruleset file has at most {LARGEST_FILE >> 20}", "use a set")
     try:
-        return path.read_text()
+        return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise BadInput(f"{path}: not text (byte {error.start})", "save it as UTF-8") from error

@@ -18,7 +18,7 @@ from fwlab.words.topology import ROLES, Role, Topology
 def write_ssh_config(project: Project, topology: Topology, lab_number: int, lab_id: str) -> Path:
     """An OpenSSH configuration with one host a role; Testinfra reads the same file.
 
-    Host keys are not checked: the nodes are made anew at every `vagrant up` and answer on 127.0.0.1 only.
+    Host keys are not checked: the nodes are made anew at every `vagrant up` and answer on the loopback address only.
     """
     path = project.state / lab_id / "ssh_config"
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -20,8 +20,9 @@ from fwlab.words.results import Measured
 from fwlab.words.ruleset import RulesetFile, ruleset_hash
 from fwlab.words.trial import Delivery, Trial
 
-#: Length of one trial in seconds of the DUT's clock; the last packet burst may make it longer.
+#: A trial's least length, in seconds of the DUT's clock and in packets.
 WINDOW_S = 0.1
+WINDOW_PACKETS = 640
 #: The load of a delivery trial, as a share of what the DUT was seen to carry in real time.
 LIGHT = 0.25
 #: A delivery trial takes about so long, in real seconds, and has so many packets.
@@ -106,7 +107,7 @@ class Measurer:
         found.loads = [sum(item.seconds for item in run) for run in runs]
 
     def _overload(self, task: Task, found: Measured) -> None:
-        """Trials flat out. Slow the DUT further until it is never idle; the next case starts where this one ended."""
+        """Trials flat out, the DUT slowed step by step until it is never idle. The next case starts from there."""
         first = self._step
         for step in range(first, self._steps):
             kept, idle = self._flat_out(task, found, step)
@@ -118,12 +119,21 @@ class Measurer:
         self._step = max(0, self._steps - 1)
         busy = min((t.busy_share for t in idle), default=0.0)
         found.problems.append(
-            f"the DUT was not saturated: {len(kept)} of {task.trials} trials were an overload, busy {busy:.1%} of another"
+            f"the DUT was not saturated: {len(kept)} of {task.trials} trials were an overload; in another it was "
+            f"busy for {busy:.1%}"
         )
 
     def _flat_out(self, task: Task, found: Measured, step: int) -> tuple[list[Trial], list[Trial]]:
         with self._slowed(step):
-            self._dut.arm(windows=task.trials, window_s=WINDOW_S, idle_share=MOST_IDLE)
+            last = step == self._steps - 1
+            most_idle = 2 * task.trials if last else task.trials // 20
+            self._dut.arm(
+                windows=task.trials,
+                window_s=WINDOW_S,
+                packets=WINDOW_PACKETS,
+                idle_share=MOST_IDLE,
+                most_idle=most_idle,
+            )
             playing = self._engine.start()
             try:
                 kept, idle = self._dut.collect(timeout=900)

@@ -98,10 +98,13 @@ class Check(Texts):
     def id(self) -> str:
         return f"{self.metric.value}-{self.traffic_class}" if self.traffic_class else self.metric.value
 
-    def refuse_unknown(self, exercise: str, classes: set[str], cases: set[str]) -> None:
+    def refuse_unknown(self, exercise: str, classes: set[str], metrics: dict[str, set[Metric]]) -> None:
+        """`metrics`: by case id, what that case yields. Raises ValueError naming the class or the case."""
         if self.metric is Metric.DELIVERED and self.traffic_class is None:
             raise ValueError(f"exercise {exercise}: delivered needs a class")
         if self.traffic_class is not None and self.traffic_class not in classes:
             raise ValueError(f"exercise {exercise}: unknown class {self.traffic_class}")
-        if self.ratio_to is not None and self.ratio_to not in cases:
+        if self.ratio_to is not None and self.ratio_to not in metrics:
             raise ValueError(f"exercise {exercise}: unknown case {self.ratio_to}")
+        if self.ratio_to is not None and self.metric not in metrics[self.ratio_to]:
+            raise ValueError(f"exercise {exercise}: case {self.ratio_to} does not measure {self.metric.value}")

@@ -38,6 +38,15 @@ class TrafficClass(_Strict):
             ipaddress.ip_network(value)
         return value
 
+    @field_validator("sport", "dport")
+    @classmethod
+    def _ports(cls, value: int | str | None) -> int | str | None:
+        if value is not None:
+            low, _, high = str(value).partition("-")
+            if not (low.isdecimal() and (high or low).isdecimal() and int(low) <= int(high or low) <= 65535):
+                raise ValueError(f"{value} is neither a port nor lowest-highest")
+        return value
+
 
 class Traffic(_Strict):
     """One traffic profile with its tunables; `profile` is a file in the lab's folder."""
@@ -204,5 +213,5 @@ class Lab(_Strict):
             if exercise.traffic not in self.traffic:
                 raise ValueError(f"exercise {exercise.id}: unknown traffic {exercise.traffic}")
             for check in exercise.checks:
-                check.refuse_unknown(exercise.id, set(self.classes), seen)
+                check.refuse_unknown(exercise.id, set(self.classes), metrics)
         return self

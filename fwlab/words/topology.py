@@ -8,6 +8,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from fwlab.words.errors import BadInput
+
 Role = Literal["generator", "dut", "sink"]
 ROLES: tuple[Role, ...] = ("generator", "dut", "sink")
 
@@ -82,7 +84,12 @@ class Topology(_Strict):
         return self._port(self.ports.link_base, lab_number, self.links[link].ends[role].port_offset)
 
     def _port(self, base: int, lab_number: int, offset: int) -> int:
-        shift = int(os.environ.get("FWLAB_PORT_OFFSET", "0"))
+        wanted = os.environ.get("FWLAB_PORT_OFFSET", "0")
+        try:
+            shift = int(wanted)
+        except ValueError as error:
+            message = f"FWLAB_PORT_OFFSET={wanted} is not a whole number"
+            raise BadInput(message, "export FWLAB_PORT_OFFSET=100") from error
         return base + shift + self.ports.per_lab * lab_number + offset
 
     def end(self, link: str, role: Role) -> LinkEnd:

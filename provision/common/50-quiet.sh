@@ -5,7 +5,7 @@ set -eu
 
 units='apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service
 fstrim.timer logrotate.timer man-db.timer systemd-tmpfiles-clean.timer systemd-timesyncd.service
-systemd-pstore.service systemd-resolved.service unattended-upgrades.service getty@tty1.service
+systemd-pstore.service systemd-random-seed.service systemd-resolved.service unattended-upgrades.service getty@tty1.service
 cloud-init-hotplugd.socket dev-hugepages.mount dev-mqueue.mount sys-fs-fuse-connections.mount
 modprobe@drm.service modprobe@fuse.service modprobe@efi_pstore.service modprobe@configfs.service
 modprobe@dm_mod.service modprobe@loop.service sys-kernel-config.mount systemd-update-utmp.service

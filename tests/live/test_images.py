@@ -124,7 +124,7 @@ def test_boot_is_clean_and_quiet(machines: dict, image: str) -> None:
 
 @pytest.mark.parametrize("image", IMAGES)
 def test_nobody_elses_key_is_inside(machines: dict, image: str) -> None:
-    keys = machines[image]("cat /home/*/.ssh/authorized_keys; ls -A /root/.ssh 2>/dev/null || true").splitlines()
+    keys = machines[image]("cat /home/*/.ssh/authorized_keys /root/.ssh/authorized_keys").splitlines()
     assert len(keys) == 1
     ids = {machines[other]("cat /etc/machine-id /etc/ssh/ssh_host_ed25519_key.pub") for other in IMAGES}
     assert len(ids) == len(IMAGES)
@@ -147,4 +147,4 @@ def test_dut_kernel_has_what_the_labs_load(machines: dict, module: str) -> None:
 
 
 def test_generator_has_its_engines(machines: dict) -> None:
-    machines["generator"]("fwlab-replay --help && trafgen --version && modprobe --dry-run pktgen")
+    machines["generator"]("fwlab-replay --help && command -v trafgen && modprobe --dry-run pktgen")

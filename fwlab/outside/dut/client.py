@@ -106,16 +106,30 @@ class LinuxDut:
         return self._ask({"op": "sample", "devices": self._devices}, timeout=120)
 
     def arm(
-        self, *, windows: int, window_s: float, idle_share: float, settle_s: float = 0.02, patience_s: float = 30
+        self,
+        *,
+        windows: int,
+        window_s: float,
+        packets: int,
+        idle_share: float,
+        most_idle: int,
+        settle_s: float = 0.02,
+        patience_s: float = 30,
     ) -> None:
-        """Tell the agent to measure as soon as packets come; `collect` fetches the trials."""
+        """Tell the agent to measure as soon as packets come; `collect` fetches the trials.
+
+        A trial lasts at least `window_s` seconds of the DUT's clock and `packets` packets. The agent stops early
+        when more than `most_idle` trials were idle for more than `idle_share` of their time.
+        """
         self._send(
             {
                 "op": "measure",
                 "devices": self._devices,
                 "windows": windows,
                 "window_s": window_s,
+                "packets": packets,
                 "idle_share": idle_share,
+                "most_idle": most_idle,
                 "settle_s": settle_s,
                 "patience_s": patience_s,
             }

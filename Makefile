@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The two commands of the README: `make lab LAB=lab03-ipset` and `make test`. Both set up what is missing first,
+# and take seconds over it where nothing is.
+
+LAB ?= lab03-ipset
+FWLAB = .venv/bin/fwlab
+PYTEST = .venv/bin/pytest
+
+.PHONY: help setup boxes lab labs test test-offline test-live bench lint readme figures clean
+
+help:
+	@echo 'make lab LAB=$(LAB)   set up, build the boxes, measure every case, judge, write a report'
+	@echo 'make test                   set up, run the offline and the live tests'
+	@echo 'make setup boxes            only set up; only build the boxes'
+	@echo 'make labs bench             every lab in full; repeatability and the generator (results/)'
+	@echo 'make lint readme            check the sources; write the generated parts of README.md and the guides'
+
+setup:
+	@provision/host/install
+	@provision/host/venv
+
+boxes: setup
+	@packer/build
+
+lab: boxes
+	$(FWLAB) run $(LAB)
+
+labs: boxes
+	@for lab in labs/lab[0-9][0-9]-*/lab.yml; do \
+		lab=$$(basename $$(dirname $$lab)); $(FWLAB) run $$lab || exit; \
+	done
+
+test: test-offline test-live
+
+test-offline: setup
+	$(PYTEST) tests/offline
+
+# One set of machines for all live tests; they are gone at the end, however it ends.
+test-live: boxes
+	$(PYTEST) tests/live
+
+bench: boxes
+	.venv/bin/python -m fwlab.runs.repeatability $(LAB)
+
+lint: setup
+	.venv/bin/ruff check .
+
+readme: setup
+	.venv/bin/python -m fwlab.runs.labs_table
+
+clean:
+	rm -rf reports .pytest_cache .ruff_cache engine/build
