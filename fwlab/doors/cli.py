@@ -30,7 +30,7 @@ from fwlab.runs.tasks import (
     ensure_started,
     work_task,
 )
-from fwlab.words.errors import EXIT_PASS, EXIT_UNMEASURED, FwlabError
+from fwlab.words.errors import EXIT_PASS, EXIT_UNMEASURED, EXIT_USAGE, FwlabError
 from fwlab.words.lab import Lab
 from fwlab.words.verdict import exit_code
 
@@ -208,7 +208,8 @@ def grade_command(
     arguments = ["--testinfra", "--lab", lab, *(["-v"] if verbose else [])]
     if submissions is not None:
         arguments += ["--submissions", str(submissions)]
-    raise typer.Exit(int(pytest.main(arguments)))
+    code = pytest.main(arguments)
+    raise typer.Exit(EXIT_USAGE if code == pytest.ExitCode.USAGE_ERROR else int(code))
 
 
 def _leave(rows: list[Any]) -> None:

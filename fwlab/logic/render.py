@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 import jinja2
+import jinja2.meta
 
 from fwlab.words.errors import BadInput
 from fwlab.words.ruleset import RulesetFile, RulesetKind
@@ -42,8 +43,13 @@ def render(name: str, text: str, parameters: dict[str, Any], topology: Topology)
     environment.globals.update(addresses=addresses, links=topology.links)
     try:
         return environment.from_string(text).render(**parameters)
-    except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError) as error:
-        # The last three come from a call inside the template: an undefined count, an address that is none.
+    except (TypeError, ValueError, ArithmeticError) as error:
+        # From a call inside the template: an undefined count, an address that is none. Python does not name the word.
+        used = jinja2.meta.find_undeclared_variables(environment.parse(text))
+        unknown = sorted(used - {*parameters, *environment.globals})
+        words = [f"'{word}' is undefined" for word in unknown] or [str(error)]
+        raise BadInput(f"{name}: {', '.join(words)}", "give the parameter in lab.yml or mend the template") from error
+    except jinja2.TemplateError as error:
         raise BadInput(f"{name}: {error}", "give the parameter in lab.yml or mend the template") from error
 
 

@@ -73,6 +73,9 @@ def read_yaml(project: Project, path: Path, model: type[Model]) -> Model:
     name = shown(project, path)
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1
+        raise BadInput(f"{name}:{line}: not YAML: {error.problem}", f"mend {name}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise BadInput(f"{name}: not YAML: {error}", f"mend {name}") from error
     except OSError as error:
@@ -80,7 +83,7 @@ def read_yaml(project: Project, path: Path, model: type[Model]) -> Model:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        faults = [f"{name}: {_fault(fault)}" for fault in error.errors()]
+        faults = [f"{name}: {_fault(fault, data)}" for fault in error.errors()]
         raise BadInput("\n".join(faults), f"mend {name}, then `fwlab list`") from error
 
 
@@ -89,11 +92,30 @@ def shown(project: Project, path: Path) -> str:
     return str(path.relative_to(project.root)) if path.is_relative_to(project.root) else str(path)
 
 
-def _fault(fault: dict) -> str:
-    where = ".".join(str(part) for part in fault["loc"])
+def _fault(fault: dict, data: object) -> str:
+    where = _place(fault["loc"], data)
     if fault["type"] == "extra_forbidden":
         return f"{where}: there is no such field"
     if fault["type"] == "missing":
         return f"{where}: this field is missing"
+    if fault["type"] in ("model_type", "dict_type"):
+        return f"{where}: fields belong here" if where else "the fields are missing"
     what = fault["msg"].removeprefix("Value error, ")
+    if fault["type"] == "string_pattern_mismatch":
+        what = f"{fault['input']} does not have the form {fault['ctx']['pattern']}"
+    if fault["type"] == "too_short":
+        what = f"there must be at least {fault['ctx']['min_length']}"
     return f"{where}: {what}" if where else what
+
+
+def _place(parts: tuple[str | int, ...], data: object) -> str:
+    """cases.raw-drop.title: an item of a list by its id, where it has one, else by its place from 0."""
+    names = []
+    for part in parts:
+        try:
+            data = data[part]
+        except (TypeError, LookupError):
+            data = None
+        named = isinstance(part, int) and isinstance(data, dict) and "id" in data
+        names.append(str(data["id"] if named else part))
+    return ".".join(names)

@@ -21,7 +21,7 @@ from fwlab.words.ruleset import RulesetFile, ruleset_hash
 from fwlab.words.trial import Delivery, Trial
 
 #: A trial's least length, in seconds of the DUT's clock and in packets.
-WINDOW_S = 0.1
+WINDOW_S = 0.15
 WINDOW_PACKETS = 640
 #: The load of a delivery trial, as a share of what the DUT was seen to carry in real time.
 LIGHT = 0.25

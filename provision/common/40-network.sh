@@ -27,4 +27,7 @@ for name in eth0 eth1 eth2 management; do
         >/etc/systemd/network/10-cloud-init-$name.network.d/fwlab.conf
 done
 
+# ping without root: the image keeps no file capabilities.
+echo 'net.ipv4.ping_group_range = 0 2147483647' >/etc/sysctl.d/60-fwlab-ping.conf
+
 systemctl --quiet is-enabled systemd-networkd.service

@@ -82,8 +82,11 @@ class TestDoubts:
         assert verdict.value is None
         assert "not saturated: busy 70.0%" in verdict.text
 
-    def test_half_a_percent_of_idle_time_is_still_saturated(self) -> None:
-        assert self.judge(trials=trials(300_000, busy_share=0.9951)).outcome is Outcome.PASS
+    def test_the_measured_moment_of_idle_time_is_still_saturated(self) -> None:
+        assert self.judge(trials=trials(300_000, busy_share=0.9996)).outcome is Outcome.PASS
+
+    def test_a_thousandth_of_idle_time_is_not(self) -> None:
+        assert self.judge(trials=trials(300_000, busy_share=0.999)).outcome is Outcome.INCONCLUSIVE
 
     def test_one_idle_trial_spoils_the_others(self) -> None:
         mixed = [*trials(300_000, 300_000), *trials(300_000, busy_share=0.9)]

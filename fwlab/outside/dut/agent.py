@@ -11,6 +11,7 @@ import glob
 import json
 import os
 import re
+import select
 import shlex
 import subprocess
 import sys
@@ -29,7 +30,9 @@ TOOLS = {
     "nft": ["nft", "-f", "-"],
     "tc": ["tc", "-batch", "-"],
 }
+CONFIRM_S = 15
 changed_sysctls = {}
+cut_off = []
 
 
 class Refusal(Exception):
@@ -197,7 +200,14 @@ def load(request):
     except Refusal as refusal:
         reset(request)
         return {"refused": str(refusal)}
-    return {"seconds": runs, "modules": sorted(modules())}
+    return {"seconds": runs}
+
+
+def confirm(_request):
+    """Asked after every load: whether the host could still reach us. If it could not, the ruleset is gone."""
+    reached = not cut_off
+    cut_off.clear()
+    return {"reached": reached}
 
 
 def entries(_request):
@@ -302,7 +312,7 @@ def sample(request):
     return Counters(request["devices"]).read()
 
 
-OPERATIONS = {f.__name__: f for f in (hello, reset, load, entries, measure, sample)}
+OPERATIONS = {f.__name__: f for f in (hello, reset, load, confirm, entries, measure, sample)}
 
 
 def main():
@@ -314,6 +324,10 @@ def main():
             answer = {"failed": f"{type(error).__name__}: {error}"}
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
+        # A ruleset that drops everything drops this conversation too: take it away if the host stays silent.
+        if "seconds" in answer and not select.select([sys.stdin], [], [], CONFIRM_S)[0]:
+            cut_off.append(True)
+            reset(request)
 
 
 if __name__ == "__main__":

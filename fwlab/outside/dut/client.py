@@ -91,6 +91,11 @@ class LinuxDut:
         answer = self._ask({"op": "load", "files": packed, "each": each, "times": times}, timeout=1800)
         if "refused" in answer:
             raise Refused(answer["refused"], "correct the file and try again; the DUT is in its start state")
+        if not self._ask({"op": "confirm"}, timeout=120)["reached"]:
+            raise Refused(
+                "the ruleset cuts the DUT off from its management (SSH on the last NIC), so it was taken away again",
+                "match the test traffic by address or interface, not everything",
+            )
         return LoadReport(
             [
                 [Loaded(f.name, f.kind.value, s) for f, s in zip(files, run, strict=True)]

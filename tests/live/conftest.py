@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Fixtures of the live tests.
+
+    lab       lab03-ipset's three machines, up, in a checkout and on ports of their own; gone at the end
+
+They neither meet nor end a lab that is in use in this checkout.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LAB = "lab03-ipset"
+OFFSET = 4000
+
+
+class Checkout:
+    """A copy of what a user has, and what he types in it."""
+
+    name = LAB
+
+    def __init__(self, top: Path) -> None:
+        self.top = top
+        self.environment = {**os.environ, "FWLAB_PORT_OFFSET": str(OFFSET), "VAGRANT_NO_COLOR": "1"}
+
+    def call(self, *argv: str, timeout: float = 1200) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            argv,
+            cwd=self.top,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+
+    def start(self, *argv: str) -> subprocess.Popen[str]:
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return subprocess.Popen(
+            argv, cwd=self.top, env=self.environment, text=True, start_new_session=True, **pipes
+        )
+
+    def vagrant(self, *words: str) -> str:
+        done = self.call("vagrant", *words)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        return done.stdout
+
+    def fwlab(self, *words: str, timeout: float = 1200) -> subprocess.CompletedProcess[str]:
+        return self.call(*self.fwlab_command(*words), timeout=timeout)
+
+    @staticmethod
+    def fwlab_command(*words: str) -> list[str]:
+        return [str(Path(sys.executable).with_name("fwlab")), *words]
+
+    def pytest(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return self.call(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words, timeout=1800)
+
+    def run(self, role: str, command: str) -> str:
+        """A command on a node, as a student runs it."""
+        return self.vagrant("ssh", LAB if role == "dut" else f"{LAB}-{role}", "--no-tty", "-c", command)
+
+    def states(self) -> dict[str, str]:
+        lines = self.vagrant("status", LAB, "--machine-readable").splitlines()
+        fields = [line.split(",") for line in lines]
+        return {field[1]: field[3] for field in fields if field[2] == "state"}
+
+    def prefix(self) -> str:
+        """What the names of this checkout's libvirt domains begin with."""
+        script = "require './provision/vagrant/lab_machines'; print FirewallLab::Project.new(Dir.pwd).prefix"
+        return self.call("ruby", "-e", script).stdout
+
+    def left_behind(self) -> list[str]:
+        """QEMU processes of this checkout that still run."""
+        wanted, found = self.prefix().encode(), []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                line = (folder / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if b"guest=" + wanted in line:
+                found.append(line.replace(b"\0", b" ").decode(errors="replace")[:160])
+        return found
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
+    if not (ROOT / ".fwlab" / "images.json").exists():
+        pytest.fail("boxes are not built: run `make boxes`")
+    top = tmp_path_factory.mktemp("live") / "checkout"
+    shutil.copytree(ROOT / "provision", top / "provision")
+    shutil.copytree(ROOT / "labs", top / "labs")
+    for own in (top / "labs" / LAB / "work").glob("ex*"):
+        shutil.rmtree(own)  # a test starts where a student does
+    (top / ".fwlab").mkdir()
+    shutil.copy(ROOT / ".fwlab" / "images.json", top / ".fwlab")
+    for name in ("Vagrantfile", "topology.yml", "pyproject.toml"):
+        shutil.copy(ROOT / name, top)
+    checkout = Checkout(top)
+    try:
+        checkout.vagrant("up", LAB)
+        yield checkout
+    finally:
+        checkout.call("vagrant", "destroy", "-f", LAB)
+        assert checkout.left_behind() == []
+
+
+def document(done: subprocess.CompletedProcess[str]) -> dict:
+    """The one JSON document that a command printed."""
+    assert done.stdout, done.stderr[-3000:]
+    return json.loads(done.stdout)

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""lab03 on its real machines: it measures, it repeats, it grades."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+
+import pytest
+
+from .conftest import LAB, Checkout, document
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture(scope="module")
+def two_runs(lab: Checkout) -> list[dict]:
+    cases = ("raw-drop", "ipset-1000")
+    return [document(lab.fwlab("run", LAB, *cases, "--trials", "10", "--json")) for _ in range(2)]
+
+
+def test_a_run_says_all_that_a_script_needs(two_runs: list[dict]) -> None:
+    for case in two_runs[0]["cases"]:
+        assert {"id", "metric", "unit", "trials", "median", "spread", "verdict"} <= set(case)
+        assert len(case["trials"]) == 10
+
+
+def test_capacity_repeats_in_virtual_time(two_runs: list[dict]) -> None:
+    """The promise of the project: half a per cent within a boot, whatever else this host does meanwhile."""
+    for first, second in zip(*(run["cases"] for run in two_runs), strict=True):
+        assert first["spread"] <= 0.005, first
+        assert abs(first["median"] / second["median"] - 1) <= 0.005, (first["median"], second["median"])
+
+
+def test_expectations_hold(two_runs: list[dict]) -> None:
+    for case in two_runs[0]["cases"]:
+        assert case["checks"], f"nothing is expected of {case['id']}"
+        assert case["verdict"] == "pass", case["checks"]
+
+
+def test_the_lab_grades_itself(lab: Checkout) -> None:
+    """Every reference passes; every mistake and every untouched start fails."""
+    done = lab.pytest("--testinfra", "--lab", LAB, "-q")
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    marks = list(csv.DictReader(io.StringIO((lab.top / "reports" / LAB / "grading" / "marks.csv").read_text())))
+    verdicts = {(row["who"], row["exercise"]): row["verdict"] for row in marks}
+    exercises = {exercise for _, exercise in verdicts}
+    assert len(exercises) == 6
+    for exercise in exercises:
+        assert verdicts["reference", exercise] == "pass"
+        assert verdicts["mistake", exercise] == "fail"
+        assert verdicts["start", exercise] == "fail"
+
+
+def test_a_class_is_graded(lab: Checkout, tmp_path) -> None:
+    """One student is right, one is wrong, one hands in what is no ruleset: nobody else suffers from it."""
+    rulesets = lab.top / "labs" / LAB / "rulesets" / "ex1-one-host"
+    for student, source in (("anna", "reference"), ("boris", "mistake")):
+        shutil.copytree(rulesets / source, tmp_path / student / "ex1-one-host")
+    evil = tmp_path / "carol" / "ex1-one-host"
+    evil.mkdir(parents=True)
+    (evil / "run.sh").write_text("touch /tmp/pwned\n")
+    done = lab.pytest("--testinfra", "--lab", LAB, "--submissions", str(tmp_path), "-q", "-k", "ex1-one-host")
+    assert done.returncode == 1, done.stdout[-3000:]
+    marks = list(csv.DictReader(io.StringIO((lab.top / "reports" / LAB / "grading" / "marks.csv").read_text())))
+    found = {row["who"]: row["verdict"] for row in marks}
+    assert found == {"anna": "pass", "boris": "fail", "carol": "fail"}
+    assert "no tool loads such a file" in next(row["reason"] for row in marks if row["who"] == "carol")

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The lab's machines as Vagrant makes them: names, addresses, the way through the DUT."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from fwlab.words.topology import ROLES, Topology
+
+from .conftest import LAB, ROOT, Checkout
+
+pytestmark = pytest.mark.live
+
+TOPOLOGY = Topology.model_validate(yaml.safe_load((ROOT / "topology.yml").read_text()))
+
+
+def test_lab_name_stands_for_its_three_machines(lab: Checkout) -> None:
+    assert lab.states() == {LAB: "running", f"{LAB}-generator": "running", f"{LAB}-sink": "running"}
+
+
+def test_ssh_of_the_lab_is_its_dut(lab: Checkout) -> None:
+    assert lab.run("dut", "hostname").strip() == "dut"
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_links_have_their_addresses_and_permanent_neighbours(lab: Checkout, role: str) -> None:
+    shown = json.loads(lab.run(role, "ip -json address"))
+    held = {
+        (device["ifname"], f"{address['local']}/{address['prefixlen']}")
+        for device in shown
+        for address in device["addr_info"]
+    }
+    neighbours = json.loads(lab.run(role, "ip -json neigh"))
+    permanent = {(item["dev"], item.get("lladdr")) for item in neighbours if item["state"] == ["PERMANENT"]}
+    for link in (link for link in TOPOLOGY.links.values() if role in link.ends):
+        near = link.ends[role]
+        far = next(end for other, end in link.ends.items() if other != role)
+        assert {(near.dev, near.ipv4), (near.dev, near.ipv6)} <= held
+        assert (near.dev, far.mac) in permanent
+
+
+def test_frames_cross_the_dut(lab: Checkout) -> None:
+    assert " 0% packet loss" in lab.run("generator", "ping -c 3 -W 20 sink")
+
+
+def test_nothing_on_the_dut_listens_to_every_packet(lab: Checkout) -> None:
+    """An open packet socket has each packet time-stamped, and costs what the labs measure."""
+    sockets = lab.run("dut", "sudo cat /proc/net/packet").strip().splitlines()
+    assert len(sockets) == 1, sockets
+
+
+def test_halt_and_up_again(lab: Checkout) -> None:
+    lab.vagrant("halt", LAB)
+    assert set(lab.states().values()) == {"shutoff"}
+    lab.vagrant("up", LAB)
+    assert lab.run("dut", "hostname").strip() == "dut"

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What goes wrong on real machines: each gives a message, an exit code, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+
+import pytest
+import yaml
+
+from fwlab.outside.slowing import qemu_of
+from fwlab.words.topology import Topology
+
+from .conftest import LAB, OFFSET, ROOT, Checkout, document
+
+pytestmark = pytest.mark.live
+
+TOPOLOGY = Topology.model_validate(yaml.safe_load((ROOT / "topology.yml").read_text()))
+EXERCISE = "ex1-one-host"
+
+
+def dut_port() -> int:
+    return TOPOLOGY.ssh_port(3, "dut") + OFFSET
+
+
+def test_a_refused_ruleset_shows_the_tools_words_and_is_undone(lab: Checkout) -> None:
+    work = lab.top / "labs" / LAB / "work" / EXERCISE
+    work.mkdir(parents=True, exist_ok=True)
+    for old in work.iterdir():
+        old.unlink()
+    (work / "a.ipset").write_text("create half hash:ip\n")
+    (work / "rules.iptables").write_text("*raw\n-A PREROUTING -j NOSUCHTARGET\nCOMMIT\n")
+    done = lab.fwlab("check", LAB, EXERCISE, "--json")
+    assert done.returncode == 1, done.stderr
+    reasons = " ".join(check["text"] for exercise in document(done)["exercises"] for check in exercise["checks"])
+    assert "rules.iptables: iptables-legacy-restore said" in reasons
+    assert "NOSUCHTARGET" in reasons
+    assert lab.run("dut", "sudo sh -c 'lsmod | grep -c ^ip_set || true'").strip() == "0"
+
+
+def test_a_submission_is_data(lab: Checkout) -> None:
+    """Nothing in a student's file is rendered or run on its way to the tool."""
+    work = lab.top / "labs" / LAB / "work" / EXERCISE
+    for old in work.iterdir():
+        old.unlink()
+    (work / "rules.iptables").write_text("*raw\n-A PREROUTING -s {{ 7*7 }} -j DROP $(touch /tmp/pwned)\nCOMMIT\n")
+    done = lab.fwlab("check", LAB, EXERCISE, "--json")
+    assert done.returncode == 1
+    assert lab.run("dut", "ls /tmp").find("pwned") == -1
+    assert not os.path.exists("/tmp/pwned")
+
+
+def test_a_machine_killed_in_a_trial_is_inconclusive(lab: Checkout) -> None:
+    process = lab.start(*lab.fwlab_command("run", LAB, "ipset-1000", "--trials", "400", "--json"))
+    time.sleep(20)
+    os.kill(qemu_of(TOPOLOGY.ports.address, dut_port()), signal.SIGKILL)
+    out, errors = process.communicate(timeout=600)
+    assert process.returncode == 3, out + errors
+    assert "Traceback" not in errors
+    assert '"verdict": "inconclusive"' in out
+
+
+def test_half_a_lab_is_named_with_the_way_out(lab: Checkout) -> None:
+    done = lab.fwlab("run", LAB, "raw-drop")
+    assert done.returncode == 3
+    assert f"{LAB}: no answer from: dut" in done.stderr
+    assert f"vagrant destroy -f {LAB}" in done.stderr
+
+
+def test_a_port_that_is_taken_is_named(lab: Checkout) -> None:
+    lab.vagrant("destroy", "-f", LAB)
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind((TOPOLOGY.ports.address, dut_port()))
+        holder.listen()
+        done = lab.call("vagrant", "up", LAB)
+    assert done.returncode != 0
+    assert str(dut_port()) in done.stdout + done.stderr
+    assert "FWLAB_PORT_OFFSET" in done.stdout + done.stderr
+    assert lab.left_behind() == []
+
+
+def test_an_interrupt_leaves_nothing_behind(lab: Checkout) -> None:
+    process = lab.start(*lab.fwlab_command("run", LAB, "raw-drop"))
+    deadline = time.monotonic() + 240
+    while not lab.left_behind() and time.monotonic() < deadline:
+        time.sleep(1)
+    assert lab.left_behind(), "no machine was started"
+    os.kill(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 130, errors
+    assert lab.left_behind() == []
+    assert "Traceback" not in errors

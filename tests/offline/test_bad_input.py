@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Wrong words on the command line and wrong files: one message, the next step, nothing started, nothing written."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import factories
+import pytest
+
+from fwlab.doors import cli
+from fwlab.outside import rulesets
+from fwlab.outside.predictions import read_predictions
+from fwlab.outside.project import Project, load_lab
+from fwlab.runs.saved import load_run
+from fwlab.words.errors import EXIT_FAIL, EXIT_UNMEASURED, EXIT_USAGE, BadInput, CannotMeasure, FwlabError, Refused
+
+ROOT = Path(__file__).resolve().parents[2]
+LAB = "lab98-trouble"
+NO_LAB = f"fwlab: unknown lab lab99-none; there are: {LAB}\n  next: fwlab list\n"
+NO_CASE = f"fwlab: {LAB} has no case no-such; it has: raw-drop, rules-16, rules-64\n  next: fwlab list {LAB}\n"
+NO_EXERCISE = f"fwlab: {LAB} has no exercise ex9-none; it has: ex1-block\n  next: fwlab list {LAB}\n"
+NO_TESTBED = "fwlab: unknown testbed cloud\n  next: use auto, virtual or real\n"
+Door = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout with one small lab, as the working directory; no session can be opened."""
+    folder = tmp_path / "labs" / LAB
+    (folder / "work").mkdir(parents=True)
+    for name in ("raw-drop", "rules", "ex1-block/start"):
+        (folder / "rulesets" / name).mkdir(parents=True)
+        (folder / "rulesets" / name / "rules.iptables").write_text("*raw\n-A PREROUTING -j DROP\nCOMMIT\n")
+    shutil.copy(ROOT / "topology.yml", tmp_path)
+    shutil.copy(ROOT / "tests/offline/errors/good.yml", folder / "lab.yml")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "open_session", lambda *_: pytest.fail("a session was opened"))
+    return tmp_path
+
+
+@pytest.fixture
+def door(checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Door:
+    """`fwlab WORDS`: exit code, standard output, standard error."""
+
+    def call(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["fwlab", *words])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        said = capsys.readouterr()
+        return left.value.code or 0, said.out, said.err
+
+    return call
+
+
+def tree(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["list", "lab99-none"], NO_LAB),
+        (["list", "../labs"], NO_LAB.replace("lab99-none", "../labs")),
+        (["run", "lab99-none"], NO_LAB),
+        (["check", "lab99-none"], NO_LAB),
+        (["start", "lab99-none"], NO_LAB),
+        (["report", "lab99-none"], NO_LAB),
+        (["predict", "lab99-none", "ex1-block", "1"], NO_LAB),
+        (["grade", "lab99-none"], NO_LAB),
+        (["run", LAB, "no-such", "--testbed", "virtual"], NO_CASE),
+        (["run", LAB, "raw-drop", "no-such", "--testbed", "virtual"], NO_CASE),
+        (["check", LAB, "ex9-none", "--testbed", "virtual"], NO_EXERCISE),
+        (["start", LAB, "ex9-none"], NO_EXERCISE),
+        (["predict", LAB, "ex9-none", "250000"], NO_EXERCISE),
+        (["run", LAB, "--testbed", "cloud"], NO_TESTBED),
+        (["check", LAB, "--testbed", "cloud"], NO_TESTBED),
+        (["predict", LAB, "ex1-block", "nan"], "fwlab: nan is no prediction\n  next: give a number, such as 250000\n"),
+        (["predict", LAB, "ex1-block", "inf"], "fwlab: inf is no prediction\n  next: give a number, such as 250000\n"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_unknown_word_is_named(door: Door, checkout: Path, words: list[str], message: str) -> None:
+    before = tree(checkout)
+    assert door(*words) == (EXIT_USAGE, "", message)
+    assert tree(checkout) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["measure", LAB],
+        ["run"],
+        ["run", LAB, "--trials", "0"],
+        ["run", LAB, "--trials", "many"],
+        ["predict", LAB, "ex1-block", "fast"],
+        ["list", "--no-such-option"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_is_told_as_such(door: Door, words: list[str]) -> None:
+    code, said, complaint = door(*words)
+    assert (code, said) == (EXIT_USAGE, "")
+    assert "Usage:" in complaint and "Traceback" not in complaint
+
+
+def test_outside_a_checkout_the_next_step_is_to_go_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fwlab.outside.project.__file__", str(tmp_path / "installed" / "project.py"))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadInput, match=rf"no topology\.yml at or above {tmp_path}") as refused:
+        cli.find_project()
+    assert "cd into the checkout" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (BadInput("a", "b"), EXIT_USAGE),
+        (Refused("a", "b"), EXIT_FAIL),
+        (CannotMeasure("a", "b"), EXIT_UNMEASURED),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_each_kind_of_trouble_has_its_exit_code(
+    door: Door, monkeypatch: pytest.MonkeyPatch, error: FwlabError, code: int
+) -> None:
+    def troubled(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(cli, "open_session", troubled)
+    ended, said, complaint = door("run", LAB, "raw-drop", "--testbed", "virtual")
+    assert (ended, said) == (code, "")
+    assert complaint.endswith("fwlab: a\n  next: b\n")
+
+
+def test_interrupt_says_that_nothing_is_left(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "open_session", interrupted)
+    code, said, complaint = door("run", LAB, "raw-drop", "--testbed", "virtual")
+    assert (code, said) == (130, "")
+    assert "fwlab: interrupted; nothing was left running" in complaint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ex1-block: fast\n",
+        "- 250000\n",
+        "ex1-block: [1, 2]\n",
+        "ex1-block: .nan\n",
+        "ex1-block: {\n",
+        "250000\n",
+        b"\xff\xfe",
+    ],
+)
+def test_predictions_that_are_no_numbers(checkout: Path, text: str | bytes) -> None:
+    lab = load_lab(Project(checkout), LAB)
+    (lab.folder / "work" / "predictions.yml").write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(BadInput, match=r"(?m)^work/predictions\.yml: not one number for each exercise$") as refused:
+        read_predictions(lab)
+    assert refused.value.hint == f"fwlab predict {LAB} EXERCISE N"
+
+
+def test_prediction_is_written_where_there_is_no_work_folder_yet(door: Door, checkout: Path) -> None:
+    lab = load_lab(Project(checkout), LAB)
+    (lab.folder / "work").rmdir()
+    assert door("predict", LAB, "ex1-block", "250000")[0] == 0
+    assert read_predictions(lab) == {"ex1-block": 250000.0}
+
+
+# ---- a run to report on ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"lab": "lab98-trouble"}', "\x00"])
+def test_file_that_is_no_run(door: Door, checkout: Path, text: str) -> None:
+    path = checkout / "old.json"
+    path.write_text(text)
+    before = tree(checkout)
+    assert door("report", LAB, str(path)) == (
+        EXIT_USAGE, "", f"fwlab: {path}: not a run of fwlab\n  next: fwlab run {LAB}\n",
+    )  # fmt: skip
+    assert tree(checkout) == before
+
+
+def test_run_that_is_not_text(checkout: Path) -> None:
+    path = checkout / "old.json"
+    path.write_bytes(b"\xff\xfe{}")
+    with pytest.raises(BadInput, match="not a run of fwlab"):
+        load_run(path, LAB)
+
+
+def test_missing_run(door: Door, checkout: Path) -> None:
+    path = checkout / "reports" / LAB / "run.json"
+    message = f"fwlab: {path}: No such file or directory\n  next: fwlab run {LAB}\n"
+    assert door("report", LAB) == (EXIT_USAGE, "", message)
+    assert not (checkout / "reports").exists()
+
+
+def test_run_of_another_lab(door: Door, checkout: Path) -> None:
+    path = checkout / "old.json"
+    path.write_text(factories.a_run([]).model_dump_json())
+    message = f"fwlab: {path}: a run of lab99-made-up, not of {LAB}\n  next: fwlab report lab99-made-up {path}\n"
+    assert door("report", LAB, str(path)) == (EXIT_USAGE, "", message)
+
+
+def test_run_with_a_case_that_the_lab_no_longer_has(door: Door, checkout: Path) -> None:
+    """lab.yml changes; an old run still tells what it measured."""
+    other = factories.a_lab()
+    run = factories.a_run([factories.measured(other, "set-1", 270_000, 270_000)])
+    run.lab = LAB
+    path = checkout / "old.json"
+    path.write_text(run.model_dump_json())
+    code, said, complaint = door("report", LAB, str(path))
+    assert (code, complaint) == (0, "")
+    assert "set-1" in said
+
+
+# ---- port offset ----------------------------------------------------------------------------------------------
+
+
+def test_port_offset_that_is_no_number(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FWLAB_PORT_OFFSET", "ten")
+    topology = cli.load_topology(Project(checkout))
+    with pytest.raises(BadInput, match="FWLAB_PORT_OFFSET=ten is not a whole number"):
+        topology.ssh_port(3, "dut")
+
+
+def test_largest_file_is_larger_than_the_largest_list() -> None:
+    """265 000 entries of `add blacklist 198.18.255.255` must pass."""
+    assert rulesets.LARGEST_FILE > 265_000 * 32

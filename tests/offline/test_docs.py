@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The pages say what is so: each command parses, what can be run offline is run, links and messages exist.
+
+The convention for fences is in guide_pages.py.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import click
+import pytest
+import typer
+from guide_pages import PLACEHOLDERS, Command, blocks, commands, messages
+from typer.testing import CliRunner
+
+from fwlab.doors.cli import app
+from fwlab.doors.pytest_plugin import pytest_addoption
+from fwlab.logic.figures import MOST_IDLE
+from fwlab.logic.judge import LARGEST_SPREAD
+from fwlab.outside.project import Project, lab_ids, load_lab
+from fwlab.runs.labs_table import BEGIN, END, labs_table, main, with_table
+from fwlab.runs.tasks import chosen_cases, chosen_exercises
+from fwlab.words.errors import BadInput
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = Project(ROOT)
+LABS = lab_ids(PROJECT)
+PAGES = [ROOT / "README.md", *sorted((ROOT / "guides").glob("*.md")), *sorted(ROOT.glob("labs/*/README.md"))]
+COMMANDS = [command for page in PAGES for command in commands(page, ROOT)]
+
+#: Everyday programs of a host. Wireshark is the reader's own.
+HOST_PROGRAMS = {"cp", "sed", "seq", "wireshark"}
+#: Programs of the DUT by the package that brings them; those of Debian's base have none.
+DUT_PROGRAMS = {"nft": "nftables", "iptables-legacy": "iptables", "ipset": "ipset", "tc": "iproute2", "cat": None}
+VAGRANT_VERBS = {"up", "halt", "destroy", "status", "reload", "ssh"}
+VAGRANT_OPTIONS = {"-f", "-c"}
+#: pytest's own options that the guides use, and whether a value follows.
+PYTEST_OPTIONS = {"-k": True, "-x": False, "-v": False}
+#: `fwlab` commands that need no machine.
+OFFLINE = ("list", "predict", "start", "traffic")
+
+
+def relative(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=relative)
+
+
+# ---- commands parse ------------------------------------------------------------------------------
+
+
+def test_every_kind_of_command_is_found() -> None:
+    """If the parser found nothing, all tests below would pass."""
+    programs = {Path(c.words[0]).name for c in COMMANDS}
+    assert {"make", "vagrant", "fwlab", "pytest", "sed", "seq", "cp", "nft"} <= programs
+    assert {c.tag for c in COMMANDS} == {"sh", "dut", "inline"}
+
+
+@each_page
+def test_fences_have_a_known_tag(page: Path) -> None:
+    assert not [f"line {block.line}" for block in blocks(page) if block.tag not in ("sh", "dut", "text")]
+    assert page.read_text().count("```") == 2 * len(blocks(page)), "a fence is not closed"
+
+
+@each_page
+def test_shell_blocks_are_shell(page: Path) -> None:
+    for block in blocks(page):
+        if block.tag in ("sh", "dut"):
+            done = subprocess.run(["sh", "-n"], input=block.body, text=True, capture_output=True)
+            assert done.returncode == 0, f"line {block.line}: {done.stderr}"
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=str)
+def test_command_parses(command: Command) -> None:
+    program, words = Path(command.words[0]).name, list(command.words[1:])
+    bare = command.tag == "inline"
+    if command.tag == "dut":
+        assert program in DUT_PROGRAMS
+    elif program == "make":
+        make(words)
+    elif program == "vagrant":
+        vagrant(words, bare)
+    elif program == "fwlab":
+        fwlab(words, bare)
+    elif program == "pytest":
+        pytest_line(words)
+    else:
+        assert program in HOST_PROGRAMS
+
+
+def test_dut_has_its_programs() -> None:
+    lists = [ROOT / "provision" / role / "packages.txt" for role in ("common", "dut-linux")]
+    installed = {line.strip() for path in lists for line in path.read_text().splitlines()}
+    assert {package for package in DUT_PROGRAMS.values() if package} <= installed
+
+
+def make(words: list[str]) -> None:
+    targets = re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for word in words:
+        name, equals, value = word.partition("=")
+        assert (name == "LAB" and value in LABS) if equals else word in targets, word
+
+
+def vagrant(words: list[str], bare: bool) -> None:
+    verb, *rest = words
+    assert verb in VAGRANT_VERBS
+    if "-c" in rest:
+        rest = rest[: rest.index("-c") + 1]  # what follows is typed on the machine
+    assert {word for word in rest if word.startswith("-")} <= VAGRANT_OPTIONS
+    machines = [word for word in rest if not word.startswith("-")]
+    assert len(machines) == 1 or (bare and not machines)
+    roles = ("", "-generator", "-sink")
+    assert set(machines) <= {lab + role for lab in [*LABS, PLACEHOLDERS["LAB"]] for role in roles}
+
+
+def fwlab(words: list[str], bare: bool) -> None:
+    """Parsed by typer itself, up to the point where it would run; then the names are looked up."""
+    command, context = typer.main.get_command(app), None
+    while hasattr(command, "commands"):
+        context = click.Context(command, parent=context)
+        name, *words = words
+        assert name in command.commands, name
+        command = command.commands[name]
+    if bare and not words:
+        return  # a command's name, not a line to type
+    values = command.make_context(command.name, words, parent=context).params
+    # An author's own lab is a copy of the template.
+    lab_id = values.get("lab")
+    if lab_id is None or lab_id == "lab99-example":
+        return
+    lab = load_lab(PROJECT, lab_id)
+    chosen_cases(lab, list(values.get("cases") or []))
+    chosen_exercises(lab, values.get("exercise"))
+    assert values.get("traffic") is None or values["traffic"] in lab.traffic
+
+
+class Options:
+    """Stands for pytest's parser, to ask the plugin which options it adds."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, dict] = {}
+
+    def getgroup(self, *_: str) -> Options:
+        return self
+
+    def addoption(self, name: str, **about: object) -> None:
+        self.known[name] = about
+
+
+def pytest_line(words: list[str]) -> None:
+    options = Options()
+    pytest_addoption(options)
+    rest = iter(words)
+    for word in rest:
+        name, equals, value = word.partition("=")
+        if name in options.known:
+            about = options.known[name]
+            if about.get("action") != "store_true":
+                value = value if equals else next(rest)
+                assert value in about.get("choices", (value,)), word
+                assert name != "--lab" or value in LABS, word
+        elif word in PYTEST_OPTIONS:
+            assert not PYTEST_OPTIONS[word] or next(rest)
+        else:
+            assert (ROOT / word).exists(), word
+
+
+# ---- commands run --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What the offline commands read, as a copy, without what a student has written here."""
+    shutil.copy(ROOT / "topology.yml", tmp_path)
+    shutil.copytree(ROOT / "labs", tmp_path / "labs", ignore=_own_work)
+    vectors = Path("tests/offline/data/trex-vectors")
+    shutil.copytree(ROOT / vectors, tmp_path / vectors)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def _own_work(folder: str, names: list[str]) -> list[str]:
+    return [name for name in names if Path(folder).name == "work" and name not in ("README.md", ".gitignore")]
+
+
+def offline(command: Command) -> bool:
+    words = command.words
+    return Path(words[0]).name == "fwlab" and words[1] in OFFLINE and command.tag == "sh"
+
+
+@each_page
+def test_offline_commands_run(page: Path, checkout: Path) -> None:
+    """In the page's order, for later ones may use what earlier ones made."""
+    for command in commands(page, ROOT):
+        if command.words[0] == "cp" and command.tag == "sh":
+            subprocess.run(command.words, check=True)
+        elif offline(command):
+            result = CliRunner().invoke(app, list(command.words[1:]))
+            assert result.exit_code == 0, f"{command}: {result.output}{result.exception}"
+            assert result.output, f"{command}: printed nothing"
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_shell_lines_of_a_guide_do_what_they_say(lab: str, checkout: Path) -> None:
+    """Each sed and loop of the exercises runs on the real starts, and changes or prints something."""
+    assert CliRunner().invoke(app, ["start", lab]).exit_code == 0
+    for block in blocks(ROOT / "labs" / lab / "README.md"):
+        for line in block.body.splitlines() if block.tag == "sh" else []:
+            if re.match(r"(sed|for)\b", line):
+                before = _contents(checkout / "labs" / lab / "work")
+                done = subprocess.run(["sh", "-ec", line], text=True, capture_output=True)
+                assert done.returncode == 0, f"{line}: {done.stderr}"
+                assert done.stdout or _contents(checkout / "labs" / lab / "work") != before, f"{line}: did nothing"
+
+
+def _contents(folder: Path) -> dict[Path, int]:
+    return {path: hash(path.read_bytes()) for path in folder.rglob("*") if path.is_file()}
+
+
+# ---- links, messages, the table of labs ----------------------------------------------------------
+
+
+@each_page
+def test_relative_links_lead_somewhere(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", page.read_text()):
+        if re.match(r"[a-z]+:", target):
+            continue
+        file = page.parent / target if target else page
+        assert file.exists(), target
+        assert not anchor or anchor in _anchors(file), f"{target}#{anchor}"
+
+
+def _anchors(page: Path) -> set[str]:
+    """As GitHub and MkDocs make them from headings."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def test_every_guide_is_linked_from_the_readme() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert not [page.name for page in (ROOT / "guides").glob("*.md") if f"(guides/{page.name})" not in text]
+
+
+SOURCES = "\n".join(
+    path.read_text(errors="replace")
+    for folder in ("fwlab", "packer", "provision")
+    for path in sorted((ROOT / folder).rglob("*"))
+    if path.is_file() and path.suffix in ("", ".py", ".rb", ".sh")
+)
+#: Messages that span two lines of the source are joined as the language joins them.
+JOINED = re.sub(r"\"\s*\\?\s*f?\"", "", SOURCES)
+
+
+@pytest.mark.parametrize("message", messages(ROOT / "guides" / "troubleshooting.md"))
+def test_message_is_one_of_ours(message: str) -> None:
+    """The words between what varies stand in the source."""
+    parts = [part.strip() for part in re.split(r"…|\d+", message.replace("lab03-ipset", "…"))]
+    missing = [part for part in parts if len(part) > 2 and part not in JOINED]
+    assert any(len(part) > 2 for part in parts) and not missing
+
+
+def test_method_names_the_limits_that_judging_has() -> None:
+    text = (ROOT / "guides" / "method.md").read_text()
+    assert f"further apart than {LARGEST_SPREAD * 100:g} %" in text
+    assert f"idle for more than {MOST_IDLE * 100:g} %" in text
+
+
+def test_readme_table_of_labs_is_fresh() -> None:
+    page = (ROOT / "README.md").read_text()
+    assert with_table(page, labs_table(PROJECT)) == page, "make readme"
+
+
+def test_labs_table_has_a_row_a_lab(checkout: Path) -> None:
+    shutil.copytree("labs/_template", "labs/lab99-example")
+    rows = labs_table(Project(checkout)).splitlines()[2:]
+    assert [re.match(r"\| \[(\S+)\]", row)[1] for row in rows] == [*LABS, "lab99-example"]
+
+
+def test_labs_table_is_written_once(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = checkout / "README.md"
+    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    assert main() == 0 and "renewed" in capsys.readouterr().out
+    assert page.read_text() == f"before\n{BEGIN}\n\n{labs_table(Project(checkout))}\n\n{END}\nafter\n"
+    assert main() == 0 and not capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", ["", BEGIN, f"{END}\n{BEGIN}", f"{BEGIN}{END}{BEGIN}{END}"])
+def test_labs_table_needs_its_markers(page: str) -> None:
+    with pytest.raises(BadInput, match="README.md: needs .* each once"):
+        with_table(page, "")
+
+
+def test_labs_table_says_what_is_missing(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main() == 2
+    assert "README.md: cannot be read" in capsys.readouterr().err

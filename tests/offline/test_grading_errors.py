@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The instructor's command with wrong words: the same message by both doors, before any machine is started."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fwlab.words.errors import EXIT_USAGE
+
+ROOT = Path(__file__).resolve().parents[2]
+LAB = "lab98-trouble"
+FWLAB = [sys.executable, "-c", "from fwlab.doors.cli import main; main()", "grade", LAB]
+PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--testinfra", "--lab", LAB]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """One small lab, and a PATH without Vagrant: whoever tried to start a machine would say so."""
+    folder = tmp_path / "labs" / LAB
+    folder.mkdir(parents=True)
+    shutil.copy(ROOT / "topology.yml", tmp_path)
+    shutil.copy(ROOT / "tests/offline/errors/good.yml", folder / "lab.yml")
+    (tmp_path / "empty-class").mkdir()
+    (tmp_path / "odd-class" / "reference").mkdir(parents=True)
+    return tmp_path
+
+
+def grade(checkout: Path, argv: list[str]) -> tuple[int, str]:
+    env = {**os.environ, "PATH": str(checkout), "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(argv, cwd=checkout, env=env, capture_output=True, text=True, timeout=100)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "message", "hint"),
+    [
+        ("no-class", "no folder no-class", "give --submissions the folder that holds one folder a student"),
+        ("empty-class", "empty-class is empty", "put one folder a student into it"),
+        ("odd-class", "odd-class/reference: reference is the name of a part of the lab", "rename it"),
+    ],
+)
+def test_class_folder_that_cannot_be_graded(checkout: Path, given: str, message: str, hint: str) -> None:
+    code, said = grade(checkout, [*FWLAB, "--submissions", given])
+    assert code == EXIT_USAGE
+    assert f"ERROR: {message}\n  next: {hint}\n" in said
+    assert "Traceback" not in said and "vagrant" not in said
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--submissions", "no-class"], "ERROR: no folder no-class\n  next: give --submissions"),
+        (["--lab", "lab99-none"], f"ERROR: unknown lab lab99-none; there are: {LAB}\n  next: fwlab list\n"),
+        (["--part", "solution"], "argument --part: invalid choice: 'solution'"),
+        (["--testbed", "cloud"], "ERROR: unknown testbed cloud\n  next: use auto, virtual or real\n"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_word_to_pytest(checkout: Path, words: list[str], message: str) -> None:
+    code, said = grade(checkout, [*PYTEST, *words])
+    assert code == pytest.ExitCode.USAGE_ERROR
+    assert message in said
+    assert "Traceback" not in said and "vagrant" not in said

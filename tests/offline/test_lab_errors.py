@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Bad lab.yml files, each with the exact words that a user gets.
+
+errors/NAME.yml differs from errors/good.yml in one place; errors/NAME.txt is what `fwlab` then says on standard
+error: the file, the field, what is wrong with it, and the next step.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from fwlab.doors.cli import main
+from fwlab.outside.project import Project, load_lab
+from fwlab.words.errors import EXIT_USAGE, BadInput
+
+ROOT = Path(__file__).resolve().parents[2]
+ERRORS = Path(__file__).parent / "errors"
+LAB = "lab98-trouble"
+BAD = sorted(path.stem for path in ERRORS.glob("*.yml") if path.stem != "good")
+
+
+def checkout(folder: Path, name: str) -> Path:
+    """A checkout with one lab, whose lab.yml is errors/NAME.yml."""
+    (folder / "labs" / LAB).mkdir(parents=True)
+    shutil.copy(ROOT / "topology.yml", folder)
+    shutil.copy(ERRORS / f"{name}.yml", folder / "labs" / LAB / "lab.yml")
+    return folder
+
+
+def test_every_message_has_its_file() -> None:
+    assert sorted(path.stem for path in ERRORS.glob("*.txt")) == BAD
+    assert len(BAD) >= 30
+
+
+def test_the_good_file_is_good(tmp_path: Path) -> None:
+    """Else the others would be refused for something else."""
+    lab = load_lab(Project(checkout(tmp_path, "good")), LAB)
+    assert list(lab.cases) == ["raw-drop", "rules-16", "rules-64"]
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_file_is_refused_in_these_words(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(checkout(tmp_path, name))
+    monkeypatch.setattr("sys.argv", ["fwlab", "list", LAB])
+    with pytest.raises(SystemExit) as left:
+        main()
+    said = capsys.readouterr()
+    assert said.err == (ERRORS / f"{name}.txt").read_text()
+    assert said.out == ""
+    assert left.value.code == EXIT_USAGE
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_file_is_refused_with_a_next_step(name: str, tmp_path: Path) -> None:
+    with pytest.raises(BadInput) as refused:
+        load_lab(Project(checkout(tmp_path, name)), LAB)
+    assert f"labs/{LAB}/lab.yml:" in refused.value.message
+    assert refused.value.hint

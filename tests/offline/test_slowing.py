@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Slowing on a process of the test's own: its thread runs in turns, and always runs again whatever ends the tracer.
+
+Nothing here holds a time of the wall against a bound: a slowed thread is compared with its like that runs beside it
+unslowed, in CPU time, so that a busy host slows both.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fwlab.outside import turns
+from fwlab.outside.slowing import STEPS, qemu_of, slowed, vcpu_thread
+from fwlab.words.errors import CannotMeasure
+
+#: A process whose one busy thread is named as QEMU names a virtual CPU, beside a main thread that only waits.
+SPINNER = """
+    import threading, time
+    def spin():
+        with open(f"/proc/self/task/{threading.get_native_id()}/comm", "w") as name:
+            name.write("ALL CPUs/TCG")
+        print("spinning", flush=True)
+        while True:
+            pass
+    threading.Thread(target=spin, daemon=True).start()
+    time.sleep(600)
+"""
+#: Whatever is waited for is there at once on an idle host; after this a test says that it never came.
+PATIENCE_S = 60
+
+
+class Spinner:
+    def __init__(self) -> None:
+        argv = [sys.executable, "-c", textwrap.dedent(SPINNER)]
+        self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout.readline() == "spinning\n"
+        self.pid = self.process.pid
+        self.thread = vcpu_thread(self.pid)
+
+    def cpu_s(self) -> float:
+        """CPU time of the busy thread; clocks of 10 ms."""
+        ticks = self._stat()[11:13]
+        return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
+    def state(self) -> str:
+        return self._stat()[0]
+
+    def _stat(self) -> list[str]:
+        return Path(f"/proc/{self.pid}/task/{self.thread}/stat").read_text().rpartition(") ")[2].split()
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def spinners() -> Iterator[Callable[[], Spinner]]:
+    made: list[Spinner] = []
+
+    def make() -> Spinner:
+        made.append(Spinner())
+        return made[-1]
+
+    yield make
+    for spinner in made:
+        spinner.end()
+
+
+def take_turns(thread: int, running: float, standing: float) -> subprocess.Popen[str]:
+    """turns.py at work. Skips the test where this host lets nobody trace."""
+    argv = [sys.executable, turns.__file__, str(thread), str(running), str(standing)]
+    tracer = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if tracer.stdout.readline() != "taking turns\n":
+        _, words = tracer.communicate()
+        if tracer.returncode == 1 and "permitted" in words:
+            pytest.skip(f"this host does not let a process trace its sibling: {words.strip()}")
+        pytest.fail(f"turns.py ended with {tracer.returncode}: {words}")
+    return tracer
+
+
+def finish(tracer: subprocess.Popen[str]) -> int:
+    tracer.communicate(timeout=PATIENCE_S)
+    return tracer.returncode
+
+
+def eventually(what: str, true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not true():
+        if time.monotonic() > deadline:
+            pytest.fail(f"never: {what}")
+        time.sleep(0.01)
+
+
+def runs_again(spinner: Spinner) -> None:
+    before = spinner.cpu_s()
+    eventually("the thread runs freely again", lambda: spinner.cpu_s() >= before + 0.1)
+
+
+@pytest.fixture
+def standing(spinners: Callable[[], Spinner]) -> Iterator[tuple[Spinner, subprocess.Popen[str]]]:
+    """A thread that stands for longer than any test, and its tracer."""
+    spinner = spinners()
+    tracer = take_turns(spinner.thread, 0.01, 3600)
+    eventually("the thread stands", lambda: spinner.state() == "t")
+    yield spinner, tracer
+    tracer.kill()
+    finish(tracer)
+
+
+def test_slowed_thread_gets_a_fraction_of_what_its_like_gets(spinners: Callable[[], Spinner]) -> None:
+    slow, free = spinners(), spinners()
+    tracer = take_turns(slow.thread, 0.005, 0.045)
+    slow_before, free_before = slow.cpu_s(), free.cpu_s()
+    eventually("the free one has run for a second", lambda: free.cpu_s() >= free_before + 1)
+    share = (slow.cpu_s() - slow_before) / (free.cpu_s() - free_before)
+    tracer.terminate()
+    assert finish(tracer) == 0
+    assert share < 0.6, "a share of 0.1 was asked for"
+    runs_again(slow)
+
+
+def test_slowed_thread_still_runs(spinners: Callable[[], Spinner]) -> None:
+    slow = spinners()
+    tracer = take_turns(slow.thread, 0.005, 0.045)
+    before = slow.cpu_s()
+    eventually("the slowed thread runs in its turns", lambda: slow.cpu_s() >= before + 0.05)
+    tracer.terminate()
+    assert finish(tracer) == 0
+
+
+def test_only_the_one_thread_stands(standing: tuple[Spinner, subprocess.Popen[str]]) -> None:
+    """QEMU's other threads go on filling the DUT's receive ring."""
+    spinner, _ = standing
+    main_thread = Path(f"/proc/{spinner.pid}/task/{spinner.pid}/stat").read_text().rpartition(") ")[2]
+    assert main_thread[0] == "S"
+    before = spinner.cpu_s()
+    time.sleep(0.2)
+    assert spinner.cpu_s() == before
+
+
+def test_killed_tracer_lets_go(standing: tuple[Spinner, subprocess.Popen[str]]) -> None:
+    spinner, tracer = standing
+    tracer.send_signal(signal.SIGKILL)
+    assert finish(tracer) == -signal.SIGKILL
+    runs_again(spinner)
+
+
+def test_tracer_ends_with_its_parent(spinners: Callable[[], Spinner]) -> None:
+    spinner = spinners()
+    argv = [sys.executable, turns.__file__, str(spinner.thread), "0.002", "0.01"]
+    script = "import subprocess, sys; p = subprocess.Popen(sys.argv[1:]); print(p.pid, flush=True); p.wait()"
+    parent = subprocess.Popen([sys.executable, "-c", script, *argv], stdout=subprocess.PIPE, text=True)
+    words = {parent.stdout.readline().strip(), parent.stdout.readline().strip()}
+    if "taking turns" not in words:
+        parent.communicate()
+        pytest.skip("this host does not let a process trace its sibling")
+    (pid,) = words - {"taking turns"}
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    stat = Path(f"/proc/{pid}/stat")
+    # Where nobody collects it, the ended tracer stays as a zombie.
+    eventually("the tracer ends", lambda: not stat.exists() or stat.read_text().rpartition(") ")[2][0] == "Z")
+    runs_again(spinner)
+
+
+def test_process_that_ends_meanwhile_is_no_trouble(spinners: Callable[[], Spinner]) -> None:
+    spinner = spinners()
+    tracer = take_turns(spinner.thread, 0.005, 0.01)
+    spinner.end()
+    assert finish(tracer) == 0
+
+
+def test_thread_that_is_gone_already_is_no_trouble() -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    argv = [sys.executable, turns.__file__, str(gone.pid), "0.01", "0.01"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_thread_that_may_not_be_traced_is_told_in_words() -> None:
+    """A process may not trace itself: the kernel refuses, as it refuses another user's."""
+    script = (
+        "import os, runpy, sys; sys.argv[1:] = [str(os.getpid()), '1', '1'];"
+        f"runpy.run_path({turns.__file__!r}, run_name='__main__')"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.strip() == "Operation not permitted"
+
+
+def test_leaving_the_slow_part_restores_the_speed(spinners: Callable[[], Spinner]) -> None:
+    spinner = spinners()
+    finish_early = take_turns(spinner.thread, 0.01, 0.01)  # skips where tracing is not allowed
+    finish_early.terminate()
+    finish(finish_early)
+    with pytest.raises(ValueError, match="from inside"), slowed(spinner.pid, len(STEPS) - 1):
+        status = Path(f"/proc/{spinner.pid}/task/{spinner.thread}/status").read_text()
+        assert "TracerPid:\t0\n" not in status
+        raise ValueError("from inside")
+    status = Path(f"/proc/{spinner.pid}/task/{spinner.thread}/status").read_text()
+    assert "TracerPid:\t0\n" in status
+    runs_again(spinner)
+
+
+def test_first_step_leaves_the_machine_alone() -> None:
+    with slowed(-1, 0):
+        pass
+    assert STEPS[0] == 1.0 and list(STEPS) == sorted(STEPS, reverse=True)
+
+
+def test_process_without_a_virtual_cpu_is_named() -> None:
+    with pytest.raises(CannotMeasure, match=f"QEMU {os.getpid()} names no CPU thread"):
+        vcpu_thread(os.getpid())
+
+
+def test_machine_that_does_not_run_is_named() -> None:
+    with pytest.raises(CannotMeasure, match="no QEMU forwards 127.0.0.1:1") as refused:
+        qemu_of("127.0.0.1", 1)
+    assert refused.value.hint == "vagrant up LAB"

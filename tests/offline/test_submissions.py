@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A stranger's files: read as they are, never rendered, never run, and refused by name where they are odd."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import factories
+import pytest
+
+from fwlab.logic.render import render, ruleset_file
+from fwlab.outside import rulesets
+from fwlab.outside.project import find_project, load_topology
+from fwlab.outside.rulesets import lab_ruleset, student_ruleset
+from fwlab.runs.grading import handed_in, own_work, unreadable
+from fwlab.runs.tasks import work_task
+from fwlab.words.errors import BadInput
+from fwlab.words.ruleset import RulesetKind
+
+PROJECT = find_project(Path(__file__).parent)
+TOPOLOGY = load_topology(PROJECT)
+RULES = "*raw\n-A PREROUTING -s 198.18.20.66 -j DROP\nCOMMIT\n"
+
+
+@pytest.fixture
+def setting(tmp_path: Path) -> SimpleNamespace:
+    """What grading needs to know of a session: which lab, and where."""
+    lab = factories.a_lab()
+    lab._folder = tmp_path / "labs" / lab.id
+    return SimpleNamespace(project=PROJECT, topology=TOPOLOGY, lab=lab)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A student's folder of one exercise."""
+    made = tmp_path / "ada" / "ex1-block"
+    made.mkdir(parents=True)
+    return made
+
+
+# ---- one folder -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ 7*7 }}\n",
+        "{% for i in range(9) %}x{% endfor %}\n",
+        "{{ ''.__class__.__mro__ }}\n",
+        "# {# gone? #}\n",
+        "a\n\n\n",
+    ],
+)
+def test_what_looks_like_a_template_reaches_the_tool_unchanged(
+    folder: Path, setting: SimpleNamespace, text: str
+) -> None:
+    (folder / "rules.nft").write_text(text)
+    (exercise,) = setting.lab.exercises
+    (file,) = work_task(setting, exercise, folder).files
+    assert (file.name, file.kind, file.text) == ("rules.nft", RulesetKind.NFT, text)
+
+
+def test_a_template_in_a_submission_is_no_ruleset(folder: Path) -> None:
+    (folder / "rules.nft.j2").write_text("{{ 7*7 }}\n")
+    with pytest.raises(BadInput, match=r"(?m)^rules\.nft\.j2: no tool loads such a file$"):
+        student_ruleset(folder)
+
+
+@pytest.mark.parametrize("name", ["rules.sh", "rules", "Makefile", "rules.py", "my-pf.conf", "rules.nft.bak"])
+def test_file_of_unknown_kind(folder: Path, name: str) -> None:
+    (folder / name).write_text("echo\n")
+    with pytest.raises(BadInput) as refused:
+        student_ruleset(folder)
+    assert refused.value.message == f"{name}: no tool loads such a file"
+    assert "*.iptables" in refused.value.hint and "*.nft" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "kernel.core_pattern = |/bin/sh",
+        "vm.overcommit_memory=1",
+        "-kernel.panic=1",
+        "kernel/panic=1",
+        "net=1",
+        "netfilter.x=1",
+        "net/../kernel/core_pattern = |/bin/sh",
+        "net..kernel.panic=1",
+        "net.ipv4.conf.*.forwarding=0",
+    ],
+)
+def test_only_the_networks_settings_may_be_set(line: str) -> None:
+    with pytest.raises(BadInput, match=r"(?m)^tune\.sysctl:3: .* is not a network setting$") as refused:
+        ruleset_file("tune.sysctl", f"# mine\nnet.ipv4.ip_forward = 1\n{line}\n")
+    assert refused.value.hint == "set only net.*"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["net.ipv4.ip_forward=1", "- net.core.rmem_max = 1", "net/ipv4/conf/eth0/rp_filter=0", "; x", ""],
+)
+def test_network_settings_may_be_set(line: str) -> None:
+    assert ruleset_file("tune.sysctl", line + "\n").kind is RulesetKind.SYSCTL
+
+
+@pytest.mark.parametrize(
+    "option", ["-M /bin/sh", "-M/bin/sh", "-4M /bin/sh", "--modprobe=/bin/sh", "--modpr /bin/sh", '"-M" /bin/sh']
+)
+@pytest.mark.parametrize("ending", ["iptables", "iptables-nft"])
+def test_option_that_runs_a_program_is_refused(option: str, ending: str) -> None:
+    """iptables runs, as root, the program that --modprobe names."""
+    with pytest.raises(BadInput, match=rf"(?m)^rules\.{ending}:2: a ruleset names no program$"):
+        ruleset_file(f"rules.{ending}", f"*raw\n-A PREROUTING {option} -m u32 -j DROP\nCOMMIT\n")
+
+
+@pytest.mark.parametrize(
+    "rule", ["-m statistic --mode random --probability 0.5", "-m mac", "-j MARK", "-A MINE", "-m multiport"]
+)
+def test_options_that_only_resemble_it_are_not(rule: str) -> None:
+    assert ruleset_file("rules.iptables", f"*mangle\n{rule}\n# -M is for comments\n").text.startswith("*mangle")
+
+
+@pytest.mark.parametrize("kind", ["link to a file", "link to nothing", "folder", "pipe"])
+def test_only_plain_files_are_read(folder: Path, kind: str) -> None:
+    path = folder / "rules.nft"
+    match kind:
+        case "link to a file":
+            path.symlink_to("/etc/hostname")
+        case "link to nothing":
+            path.symlink_to("/no/such/file")
+        case "folder":
+            path.mkdir()
+        case "pipe":
+            os.mkfifo(path)
+    with pytest.raises(BadInput) as refused:
+        student_ruleset(folder)
+    assert refused.value.message == f"{path}: a ruleset is plain files, no links, no folders"
+    assert refused.value.hint == "remove rules.nft"
+
+
+def test_folder_that_is_a_link(folder: Path, tmp_path: Path) -> None:
+    (folder / "rules.iptables").write_text(RULES)
+    (tmp_path / "link").symlink_to(folder)
+    with pytest.raises(BadInput, match="no folder"):
+        student_ruleset(tmp_path / "link")
+
+
+def test_notes_and_hidden_files_are_left_alone(folder: Path) -> None:
+    for name in ("notes.md", "notes.txt", ".rules.nft.swp", "rules.iptables"):
+        (folder / name).write_text(RULES)
+    assert [file.name for file in student_ruleset(folder)] == ["rules.iptables"]
+
+
+def test_file_too_large(folder: Path) -> None:
+    path = folder / "huge.ipset"
+    with path.open("wb") as file:
+        file.truncate(rulesets.LARGEST_FILE + 1)
+    with pytest.raises(BadInput) as refused:
+        student_ruleset(folder)
+    assert refused.value.message == f"{path}: 32 MiB; a ruleset file has at most 32"
+
+
+def test_file_that_is_not_utf8(folder: Path) -> None:
+    path = folder / "rules.nft"
+    path.write_bytes("# für\n".encode("latin-1"))
+    with pytest.raises(BadInput) as refused:
+        student_ruleset(folder)
+    assert refused.value.message == f"{path}: not text (byte 3)"
+    assert refused.value.hint == "save it as UTF-8"
+
+
+# ---- a lab's own templates ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{{ rules }}", "'rules' is undefined"),
+        ("{% for a in addresses(rules) %}{{ a }}{% endfor %}", "'rules' is undefined"),
+        ("{% for a in range(rules) %}{{ a }}{% endfor %}", "'rules' is undefined"),
+        ("{{ addresses(2, first='198.18.0') }}", "198.18.0"),
+        ("{{ addresses('many') }}", "str"),
+        ("{{ addresses(2, first='255.255.255.255') }}", "IPv4 address"),
+        ("{{ 1 // 0 }}", "zero"),
+        ("{% for %}", "Expected an expression"),
+        ("{{ links['no-such-link'].ends.dut.dev }}", "no-such-link"),
+    ],
+)
+def test_template_that_cannot_be_rendered_is_named(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "rules.nft.j2").write_text(text)
+    with pytest.raises(BadInput) as refused:
+        lab_ruleset(tmp_path / "rules", {}, TOPOLOGY)
+    assert refused.value.message.startswith("rules/rules.nft.j2: ")
+    assert words in refused.value.message
+    assert refused.value.hint
+
+
+def test_templates_see_parameters_addresses_and_links() -> None:
+    text = "{{ links['dut-sink'].ends.dut.dev }} {{ addresses(n) | join(' ') }}\n"
+    assert render("x", text, {"n": 2}, TOPOLOGY) == f"{TOPOLOGY.end('dut-sink', 'dut').dev} 10.0.0.1 10.0.0.3\n"
+
+
+# ---- a class's folders ----------------------------------------------------------------------------------------
+
+
+def test_submissions_that_are_not_there(setting: SimpleNamespace, tmp_path: Path) -> None:
+    with pytest.raises(BadInput) as refused:
+        handed_in(setting, tmp_path / "class")
+    assert refused.value.message == f"no folder {tmp_path / 'class'}"
+
+
+@pytest.mark.parametrize("inside", [[], [".git"]])
+def test_submissions_without_a_student(setting: SimpleNamespace, tmp_path: Path, inside: list[str]) -> None:
+    for name in inside:
+        (tmp_path / "class" / name).mkdir(parents=True)
+    (tmp_path / "class").mkdir(exist_ok=True)
+    with pytest.raises(BadInput, match=r"(?m)class is empty$"):
+        handed_in(setting, tmp_path / "class")
+
+
+@pytest.mark.parametrize("name", ["start", "reference", "mistake", "ada lovelace", "-rf", "[x]", "a" * 65])
+def test_student_whose_folder_has_a_name_that_cannot_be(setting: SimpleNamespace, tmp_path: Path, name: str) -> None:
+    """A name of one of the lab's own parts would have the reference graded in the student's place."""
+    (tmp_path / "class" / name).mkdir(parents=True)
+    with pytest.raises(BadInput) as refused:
+        handed_in(setting, tmp_path / "class")
+    assert refused.value.message.startswith(f"{tmp_path / 'class' / name}: ")
+    assert refused.value.hint == "rename it"
+
+
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_student_who_is_no_folder(setting: SimpleNamespace, tmp_path: Path, kind: str) -> None:
+    (tmp_path / "class").mkdir()
+    if kind == "file":
+        (tmp_path / "class" / "ada.zip").write_bytes(b"PK")
+    else:
+        (tmp_path / "class" / "ada.zip").symlink_to("/etc")
+    with pytest.raises(BadInput, match=r"(?m)ada\.zip: not a student's folder$"):
+        handed_in(setting, tmp_path / "class")
+
+
+def test_missing_exercise_is_the_students_and_stops_nobody_else(setting: SimpleNamespace, tmp_path: Path) -> None:
+    for name in ("ada", "bob", "eve"):
+        (tmp_path / "class" / name).mkdir(parents=True)
+    (tmp_path / "class/ada/ex1-block").mkdir()
+    (tmp_path / "class/ada/ex1-block/rules.iptables").write_text(RULES)
+    (tmp_path / "class/eve/ex1-block").mkdir()
+    (tmp_path / "class/eve/ex1-block/run-me.sh").write_text("reboot\n")
+    ada, bob, eve = handed_in(setting, tmp_path / "class")
+    assert unreadable(ada, setting) is None
+    assert unreadable(bob, setting) == f"no folder {bob.folder}"
+    assert unreadable(eve, setting) == "run-me.sh: no tool loads such a file"
+
+
+def test_part_that_no_lab_has(setting: SimpleNamespace) -> None:
+    with pytest.raises(BadInput, match="(?m)^unknown part solution$"):
+        own_work(setting, ["reference", "solution"])
