@@ -52,6 +52,14 @@ def test_nothing_on_the_dut_listens_to_every_packet(lab: Checkout) -> None:
     assert len(sockets) == 1, sockets
 
 
+def test_the_duts_kernel_keeps_still(lab: Checkout) -> None:
+    """Settings without which figures differ from boot to boot, or from minute to minute (guides/method.md)."""
+    words = lab.run("dut", "cat /proc/cmdline").split()
+    assert {"nokaslr", "slub_min_order=3", "transparent_hugepage=never"} <= set(words)
+    assert lab.run("dut", "sudo cat /sys/kernel/slab/skbuff_head_cache/objs_per_slab").strip() == "128"
+    assert lab.run("dut", "cat /sys/devices/system/clocksource/clocksource0/current_clocksource").strip() == "tsc"
+
+
 def test_halt_and_up_again(lab: Checkout) -> None:
     lab.vagrant("halt", LAB)
     assert set(lab.states().values()) == {"shutoff"}

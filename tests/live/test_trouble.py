@@ -26,13 +26,17 @@ def dut_port() -> int:
     return TOPOLOGY.ssh_port(3, "dut") + OFFSET
 
 
-def test_a_refused_ruleset_shows_the_tools_words_and_is_undone(lab: Checkout) -> None:
+def hand_in(lab: Checkout, name: str, text: str) -> None:
     work = lab.top / "labs" / LAB / "work" / EXERCISE
     work.mkdir(parents=True, exist_ok=True)
     for old in work.iterdir():
         old.unlink()
-    (work / "a.ipset").write_text("create half hash:ip\n")
-    (work / "rules.iptables").write_text("*raw\n-A PREROUTING -j NOSUCHTARGET\nCOMMIT\n")
+    (work / name).write_text(text)
+
+
+def test_a_refused_ruleset_shows_the_tools_words_and_is_undone(lab: Checkout) -> None:
+    hand_in(lab, "rules.iptables", "*raw\n-A PREROUTING -j NOSUCHTARGET\nCOMMIT\n")
+    (lab.top / "labs" / LAB / "work" / EXERCISE / "a.ipset").write_text("create half hash:ip\n")
     done = lab.fwlab("check", LAB, EXERCISE, "--json")
     assert done.returncode == 1, done.stderr
     reasons = " ".join(check["text"] for exercise in document(done)["exercises"] for check in exercise["checks"])
@@ -41,12 +45,17 @@ def test_a_refused_ruleset_shows_the_tools_words_and_is_undone(lab: Checkout) ->
     assert lab.run("dut", "sudo sh -c 'lsmod | grep -c ^ip_set || true'").strip() == "0"
 
 
+def test_a_ruleset_that_cuts_off_the_management_is_taken_away(lab: Checkout) -> None:
+    hand_in(lab, "rules.iptables", "*raw\n-A PREROUTING -j DROP\nCOMMIT\n")
+    done = lab.fwlab("check", LAB, EXERCISE, "--json")
+    assert done.returncode == 1, done.stderr
+    assert "cuts the DUT off from its management" in done.stdout
+    assert lab.run("dut", "hostname").strip() == "dut"
+
+
 def test_a_submission_is_data(lab: Checkout) -> None:
     """Nothing in a student's file is rendered or run on its way to the tool."""
-    work = lab.top / "labs" / LAB / "work" / EXERCISE
-    for old in work.iterdir():
-        old.unlink()
-    (work / "rules.iptables").write_text("*raw\n-A PREROUTING -s {{ 7*7 }} -j DROP $(touch /tmp/pwned)\nCOMMIT\n")
+    hand_in(lab, "rules.iptables", "*raw\n-A PREROUTING -s {{ 7*7 }} -j DROP $(touch /tmp/pwned)\nCOMMIT\n")
     done = lab.fwlab("check", LAB, EXERCISE, "--json")
     assert done.returncode == 1
     assert lab.run("dut", "ls /tmp").find("pwned") == -1
