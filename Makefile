@@ -48,5 +48,9 @@ lint: setup
 readme: setup
 	.venv/bin/python -m fwlab.runs.labs_table
 
+# After a run of every case: keep it, and renew the figures that pages show from it.
+figures: setup
+	.venv/bin/python -m fwlab.runs.publish $(LAB)
+
 clean:
 	rm -rf reports .pytest_cache .ruff_cache engine/build
