@@ -12,6 +12,8 @@ from fwlab.words.lab import TrafficClass
 
 #: Counter of what belongs to no declared class.
 OTHER = "other"
+#: A class may be named as nft would not let a counter be: with a digit first, or by one of its own words.
+_PREFIX = "class-"
 
 
 class Sink:
@@ -27,7 +29,7 @@ class Sink:
         """Packets that arrived since `declare`, by class."""
         listed = json.loads(self._ssh.run("nft -j list counters table netdev fwlab"))
         return {
-            item["counter"]["name"]: item["counter"]["packets"]
+            item["counter"]["name"].removeprefix(_PREFIX): item["counter"]["packets"]
             for item in listed["nftables"]
             if "counter" in item
         }
@@ -49,13 +51,13 @@ def counting_ruleset(device: str, classes: dict[str, TrafficClass]) -> str:
     """The nft ruleset that counts and drops; nothing climbs further up the sink's stack."""
     names = [*classes, OTHER]
     lines = ["table netdev fwlab {}", "delete table netdev fwlab", "table netdev fwlab {"]
-    lines += [f'  counter "{name}" {{ }}' for name in names]
+    lines += [f"  counter {_PREFIX}{name} {{ }}" for name in names]
     lines += ["  chain arriving {", f'    type filter hook ingress device "{device}" priority 0; policy accept;']
     for name, traffic_class in classes.items():
         for match in _matches(traffic_class):
-            lines.append(f'    {match} counter name "{name}" drop'.replace("     ", "    "))
+            lines.append(f'    {match} counter name "{_PREFIX}{name}" drop')
     # What the nodes say to each other by themselves (ARP, neighbour discovery) is not test traffic.
-    lines += [f'    meta l4proto {{ udp, tcp }} counter name "{OTHER}" drop', "  }", "}"]
+    lines += [f'    meta l4proto {{ udp, tcp }} counter name "{_PREFIX}{OTHER}" drop', "  }", "}"]
     return "\n".join(lines) + "\n"
 
 
