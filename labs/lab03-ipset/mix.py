@@ -20,6 +20,7 @@ from trex_stl_lib.api import (
 FCS = 4
 #: Packets per second of the three streams together. Nominal: only their proportion counts.
 TOTAL_PPS = 10_000
+STRIDE = 389  # prime, so that it meets every source of a thousand
 
 
 class Mix:
@@ -60,17 +61,12 @@ def stream(source, sources, step, sport, pps, size):
     if sources == 1:
         return STLStream(packet=STLPktBuilder(pkt=packet), mode=STLTXCont(pps=pps))
     first = int(IPv4Address(source))
-    # The variable runs round modulo its range: the range must be a whole number of steps.
+    # In strides of a prime number of sources: a list of rules costs more for those at its end, and any stretch of
+    # the traffic that the DUT happens to take in should have its share of both ends.
+    visited = [first + step * (turn * STRIDE % sources) for turn in range(sources)]
     vm = STLScVmRaw(
         [
-            STLVmFlowVar(
-                name="source",
-                min_value=first,
-                max_value=first + step * sources - 1,
-                size=4,
-                step=step,
-                op="inc",
-            ),
+            STLVmFlowVar(name="source", value_list=visited, size=4, op="inc"),
             STLVmWrFlowVar(fv_name="source", pkt_offset="IP.src"),
             STLVmFixIpv4(offset="IP"),
         ]
