@@ -11,7 +11,6 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import click
 import pytest
 import typer
 from guide_pages import PLACEHOLDERS, Command, blocks, commands, messages
@@ -122,7 +121,7 @@ def fwlab(words: list[str], bare: bool) -> None:
     """Parsed by typer itself, up to the point where it would run; then the names are looked up."""
     command, context = typer.main.get_command(app), None
     while hasattr(command, "commands"):
-        context = click.Context(command, parent=context)
+        context = typer.Context(command, parent=context)
         name, *words = words
         assert name in command.commands, name
         command = command.commands[name]
