@@ -12,6 +12,8 @@ from fwlab.words.trial import Trial
 
 #: A trial in which the DUT was idle for more than this share was no overload and says nothing of capacity.
 MOST_IDLE = 0.0005
+#: A trial on the virtual testbed in which something else than packets took more than this share was disturbed.
+MOST_OTHER = 0.005
 
 
 def scale(testbed: TestbedFacts) -> int:

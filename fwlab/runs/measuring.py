@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fwlab.logic.figures import MOST_IDLE
+from fwlab.logic.figures import MOST_IDLE, MOST_OTHER
 from fwlab.outside.dut import LinuxDut
 from fwlab.outside.generator import Replay
 from fwlab.outside.sink import Sink
@@ -110,8 +110,9 @@ class Measurer:
         """Trials flat out, the DUT slowed step by step until it is never idle. The next case starts from there."""
         first = self._step
         for step in range(first, self._steps):
-            kept, idle = self._flat_out(task, found, step)
-            found.slowed, found.trials, found.idle_trials = step, kept, len(idle)
+            kept, idle, disturbed = self._flat_out(task, found, step)
+            found.slowed, found.trials = step, kept
+            found.idle_trials, found.disturbed_trials = len(idle), len(disturbed)
             if len(kept) == task.trials:
                 # Gently down again: a case with more rules needs less of it, and runs faster with less.
                 self._step = max(0, step - (not idle and step == first))
@@ -119,11 +120,11 @@ class Measurer:
         self._step = max(0, self._steps - 1)
         busy = min((t.busy_share for t in idle), default=0.0)
         found.problems.append(
-            f"the DUT was not saturated: {len(kept)} of {task.trials} trials were an overload; in another it was "
-            f"busy for {busy:.1%}"
+            f"the DUT was not saturated: {len(kept)} of {task.trials} trials were an overload and nothing else; "
+            f"in {len(idle)} it was idle at times (busy {busy:.1%}), in {len(disturbed)} something else ran"
         )
 
-    def _flat_out(self, task: Task, found: Measured, step: int) -> tuple[list[Trial], list[Trial]]:
+    def _flat_out(self, task: Task, found: Measured, step: int) -> tuple[list[Trial], ...]:
         with self._slowed(step):
             last = step == self._steps - 1
             most_idle = 2 * task.trials if last else task.trials // 20
@@ -132,18 +133,19 @@ class Measurer:
                 window_s=WINDOW_S,
                 packets=WINDOW_PACKETS,
                 idle_share=MOST_IDLE,
+                other_share=MOST_OTHER if self._steps > 1 else 1.0,
                 most_idle=most_idle,
             )
             playing = self._engine.start()
             try:
-                kept, idle = self._dut.collect(timeout=900)
+                trials = self._dut.collect(timeout=900)
             except BaseException:
                 playing.abandon()
                 raise
         played = playing.stop()
         found.generator_sent = played.sent
         found.generator_pps = round(played.rate, 1)
-        return kept, idle
+        return trials
 
     def _deliver(self, task: Task, found: Measured) -> None:
         """A counted number of packets at a light load; what arrives is counted by class."""

@@ -57,6 +57,7 @@ class Measured(_Strict):
     """One case or exercise, measured: every trial, every loading, what was counted at the sink.
 
     loads     seconds of busy DUT time, one for each loading of the whole ruleset
+    disturbed_trials  trials left out because something else than packets ran on the DUT
     idle_trials  trials left out because the DUT was idle at times; `slowed` is the step that it took (0: none)
     problems  why a figure of it cannot be trusted; any makes the verdict inconclusive
     """
@@ -76,6 +77,7 @@ class Measured(_Strict):
     generator_sent: int | None = None
     generator_pps: float | None = None
     idle_trials: int = 0
+    disturbed_trials: int = 0
     slowed: int = 0
     wall_s: float = 0.0
     problems: list[str] = []

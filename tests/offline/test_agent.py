@@ -160,8 +160,8 @@ def test_settings_are_remembered_as_they_were_first(agent: ModuleType, monkeypat
 # ---- trials ---------------------------------------------------------------------------------------------------
 
 
-def trial(idle_ns: int) -> dict[str, Any]:
-    return {"duration_ns": 1_000_000, "idle_ns": idle_ns, "interrupts": 0, "counts": {}}
+def trial(idle_ns: int, other_ns: int = 0) -> dict[str, Any]:
+    return {"duration_ns": 1_000_000, "idle_ns": idle_ns, "other_ns": other_ns, "counts": {}}
 
 
 BUSY, AT_THE_LIMIT, IDLE = trial(0), trial(1000), trial(1001)
@@ -173,6 +173,7 @@ REQUEST = {
     "settle_s": 0,
     "patience_s": 1,
     "idle_share": 0.001,
+    "other_share": 0.005,
     "most_idle": 2,
 }
 
@@ -207,6 +208,12 @@ def test_idle_trials_are_left_out_and_counted(measured: Any) -> None:
     assert left == 1
 
 
+def test_disturbed_trials_are_left_out(measured: Any) -> None:
+    found, left = measured([BUSY, trial(0, 5001), BUSY, trial(0, 5000), BUSY])
+    assert found == {"kept": [BUSY, BUSY, trial(0, 5000)], "idle": []}
+    assert left == 1
+
+
 @pytest.mark.parametrize("patience", [0, 2, 5])
 def test_it_gives_up_where_the_load_is_too_small(measured: Any, patience: int) -> None:
     found, left = measured([IDLE] * 10, most_idle=patience)
@@ -237,8 +244,8 @@ class FakeCounters:
     def read_at(self) -> tuple[int, dict[str, int]]:
         return self.clock.ns, self.read()
 
-    def interrupted(self) -> int:
-        return 0
+    def served(self) -> int:
+        return self.clock.ns * 998 // 1000
 
 
 @pytest.fixture

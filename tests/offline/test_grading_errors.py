@@ -67,3 +67,13 @@ def test_wrong_word_to_pytest(checkout: Path, words: list[str], message: str) ->
     assert code == pytest.ExitCode.USAGE_ERROR
     assert message in said
     assert "Traceback" not in said and "vagrant" not in said
+
+
+def test_a_class_is_collected_student_by_student(checkout: Path) -> None:
+    """Beside submissions the lab's own cases and rulesets are not graded, and leave no empty tests."""
+    (checkout / "class" / "anna").mkdir(parents=True)
+    code, said = grade(checkout, [*PYTEST, "--submissions", "class", "--collect-only", "-q"])
+    assert code == 0, said
+    assert "anna/" in said
+    assert "test_case" not in said
+    assert "test_grader_refuses" not in said

@@ -117,6 +117,7 @@ class LinuxDut:
         window_s: float,
         packets: int,
         idle_share: float,
+        other_share: float,
         most_idle: int,
         settle_s: float = 0.02,
         patience_s: float = 30,
@@ -124,7 +125,8 @@ class LinuxDut:
         """Tell the agent to measure as soon as packets come; `collect` fetches the trials.
 
         A trial lasts at least `window_s` seconds of the DUT's clock and `packets` packets. The agent stops early
-        when more than `most_idle` trials were idle for more than `idle_share` of their time.
+        when more than `most_idle` trials were idle for more than `idle_share` of their time. A trial in which
+        anything but packets took more than `other_share` of the CPU is disturbed and left out.
         """
         self._send(
             {
@@ -134,16 +136,17 @@ class LinuxDut:
                 "window_s": window_s,
                 "packets": packets,
                 "idle_share": idle_share,
+                "other_share": other_share,
                 "most_idle": most_idle,
                 "settle_s": settle_s,
                 "patience_s": patience_s,
             }
         )
 
-    def collect(self, timeout: float) -> tuple[list[Trial], list[Trial]]:
-        """(trials under overload, trials in which the DUT was idle at times)."""
+    def collect(self, timeout: float) -> tuple[list[Trial], list[Trial], list[Trial]]:
+        """Trials under overload; those in which the DUT was idle at times; those that something disturbed."""
         answer = self._receive(timeout)
-        return [self._trial(w) for w in answer["kept"]], [self._trial(w) for w in answer["idle"]]
+        return tuple([self._trial(w) for w in answer[kind]] for kind in ("kept", "idle", "disturbed"))
 
     def _trial(self, window: dict[str, Any]) -> Trial:
         return Trial(
