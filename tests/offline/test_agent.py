@@ -256,7 +256,8 @@ def clock(agent: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Iterator[Simple
     def sleep(seconds: float) -> None:
         now.ns += round(seconds * 1e9)
 
-    known = SimpleNamespace(sleep=sleep, monotonic=lambda: now.ns / 1e9, monotonic_ns=lambda: now.ns)
+    known = SimpleNamespace(sleep=sleep, process_time_ns=lambda: 0)
+    known.monotonic, known.monotonic_ns = lambda: now.ns / 1e9, lambda: now.ns
     monkeypatch.setattr(agent, "time", known)
     monkeypatch.setattr(agent, "idle_ns", lambda: now.ns // 10)
     yield now

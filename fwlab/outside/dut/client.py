@@ -180,6 +180,7 @@ class LinuxDut:
         except queue.Empty as error:
             raise CannotMeasure(f"dut: no answer within {timeout:g} s", "fwlab doctor") from error
         if not line:
+            self._answers.put(b"")  # the end stays the end: whoever asks next is told at once
             raise self._ssh.lost()
         answer = json.loads(line)
         if "failed" in answer:
