@@ -23,7 +23,6 @@ from fwlab.runs.saved import reports_folder
 from fwlab.runs.session import Session, Setting, open_session
 from fwlab.runs.tasks import base_cases, case_task, chosen_cases
 from fwlab.words.errors import BadInput
-from fwlab.words.lab import Lab
 from fwlab.words.results import Measured
 from fwlab.words.verdict import Outcome, Verdict, overall
 
@@ -162,7 +161,3 @@ def _harmless(text: str) -> str:
     """One line that no spreadsheet takes for a formula: it may quote a student's file."""
     line = " ".join(text.split())
     return f"'{line}" if line[:1] in ("=", "+", "-", "@") else line
-
-
-def lab_of(classroom: Classroom, name: str) -> Lab:
-    return classroom.settings[name].lab
