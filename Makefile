@@ -25,10 +25,13 @@ boxes: setup
 lab: boxes
 	$(FWLAB) run $(LAB)
 
+# One set of machines serves all labs. A lab that fails does not keep the others from being measured.
 labs: boxes
-	@for lab in labs/lab[0-9][0-9]-*/lab.yml; do \
-		lab=$$(basename $$(dirname $$lab)); $(FWLAB) run $$lab || exit; \
-	done
+	@vagrant up $(LAB) && code=0; \
+	for lab in labs/lab[0-9][0-9]-*; do \
+		$(FWLAB) run $${lab#labs/} --machines $(LAB) || code=$$?; \
+	done; \
+	vagrant destroy -f $(LAB) && exit $$code
 
 test: test-offline test-live
 

@@ -18,8 +18,8 @@
 
 static const char usage[] =
 	"usage: fwlab-replay --dev NIC --table FILE [--rate PPS | --speed FACTOR] [--count N] [--duration S]\n"
-	"                    [--report-every S] [--batch N] [--tick-us N] [--patience N]\n"
-	"                    [--verbose]\n"
+	"                    [--driver xdp|virtio] [--report-every S] [--tick-us N] [--batch N]\n"
+	"                    [--patience N] [--verbose]\n"
 	"       fwlab-replay --check --table FILE\n"
 	"\n"
 	"Without --rate or --speed it plays flat out; --speed 1 keeps the table's own times. It plays until the count\n"
@@ -29,7 +29,7 @@ static const char usage[] =
 static libbpf_print_fn_t loud;
 
 struct options {
-	const char *dev, *table;
+	const char *dev, *table, *driver;
 	double rate, speed, duration, report_every, tick_us, count, batch, patience;
 	bool check;
 };
@@ -50,16 +50,22 @@ static bool parse(const char *text, double low, double high, bool whole, double 
 	return !errno && end != text && !*end && *value >= low && *value <= high && (!whole || *value == floor(*value));
 }
 
+static bool known_driver(const char *name)
+{
+	return !strcmp(name, xdp_driver.name) || !strcmp(name, virtio_driver.name);
+}
+
 static int parse_options(int argc, char **argv, struct options *o)
 {
-	enum { DEV, TABLE, RATE, SPEED, COUNT, DURATION, EVERY, BATCH, TICK, PATIENCE, CHECK, JSON, VERBOSE, HELP, VERSION };
+	enum { DEV, TABLE, RATE, SPEED, COUNT, DURATION, EVERY, BATCH, TICK, PATIENCE, DRIVER, CHECK, JSON, VERBOSE, HELP, VERSION };
 	static const struct option names[] = {
 		{ "dev", 1, 0, DEV },	       { "table", 1, 0, TABLE },
 		{ "rate", 1, 0, RATE },	       { "speed", 1, 0, SPEED },
 		{ "count", 1, 0, COUNT },      { "duration", 1, 0, DURATION },
 		{ "batch", 1, 0, BATCH },      { "report-every", 1, 0, EVERY },
 		{ "tick-us", 1, 0, TICK },     { "check", 0, 0, CHECK },
-		{ "patience", 1, 0, PATIENCE }, { "json", 0, 0, JSON },	       { "verbose", 0, 0, VERBOSE },
+		{ "patience", 1, 0, PATIENCE }, { "driver", 1, 0, DRIVER },
+		{ "json", 0, 0, JSON },	       { "verbose", 0, 0, VERBOSE },
 		{ "help", 0, 0, HELP },	       { "version", 0, 0, VERSION },
 		{ 0, 0, 0, 0 },
 	};
@@ -78,6 +84,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 		case BATCH: good = parse(optarg, 1, MAX_BATCH, true, &o->batch); break;
 		case TICK: good = parse(optarg, 1, 1e6, true, &o->tick_us); break;
 		case PATIENCE: good = parse(optarg, 1, 1e9, true, &o->patience); break;
+		case DRIVER: good = known_driver(optarg); o->driver = optarg; break;
 		case CHECK: o->check = true; break;
 		case JSON: break; /* the only form there is */
 		case VERBOSE: libbpf_set_print(loud); break;
@@ -87,7 +94,8 @@ static int parse_options(int argc, char **argv, struct options *o)
 		}
 	}
 	if (!good)
-		return say_error(EXIT_USAGE, "not a number in its range", "fwlab-replay --help", "--%s %s",
+		return say_error(EXIT_USAGE, which == DRIVER ? "not a driver of this engine" : "not a number in its range",
+				 "fwlab-replay --help", "--%s %s",
 				 names[index].name, optarg);
 	if (optind < argc)
 		return say_error(EXIT_USAGE, "not expected", "fwlab-replay --help", "%s", argv[optind]);
@@ -108,13 +116,13 @@ static int play(const struct options *o, const struct table *t)
 		.report_ns = (__u64)(o->report_every * 1e9),
 		.tick_ns = (__u64)(o->tick_us * 1e3),
 	};
-	struct nic n;
+	struct nic n = { .dev = o->dev, .table = t, .batch = (__u32)o->batch, .patience = (__u32)o->patience };
 	int code;
 
 	if (o->speed && !t->head->loop_ns)
 		return say_error(EXIT_USAGE, "its frames have no times", "use --rate, or write the table with times",
 				 "%s", o->table);
-	code = nic_open(&n, o->dev, t, (__u32)o->batch, (__u32)o->patience);
+	code = nic_open(&n, o->driver);
 	if (!code)
 		code = run_play(&r, &n);
 	nic_close(&n);
@@ -123,7 +131,7 @@ static int play(const struct options *o, const struct table *t)
 
 int main(int argc, char **argv)
 {
-	struct options o = { .batch = 128, .tick_us = 250, .patience = 1024 };
+	struct options o = { .driver = xdp_driver.name, .batch = 128, .tick_us = 250, .patience = 1024 };
 	struct table t;
 	char why[160];
 	int code;

@@ -30,7 +30,7 @@ static void print_streams(const struct nic *n)
 
 	printf("\"per_stream\": [");
 	if (counts)
-		nic_count_streams(n, counts);
+		n->driver->count_streams(n, counts);
 	for (__u32 s = 0; counts && s < n->table->streams; s++) {
 		if (!n->table->per_loop[s])
 			continue;
@@ -43,11 +43,11 @@ static void print_streams(const struct nic *n)
 
 void report_line(const struct outcome *o, bool final)
 {
-	const struct tally t = *nic_tally(o->nic);
+	const struct tally t = *o->nic->tally;
 	double seconds = (double)o->elapsed_ns / 1e9;
 
-	printf("{\"version\": \"%s\", \"final\": %s, \"dev\": \"%s\", ", ENGINE_VERSION, final ? "true" : "false",
-	       o->nic->dev);
+	printf("{\"version\": \"%s\", \"final\": %s, \"dev\": \"%s\", \"driver\": \"%s\", ", ENGINE_VERSION,
+	       final ? "true" : "false", o->nic->dev, o->nic->driver->name);
 	print_intended(o);
 	printf(", \"duration_s\": %.6f, \"attempted\": %llu, \"sent\": %llu, \"dropped\": %llu, ", seconds,
 	       (unsigned long long)t.started, (unsigned long long)t.sent, (unsigned long long)(t.started - t.sent));

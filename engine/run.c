@@ -92,7 +92,7 @@ static __u32 next_chunk(__u32 chunk, __u64 took, __u64 left, __u32 batch)
 
 int run_play(const struct run *r, struct nic *n)
 {
-	const volatile struct tally *tally = nic_tally(n);
+	const volatile struct tally *tally = n->tally;
 	__u64 begin, moved, next_report, sent_before = 0;
 	struct outcome o = { .run = r, .nic = n };
 	__u32 chunk = n->batch;
@@ -136,7 +136,7 @@ int run_play(const struct run *r, struct nic *n)
 					 "%s (last answer %lld)", n->dev, (long long)tally->last_error);
 			break;
 		}
-		code = nic_play(n, (__u32)least(want - sent, chunk));
+		code = n->driver->play(n, (__u32)least(want - sent, chunk));
 		if (code)
 			break;
 		if (ring_full) {
@@ -145,6 +145,7 @@ int run_play(const struct run *r, struct nic *n)
 		} else if (want - sent >= chunk)
 			chunk = next_chunk(chunk, now() - t, r->duration_ns ? r->duration_ns - elapsed : CHUNK_NS, n->batch);
 	}
+	n->driver->drain(n);
 	o.elapsed_ns = now() - begin;
 	o.intended = due(r, o.elapsed_ns);
 	report_line(&o, true);

@@ -7,7 +7,7 @@
 
 #define TABLE_MAGIC "FWLFRAME" /* 8 bytes, no terminating zero in the file */
 #define TABLE_VERSION 1u
-#define TABLE_MAX_FRAMES 65536u
+#define TABLE_MAX_FRAMES 1048576u
 #define FRAME_MIN_LEN 60u /* Ethernet's 64 without the check sequence */
 #define FRAME_MAX_LEN 9018u
 

@@ -64,11 +64,13 @@ def base_key(root: Path, image: str, settings: dict[str, str]) -> str:
 def content_key(root: Path, image: str, settings: dict[str, str]) -> str:
     """Hash (64 hex digits) of all that decides what is in an image.
 
-    root: the checkout. settings: variables from outside (base_url, base_checksum). The tools that merely drive
-    the build are left out: mending a message here must not cost a rebuild.
+    root: the checkout. settings: variables from outside (base_url, base_checksum; trex_sha256 where the image
+    holds TRex). The tools that merely drive the build are left out: mending a message here must not cost a rebuild.
     """
     wanted = ["packer/*.pkr.hcl", "packer/seed", "packer/base/*", "provision/run", "provision/twice"]
     wanted += ["provision/cleanup", "provision/common/*", f"provision/{image}/*"]
+    if settings["base_checksum"]:
+        wanted += ["packer/cloud/*"]
     files = list(_files(root, *wanted))
     if image == "generator":
         engine = _files(root, "engine/Makefile", "engine/*.c", "engine/*.h")

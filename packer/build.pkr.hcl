@@ -14,9 +14,14 @@ build {
 
   # Twice, and the second time must change nothing: that is what lets a student run a script again.
   provisioner "shell" {
-    environment_vars = ["FWLAB_KEY=${var.key}", "FWLAB_BUILT=${var.built}"]
-    execute_command  = "${local.image.become_root} env {{ .Vars }} sh {{ .Path }}"
-    inline           = ["sh /tmp/fwlab/twice ${var.image}"]
+    environment_vars = [
+      "FWLAB_KEY=${var.key}",
+      "FWLAB_BUILT=${var.built}",
+      "FWLAB_TREX_URL=${var.trex_url}",
+      "FWLAB_TREX_SHA256=${var.trex_sha256}",
+    ]
+    execute_command = "${local.image.become_root} env {{ .Vars }} sh {{ .Path }}"
+    inline          = ["sh /tmp/fwlab/twice ${var.image}"]
   }
 
   provisioner "file" {

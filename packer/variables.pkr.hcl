@@ -55,6 +55,18 @@ variable "provision" {
   default     = "provision"
 }
 
+variable "trex_url" {
+  type        = string
+  description = "TRex's tarball for the generator. packer/build has proved it and staged it in provision. Empty: none."
+  default     = ""
+}
+
+variable "trex_sha256" {
+  type        = string
+  description = "Its SHA-256, looked at once more where it is unpacked."
+  default     = ""
+}
+
 variable "key" {
   type        = string
   description = "Content key of the image, for its manifest."

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,15 +14,17 @@ from rich.console import Console
 
 from fwlab.doors import doctor as doctor_door
 from fwlab.doors import traffic
+from fwlab.doors.profile import profile_command
 from fwlab.doors.progress import listener
 from fwlab.logic.documents import check_document, run_document
 from fwlab.logic.table import case_rows, exercise_rows, overall_outcome
+from fwlab.outside.engine import AUTO
 from fwlab.outside.predictions import read_predictions, write_prediction
 from fwlab.outside.project import find_project, lab_ids, load_lab, load_topology
 from fwlab.outside.testbed import choose
 from fwlab.runs.report import show, write_report
 from fwlab.runs.saved import load_run, reports_folder
-from fwlab.runs.session import Setting, open_session
+from fwlab.runs.session import Setting, open_session, refuse_wrong_traffic
 from fwlab.runs.tasks import (
     base_cases,
     case_task,
@@ -42,6 +45,7 @@ app = typer.Typer(
 )
 app.add_typer(traffic.app, name="traffic")
 app.command("doctor")(doctor_door.doctor)
+app.command("profile")(profile_command)
 
 #: 128 + SIGINT, as shells have it.
 EXIT_INTERRUPTED = 130
@@ -55,13 +59,25 @@ Trials = Annotated[int | None, typer.Option(min=1, max=1000, help="Trials of eac
 TestbedName = Annotated[str, typer.Option("--testbed", help="auto, virtual or real.")]
 Keep = Annotated[bool, typer.Option("--keep", help="Leave the machines running that this command starts.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show what Vagrant says.")]
+MachinesOf = Annotated[
+    str | None, typer.Option("--machines", metavar="LAB", help="Measure on the machines of another lab that is up.")
+]
+EngineName = Annotated[str, typer.Option("--engine", help="auto (trex where its image holds it), trex or replay.")]
 Seed = Annotated[int, typer.Option(help="Seeds what a traffic profile draws at random.")]
 
 
-def _setting(lab_id: str, testbed: str, keep: bool = False, seed: int = 1) -> Setting:
+def _setting(
+    lab_id: str,
+    testbed: str,
+    keep: bool = False,
+    seed: int = 1,
+    machines: str | None = None,
+    engine: str = AUTO,
+) -> Setting:
     project = find_project()
     lab = load_lab(project, lab_id)
-    return Setting(project, load_topology(project), lab, choose(testbed), seed, keep)
+    borrowed = load_lab(project, machines) if machines else None
+    return Setting(project, load_topology(project), lab, choose(testbed), seed, keep, borrowed, engine)
 
 
 @app.command("list")
@@ -104,11 +120,14 @@ def run_command(
     keep: Keep = False,
     verbose: Verbose = False,
     seed: Seed = 1,
+    machines: MachinesOf = None,
+    engine: EngineName = AUTO,
     output: Annotated[Path | None, typer.Option(help="Folder of the report (reports/LAB).")] = None,
 ) -> None:
     """Measure cases, judge them, write a report."""
-    setting = _setting(lab, testbed, keep, seed)
+    setting = _setting(lab, testbed, keep, seed, machines, engine)
     tasks = [case_task(setting, case, trials) for case in chosen_cases(setting.lab, cases or [], quick=quick)]
+    refuse_wrong_traffic(setting, (task.traffic for task in tasks))
     with listener(err, verbose=verbose) as tell, open_session(setting, tell) as session:
         session.measure_cases(tasks)
     page = write_report(setting.lab, session.run, output or reports_folder(setting.project, lab))
@@ -129,13 +148,16 @@ def check_command(
     testbed: TestbedName = "auto",
     keep: Keep = False,
     verbose: Verbose = False,
+    machines: MachinesOf = None,
+    engine: EngineName = AUTO,
 ) -> None:
     """Measure and judge what you wrote into the lab's work/ folder."""
-    setting = _setting(lab, testbed, keep)
+    setting = _setting(lab, testbed, keep, machines=machines, engine=engine)
     exercises = chosen_exercises(setting.lab, exercise)
     tasks = [work_task(setting, e, ensure_started(setting, e), trials) for e in exercises]
     predictions = read_predictions(setting.lab)
     bases = [case_task(setting, case, trials) for case in base_cases(setting.lab, exercises)]
+    refuse_wrong_traffic(setting, (task.traffic for task in [*bases, *tasks]))
     with listener(err, verbose=verbose) as tell, open_session(setting, tell) as session:
         session.measure_cases(bases)
         session.measure_exercises(tasks)
@@ -223,6 +245,8 @@ def _print_json(document: Any) -> None:
 
 def main() -> None:
     """The entry point: what a user can act on is two lines and an exit code, never a traceback."""
+    # A time limit around this command ends it as Ctrl-C does: machines that it started go with it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         app()
     except FwlabError as error:

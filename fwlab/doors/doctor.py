@@ -14,6 +14,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from fwlab.outside.engine import choose as choose_engine
+from fwlab.outside.engine import trex_in_image
 from fwlab.outside.machines import built_images
 from fwlab.outside.project import Project, find_project, load_topology
 from fwlab.outside.testbed import choose, kvm_works
@@ -35,13 +37,14 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON 
     """Say which testbed would be used, and what is missing."""
     project = find_project()
     findings = [*_programs(), _libvirt(), _images(project), _slowing(), _memory(project)]
-    testbed, kvm = choose(), kvm_works()
+    testbed, kvm, engine = choose(), kvm_works(), choose_engine(project)
     ready = all(f.ok for f in findings)
     if as_json:
         document = {
             "testbed": testbed.name,
             "why": testbed.why,
             "kvm": {"works": kvm[0], "says": kvm[1]},
+            "engine": {"name": engine.name, "why": engine.why},
             "ready": ready,
             "findings": [asdict(f) for f in findings],
         }
@@ -49,6 +52,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON 
     else:
         console = Console()
         console.print(f"testbed: [bold]{testbed.name}[/] ({testbed.why}); grading: virtual", highlight=False)
+        console.print(f"engine: [bold]{engine.name}[/] ({engine.why})", highlight=False)
         for finding in findings:
             mark = "[green]ok[/]     " if finding.ok else "[red]missing[/]"
             console.print(f"{mark} {finding.item}: {finding.says}", highlight=False)
@@ -100,7 +104,9 @@ def _slowing() -> Finding:
 
 
 def _memory(project: Project) -> Finding:
-    needed = sum(node.memory_mib for node in load_topology(project).nodes.values()) + 500
+    nodes = load_topology(project).nodes.values()
+    trex = trex_in_image(project) is not None
+    needed = sum(n.with_trex.memory_mib if trex and n.with_trex else n.memory_mib for n in nodes) + 500
     with open("/proc/meminfo") as lines:
         available = next(int(x.split()[1]) >> 10 for x in lines if x.startswith("MemAvailable"))
     says = f"{available} MiB available, three machines need {needed}"

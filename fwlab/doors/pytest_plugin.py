@@ -37,7 +37,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=("start", "reference", "mistake"),
         help="of the lab's own rulesets grade only these (default: all three, or none beside --submissions)",
     )
+    group.addoption("--machines", metavar="LAB", help="grade on the machines of another lab that is up")
     group.addoption("--testbed", default="auto", help="auto (virtual: the same marks everywhere), virtual or real")
+    group.addoption("--engine", default="auto", help="auto (trex where its image holds it), trex or replay")
 
 
 @pytest.hookimpl(trylast=True)
@@ -59,6 +61,8 @@ def pytest_configure(config: pytest.Config) -> None:
             config.getoption("part"),
             config.getoption("testbed"),
             Console(stderr=True),
+            config.getoption("machines"),
+            config.getoption("engine"),
         )
     except FwlabError as error:
         raise pytest.UsageError(str(error)) from error

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,10 +18,14 @@ from fwlab.logic.traffic.classes import count_classes
 from fwlab.logic.traffic.preparation import simulator_macs
 from fwlab.logic.traffic.rates import mean_length, packets_per_second
 from fwlab.logic.traffic.streams import parse_streams
-from fwlab.outside.lab_traffic import LabTraffic, lab_traffic
+from fwlab.logic.trex_astf import astf_profile
+from fwlab.outside.lab_traffic import LabTraffic, declared_traffic, lab_traffic
 from fwlab.outside.pcap import write_pcap
 from fwlab.outside.project import find_project, load_lab, load_topology
+from fwlab.words.declared import Value
 from fwlab.words.errors import BadInput
+from fwlab.words.lab import Lab
+from fwlab.words.traffic import Connections, Traffic
 
 app = typer.Typer(help="What a traffic profile sends, without sending it.", no_args_is_help=True)
 
@@ -76,37 +82,96 @@ def expand_command(
 def show_command(
     lab: Annotated[str, typer.Argument(help="The lab, for example lab03-ipset.")],
     traffic: Annotated[str | None, typer.Argument(help="One of its traffics (default: all).")] = None,
+    tunables: Annotated[
+        list[str] | None,
+        typer.Option("-t", "--tunable", metavar="NAME=VALUE", help="Another value for a tunable of the profile."),
+    ] = None,
     pcap: Pcap = None,
     limit: Limit = None,
     as_json: Json = False,
 ) -> None:
-    """Show a lab's traffic: streams, rates, traffic classes, first frames.
+    """Show a lab's traffic: streams, rates, traffic classes, first frames; of TCP connections what is declared.
 
     --pcap writes what an engine would send: --limit frames, or one loop of the table.
     """
     project = find_project()
     declared = load_lab(project, lab)
-    if pcap is not None and traffic is None and len(declared.traffic) > 1:
-        raise BadInput(
-            f"--pcap takes one traffic, {lab} has {', '.join(declared.traffic)}",
-            f"fwlab traffic show {lab} {next(iter(declared.traffic))} --pcap {pcap}",
-        )
     if limit is not None and limit < 1:
         raise BadInput(f"limit {limit}: at least one frame", "give --limit a number above zero")
-    topology = load_topology(project)
     names = [traffic] if traffic is not None else list(declared.traffic)
-    found = [lab_traffic(project, topology, declared, name) for name in names]
+    entries = {name: declared_traffic(declared, name) for name in names}
+    if tunables:
+        entries = {name: _tuned(declared, name, names, tunables) for name in names}
+        declared.traffic.update(entries)
     if pcap is not None:
-        _write_loops(pcap, found[0], limit)
-    facts = [_facts(one, count_classes(one.table.frames, declared.classes)) for one in found]
+        _refuse_capture(pcap, declared, names)
+    topology, facts = load_topology(project), []
+    for name, entry in entries.items():
+        if entry.connections is not None:
+            facts.append({"id": name, "connections": entry.connections.model_dump()})
+            continue
+        found = lab_traffic(project, topology, declared, name)
+        if pcap is not None:
+            _write_loops(pcap, found, limit)
+        facts.append(_facts(found, count_classes(found.table.frames, declared.classes)))
     if as_json:
         typer.echo(json.dumps({"lab": lab, "traffic": facts, "pcap": str(pcap) if pcap else None}, indent=2))
         return
     console = Console()
     for fact in facts:
-        _print_facts(console, lab, fact)
+        if "connections" in fact:
+            _print_connections(console, lab, fact["id"], entries[fact["id"]].connections)
+        else:
+            _print_facts(console, lab, fact)
     if pcap is not None:
         console.print(f"written to {pcap}")
+
+
+@app.command("astf")
+def astf_command(
+    lab: Annotated[str, typer.Argument(help="The lab, for example lab02-conntrack.")],
+    traffic: Annotated[str, typer.Argument(help="One of its traffics that are TCP connections.")],
+) -> None:
+    """Print a profile for TRex's advanced stateful mode (ASTF) that opens a traffic's TCP connections."""
+    declared = load_lab(find_project(), lab)
+    connections = declared_traffic(declared, traffic).connections
+    if connections is None:
+        there = [name for name, entry in declared.traffic.items() if entry.connections is not None]
+        raise BadInput(
+            f"{lab} {traffic}: packets of a stateless profile; connections of {lab}: {', '.join(there) or 'none'}",
+            f"fwlab traffic astf {lab} {there[0]}" if there else f"fwlab traffic show {lab} {traffic}",
+        )
+    typer.echo(astf_profile(lab, traffic, connections), nl=False)
+
+
+def _tuned(lab: Lab, name: str, names: list[str], given: list[str]) -> Traffic:
+    """The traffic with other tunables, written as TRex takes them: name=value, or several with commas between."""
+    if len(names) > 1 or lab.traffic[name].connections is not None:
+        others = ", ".join(names)
+        raise BadInput(f"-t is for one traffic with a profile, not for {others}", f"fwlab traffic show {lab.id}")
+    pairs = [pair.partition("=") for item in given for pair in item.split(",")]
+    if wrong := [key for key, equals, value in pairs if not (key and equals and value)]:
+        raise BadInput(f"-t {wrong[0]}: not NAME=VALUE", f"fwlab traffic show {lab.id} {name} -t size=64")
+    return lab.traffic[name].tuned(**{key: _value(text) for key, _, text in pairs})
+
+
+def _value(text: str) -> Value:
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
+
+
+def _refuse_capture(pcap: Path, lab: Lab, names: list[str]) -> None:
+    """A capture has the frames of one traffic; connections have none before both ends have spoken."""
+    framed = [name for name, entry in lab.traffic.items() if entry.connections is None]
+    hint = f"fwlab traffic show {lab.id} {framed[0]} --pcap {pcap}" if framed else "leave --pcap out"
+    if len(names) > 1:
+        raise BadInput(f"--pcap takes one traffic, {lab.id} has {', '.join(names)}", hint)
+    if names[0] not in framed:
+        raise BadInput(
+            f"{lab.id} {names[0]}: connections are no frames: TCP makes them as the two ends answer each other", hint
+        )
 
 
 def _read_form(file: Path) -> dict[str, Any]:
@@ -211,6 +276,23 @@ def _print_facts(console: Console, lab: str, fact: dict[str, Any]) -> None:
             soft_wrap=True,
             markup=False,
         )
+
+
+def _print_connections(console: Console, lab: str, name: str, declared: Connections) -> None:
+    clients, servers = (IPv4Network(prefix).num_addresses for prefix in (declared.clients, declared.servers))
+    beside = "nothing"
+    if declared.beside is not None:
+        beside = f"the traffic {declared.beside}, {declared.beside_pps:g} packets/s of the generator's clock"
+    lines = [
+        f"[bold]{lab} {name}[/bold]: TCP connections, one object each",
+        f"  clients     {declared.clients}, {clients} addresses",
+        f"  servers     {declared.servers}, {servers} addresses, port {declared.port}",
+        f"  object      {declared.object_bytes} bytes",
+        f"  concurrent  {declared.concurrent} open at a time",
+        f"  beside      {beside}",
+    ]
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True)
 
 
 def _seconds(frames: Frames) -> float:

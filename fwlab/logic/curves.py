@@ -31,11 +31,24 @@ class Curve:
     points: list[tuple[float, Figure]]
     published: list[Published] = field(default_factory=list)
 
+    @property
+    def linear(self) -> bool:
+        """A sweep from nothing on has no place on a logarithmic axis: its axes begin at zero."""
+        return self.points[0][0] == 0
+
+
+def panels(lines: list[Curve]) -> list[list[Curve]]:
+    """The curves by drawing: all logarithmic ones together, the linear ones by their parameter."""
+    found: dict[str | None, list[Curve]] = {}
+    for line in lines:
+        found.setdefault(line.parameter if line.linear else None, []).append(line)
+    return list(found.values())
+
 
 def curves(lab: Lab, run: Run, metric: Metric) -> list[Curve]:
     """A curve for each sweep that measured the metric; single cases that name a sweep join it.
 
-    A value that is not a number, or not above zero, has no place on a logarithmic axis and is left out.
+    A value that is not a number, or below zero, has no place on an axis and is left out, and so is a figure of zero.
     """
     rows = case_rows(lab, run)
     found = []
@@ -51,7 +64,7 @@ def curves(lab: Lab, run: Run, metric: Metric) -> list[Curve]:
 
 def _x(row: Row, parameter: str) -> float | None:
     value = row.measured.parameters.get(parameter)
-    return float(value) if isinstance(value, int | float) and value > 0 else None
+    return float(value) if isinstance(value, int | float) and value >= 0 else None
 
 
 def _plotted(row: Row, metric: Metric) -> Figure | None:

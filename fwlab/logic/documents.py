@@ -7,9 +7,11 @@ range is null. A verdict of null means that nothing was expected and nothing is 
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
+from fwlab.logic.crossings import Crossed, crossings
 from fwlab.logic.table import MetricRow, Row, case_rows, exercise_rows, fidelity, overall_outcome
 from fwlab.logic.wording import cost_unit
 from fwlab.words.lab import Lab
@@ -23,7 +25,8 @@ def run_document(lab: Lab, run: Run, verdicts: list[Verdict] | None = None) -> D
     """The cases of a run. `verdicts` come from judge_cases; they are judged here if not given."""
     rows = case_rows(lab, run, verdicts)
     cases = [_case(lab, run, row) for row in rows]
-    return {**_session(run), "cases": cases, "verdict": _word(overall_outcome(rows))}
+    crossed = [_crossing(found) for found in crossings(lab, run)]
+    return {**_session(run), "cases": cases, "crossings": crossed, "verdict": _word(overall_outcome(rows))}
 
 
 def check_document(lab: Lab, run: Run, verdicts: list[Verdict] | None = None) -> Document:
@@ -68,6 +71,12 @@ def _case(lab: Lab, run: Run, row: Row) -> Document:
         "problems": row.problems,
         "verdict": _word(row.outcome),
     }
+
+
+def _crossing(found: Crossed) -> Document:
+    """`value`, `low` and `high` are null where the crossing lies outside the range that was measured."""
+    document = dataclasses.asdict(found)
+    return {**document, "published": [p.model_dump(mode="json") for p in found.published]}
 
 
 def _exercise(lab: Lab, run: Run, row: Row) -> Document:

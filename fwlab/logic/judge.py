@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from fwlab.logic.figures import MOST_IDLE, Figure, figure
+from fwlab.logic.figures import MOST_IDLE, MOST_IDLE_LOOP, Figure, figure
 from fwlab.words.expectation import Check, Expectation, Range
 from fwlab.words.lab import Exercise, Lab
 from fwlab.words.metric import Metric
@@ -45,17 +45,19 @@ def judge_exercise(exercise: Exercise, measured: Measured, run: Run) -> list[Ver
 def doubts(measured: Measured, metric: Metric, run: Run) -> list[str]:
     """Why this measurement cannot carry a verdict; empty when it can."""
     found = list(measured.problems)
-    if metric is not Metric.CAPACITY:
+    if metric not in (Metric.CAPACITY, Metric.CONNECTIONS):
         return found
-    if not measured.trials:
+    trials = measured.tcp if metric is Metric.CONNECTIONS else measured.trials
+    if not trials:
         return found or ["no trial was completed"]
-    idle = [t for t in measured.trials if t.busy_share < 1 - MOST_IDLE]
+    most = MOST_IDLE_LOOP if metric is Metric.CONNECTIONS else MOST_IDLE
+    idle = [t for t in trials if t.busy_share < 1 - most]
     if idle and not found:
         share = min(t.busy_share for t in idle)
         found.append(f"the DUT was not saturated: busy {share:.1%} of a trial")
-    trials = figure(measured, metric, run.testbed)  # None if the DUT was never busy at all
-    if trials is not None and trials.spread > LARGEST_SPREAD:
-        found.append(f"the trials are {trials.spread:.1%} apart; at most {LARGEST_SPREAD:.0%} can be judged")
+    apart = figure(measured, metric, run.testbed)  # None if the DUT was never busy at all
+    if apart is not None and apart.spread > LARGEST_SPREAD:
+        found.append(f"the trials are {apart.spread:.1%} apart; at most {LARGEST_SPREAD:.0%} can be judged")
     return found
 
 
@@ -91,9 +93,9 @@ def _verdict(
         reasons = reasons or [f"{metric.value} was not measured"]
     if base is not None and below is not None and below.median == 0:
         reasons.append(f"{base.id}: {metric.value} is zero, so there is no ratio to it")
-    if isinstance(rule, Check) and base is None and _needs_virtual(metric) and run.testbed.name != "virtual":
+    if isinstance(rule, Check) and base is None and metric.needs_clock and run.testbed.name != "virtual":
         reasons.append("this range holds on the virtual testbed only")
-    if isinstance(rule, Check) and base is None and _needs_virtual(metric) and not rule.knows(run.dut.kernel):
+    if isinstance(rule, Check) and base is None and metric.needs_clock and not rule.knows(run.dut.kernel):
         reasons.append(f"this range was measured on kernel {rule.kernel}, the DUT runs {run.dut.kernel}")
     if reasons:
         return _made(
@@ -107,10 +109,6 @@ def _verdict(
 
 def _value(found: Figure, below: Figure | None) -> float:
     return found.median if below is None else found.median / below.median
-
-
-def _needs_virtual(metric: Metric) -> bool:
-    return metric in (Metric.CAPACITY, Metric.LOAD_TIME)
 
 
 def _made(

@@ -4,22 +4,17 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 from typing import Any
 
 import jinja2
 import jinja2.meta
 
+from fwlab.logic.grammar import refuse_strange
 from fwlab.words.errors import BadInput
 from fwlab.words.ruleset import RulesetFile, RulesetKind
 from fwlab.words.topology import Topology
 
 TEMPLATE = ".j2"
-#: A sysctl can do anything to a machine; rulesets may only set the network's. One by one: what a pattern sets, or
-#: a path that climbs out of net, cannot be put back.
-NETWORK_SETTING = re.compile(r"net([./][\w-]+)+")
-#: The x_tables tools run any program that this option names; getopt also takes its beginning, and -M after letters.
-NAMES_A_PROGRAM = re.compile(r"-[46fnvxw]*M.*|--mo(d(p(r(o(be?)?)?)?)?)?(=.*)?")
 
 
 def addresses(count: int, first: str = "10.0.0.1", step: int = 2) -> list[str]:
@@ -54,7 +49,7 @@ def render(name: str, text: str, parameters: dict[str, Any], topology: Topology)
 
 
 def ruleset_file(name: str, text: str) -> RulesetFile:
-    """A file by its ending. Raises BadInput where no tool loads such a file."""
+    """A file by its ending. Raises BadInput where no tool loads such a file, or none may load what it says."""
     kinds = {f".{kind.value}": kind for kind in RulesetKind if kind is not RulesetKind.PF}
     kind = RulesetKind.PF if name == "pf.conf" else None
     for ending, candidate in kinds.items():
@@ -62,14 +57,5 @@ def ruleset_file(name: str, text: str) -> RulesetFile:
             kind = candidate
     if kind is None:
         raise BadInput(f"{name}: no tool loads such a file", f"use one of: pf.conf {' '.join(f'*{e}' for e in kinds)}")
-    if kind is RulesetKind.SYSCTL:
-        for number, line in enumerate(text.splitlines(), 1):
-            key = line.split("=")[0].strip().lstrip("-").strip()
-            if key and key[0] not in "#;" and not NETWORK_SETTING.fullmatch(key):
-                raise BadInput(f"{name}:{number}: {key} is not a network setting", "set only net.*")
-    if kind in (RulesetKind.IPTABLES, RulesetKind.IPTABLES_NFT):
-        for number, line in enumerate(text.splitlines(), 1):
-            words = re.sub(r"[\"'\\]", "", line).split()
-            if any(NAMES_A_PROGRAM.fullmatch(word) for word in words) and not line.lstrip().startswith("#"):
-                raise BadInput(f"{name}:{number}: a ruleset names no program", "remove the option -M (--modprobe)")
+    refuse_strange(name, kind, text)
     return RulesetFile(name, kind, text)

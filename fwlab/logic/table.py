@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from fwlab.logic.figures import Figure, figure, nanoseconds_per_packet
 from fwlab.logic.judge import doubts, judge_cases, judge_exercise
-from fwlab.words.lab import Lab, Published
+from fwlab.words.case import Published
+from fwlab.words.lab import Lab
 from fwlab.words.metric import Metric
 from fwlab.words.results import Measured, Run
 from fwlab.words.verdict import Outcome, Verdict, overall
@@ -20,7 +21,7 @@ from fwlab.words.verdict import Outcome, Verdict, overall
 class MetricRow:
     """One metric of one measurement; `figure` is None where it was not measured.
 
-    ratio      to the baseline's capacity in the same session; None for other metrics
+    ratio      capacity or connections to the baseline's in the same session; None for other metrics
     cost       ns per packet; on the reference CPU that is the number of instructions
     published  what the sources printed for it
     """
@@ -130,11 +131,22 @@ def overall_outcome(rows: list[Row]) -> Outcome | None:
     return overall(outcomes) if outcomes else None
 
 
-def baseline(lab: Lab, run: Run) -> Figure | None:
-    """The capacity of the lab's baseline in this session, if it was measured."""
-    base = run.case(lab.baseline)
-    found = figure(base, Metric.CAPACITY, run.testbed) if base else None
+def baseline(lab: Lab, run: Run, metric: Metric = Metric.CAPACITY) -> Figure | None:
+    """The metric of the lab's baseline in this session, if it was measured.
+
+    Connections have a baseline of their own: the first case that counts them with the baseline's ruleset.
+    """
+    base = run.case(baseline_case(lab, metric))
+    found = figure(base, metric, run.testbed) if base else None
     return found if found and found.median > 0 else None
+
+
+def baseline_case(lab: Lab, metric: Metric) -> str:
+    """The case that the metric's ratios are to."""
+    if metric is Metric.CAPACITY:
+        return lab.baseline
+    ruleset = lab.cases[lab.baseline].ruleset
+    return next((c.id for c in lab.cases.values() if c.metric is metric and c.ruleset == ruleset), lab.baseline)
 
 
 def _metrics(lab: Lab, run: Run, measured: Measured, published: list[Published]) -> list[MetricRow]:
@@ -157,14 +169,15 @@ def _metric_row(
     beside = [
         p for p in published if p.unit == metric.unit or (metric is measured.metric and p.unit not in units)
     ]
-    if metric is not Metric.CAPACITY or found is None:
+    if metric not in (Metric.CAPACITY, Metric.CONNECTIONS) or found is None:
         return MetricRow(metric, found, traffic_class, published=beside)
-    base = baseline(lab, run)
+    base = baseline(lab, run, metric)
+    packets = metric is Metric.CAPACITY
     return MetricRow(
         metric,
         found,
         ratio=found.median / base.median if base else None,
-        cost=nanoseconds_per_packet(found.median) if found.median else None,
+        cost=nanoseconds_per_packet(found.median) if packets and found.median else None,
         published=beside,
     )
 

@@ -15,12 +15,22 @@ SHOWN_IN: dict[Metric, tuple[str, float]] = {
     Metric.LOAD_TIME: ("s", 1.0),
     Metric.DELIVERED: ("%", 100.0),
     Metric.ENTRIES: ("", 1.0),
+    Metric.CONNECTIONS: ("connections/s", 1.0),
+    Metric.SURVIVAL: ("%", 100.0),
+    Metric.STATES: ("", 1.0),
+    Metric.STATE_BYTES: ("bytes", 1.0),
+    Metric.GENERATOR: ("kpps", 1e-3),
 }
 NAMES: dict[Metric, str] = {
     Metric.CAPACITY: "capacity",
     Metric.LOAD_TIME: "load time",
     Metric.DELIVERED: "delivered",
     Metric.ENTRIES: "entries",
+    Metric.CONNECTIONS: "connections per second",
+    Metric.SURVIVAL: "survival",
+    Metric.STATES: "tracked connections",
+    Metric.STATE_BYTES: "memory of a tracked connection",
+    Metric.GENERATOR: "generator",
 }
 NOTHING = "–"
 
@@ -37,9 +47,9 @@ def digits(value: float, significant: int = 4) -> str:
 
 def number(value: float, metric: Metric) -> str:
     """The bare number in the unit that the metric is shown in: 280000 pps is "280.0"."""
-    if metric is Metric.ENTRIES:
+    if metric in (Metric.ENTRIES, Metric.STATES):
         return f"{value:.0f}" if math.isfinite(value) else digits(value)
-    if metric is Metric.DELIVERED:  # 100.05 % must not read 100.0 %
+    if metric in (Metric.DELIVERED, Metric.SURVIVAL):  # 100.05 % must not read 100.0 %
         return trimmed(digits(value * SHOWN_IN[metric][1], 5))
     return digits(value * SHOWN_IN[metric][1])
 

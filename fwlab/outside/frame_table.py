@@ -13,7 +13,9 @@ from fwlab.words.errors import BadInput
 
 MAGIC = b"FWLFRAME"
 VERSION = 1
-MAX_FRAMES = 65_536
+MAX_FRAMES = 1_048_576
+#: The generator holds the table twice, as a file in memory and as what it plays.
+MAX_BYTES = 160 << 20
 MIN_LENGTH = 60  # bytes: Ethernet's 64 without the check sequence
 MAX_LENGTH = 9_018
 #: Longest frame that the engine itself can play: an XDP live frame has to fit one page.
@@ -93,6 +95,10 @@ def _lay_out(path: Path | str, frames: Sequence[bytes]) -> tuple[bytes, list[int
             end += len(data)
         lengths.append(len(data))
         offsets.append(places[data])
+    if end > MAX_BYTES:
+        raise BadInput(
+            f"{path}: {end >> 20} MiB of frames, more than {MAX_BYTES >> 20}", "play shorter or fewer frames"
+        )
     return b"".join(places), lengths, offsets
 
 

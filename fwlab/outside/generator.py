@@ -5,15 +5,22 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import subprocess
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 from fwlab.outside.ssh import Ssh
-from fwlab.words.errors import CannotMeasure
+from fwlab.outside.tables import Tables
+from fwlab.words.errors import BadInput, CannotMeasure
 
-TABLE = "/run/fwlab-table"
+#: Where tables lie on the generator: in memory, of which /run may take only a tenth.
+FOLDER = "/dev/shm/fwlab-tables"
+#: So many bytes of tables are kept there; what was not used for longest goes first.
+KEPT = 96 << 20
+#: An engine that sends this much less than it was asked for is at its ceiling.
+SHORT = 0.05
 #: Ends the engine when its input closes: when the host is done, or gone.
 _PLAY = (
     "exec 3<&0; fwlab-replay --dev {dev} --table {table} --json {options} </dev/null & p=$!; "
@@ -23,23 +30,38 @@ _PLAY = (
 
 @dataclass(frozen=True)
 class Played:
-    """What the engine reports: attempted, and of these sent (what left the NIC)."""
+    """What the engine reports: attempted, and of these sent (what left the NIC). `asked_pps`: None is flat out."""
 
     sent: int
     attempted: int
     duration_s: float
+    asked_pps: float | None = None
 
     @property
     def rate(self) -> float:
         return self.sent / self.duration_s if self.duration_s else 0.0
 
+    @property
+    def limited(self) -> str | None:
+        """What to say of a trial whose load was above the engine's ceiling; None where it kept up."""
+        if self.asked_pps is None or self.rate >= self.asked_pps * (1 - SHORT):
+            return None
+        return f"generator limited: asked for {self.asked_pps:,.0f} pps, it sent {self.rate:,.0f}"
+
+
+def check_load(load: float | None) -> None:
+    """Raises BadInput for a load that is none; flat out is said by None."""
+    if load is not None and not (load > 0 and math.isfinite(load)):
+        raise BadInput(f"a load of {load:g} pps sends nothing", "give a load above zero")
+
 
 class Playing:
     """Traffic under way."""
 
-    def __init__(self, ssh: Ssh, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, ssh: Ssh, process: subprocess.Popen[bytes], asked_pps: float | None = None) -> None:
         self._ssh = ssh
         self._process = process
+        self._asked = asked_pps
 
     def stop(self, timeout: float = 60) -> Played:
         """End it now and return the counts."""
@@ -71,7 +93,7 @@ class Playing:
                 "vagrant ssh LAB-generator, then `fwlab-replay --check`",
             )
         report = json.loads(lines[-1])
-        return Played(report["sent"], report["attempted"], report["duration_s"])
+        return Played(report["sent"], report["attempted"], report["duration_s"], self._asked)
 
 
 class Replay:
@@ -82,23 +104,45 @@ class Replay:
     def __init__(self, ssh: Ssh, device: str) -> None:
         self._ssh = ssh
         self._device = device
-        self._on_node: Path | None = None
+        self._kept: dict[Path, tuple[str, int]] = {}
+        self._table = ""
+        self._sent = 0
 
-    def use(self, table: Path) -> None:
+    @staticmethod
+    def check(tables: Tables, traffic: str) -> None:
+        """Raises BadInput for a traffic that it cannot play; nothing is sent anywhere."""
+        tables.path(traffic)
+
+    def use(self, tables: Tables, traffic: str) -> None:
         """Put the frame table on the generator, unless it is there already."""
-        if self._on_node == table:
-            return
-        data = zlib.compress(table.read_bytes(), 6)
+        table = tables.path(traffic)
+        if table not in self._kept:
+            self._send(table)
+        self._kept[table] = self._kept.pop(table)  # the one that was used last
+        self._table = self._kept[table][0]
+
+    def _send(self, table: Path) -> None:
+        data = table.read_bytes()
+        gone = [] if self._kept else [f"{FOLDER}/*"]  # what a session before this one left
+        while self._kept and sum(size for _, size in self._kept.values()) + len(data) > KEPT:
+            gone.append(self._kept.pop(next(iter(self._kept)))[0])
+        self._sent += 1
+        name = f"{FOLDER}/{self._sent}"
         unpack = "import sys,zlib;sys.stdout.buffer.write(zlib.decompress(sys.stdin.buffer.read()))"
-        self._ssh.run(f'python3 -c "{unpack}" > {TABLE}', data=data, timeout=180)
-        self._on_node = table
+        command = f'mkdir -p {FOLDER}; rm -f {" ".join(gone)}; python3 -c "{unpack}" > {name}'
+        self._ssh.run(command, data=zlib.compress(data, 1), timeout=180)
+        self._kept[table] = (name, len(data))
 
     def start(self, *, load: float | None = None, count: int | None = None) -> Playing:
         """Play flat out, or at `load` packets per second; until stopped, or `count` packets."""
+        check_load(load)
         options = []
         if load is not None:
             options.append(f"--rate {load:g}")
         if count is not None:
             options.append(f"--count {count}")
-        command = _PLAY.format(dev=self._device, table=TABLE, options=" ".join(options))
-        return Playing(self._ssh, self._ssh.open(command))
+        command = _PLAY.format(dev=self._device, table=self._table, options=" ".join(options))
+        return Playing(self._ssh, self._ssh.open(command), load)
+
+    def close(self) -> None:
+        """Nothing to do: the engine runs only while it plays."""

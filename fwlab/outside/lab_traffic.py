@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A lab's declared traffic, from its profile to the frames that the generator would send."""
+"""A lab's declared traffic: the frames that the generator would send, or the TCP connections that it would open."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from fwlab.logic.traffic.table import Table, build_table
-from fwlab.outside.profile import load_profile
-from fwlab.outside.project import Project, shown
+from fwlab.logic.traffic.table import Table
+from fwlab.outside.project import Project
+from fwlab.outside.tables import Tables
 from fwlab.words.errors import BadInput
-from fwlab.words.lab import Lab, Traffic
+from fwlab.words.lab import Lab
 from fwlab.words.topology import Topology
+from fwlab.words.traffic import Traffic
 
 
 @dataclass(frozen=True)
 class LabTraffic:
-    """One entry of lab.yml's traffic: its streams in TRex's RPC form and the table that an engine loops
-    over."""
+    """One entry of lab.yml's traffic that has a profile: its streams in TRex's RPC form and the table that an engine
+    loops over."""
 
     id: str
     declared: Traffic
@@ -25,25 +26,19 @@ class LabTraffic:
     table: Table
 
 
-def lab_traffic(project: Project, topology: Topology, lab: Lab, traffic_id: str) -> LabTraffic:
-    """Raises BadInput naming the lab, the profile and its line or stream; nothing is started."""
+def declared_traffic(lab: Lab, traffic_id: str) -> Traffic:
+    """Raises BadInput naming the lab and what it has."""
     declared = lab.traffic.get(traffic_id)
     if declared is None:
         raise BadInput(
             f"{lab.id}: unknown traffic {traffic_id}; there are: {', '.join(lab.traffic) or 'none'}",
             f"fwlab traffic show {lab.id}",
         )
-    path = lab.folder / declared.profile
-    streams = load_profile(project, path, declared.tunables)
-    try:
-        table = build_table(streams, macs=first_hop(topology))
-    except BadInput as error:
-        raise BadInput(f"{shown(project, path)}: {error.message}", error.hint) from error
-    return LabTraffic(traffic_id, declared, streams, table)
+    return declared
 
 
-def first_hop(topology: Topology) -> tuple[bytes, bytes]:
-    """MAC addresses (destination, source) of what the generator sends: the DUT's and its own."""
-    ends = (topology.end("generator-dut", role).mac for role in ("dut", "generator"))
-    destination, source = (bytes.fromhex(mac.replace(":", "")) for mac in ends)
-    return destination, source
+def lab_traffic(project: Project, topology: Topology, lab: Lab, traffic_id: str) -> LabTraffic:
+    """Of a traffic with a profile. Raises BadInput naming the profile and its line or stream; nothing is started."""
+    declared = declared_traffic(lab, traffic_id)
+    tables = Tables(project, topology, lab)
+    return LabTraffic(traffic_id, declared, tables.streams(traffic_id), tables.table(traffic_id))

@@ -30,6 +30,11 @@ _OLD_INSTRUCTIONS = {
 _LATER_INSTRUCTIONS = {"STLVmFixIcmpv6"}
 #: What PyPI's library of 2019 says to a profile that uses something newer.
 _SINCE_2019 = re.compile(r"unexpected keyword argument|name 'STL|'STL\w+' object has no attribute")
+#: What is not supported, by the words that refuse it, as a profile writes it.
+_UNSUPPORTED = {
+    "tagged packet groups": re.compile(r"\bSTLTaggedPktGroup\s*\("),
+    "IEEE 1588": re.compile(r"\bieee_1588\s*=\s*True"),
+}
 _WORK = "work"
 _GIVEN = ("direction", "port_id")
 
@@ -203,11 +208,15 @@ def _plain(value: Any) -> Any:
 
 
 def _line_of(path: Path, message: str) -> str:
-    """`, line N` of the first call of an instruction that is not known, where that is the complaint."""
-    if "unknown instruction" not in message:
+    """`, line N` of the first that is not known or not supported, where that is the complaint."""
+    wanted = next((call for words, call in _UNSUPPORTED.items() if words in message), None)
+    if wanted is None and "unknown instruction" not in message:
         return ""
+    known = _OLD_INSTRUCTIONS | _LATER_INSTRUCTIONS
     for number, line in enumerate(path.read_text().splitlines(), start=1):
-        for call in re.findall(r"\b(STLVm\w+|CTRexVm\w+)\s*\(", line):
-            if call not in _OLD_INSTRUCTIONS | _LATER_INSTRUCTIONS:
-                return f", line {number}"
+        if line.lstrip().startswith("class "):
+            continue
+        calls = re.findall(r"\b(STLVm\w+|CTRexVm\w+)\s*\(", line) if wanted is None else []
+        if (wanted is not None and wanted.search(line)) or set(calls) - known:
+            return f", line {number}"
     return ""

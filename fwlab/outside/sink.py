@@ -8,7 +8,7 @@ import json
 import time
 
 from fwlab.outside.ssh import Ssh
-from fwlab.words.lab import TrafficClass
+from fwlab.words.traffic import Connections, TrafficClass
 
 #: Counter of what belongs to no declared class.
 OTHER = "other"
@@ -21,9 +21,12 @@ class Sink:
         self._ssh = ssh
         self._device = device
 
-    def declare(self, classes: dict[str, TrafficClass]) -> None:
-        """Count from now on by these classes; a packet counts for the first that matches, then goes."""
-        self._ssh.run("nft -f -", data=counting_ruleset(self._device, classes).encode())
+    def declare(self, classes: dict[str, TrafficClass], connections: Connections | None = None) -> None:
+        """Count from now on by these classes; a packet counts for the first that matches, then goes.
+
+        Those of `connections` are not counted: they go up to the server.
+        """
+        self._ssh.run("nft -f -", data=counting_ruleset(self._device, classes, connections).encode())
 
     def counts(self) -> dict[str, int]:
         """Packets that arrived since `declare`, by class."""
@@ -47,12 +50,17 @@ class Sink:
         return counts
 
 
-def counting_ruleset(device: str, classes: dict[str, TrafficClass]) -> str:
-    """The nft ruleset that counts and drops; nothing climbs further up the sink's stack."""
+def counting_ruleset(
+    device: str, classes: dict[str, TrafficClass], connections: Connections | None = None
+) -> str:
+    """The nft ruleset that counts and drops; nothing but `connections` climbs further up the sink's stack."""
     names = [*classes, OTHER]
     lines = ["table netdev fwlab {}", "delete table netdev fwlab", "table netdev fwlab {"]
     lines += [f"  counter {_PREFIX}{name} {{ }}" for name in names]
     lines += ["  chain arriving {", f'    type filter hook ingress device "{device}" priority 0; policy accept;']
+    if connections is not None:
+        # From whichever address: the DUT may have translated it.
+        lines.append(f"    ip daddr {connections.servers} tcp dport {connections.port} accept")
     for name, traffic_class in classes.items():
         for match in _matches(traffic_class):
             lines.append(f'    {match} counter name "{_PREFIX}{name}" drop')

@@ -26,6 +26,12 @@ STEPS: tuple[float, ...] = (1.0, 0.3, 0.12, 0.05)
 #: How long a turn of running is (s). A full ring of 1024 packets outlasts several.
 RUNNING_S = 0.002
 
+#: The same for a closed loop, such as TCP connections, as many steps. Between two turns each connection gets one packet
+#: on, so that the connections keep the DUT busy for a short turn only (512 for one of 0.5 ms, with room to spare); and
+#: the two ends have more to do for a packet than the DUT has, so that it is never let alone.
+LOOP_STEPS: tuple[float, ...] = (0.2, 0.12, 0.08, 0.05)
+LOOP_RUNNING_S = 0.0005
+
 
 def qemu_of(ssh_address: str, ssh_port: int) -> int:
     """Process id of the QEMU that forwards this SSH port. Raises CannotMeasure."""
@@ -50,15 +56,18 @@ def vcpu_thread(pid: int) -> int:
 
 
 @contextlib.contextmanager
-def slowed(qemu: int, step: int) -> Iterator[None]:
-    """The virtual CPU of process `qemu` runs for STEPS[step] of the time; at full speed again on leaving."""
-    share = STEPS[step]
+def slowed(qemu: int, step: int, *, loop: bool = False) -> Iterator[None]:
+    """The virtual CPU of process `qemu` runs for STEPS[step] of the time; at full speed again on leaving.
+
+    With `loop` for LOOP_STEPS[step], in shorter turns: for traffic that waits for its answers.
+    """
+    share, running_s = (LOOP_STEPS[step], LOOP_RUNNING_S) if loop else (STEPS[step], RUNNING_S)
     if share == 1.0:
         yield
         return
-    standing = RUNNING_S * (1 / share - 1)
+    standing = running_s * (1 / share - 1)
     process = subprocess.Popen(
-        [sys.executable, turns.__file__, str(vcpu_thread(qemu)), str(RUNNING_S), str(standing)],
+        [sys.executable, turns.__file__, str(vcpu_thread(qemu)), str(running_s), str(standing)],
         start_new_session=True,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

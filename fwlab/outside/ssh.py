@@ -6,8 +6,10 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 from fwlab.outside.project import Project
@@ -89,6 +91,34 @@ class Ssh:
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
+
+    def tunnel(self, loopback: str, port: int) -> tuple[subprocess.Popen[bytes], int]:
+        """A tunnel to a TCP port of the node's loopback address: its process, and its port on this host's.
+
+        It ends with the process. Raises CannotMeasure where it cannot be made.
+        """
+        with socket.socket() as probe:
+            probe.bind((loopback, 0))
+            near = probe.getsockname()[1]
+        options = ["-N", "-o", "ControlPath=none", "-o", "ExitOnForwardFailure=yes"]
+        forward = ["-L", f"{loopback}:{near}:{loopback}:{port}"]
+        process = subprocess.Popen(
+            [*self._base[:-1], *options, *forward, self.role],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and process.poll() is None:
+            with socket.socket() as probe:
+                probe.settimeout(2)
+                if probe.connect_ex((loopback, near)) == 0:
+                    return process, near
+            time.sleep(0.1)
+        process.kill()
+        process.wait()
+        raise self.lost("no tunnel could be made")
 
     def answers(self, timeout: float = 25) -> bool:
         """Whether the node can be logged in to."""

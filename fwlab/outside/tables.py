@@ -6,16 +6,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from fwlab.logic.traffic.classes import OTHER, classify
-from fwlab.logic.traffic.table import Table, build_table
-from fwlab.outside.frame_table import write_table
+from fwlab.logic.traffic.table import TABLE_FRAMES, Table, build_table
+from fwlab.outside.frame_table import MAX_FRAMES, write_table
 from fwlab.outside.profile import load_profile
-from fwlab.outside.project import Project
-from fwlab.words.lab import Lab, TrafficClass
+from fwlab.outside.project import Project, shown
+from fwlab.words.errors import BadInput
+from fwlab.words.lab import Lab
 from fwlab.words.topology import Topology
+from fwlab.words.traffic import Connections, TrafficClass
 
 #: The link that the generator plays into.
 FIRST_LINK = "generator-dut"
@@ -25,18 +28,44 @@ class Tables:
     """Built on first use; the MACs are those of the link that the frames leave on."""
 
     def __init__(self, project: Project, topology: Topology, lab: Lab, seed: int = 1) -> None:
-        self._project, self._lab, self._seed = project, lab, seed
+        self._project, self._lab = project, lab
         ends = topology.links[FIRST_LINK].ends
         self._macs = (_bytes(ends["dut"].mac), _bytes(ends["generator"].mac))
+        self._streams: dict[str, list[dict[str, Any]]] = {}
         self._built: dict[str, Table] = {}
+        self.seed = seed
+
+    def streams(self, traffic: str) -> list[dict[str, Any]]:
+        """What the profile says, in TRex's RPC form. Raises BadInput naming the profile where it is wrong."""
+        if traffic not in self._streams:
+            entry = self._lab.traffic[traffic]
+            path = self._lab.folder / entry.profile
+            self._streams[traffic] = load_profile(self._project, path, entry.tunables)
+        return self._streams[traffic]
 
     def table(self, traffic: str) -> Table:
-        """Raises BadInput naming the profile where it is wrong."""
+        """The frames that the streams come to. Raises BadInput as `streams` does."""
         if traffic not in self._built:
-            entry = self._lab.traffic[traffic]
-            streams = load_profile(self._project, self._lab.folder / entry.profile, entry.tunables)
-            self._built[traffic] = build_table(streams, macs=self._macs, seed=self._seed)
+            streams, most = self.streams(traffic), self._most(traffic)
+            try:
+                self._built[traffic] = build_table(streams, macs=self._macs, seed=self.seed, most=most)
+            except BadInput as error:
+                profile = shown(self._project, self._lab.folder / self._lab.traffic[traffic].profile)
+                raise BadInput(f"{profile}: {error.message}", error.hint) from error
         return self._built[traffic]
+
+    def _most(self, traffic: str) -> int:
+        """Frames of the longest loop: as many as a case wants of this traffic to fill the DUT with states."""
+        users = [*self._lab.cases.values(), *self._lab.exercises]
+        fills = [user.fill or 0 for user in users if user.traffic == traffic]
+        return min(MAX_FRAMES, max(TABLE_FRAMES, *fills, 0))
+
+    def plays_packets(self, traffic: str) -> bool:
+        """Whether this traffic is frames, not TCP connections."""
+        return self.connections(traffic) is None
+
+    def connections(self, traffic: str) -> Connections | None:
+        return self._lab.traffic[traffic].connections
 
     def path(self, traffic: str) -> Path:
         """The frame table as a file for the replay engine."""
@@ -61,6 +90,13 @@ class Tables:
         whole = np.bincount(found % len(names), minlength=len(names))
         part = np.bincount(found[:rest] % len(names), minlength=len(names))
         return {name: int(loops * whole[place] + part[place]) for place, name in enumerate(names)}
+
+    def by_stream(self, traffic: str, count: int) -> dict[int, int]:
+        """Packets of each stream (by its place in the profile, from 0) among the first `count`."""
+        found = self.table(traffic).frames.stream
+        loops, rest = divmod(count, len(found))
+        whole, part = np.bincount(found), np.bincount(found[:rest], minlength=int(found.max()) + 1)
+        return {place: int(loops * whole[place] + part[place]) for place in range(len(whole))}
 
     @cache  # noqa: B019 - lives as long as the session
     def _classified(self, traffic: str, _names: tuple[str, ...]) -> np.ndarray:

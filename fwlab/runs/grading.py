@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from fwlab.runs.measuring import Task
 from fwlab.runs.session import Setting
+from fwlab.runs.task import Task
 from fwlab.runs.tasks import PARTS, lab_part_task, work_task
 from fwlab.words.errors import BadInput, FwlabError
 from fwlab.words.lab import Exercise

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from fwlab.outside.project import Project, find_project, lab_ids, load_lab
+from fwlab.outside.project import Project, find_project, is_measured, lab_ids, load_lab
 from fwlab.runs.report.writing import write_atomically
 from fwlab.words.errors import EXIT_PASS, BadInput, FwlabError
 
@@ -23,6 +23,7 @@ def labs_table(project: Project) -> str:
     for lab_id in lab_ids(project):
         lab = load_lab(project, lab_id)
         title = lab.title.replace("|", "\\|")
+        title += "" if is_measured(project, lab_id) else " (not measured yet: no ranges, no marks)"
         rows.append(f"| [{lab.id}](labs/{lab.id}/README.md) | {title} | {lab.minutes} | {', '.join(lab.sources)} |")
     return "\n".join(rows)
 

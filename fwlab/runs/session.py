@@ -5,34 +5,42 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import functools
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import fwlab
 from fwlab.logic.figures import figure
+from fwlab.outside import engine as engines
+from fwlab.outside.connections import Both, ends
 from fwlab.outside.dut import LinuxDut
-from fwlab.outside.generator import Replay
 from fwlab.outside.machines import Machines
 from fwlab.outside.project import Project
 from fwlab.outside.sink import Sink
 from fwlab.outside.slowing import STEPS, qemu_of, slowed
 from fwlab.outside.tables import FIRST_LINK, Tables
 from fwlab.outside.testbed import Testbed, host_facts
-from fwlab.runs.measuring import Measurer, Task
+from fwlab.runs.measuring import Measurer
+from fwlab.runs.task import Nodes, Task
 from fwlab.words.errors import CannotMeasure
 from fwlab.words.events import ItemBegan, ItemEnded, Listener, PlanMade, StepBegan, Told
 from fwlab.words.lab import Lab
 from fwlab.words.results import DutFacts, Measured, Run
 from fwlab.words.topology import Topology
+from fwlab.words.traffic import Connections
 
 LAST_LINK = "dut-sink"
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Everything that a session is about."""
+    """Everything that a session is about. `stand` is the lab whose machines are used: the lab's own, or another's.
+
+    All labs have the same three nodes, so one that is up can serve the others.
+    """
 
     project: Project
     topology: Topology
@@ -40,6 +48,17 @@ class Setting:
     testbed: Testbed
     seed: int = 1
     keep: bool = False
+    borrowed: Lab | None = None
+    engine: str = engines.AUTO
+
+    @property
+    def stand(self) -> Lab:
+        return self.borrowed or self.lab
+
+    @cached_property
+    def tables(self) -> Tables:
+        """The lab's traffic as frames. What was looked at before the session is not built again in it."""
+        return Tables(self.project, self.topology, self.lab, self.seed)
 
 
 class Session:
@@ -84,23 +103,40 @@ class Session:
         )
 
 
+def refuse_wrong_traffic(setting: Setting, traffics: Iterable[str | None]) -> None:
+    """Raises BadInput where one of these cannot be played, naming its profile; no machine is needed for it.
+
+    A wrong profile is then told before machines are started, and before figures are measured that go with them.
+    """
+    choice = engines.choose(setting.project, setting.engine)
+    for name in dict.fromkeys(name for name in traffics if name is not None):
+        connections = setting.tables.connections(name)
+        packets = name if connections is None else connections.beside
+        if packets is not None:
+            engines.check(choice, setting.tables, packets)
+
+
 @contextlib.contextmanager
 def open_session(setting: Setting, tell: Listener) -> Iterator[Session]:
     """The lab's machines up and its DUT in the start state.
 
     Machines that run already are used and left running; those started here are destroyed again, whatever
-    happens, unless `keep`. Raises CannotMeasure, BadInput.
+    happens, unless `keep`. Another lab's are only borrowed: they are up, or nothing is measured.
+    Raises CannotMeasure, BadInput.
     """
-    topology, lab = setting.topology, setting.lab
-    machines = Machines(setting.project, topology, lab, setting.testbed)
+    lab = setting.stand
+    choice = engines.choose(setting.project, setting.engine)
+    machines = Machines(setting.project, setting.topology, lab, setting.testbed)
     started = False
     try:
         if not machines.running():
+            if setting.borrowed is not None:
+                raise CannotMeasure(f"{lab.id} is not up, and --machines starts none", f"vagrant up {lab.id}")
             tell(StepBegan(f"vagrant up {lab.id}"))
             started = True
             machines.up(lambda line: tell(Told(line)))
-        with _nodes(setting, machines) as (measurer, facts):
-            yield Session(setting, measurer, _new_run(setting, facts), machines.ssh_config, tell)
+        with _nodes(setting, machines, choice) as (measurer, facts):
+            yield Session(setting, measurer, _new_run(setting, choice.name, facts), machines.ssh_config, tell)
     finally:
         if started and not setting.keep:
             tell(StepBegan(f"vagrant destroy {lab.id}"))
@@ -108,21 +144,27 @@ def open_session(setting: Setting, tell: Listener) -> Iterator[Session]:
 
 
 @contextlib.contextmanager
-def _nodes(setting: Setting, machines: Machines) -> Iterator[tuple[Measurer, DutFacts]]:
-    topology, lab = setting.topology, setting.lab
+def _nodes(setting: Setting, machines: Machines, choice: engines.Choice) -> Iterator[tuple[Measurer, DutFacts]]:
+    topology, tables = setting.topology, setting.tables
     devices = [topology.end(FIRST_LINK, "dut").dev, topology.end(LAST_LINK, "dut").dev]
-    tables = Tables(setting.project, topology, lab, setting.seed)
-    engine = Replay(machines.ssh("generator"), topology.end(FIRST_LINK, "generator").dev)
+    engine = engines.make(choice, machines.ssh("generator"), topology, setting.testbed)
     sink = Sink(machines.ssh("sink"), topology.end(LAST_LINK, "sink").dev)
     if setting.testbed.slows_the_dut:
-        qemu = qemu_of(topology.ports.address, topology.ssh_port(lab.number, "dut"))
-        slower, steps = (lambda step: slowed(qemu, step)), len(STEPS)
+        qemu = qemu_of(topology.ports.address, topology.ssh_port(setting.stand.number, "dut"))
+        slower, steps = functools.partial(slowed, qemu), len(STEPS)
     else:
-        slower, steps = (lambda _step: contextlib.nullcontext()), 1
-    with LinuxDut(machines.ssh("dut"), devices) as dut:
+        slower, steps = (lambda *_, **__: contextlib.nullcontext()), 1
+    with contextlib.closing(engine), LinuxDut(machines.ssh("dut"), devices) as dut:
         facts = _dut_facts(dut)
         dut.reset()
-        yield Measurer(dut, engine, sink, tables, lab.classes, slower, steps), facts
+        ring, tcp = topology.machine.receive_ring, _tcp(topology, machines)
+        nodes = Nodes(dut, engine, sink, tables, setting.lab.classes, slower, steps, ring, tcp)
+        yield Measurer(nodes), facts
+
+
+def _tcp(topology: Topology, machines: Machines) -> Callable[[Connections], contextlib.AbstractContextManager[Both]]:
+    own = topology.end(FIRST_LINK, "generator").ipv4.split("/")[0]
+    return lambda connections: ends(machines.ssh("generator"), machines.ssh("sink"), own, connections)
 
 
 def _dut_facts(dut: LinuxDut) -> DutFacts:
@@ -135,7 +177,7 @@ def _dut_facts(dut: LinuxDut) -> DutFacts:
     return DutFacts(**answer)
 
 
-def _new_run(setting: Setting, dut: DutFacts) -> Run:
+def _new_run(setting: Setting, engine: str, dut: DutFacts) -> Run:
     return Run(
         lab=setting.lab.id,
         started=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -143,7 +185,7 @@ def _new_run(setting: Setting, dut: DutFacts) -> Run:
         fwlab=fwlab.__version__,
         seed=setting.seed,
         host=host_facts(),
-        testbed=setting.testbed.facts(setting.topology, Replay.name),
+        testbed=setting.testbed.facts(setting.topology, engine),
         dut=dut,
     )
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from fwlab.outside.project import shown
 from fwlab.outside.rulesets import lab_ruleset, student_ruleset
-from fwlab.runs.measuring import Task
 from fwlab.runs.session import Setting
+from fwlab.runs.task import Task
+from fwlab.words.case import Case
 from fwlab.words.errors import BadInput
-from fwlab.words.lab import Case, Exercise, Lab
+from fwlab.words.lab import Exercise, Lab, Trials
 from fwlab.words.metric import Metric
 
-TRIALS = 5
 #: The rulesets that a lab brings for each exercise.
 PARTS = ("start", "reference", "mistake")
 
@@ -25,7 +25,7 @@ def chosen_cases(lab: Lab, names: list[str], *, quick: bool = False) -> list[Cas
     Without names all of them, or with `quick` those that lab.yml marks so.
     """
     if not names:
-        return [case for case in lab.cases.values() if case.quick or not quick]
+        return _baseline_first(lab, [case for case in lab.cases.values() if case.quick or not quick])
     found: list[Case] = []
     for name in names:
         matching = [case for case in lab.cases.values() if name in (case.id, case.sweep)]
@@ -34,7 +34,15 @@ def chosen_cases(lab: Lab, names: list[str], *, quick: bool = False) -> list[Cas
                 f"{lab.id} has no case {name}; it has: {', '.join(lab.cases)}", f"fwlab list {lab.id}"
             )
         found += [case for case in matching if case not in found]
-    return found
+    return _baseline_first(lab, found)
+
+
+def _baseline_first(lab: Lab, chosen: list[Case]) -> list[Case]:
+    """Survival is about multiples of the baseline's capacity: then it is measured as well, and before."""
+    if not any(Metric.SURVIVAL in (case.metric, *case.also) for case in chosen):
+        return chosen
+    base = lab.cases[lab.baseline]
+    return [base, *(case for case in chosen if case is not base)]
 
 
 def case_task(setting: Setting, case: Case, trials: int | None) -> Task:
@@ -48,8 +56,18 @@ def case_task(setting: Setting, case: Case, trials: int | None) -> Task:
         traffic=case.traffic,
         parameters=case.parameters,
         each=case.load == "each",
-        trials=case.trials or trials or TRIALS,
+        trial=_trial(lab, case.trials or trials),
+        tracked=case.tracked,
+        offered=case.offered,
+        baseline=lab.baseline,
+        fill=case.fill,
+        sampled=case.sampled,
     )
+
+
+def _trial(lab: Lab, count: int | None) -> Trials:
+    """The lab's trials, as many as asked for."""
+    return lab.trials if count is None else lab.trials.model_copy(update={"count": count})
 
 
 def chosen_exercises(lab: Lab, name: str | None) -> list[Exercise]:
@@ -66,16 +84,17 @@ def lab_part_task(setting: Setting, exercise: Exercise, part: str, trials: int |
     """An exercise with the lab's own start, reference or mistake."""
     folder = setting.lab.folder / "rulesets" / exercise.id / part
     files = lab_ruleset(folder, exercise.parameters, setting.topology)
-    return _exercise_task(exercise, f"{exercise.id}/{part}", files, trials)
+    return _exercise_task(setting.lab, exercise, f"{exercise.id}/{part}", files, trials)
 
 
 def work_task(setting: Setting, exercise: Exercise, folder: Path, trials: int | None = None) -> Task:
     """An exercise with what a student wrote into `folder`."""
-    return _exercise_task(exercise, shown(setting.project, folder), student_ruleset(folder), trials)
+    return _exercise_task(setting.lab, exercise, shown(setting.project, folder), student_ruleset(folder), trials)
 
 
-def _exercise_task(exercise: Exercise, ruleset: str, files: list, trials: int | None) -> Task:
+def _exercise_task(lab: Lab, exercise: Exercise, ruleset: str, files: list, trials: int | None) -> Task:
     wanted = {check.metric for check in exercise.checks}
+    survivors = [check.traffic_class for check in exercise.checks if check.metric is Metric.SURVIVAL]
     return Task(
         id=exercise.id,
         title=exercise.title,
@@ -84,7 +103,13 @@ def _exercise_task(exercise: Exercise, ruleset: str, files: list, trials: int | 
         metrics=[metric for metric in Metric if metric in wanted],
         traffic=exercise.traffic,
         parameters=exercise.parameters,
-        trials=trials or TRIALS,
+        # Not the lab's own: those may be short, for its cases play packets of one cost. An exercise mixes dear and
+        # cheap ones, and a short window has more of the one or the other.
+        trial=Trials() if trials is None else Trials(count=trials),
+        tracked=survivors[0] if survivors else None,
+        offered=exercise.offered,
+        baseline=lab.baseline,
+        fill=exercise.fill,
     )
 
 
@@ -107,6 +132,8 @@ def ensure_started(setting: Setting, exercise: Exercise) -> Path:
 
 
 def base_cases(lab: Lab, exercises: list[Exercise]) -> list[Case]:
-    """The cases that the checks of these exercises compare with."""
-    wanted = {check.ratio_to for exercise in exercises for check in exercise.checks if check.ratio_to}
+    """The cases that the checks of these exercises compare with, or take a multiple of."""
+    checks = [check for exercise in exercises for check in exercise.checks]
+    wanted = {check.ratio_to for check in checks if check.ratio_to}
+    wanted |= {lab.baseline for check in checks if check.metric is Metric.SURVIVAL}
     return [case for case in lab.cases.values() if case.id in wanted]

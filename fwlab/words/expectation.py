@@ -6,8 +6,9 @@ from __future__ import annotations
 import math
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
+from fwlab.words.declared import Strict
 from fwlab.words.metric import Metric
 
 
@@ -22,11 +23,7 @@ def _right_way_up(value: tuple[float, float]) -> tuple[float, float]:
 Range = Annotated[tuple[float, float], AfterValidator(_right_way_up)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Texts(_Strict):
+class Texts(Strict):
     """Why the range is what it is, where it comes from, and what the student reads.
 
     `kernel` is the series of the DUT's kernel on which an absolute range was measured, such as "6.1": the guest
@@ -38,7 +35,6 @@ class Texts(_Strict):
     source: list[str] = Field(min_length=1)
     passed: str = Field(alias="pass")
     failed: str = Field(alias="fail")
-
 
     def knows(self, release: str) -> bool:
         """Whether absolute ranges hold on a DUT with this kernel release, such as 6.1.0-56-cloud-amd64."""

@@ -1,150 +1,43 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""lab.yml as data. A lab is a folder; what its lab.yml may say is written here and nowhere else."""
+"""lab.yml as data. A lab is a folder; what its lab.yml may say is written here and beside it, and nowhere else."""
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, field_validator, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
+from fwlab.words.case import Case, Crossing, Sweep
+from fwlab.words.declared import Identifier, Strict, Value
 from fwlab.words.expectation import Check, Expectation
 from fwlab.words.metric import Metric
-
-Identifier = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
-Value = int | float | str
+from fwlab.words.traffic import Traffic, TrafficClass
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class TrafficClass(_Strict):
-    """Packets that are counted together. What is not given matches everything."""
-
-    src: str | None = None
-    dst: str | None = None
-    proto: Literal["udp", "tcp", "icmp"] | None = None
-    sport: int | str | None = None
-    dport: int | str | None = None
-
-    @field_validator("src", "dst")
-    @classmethod
-    def _prefix(cls, value: str | None) -> str | None:
-        if value is not None:
-            ipaddress.ip_network(value)
-        return value
-
-    @field_validator("sport", "dport")
-    @classmethod
-    def _ports(cls, value: int | str | None) -> int | str | None:
-        if value is not None:
-            low, _, high = str(value).partition("-")
-            if not (low.isdecimal() and (high or low).isdecimal() and int(low) <= int(high or low) <= 65535):
-                raise ValueError(f"{value} is neither a port nor lowest-highest")
-        return value
-
-
-class Traffic(_Strict):
-    """One traffic profile with its tunables; `profile` is a file in the lab's folder."""
-
-    profile: str
-    tunables: dict[str, Value] = {}
-
-
-class Published(_Strict):
-    """What a source document printed for this case: its figure and its ratio to its own baseline."""
-
-    source: str
-    value: float | None = None
-    unit: str = "pps"
-    ratio: float | None = None
-
-
-class Case(_Strict):
-    """One ruleset with its parameters, one traffic, one metric (and others that come with it)."""
-
-    id: Identifier
-    title: str
-    ruleset: str
-    parameters: dict[str, Value] = {}
-    traffic: str | None = None
-    metric: Metric = Metric.CAPACITY
-    also: list[Metric] = []
-    load: Literal["whole", "each"] = "whole"
-    trials: int | None = Field(default=None, ge=1)
-    published: list[Published] = []
-    sweep: str | None = None
-    quick: bool = False
-
-
-class Sweep(_Strict):
-    """One case for each value of one parameter: `<id>-<value>`."""
-
-    id: Identifier
-    title: str
-    ruleset: str
-    parameter: str
-    values: list[Value] = Field(min_length=1)
-    parameters: dict[str, Value] = {}
-    traffic: str | None = None
-    metric: Metric = Metric.CAPACITY
-    also: list[Metric] = []
-    load: Literal["whole", "each"] = "whole"
-    trials: int | None = Field(default=None, ge=1)
-    published: dict[str, list[Published]] = {}
-    quick: list[Value] = []
-
-    @model_validator(mode="after")
-    def _known_values(self) -> Sweep:
-        names = {str(value) for value in self.values}
-        for name in [*self.published, *map(str, self.quick)]:
-            if name not in names:
-                raise ValueError(f"sweep {self.id}: {name} is not one of its values")
-        return self
-
-    def cases(self) -> list[Case]:
-        return [
-            Case(
-                id=f"{self.id}-{value}",
-                title=f"{self.title}, {self.parameter} {value}",
-                ruleset=self.ruleset,
-                parameters={**self.parameters, self.parameter: value},
-                traffic=self.traffic,
-                metric=self.metric,
-                also=self.also,
-                load=self.load,
-                trials=self.trials,
-                published=self.published.get(str(value), []),
-                sweep=self.id,
-                quick=value in self.quick,
-            )
-            for value in self.values
-        ]
-
-
-class Predict(_Strict):
+class Predict(Strict):
     """The number that the student writes down before measuring."""
 
     question: str
     metric: Metric = Metric.CAPACITY
 
 
-class Exercise(_Strict):
+class Exercise(Strict):
     """What the student writes into work/<id>/, and how it is judged."""
 
     id: Identifier
     title: str
     traffic: str
     parameters: dict[str, Value] = {}
+    fill: int | None = Field(default=None, ge=1)
+    offered: float | None = Field(default=None, gt=0)
     predict: Predict
     checks: list[Check] = Field(min_length=1)
 
 
-class Needs(_Strict):
+class Needs(Strict):
     """What the DUT must have before a measurement means anything; checked through Testinfra."""
 
     packages: list[str] = []
@@ -153,7 +46,15 @@ class Needs(_Strict):
     clock: Literal["any", "real"] = "any"
 
 
-class Lab(_Strict):
+class Trials(Strict):
+    """How often a case is measured, and for how long at least: seconds of the DUT's clock, packets."""
+
+    count: int = Field(default=5, ge=1)
+    seconds: float = Field(default=0.15, gt=0)
+    packets: int = Field(default=640, ge=64)
+
+
+class Lab(Strict):
     """One lab. `folder` and `number` come from where it was found."""
 
     id: Annotated[str, Field(pattern=r"^lab\d\d-[a-z0-9-]+$")]
@@ -162,10 +63,12 @@ class Lab(_Strict):
     sources: list[str] = []
     needs: Needs = Needs()
     classes: dict[Identifier, TrafficClass]
-    traffic: dict[Identifier, Traffic]
+    declared_traffic: dict[Identifier, Traffic] = Field(alias="traffic")
+    trials: Trials = Trials()
     baseline: str
     single_cases: list[Case] = Field(default=[], alias="cases")
     sweeps: list[Sweep] = []
+    crossings: list[Crossing] = []
     exercises: list[Exercise] = []
     expectations: list[Expectation] = []
     _folder: Path = PrivateAttr(default=Path())
@@ -185,6 +88,17 @@ class Lab(_Strict):
         every = [*self.single_cases, *(case for sweep in self.sweeps for case in sweep.cases())]
         return {case.id: case for case in every}
 
+    @cached_property
+    def traffic(self) -> dict[str, Traffic]:
+        """Every traffic by name: the declared ones, and those of sweeps that vary a tunable."""
+        every = dict(self.declared_traffic)
+        for sweep in self.sweeps:
+            if sweep.varies == "traffic" and sweep.traffic in self.declared_traffic:
+                for value in sweep.values:
+                    tuned = self.declared_traffic[sweep.traffic].tuned(**{sweep.parameter: value})
+                    every[sweep.traffic_for(value)] = tuned
+        return every
+
     def exercise(self, exercise_id: str) -> Exercise | None:
         return next((e for e in self.exercises if e.id == exercise_id), None)
 
@@ -200,6 +114,13 @@ class Lab(_Strict):
                 raise ValueError(f"case {case.id}: {case.metric.value} needs a traffic")
             if case.traffic is not None and case.traffic not in self.traffic:
                 raise ValueError(f"case {case.id}: unknown traffic {case.traffic}")
+            if case.tracked is not None and case.tracked not in self.classes:
+                raise ValueError(f"case {case.id}: unknown class {case.tracked}")
+            self._refuse_wrong_traffic(f"case {case.id}", case.traffic, {case.metric, *case.also})
+        for name, traffic in self.declared_traffic.items():
+            beside = traffic.connections and traffic.connections.beside
+            if beside and (beside not in self.traffic or self.traffic[beside].profile is None):
+                raise ValueError(f"traffic {name}: beside: {beside} is no traffic with a profile")
         if self.baseline not in seen:
             raise ValueError(f"baseline: unknown case {self.baseline}")
         metrics = {case.id: {case.metric, *case.also} for case in every}
@@ -214,4 +135,27 @@ class Lab(_Strict):
                 raise ValueError(f"exercise {exercise.id}: unknown traffic {exercise.traffic}")
             for check in exercise.checks:
                 check.refuse_unknown(exercise.id, set(self.classes), metrics)
+            asked = {check.metric for check in exercise.checks}
+            self._refuse_wrong_traffic(f"exercise {exercise.id}", exercise.traffic, asked)
+            if asked & {Metric.STATES, Metric.STATE_BYTES} and exercise.fill is None:
+                raise ValueError(f"exercise {exercise.id}: states need fill, the number of packets to play")
+            if Metric.SURVIVAL in asked and exercise.offered is None:
+                raise ValueError(f"exercise {exercise.id}: survival needs offered, a multiple of the baseline")
+        sweeps = {sweep.id for sweep in self.sweeps}
+        for crossing in self.crossings:
+            for name in (crossing.behind, crossing.ahead):
+                if name not in sweeps:
+                    raise ValueError(f"crossing {crossing.id}: unknown sweep {name}")
         return self
+
+    def _refuse_wrong_traffic(self, item: str, name: str | None, asked: set[Metric]) -> None:
+        """Connections are counted on connections, everything else on packets."""
+        if name is None:
+            return
+        packets = self.traffic[name].connections is None
+        if packets and Metric.CONNECTIONS in asked:
+            raise ValueError(f"{item}: connections need a traffic of connections, {name} is a profile")
+        of_connections = {Metric.CONNECTIONS, Metric.DELIVERED, Metric.LOAD_TIME, Metric.ENTRIES}
+        if not packets and (wrong := asked - of_connections):
+            names = ", ".join(sorted(metric.value for metric in wrong))
+            raise ValueError(f"{item}: {names}: needs a traffic profile, {name} is connections")

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from fwlab.words.metric import Metric
-from fwlab.words.trial import Delivery, Trial
+from fwlab.words.trial import Clients, Delivery, States, TcpTrial, Trial
 
 FORMAT = "fwlab-run/1"
 
@@ -56,6 +56,9 @@ class DutFacts(_Strict):
 class Measured(_Strict):
     """One case or exercise, measured: every trial, every loading, what was counted at the sink.
 
+    tcp       trials with TCP connections; `clients` is what the clients counted, run by run
+    tracked   the class that survival is about; `offered` the load, as a multiple of the baseline's capacity
+    stacks    samples of the DUT under load by call stack, outermost function first, joined by semicolons
     loads     seconds of busy DUT time, one for each loading of the whole ruleset
     disturbed_trials  trials left out because something else than packets ran on the DUT
     idle_trials  trials left out because the DUT was idle at times; `slowed` is the step that it took (0: none)
@@ -73,7 +76,14 @@ class Measured(_Strict):
     trials: list[Trial] = []
     loads: list[float] = []
     deliveries: list[Delivery] = []
+    survivals: list[Delivery] = []
+    tracked: str | None = None
+    tcp: list[TcpTrial] = []
+    clients: list[Clients] = []
+    states: States | None = None
+    stacks: dict[str, int] = {}
     entries: int | None = None
+    offered: float | None = None
     generator_sent: int | None = None
     generator_pps: float | None = None
     idle_trials: int = 0

@@ -9,16 +9,23 @@ from enum import StrEnum
 
 
 class RulesetKind(StrEnum):
-    """By file ending, in loading order: a rule can only name a set that is already there."""
+    """By file ending, in loading order: a rule can only name a set that is already there.
 
-    SYSCTL = "sysctl"
+    Links come first, since a link that is set anew forgets its filters; settings last, since the kernel has those of
+    connection tracking (net.netfilter.*) only once a rule has brought it in.
+    """
+
+    ETHTOOL = "ethtool"
+    ROUTES = "routes"
     IPSET = "ipset"
     IPTABLES = "iptables"
+    IP6TABLES = "ip6tables"
     IPTABLES_NFT = "iptables-nft"
     NFT = "nft"
     TC = "tc"
     XDP_FILTER = "xdp-filter"
     PF = "conf"
+    SYSCTL = "sysctl"
 
 
 @dataclass(frozen=True)

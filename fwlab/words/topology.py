@@ -45,12 +45,20 @@ class Machine(_Strict):
     management_address: str
 
 
+class WithTrex(_Strict):
+    """What a node's machine has instead where its image holds TRex."""
+
+    memory_mib: int
+    cpu_model: str
+
+
 class Node(_Strict):
     image: str
     cpus: int
     memory_mib: int
     ssh_offset: int
     forwards: bool = False
+    with_trex: WithTrex | None = None
 
 
 class LinkEnd(_Strict):

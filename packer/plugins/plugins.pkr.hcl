@@ -4,11 +4,11 @@
 packer {
   required_plugins {
     qemu = {
-      version = "1.1.3"
+      version = "1.1.4"
       source  = "github.com/hashicorp/qemu"
     }
     vagrant = {
-      version = "1.1.5"
+      version = "1.1.7"
       source  = "github.com/hashicorp/vagrant"
     }
   }

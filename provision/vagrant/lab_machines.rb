@@ -73,7 +73,13 @@ module FirewallLab
               "-device", "virtio-net-pci,netdev=management,addr=#{format('0x%x', board.fetch('management_pci_slot'))}"]
       # A deep ring outlasts the turns in which a slowed DUT runs.
       args += ["-global", "virtio-net-pci.rx_queue_size=#{board.fetch('receive_ring')}"]
-      args += ["-icount", "shift=#{@topology['clock']['icount_shift']},sleep=on"] if virtual_clock?(machine)
+      if virtual_clock?(machine)
+        args += ["-icount", "shift=#{@topology['clock']['icount_shift']},sleep=on"]
+        # QEMU's main loop would send, and hear of packets to be sent, when the host lets it; and a full transmit ring
+        # costs the DUT instructions. A timer of the DUT's own clock sends, and the CPU's own thread hears of it: both at
+        # the same instruction each time.
+        args += ["-global", "virtio-net-pci.tx=timer", "-global", "virtio-net-pci.ioeventfd=off"]
+      end
       args
     end
 
@@ -83,6 +89,10 @@ module FirewallLab
     end
 
     def address = @topology.fetch("ports").fetch("address")
+
+    def memory_mib(machine) = with_trex(machine).fetch("memory_mib") { machine.node.fetch("memory_mib") }
+
+    def cpu_model(machine) = with_trex(machine).fetch("cpu_model") { @topology.fetch("machine").fetch("cpu_model") }
 
     private
 
@@ -117,11 +127,17 @@ module FirewallLab
     end
 
     # The box that the image was built into, or nil before `make boxes`.
-    def box(image)
+    def box(image) = images.dig(image, "box")
+
+    # What the machine has instead of its usual memory and CPU where its image holds TRex.
+    def with_trex(machine)
+      images.dig(machine.node.fetch("image"), "trex") ? machine.node.fetch("with_trex", {}) : {}
+    end
+
+    def images
       @images ||= JSON.parse(File.read(File.join(@root, ".fwlab", "images.json")))
-      @images.dig(image, "box")
     rescue Errno::ENOENT, JSON::ParserError
-      nil
+      {}
     end
 
     def choice(name, allowed)

@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from fwlab.outside.frame_table import write_table
 
 ENGINE = Path(__file__).resolve().parents[2] / "engine"
 SOL_PACKET, SO_RCVBUFFORCE, ETH_P_ALL = 263, 33, 0x0003
+PACKET_AUXDATA, TP_STATUS_VLAN_VALID = 8, 1 << 4
+LONGEST = 4096  # more than a live frame can have
 STREAMS = {0: 60, 1: 590, 7: 1514}  # stream id: length of its frames
 PATTERN = [0] * 7 + [1] * 4 + [7]
 LOOP = 120  # frames
@@ -42,6 +45,16 @@ def inside(namespace: str) -> Iterator[None]:
             yield
         finally:
             setns(home.fileno(), 0)
+
+
+def with_tag(frame: bytes, beside: list[tuple[int, int, bytes]]) -> bytes:
+    """The frame as it was on the wire: the kernel takes a VLAN's tag off and hands it over beside the frame."""
+    for level, kind, data in beside:
+        if (level, kind) == (SOL_PACKET, PACKET_AUXDATA):
+            status, _, _, _, _, tag, protocol = struct.unpack("IIIHHHH", data[:20])
+            if status & TP_STATUS_VLAN_VALID:
+                return frame[:12] + struct.pack("!HH", protocol, tag) + frame[12:]
+    return frame
 
 
 @dataclass
@@ -67,8 +80,14 @@ class Wire:
         frames = []
         with contextlib.suppress(BlockingIOError):
             while True:
-                frames.append(self.far_end.recv(2048, socket.MSG_DONTWAIT))
+                frame, beside, *_ = self.far_end.recvmsg(LONGEST, 64, socket.MSG_DONTWAIT)
+                frames.append(with_tag(frame, beside))
         return frames
+
+    def arrived(self) -> int:
+        """Frames that the far end's NIC has counted, read or not."""
+        shown = run("ip", "-n", self.far_namespace, "-s", "-j", "link", "show", "in")
+        return json.loads(shown.stdout)[0]["stats64"]["rx"]["packets"]
 
     def xdp_attached(self) -> bool:
         shown = run("ip", "-n", self.namespace, "-j", "-d", "link", "show", "out")
@@ -102,6 +121,7 @@ def wire(engine: Path) -> Iterator[Wire]:
         with inside(far):
             far_end = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         far_end.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 256 << 20)
+        far_end.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
         for namespace, device in ((near, "out"), (far, "in")):
             # Without IPv6 nothing but the engine sends.
             run("ip", "netns", "exec", namespace, "sysctl", "-qw", f"net.ipv6.conf.{device}.disable_ipv6=1")
@@ -152,8 +172,7 @@ def test_sizes_and_batches(wire: Wire, tmp_path: Path, size: int, batch: int) ->
     path = tmp_path / "one.tbl"
     write_table(path, [bytes([n]) * size for n in range(1, 8)])
     report = wire.play("--table", str(path), "--count", "70", "--batch", str(batch), "--rate", "5000")
-    lengths = [min(size, 2048)] * 70
-    assert [len(frame) for frame in wire.received()] == lengths
+    assert [len(frame) for frame in wire.received()] == [size] * 70
     assert report["sent"] == 70
 
 
@@ -163,6 +182,35 @@ def test_a_rate_is_counted_against_its_schedule(wire: Wire, mixed: tuple[Path, l
     assert report["intended"] == {"mode": "rate", "pps": 3000, "duration_s": 0.5, "frames": 1500}
     assert report["sent"] + report["unsent"] == 1500
     assert report["sent"] == len(wire.received())
+
+
+def test_a_rate_above_its_ceiling(wire: Wire, mixed: tuple[Path, list[bytes]]) -> None:
+    """No machine sends that many: what it took from the table, what left, and what the rate asked for stay apart."""
+    path, _ = mixed
+    report = wire.play("--table", str(path), "--rate", "1e8", "--duration", "0.2")
+    assert report["intended"]["frames"] == 20_000_000
+    assert 0 < report["sent"] < 20_000_000
+    assert report["attempted"] == report["sent"] + report["dropped"]
+    assert report["unsent"] == 20_000_000 - report["sent"]
+    assert sum(stream["sent"] for stream in report["per_stream"]) == report["sent"]
+    assert report["sent"] == wire.arrived()
+
+
+def test_a_duration_ends_it(wire: Wire, mixed: tuple[Path, list[bytes]]) -> None:
+    """By the table's own times, twice as fast: 40 000 frames a second."""
+    path, frames = mixed
+    report = wire.play("--table", str(path), "--speed", "2", "--duration", "0.1")
+    assert report["intended"]["frames"] == 4000
+    assert report["sent"] + report["unsent"] == 4000
+    assert wire.received() == [frames[n % LOOP] for n in range(report["sent"])]
+
+
+def test_only_a_virtio_nic_is_taken_from_the_kernel(wire: Wire, mixed: tuple[Path, list[bytes]]) -> None:
+    process = wire.start("--table", str(mixed[0]), "--count", "1", "--driver", "virtio")
+    _, errors = process.communicate(timeout=10)
+    assert process.returncode == 3
+    assert "out: not a virtio NIC" in errors
+    assert "use --driver xdp" in errors
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])

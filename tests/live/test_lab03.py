@@ -27,11 +27,10 @@ def test_a_run_says_all_that_a_script_needs(two_runs: list[dict]) -> None:
 
 
 def test_capacity_repeats_in_virtual_time(two_runs: list[dict]) -> None:
-    """The promise of the project, whatever else this host does meanwhile: runs agree within half a per cent, and so
-    do their trials, but for one in ten that the DUT's own kernel may have used for something else."""
+    """The promise of the project, whatever else this host does meanwhile: ten trials lie within half a per cent, and
+    so do two runs."""
     for first, second in zip(*(run["cases"] for run in two_runs), strict=True):
-        near = [value for value in first["trials"] if abs(value / first["median"] - 1) <= 0.005]
-        assert len(near) >= 9, first
+        assert first["spread"] <= 0.005 and second["spread"] <= 0.005, (first, second)
         assert abs(first["median"] / second["median"] - 1) <= 0.005, (first["median"], second["median"])
 
 
@@ -39,20 +38,6 @@ def test_expectations_hold(two_runs: list[dict]) -> None:
     for case in two_runs[0]["cases"]:
         assert case["checks"], f"nothing is expected of {case['id']}"
         assert case["verdict"] == "pass", case["checks"]
-
-
-def test_the_lab_grades_itself(lab: Checkout) -> None:
-    """Every reference passes; every mistake and every untouched start fails."""
-    done = lab.pytest("--testinfra", "--lab", LAB, "-q")
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
-    marks = list(csv.DictReader(io.StringIO((lab.top / "reports" / LAB / "grading" / "marks.csv").read_text())))
-    verdicts = {(row["who"], row["exercise"]): row["verdict"] for row in marks}
-    exercises = {exercise for _, exercise in verdicts}
-    assert len(exercises) == 6
-    for exercise in exercises:
-        assert verdicts["reference", exercise] == "pass"
-        assert verdicts["mistake", exercise] == "fail"
-        assert verdicts["start", exercise] == "fail"
 
 
 def test_a_class_is_graded(lab: Checkout, tmp_path) -> None:

@@ -62,6 +62,18 @@ def test_a_submission_is_data(lab: Checkout) -> None:
     assert not os.path.exists("/tmp/pwned")
 
 
+def test_an_interrupted_session_leaves_the_dut_alone(lab: Checkout) -> None:
+    """Its agent would go on measuring for a while, and cost the packets of whoever comes next."""
+    process = lab.start(*lab.fwlab_command("run", LAB, "ipset-1000", "--trials", "400"))
+    time.sleep(20)
+    assert lab.run("dut", "pgrep -f '^python3 -u /run/fwlab-agent' || true").strip(), "nothing was being measured"
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=60)
+    time.sleep(5)
+    assert lab.run("dut", "pgrep -f '^python3 -u /run/fwlab-agent' || true").strip() == ""
+    assert lab.run("dut", "sudo sh -c 'lsmod | grep -c ^ip_set || true'").strip() == "0"
+
+
 def test_a_machine_killed_in_a_trial_is_inconclusive(lab: Checkout) -> None:
     process = lab.start(*lab.fwlab_command("run", LAB, "ipset-1000", "--trials", "400", "--json"))
     time.sleep(20)

@@ -16,6 +16,19 @@ BUSY_S = 4.0
 #: The raw drop of the made-up DUT, in pps on the reference CPU.
 BASELINE_PPS = 300_000.0
 
+#: A traffic profile: one stream of one packet.
+PROFILE = """
+from trex_stl_lib.api import *
+
+class Flood:
+    def get_streams(self, direction=0, target="198.19.0.9", **kwargs):
+        headers = Ether() / IP(src="198.18.0.9", dst=target) / UDP(sport=1025, dport=12)
+        return [STLStream(packet=STLPktBuilder(pkt=headers / bytes(18)), mode=STLTXCont(pps=1000))]
+
+def register():
+    return Flood()
+"""
+
 TEXTS = {"why": "Invented reason.", "source": ["S1"], "pass": "Well done.", "fail": "Look again."}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import factories
 import pytest
 
-from fwlab.doors import cli
+from fwlab.doors import cli, profile
 from fwlab.outside import rulesets
 from fwlab.outside.predictions import read_predictions
 from fwlab.outside.project import Project, load_lab
@@ -36,6 +36,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (folder / "rulesets" / name / "rules.iptables").write_text("*raw\n-A PREROUTING -j DROP\nCOMMIT\n")
     shutil.copy(ROOT / "topology.yml", tmp_path)
     shutil.copy(ROOT / "tests/offline/errors/good.yml", folder / "lab.yml")
+    (folder / "profile.py").write_text(factories.PROFILE)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(cli, "open_session", lambda *_: pytest.fail("a session was opened"))
     return tmp_path
@@ -143,6 +144,37 @@ def test_interrupt_says_that_nothing_is_left(door: Door, monkeypatch: pytest.Mon
     code, said, complaint = door("run", LAB, "raw-drop", "--testbed", "virtual")
     assert (code, said) == (130, "")
     assert "fwlab: interrupted; nothing was left running" in complaint
+
+
+# ---- traffic that cannot be played ----------------------------------------------------------------------------
+
+PLACE = f"labs/{LAB}/profile.py"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("return [", "raise ValueError('no') or [", f"{PLACE}, line 7: ValueError: no"),
+        ("def register", "def unregister", f"{PLACE}: there is no register()"),
+        ("198.19.0.9", "10.0.0.1", f"{PLACE}: stream 1, frame 1: destination 10.0.0.1 is not a lab address"),
+        ("198.19.0.9", "224.0.0.1", f"{PLACE}: stream 1, frame 1: destination 224.0.0.1 is a multicast address"),
+        ("pps=1000", "pps=0", f"{PLACE}: stream 1: the rate is 0 pps"),
+        ("Cont(pps=1000)", "SingleBurst(pps=1, total_pkts=65537)", f"{PLACE}: the profile sends more than the 65536 "),
+        ("bytes(18))", "bytes(18), vm=STLScVmRaw([STLVmJump()]))", f"{PLACE}, line 7: NameError: name 'STLVmJump'"),
+    ],
+    ids=["raises", "no register", "stranger", "group", "rate of zero", "too many frames", "unknown instruction"],
+)
+@pytest.mark.parametrize("words", [["run", LAB, "raw-drop"], ["check", LAB], ["profile", LAB, "raw-drop"]], ids=str)
+def test_wrong_profile_is_told_before_anything_starts(
+    door: Door, checkout: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], old: str, new: str, message: str
+) -> None:
+    monkeypatch.setattr(profile, "open_session", lambda *_: pytest.fail("a session was opened"))
+    path = checkout / "labs" / LAB / "profile.py"
+    path.write_text(path.read_text().replace(old, new))
+    code, said, complaint = door(*words, "--testbed", "virtual")
+    assert (code, said) == (EXIT_USAGE, "")
+    assert complaint.startswith(f"fwlab: {message}") and "\n  next: " in complaint
+    assert not (checkout / "reports").exists() and not (checkout / ".fwlab").exists()
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import factories
 import pytest
 
 from fwlab.words.errors import EXIT_USAGE
@@ -26,6 +27,7 @@ def checkout(tmp_path: Path) -> Path:
     folder.mkdir(parents=True)
     shutil.copy(ROOT / "topology.yml", tmp_path)
     shutil.copy(ROOT / "tests/offline/errors/good.yml", folder / "lab.yml")
+    (folder / "profile.py").write_text(factories.PROFILE)
     (tmp_path / "empty-class").mkdir()
     (tmp_path / "odd-class" / "reference").mkdir(parents=True)
     return tmp_path
@@ -66,6 +68,18 @@ def test_wrong_word_to_pytest(checkout: Path, words: list[str], message: str) ->
     code, said = grade(checkout, [*PYTEST, *words])
     assert code == pytest.ExitCode.USAGE_ERROR
     assert message in said
+    assert "Traceback" not in said and "vagrant" not in said
+
+
+def test_wrong_profile_is_told_before_a_machine_is_started(checkout: Path) -> None:
+    path = checkout / "labs" / LAB / "profile.py"
+    path.write_text(path.read_text().replace("198.19.0.9", "10.0.0.1"))
+    (checkout / "class" / "anna" / "ex1-block").mkdir(parents=True)
+    (checkout / "class" / "anna" / "ex1-block" / "rules.nft").write_text("# nothing\n")
+    code, said = grade(checkout, [*PYTEST, "--submissions", "class"])
+    assert code == pytest.ExitCode.USAGE_ERROR
+    where = f"labs/{LAB}/profile.py: stream 1, frame 1"
+    assert f"ERROR: {where}: destination 10.0.0.1 is not a lab address\n  next: " in said
     assert "Traceback" not in said and "vagrant" not in said
 
 

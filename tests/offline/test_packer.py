@@ -3,48 +3,18 @@
 
 from __future__ import annotations
 
-import importlib.util
+import json
 import os
 import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from packer_modules import PACKER, ROOT, box_cache, box_form, children, need_packer
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKER = ROOT / "packer"
 SETTINGS = {"base_url": "", "base_checksum": ""}
-
-
-def load(name: str) -> ModuleType:
-    """A module of packer/, which is a folder of programs and no package."""
-    spec = importlib.util.spec_from_file_location(name, PACKER / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-box_cache = load("box_cache")
-children = load("children")
-
-
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """A copy of what the keys are made from."""
-    for name in ("packer", "provision", "engine"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    return tmp_path
-
-
-def need_packer() -> None:
-    if not shutil.which("packer"):
-        if os.environ.get("CI"):
-            pytest.fail("packer is missing: run provision/host/install")
-        pytest.skip("packer is not installed")
 
 
 @pytest.mark.parametrize("image", ["dut-linux", "generator", "sink"])
@@ -91,7 +61,7 @@ def test_key_changes_with_what_goes_into_the_image(checkout: Path, path: str, ch
 
 def test_key_changes_with_the_base_and_with_an_executable_bit(checkout: Path) -> None:
     plain = box_cache.content_key(checkout, "sink", SETTINGS)
-    assert box_cache.content_key(checkout, "sink", {**SETTINGS, "base_url": "https://example.org/a"}) != plain
+    assert box_cache.content_key(checkout, "sink", {**SETTINGS, "base_checksum": "sha256:ab"}) != plain
     (checkout / "provision/run").chmod(0o644)
     assert box_cache.content_key(checkout, "sink", SETTINGS) != plain
 
@@ -141,10 +111,25 @@ def test_too_little_room_names_the_place_and_the_need(tmp_path: Path) -> None:
     assert "FWLAB_CACHE" in caught.value.hint
 
 
-def test_full_disk_in_a_program_is_told_as_such(tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", ["No space left on device", "no space left on device"], ids=["libc", "Go"])
+def test_full_disk_in_a_program_is_told_as_such(tmp_path: Path, words: str) -> None:
     with pytest.raises(box_cache.BuildError, match=r"sink: .* is full") as caught:
-        children.run(["sh", "-c", "echo write: No space left on device; exit 1"], tmp_path / "log", "sink")
+        children.run(["sh", "-c", f"echo write: {words}; exit 1"], tmp_path / "log", "sink")
     assert "FWLAB_CACHE" in caught.value.hint
+
+
+def test_full_disk_ends_a_program_that_waits_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Packer does where QEMU has halted the machine for want of room."""
+    monkeypatch.setattr(children, "LEFT_BYTES", 1 << 60)
+    monkeypatch.setattr(children, "PATIENCE_S", 0.1)
+    # Once with a program that ends when asked, and once with one that has to be killed, and its child with it.
+    for trap in ("", "trap '' INT; "):
+        began = time.monotonic()
+        with pytest.raises(box_cache.BuildError, match=f"sink: the disk of {tmp_path} is full") as caught:
+            children.run(["sh", "-c", f"{trap}sleep 600 & wait; sleep 600"], tmp_path / "log", "sink")
+        assert "FWLAB_CACHE" in caught.value.hint
+        assert time.monotonic() - began < 60
+        assert not children._running
 
 
 def test_second_build_of_an_image_waits_and_can_be_stopped(tmp_path: Path) -> None:
@@ -187,13 +172,61 @@ def test_unknown_image_is_refused_by_name(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_base_address_without_checksum_is_refused(tmp_path: Path) -> None:
-    need_packer()
-    env = {**os.environ, "FWLAB_CACHE": str(tmp_path), "FWLAB_BASE_URL": "https://example.org/image.qcow2"}
-    done = subprocess.run(
-        [PACKER / "build", "--no-vagrant", "sink"], capture_output=True, text=True, env=env)
+def make_archive(path: Path, disks: dict[str, bytes], metadata: dict) -> None:
+    """A box, as Packer makes it."""
+    parts = path.with_name("parts-of-it")
+    parts.mkdir()
+    for name, content in {**disks, "metadata.json": json.dumps(metadata).encode(), "Vagrantfile": b"#\n"}.items():
+        (parts / name).write_bytes(content)
+    subprocess.run(["tar", "-cf", path, "-C", parts, *sorted(os.listdir(parts))], check=True)
+    shutil.rmtree(parts)
+
+
+def parts_of(box: Path) -> dict[str, bytes]:
+    out = box.with_name("looked-at")
+    out.mkdir()
+    subprocess.run(["tar", "-xf", box, "-C", out], check=True)
+    return {path.name: path.read_bytes() for path in out.iterdir()}
+
+
+#: A qcow2 file's header as far as its virtual size, 4 GiB and one sector.
+QCOW2 = b"QFI\xfb" + bytes(20) + ((4 << 30) + 512).to_bytes(8, "big") + b"the rest"
+
+
+def test_box_of_a_newer_packer_gets_the_form_of_the_others(tmp_path: Path) -> None:
+    box = tmp_path / "sink.box"
+    disks = [{"format": "qcow2", "path": "box_0.img"}]
+    make_archive(box, {"box_0.img": QCOW2}, {"architecture": "amd64", "disks": disks, "provider": "libvirt"})
+    box_form.in_first_form(box)
+    found = parts_of(box)
+    assert set(found) == {"box.img", "metadata.json", "Vagrantfile"}
+    assert found["box.img"] == QCOW2
+    told = json.loads(found["metadata.json"])
+    assert told == {"architecture": "amd64", "provider": "libvirt", "format": "qcow2", "virtual_size": 5}
+
+
+def test_box_of_debians_packer_stays_as_it_is(tmp_path: Path) -> None:
+    box = tmp_path / "sink.box"
+    make_archive(box, {"box.img": QCOW2}, {"format": "qcow2", "provider": "libvirt", "virtual_size": 4})
+    before = box.read_bytes()
+    box_form.in_first_form(box)
+    assert box.read_bytes() == before
+
+
+def test_missing_plugins_of_a_newer_packer_are_told_in_its_own_words(tmp_path: Path) -> None:
+    """It says them on its standard output."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    packer = '#!/bin/sh\n[ "$1" = init ] || { echo Packer v1.16.0; exit; }\necho Failed getting qemu; exit 1\n'
+    for name, text in {"packer": packer, "qemu-system-x86_64": "#!/bin/sh\n", "qemu-img": "#!/bin/sh\n"}.items():
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    env = {**os.environ, "FWLAB_CACHE": str(tmp_path / "cache"), "PATH": f"{programs}:{os.environ['PATH']}"}
+    done = subprocess.run([PACKER / "build", "--no-vagrant", "sink"], capture_output=True, text=True, env=env)
     assert done.returncode == 1
-    assert "FWLAB_BASE_CHECKSUM" in done.stderr
+    assert "Packer's plugins are missing: Failed getting qemu" in done.stderr
+    assert f"packer init {PACKER / 'plugins'}" in done.stderr and "packer plugins install --path" in done.stderr
+    assert not (tmp_path / "cache").exists()
 
 
 def test_accelerator_is_one_of_two_words() -> None:

@@ -18,7 +18,7 @@ from fwlab.logic.curves import curves
 from fwlab.runs.report import figures_table, replace_block, show, write_atomically, write_report
 from fwlab.runs.report.html import page
 from fwlab.runs.report.markdown import BEGIN, END
-from fwlab.runs.report.plot import plot
+from fwlab.runs.report.plot import plots
 from fwlab.words.errors import BadInput, FwlabError
 from fwlab.words.lab import Lab
 from fwlab.words.metric import Metric
@@ -167,26 +167,36 @@ class TestPlot:
         run = a_run([measured(LAB, "set-1000", 273_000)])
         assert curves(LAB, run, Metric.CAPACITY)[0].published == []
 
-    def test_zero_has_no_place_on_a_logarithmic_axis(self) -> None:
+    def test_a_capacity_of_zero_is_not_drawn(self) -> None:
         case = measured(LAB, "rules-16", 0.0)
         assert curves(LAB, a_run([case]), Metric.CAPACITY) == []
-        assert plot(LAB, a_run([case]), Metric.CAPACITY) is None
+        assert plots(LAB, a_run([case]), Metric.CAPACITY) == []
 
     def test_it_is_an_element_with_a_line_for_each_sweep(self) -> None:
-        svg = plot(LAB, RUN, Metric.CAPACITY)
+        (svg,) = plots(LAB, RUN, Metric.CAPACITY)
         root = ElementTree.fromstring(svg.replace("xlink:href", "href"))
         assert root.tag == "svg"
         words = [text.text for text in root.iter("text")]
         labels = {"Rules", "Set", "raw-drop", "S1 for Set", "number of rules or entries", "capacity, kpps"}
         assert labels <= set(words)
 
+    @pytest.mark.parametrize("cases", [["set-1000"], ["raw-drop", "set-1000"], ["set-1", "set-1000"]], ids=" ".join)
+    @pytest.mark.parametrize("seconds", [1.0, 0.3])
+    @pytest.mark.filterwarnings("error")
+    def test_a_single_value_has_an_axis_of_some_width(self, cases: list[str], seconds: float) -> None:
+        """One case of a sweep, or all alike: the plot is drawn, and matplotlib has nothing to complain of."""
+        found = [measured(LAB, case, 300_000, loads=[seconds]) for case in cases]
+        for metric in (Metric.CAPACITY, Metric.LOAD_TIME):
+            (svg,) = plots(LAB, a_run(found), metric)
+            assert "nan" not in svg and "inf" not in re.sub(r">[^<]*<", "><", svg)
+
     def test_it_takes_the_colour_of_the_page(self) -> None:
-        svg = plot(LAB, RUN, Metric.CAPACITY)
+        (svg,) = plots(LAB, RUN, Metric.CAPACITY)
         assert "currentColor" in svg
         assert not re.search(r"#(?:123457|000000|ffffff)\b", svg)
 
     def test_the_same_run_gives_the_same_drawing(self) -> None:
-        assert plot(LAB, RUN, Metric.CAPACITY) == plot(LAB, RUN, Metric.CAPACITY)
+        assert plots(LAB, RUN, Metric.CAPACITY) == plots(LAB, RUN, Metric.CAPACITY)
 
 
 class TestMarkdown:
@@ -199,6 +209,19 @@ class TestMarkdown:
     def test_every_row_has_as_many_cells_as_its_head(self) -> None:
         for table in figures_table(LAB, RUN).split("\n\n")[:2]:
             assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1
+
+    def test_a_long_sweep_is_shown_by_some_of_its_steps(self) -> None:
+        declared = LAB.model_dump(by_alias=True, mode="json", exclude_none=True)
+        declared["sweeps"][0]["values"] = list(range(16, 36))
+        lab = Lab.model_validate(declared)
+        run = a_run([measured(lab, case.id, 300_000) for case in lab.cases.values() if case.sweep == "rules"])
+        table = figures_table(lab, run)
+        assert re.findall(r"^\| Rules, rules (\d+) ", table, re.MULTILINE) == ["16", "20", "24", "27", "31", "35"]
+        assert "14 more steps of the sweeps are in the raw results." in table
+
+    def test_what_has_no_baseline_is_a_table_of_its_own(self) -> None:
+        run = a_run([measured(LAB, "raw-drop", 300_000, metric=Metric.GENERATOR, generator_pps=290_000.0)])
+        assert "| case | generator, kpps |\n| --- | ---: |\n| Raw drop | 290.0 |" in figures_table(LAB, run)
 
     def test_a_doubtful_figure_is_marked(self) -> None:
         run = a_run([measured(LAB, "raw-drop", 300_000, problems=["a node died"])])

@@ -25,6 +25,8 @@ classes: { low: { src: 198.18.0.0/31 }, high: { src: 198.18.0.0/24 } }
 traffic:
   flood: { profile: profile.py, tunables: { last: 3 } }
   stray: { profile: profile.py, tunables: { target: 10.0.0.1 } }
+  web: { connections: { clients: 198.18.32.0/24, servers: 198.19.32.0/28, object_bytes: 300, concurrent: 40 } }
+  pressed: { connections: { port: 8080, beside: flood, beside_pps: 2000 } }
 baseline: one
 cases: [{ id: one, title: One, ruleset: one, traffic: flood }]
 """
@@ -38,6 +40,23 @@ class Flood:
             STLVmWrFlowVar(fv_name="v", pkt_offset=29),
         ])
         headers = Ether() / IP(src="198.18.0.0", dst=target) / UDP(sport=1025, dport=12)
+        packet = STLPktBuilder(pkt=headers / bytes(18), vm=program)
+        return [STLStream(packet=packet, mode=STLTXCont(pps=1000))]
+
+def register():
+    return Flood()
+"""
+TWO_VARIABLES = """
+from trex_stl_lib.api import *
+
+class Flood:
+    def get_streams(self, direction=0, last=3, again=2, **kwargs):
+        program = STLScVmRaw([
+            STLVmTupleGen(name="t", ip_min="198.18.1.1", ip_max=f"198.18.1.{again}", port_min=1, port_max=last),
+            STLVmWrFlowVar(fv_name="t.ip", pkt_offset="IP.src"),
+            STLVmWrFlowVar(fv_name="t.port", pkt_offset="UDP.sport"),
+        ])
+        headers = Ether() / IP(src="198.18.0.0", dst="198.19.0.9") / UDP(sport=1025, dport=12)
         packet = STLPktBuilder(pkt=headers / bytes(18), vm=program)
         return [STLStream(packet=packet, mode=STLTXCont(pps=1000))]
 
@@ -156,13 +175,62 @@ def test_show_writes_what_would_be_sent(checkout):
     assert frames[0][:12].hex(":", 6) == "525400120001:525400120002"  # from the generator to the DUT
 
 
+def test_show_tells_what_connections_are_declared(checkout):
+    assert run("show", "lab90-test", "web").splitlines() == [
+        "lab90-test web: TCP connections, one object each",
+        "  clients     198.18.32.0/24, 256 addresses",
+        "  servers     198.19.32.0/28, 16 addresses, port 80",
+        "  object      300 bytes",
+        "  concurrent  40 open at a time",
+        "  beside      nothing",
+    ]
+    pressed = run("show", "lab90-test", "pressed")
+    assert "16 addresses, port 8080" in pressed
+    assert "  beside      the traffic flood, 2000 packets/s of the generator's clock" in pressed
+    [told] = json.loads(run("show", "lab90-test", "pressed", "--json"))["traffic"]
+    assert told["id"] == "pressed" and told["connections"]["beside_pps"] == 2000
+
+
+def test_show_goes_through_frames_and_connections_alike(checkout):
+    declared = (checkout / "labs/lab90-test/lab.yml").read_text()
+    kept = [line for line in declared.splitlines() if "stray" not in line]
+    (checkout / "labs/lab90-test/lab.yml").write_text("\n".join(kept))
+    told = json.loads(run("show", "lab90-test", "--json"))["traffic"]
+    assert [one["id"] for one in told] == ["flood", "web", "pressed"]
+    assert "lab90-test flood" in run("show", "lab90-test") and "lab90-test web" in run("show", "lab90-test")
+
+
+def test_a_case_that_fills_the_dut_makes_the_table_longer(checkout):
+    path = checkout / "labs/lab90-test/lab.yml"
+    path.write_text(
+        path.read_text().replace("last: 3 }", "last: 50000, again: 2 }").replace("flood }]", "flood, fill: 100000 }]")
+    )
+    (checkout / "labs/lab90-test/profile.py").write_text(TWO_VARIABLES)
+    [flood] = json.loads(run("show", "lab90-test", "flood", "--json"))["traffic"]
+    assert flood["frames"] == 100000 and flood["exact_loop"] is True
+
+
+def test_show_takes_tunables_as_trex_does(checkout):
+    assert "flood: profile.py last=2" in run("show", "lab90-test", "flood", "-t", "last=2")
+    [told] = json.loads(run("show", "lab90-test", "flood", "--json", "-t", "last=2,target=198.19.7.7"))["traffic"]
+    assert told["tunables"] == {"last": 2, "target": "198.19.7.7"} and told["frames"] == 2
+    assert "> 198.19.7.7:" in told["first_frames"][0]["summary"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["lab90-test", "-t", "last=2"], "-t is for one traffic with a profile, not for flood, stray, web, pressed"),
+        (["lab90-test", "web", "-t", "last=2"], "-t is for one traffic with a profile, not for web"),
+        (["lab90-test", "flood", "-t", "last"], "-t last: not NAME=VALUE"),
         (["lab91-none"], "unknown lab lab91-none; there are: lab90-test"),
-        (["lab90-test", "fog"], "lab90-test: unknown traffic fog; there are: flood, stray"),
-        (["lab90-test", "--pcap", "a.pcap"], "--pcap takes one traffic, lab90-test has flood, stray"),
+        (["lab90-test", "fog"], "lab90-test: unknown traffic fog; there are: flood, stray, web, pressed"),
+        (["lab90-test", "--pcap", "a.pcap"], "--pcap takes one traffic, lab90-test has flood, stray, web, pressed"),
         (["lab90-test", "flood", "--limit", "0"], "limit 0: at least one frame"),
+        (
+            ["lab90-test", "web", "--pcap", "a.pcap"],
+            "lab90-test web: connections are no frames: TCP makes them as the two ends answer each other",
+        ),
         (
             ["lab90-test", "stray"],
             "labs/lab90-test/profile.py: stream 1, frame 1: destination 10.0.0.1 is not a lab address",

@@ -16,7 +16,7 @@ from fwlab.logic.traffic.addresses import refuse_strays
 from fwlab.logic.traffic.classes import classify, count_classes
 from fwlab.logic.traffic.table import build_table
 from fwlab.words.errors import BadInput
-from fwlab.words.lab import TrafficClass
+from fwlab.words.traffic import TrafficClass
 
 MAC = Ether(dst="00:00:00:01:00:00", src="00:00:00:02:00:00")
 FOUR, SIX = {"src": "198.18.1.1", "dst": "198.19.1.1"}, {"src": "2001:2::1", "dst": "2001:2::2"}

@@ -90,6 +90,23 @@ def described(checkout: Path, **extra: str) -> dict[str, dict]:
     return json.loads(done.stdout)
 
 
+@needs_ruby
+@pytest.mark.parametrize("trex", [False, True])
+def test_only_a_generator_with_trex_needs_more(checkout: Path, trex: bool) -> None:
+    images = {image: {"box": image} for image in ("generator", "dut-linux", "sink")}
+    if trex:
+        images["generator"]["trex"] = {"version": "v9.99", "sha256": "0" * 64}
+    (checkout / ".fwlab").mkdir()
+    (checkout / ".fwlab" / "images.json").write_text(json.dumps(images))
+    script = "puts JSON.generate(project.machines.to_h { |m| [m.name, [project.memory_mib(m), project.cpu_model(m)]] })"
+    done = ruby(checkout, script)
+    assert done.returncode == 0, done.stderr
+    usual = {role: [node.memory_mib, TOPOLOGY.machine.cpu_model] for role, node in TOPOLOGY.nodes.items()}
+    more = TOPOLOGY.nodes["generator"].with_trex
+    wanted = {**usual, "generator": [more.memory_mib, more.cpu_model]} if trex else usual
+    assert {role: json.loads(done.stdout)[name] for role, name in MACHINES.items()} == wanted
+
+
 def seed_file(checkout: Path, machine: str, name: str) -> str:
     script = (
         "FirewallLab::Seed.ensure_key(project.private_key);"

@@ -14,13 +14,14 @@ from testinfra.host import Host
 
 from fwlab.doors.progress import listener
 from fwlab.logic.judge import judge_cases, judge_exercise
-from fwlab.outside.project import Project, lab_ids, load_lab, load_topology
+from fwlab.outside.engine import AUTO
+from fwlab.outside.project import Project, is_measured, lab_ids, load_lab, load_topology
 from fwlab.outside.testbed import choose
 from fwlab.runs.grading import OUTCOMES, Work, handed_in, own_work, unreadable
-from fwlab.runs.measuring import Task
 from fwlab.runs.report import write_atomically, write_report
 from fwlab.runs.saved import reports_folder
-from fwlab.runs.session import Session, Setting, open_session
+from fwlab.runs.session import Session, Setting, open_session, refuse_wrong_traffic
+from fwlab.runs.task import Task
 from fwlab.runs.tasks import base_cases, case_task, chosen_cases
 from fwlab.words.errors import BadInput
 from fwlab.words.results import Measured
@@ -45,18 +46,33 @@ class Classroom:
 
     @classmethod
     def of(
-        cls, project: Project, lab: str | None, submissions: Path | None, parts: list[str] | None, testbed: str, console
+        cls,
+        project: Project,
+        lab: str | None,
+        submissions: Path | None,
+        parts: list[str] | None,
+        testbed: str,
+        console: object,
+        machines: str | None = None,
+        engine: str = AUTO,
     ) -> Classroom:
         """Raises BadInput naming what is wrong; no machine is touched."""
-        labs = [lab] if lab else lab_ids(project)
+        labs = [lab] if lab else [name for name in lab_ids(project) if is_measured(project, name)]
         if submissions is not None and lab is None:
             raise BadInput("--submissions needs --lab", "say which lab was handed in")
         topology, chosen = load_topology(project), choose(testbed, grading=True)
-        settings = {name: Setting(project, topology, load_lab(project, name), chosen) for name in labs}
+        borrowed = load_lab(project, machines) if machines else None
+        settings = {
+            name: Setting(project, topology, load_lab(project, name), chosen, borrowed=borrowed, engine=engine)
+            for name in labs
+        }
         works = {}
         for name, setting in settings.items():
             own = own_work(setting, parts if parts is not None else [] if submissions else list(OUTCOMES))
             works[name] = own + (handed_in(setting, submissions) if submissions else [])
+            exercises = [work.exercise for work in works[name]]
+            cases = [*chosen_cases(setting.lab, [], quick=True), *base_cases(setting.lab, exercises)]
+            refuse_wrong_traffic(setting, (item.traffic for item in [*cases, *exercises]))
         return cls(project, settings, works, console)
 
     # -- machines --

@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import shlex
-
+from fwlab.doors.grading.loaded import missing
 from fwlab.doors.pytest_plugin import Inconclusive
 from fwlab.words.results import Measured
-from fwlab.words.ruleset import RulesetKind
 from fwlab.words.verdict import Outcome, Verdict, overall
 
 
@@ -45,18 +43,9 @@ def test_loaded(classroom, lab, work):
         assert work.expected is Outcome.FAIL, verdicts[0].text
         return
     files = classroom.loaded(lab, work).files
-    dut = classroom.host(lab)
     for file in files:
-        lines = [line.strip() for line in file.text.splitlines()]
-        if file.kind is RulesetKind.IPSET:
-            wanted = {shlex.split(line)[1] for line in lines if line.startswith(("create ", "-N "))}
-            assert wanted <= set(dut.check_output("ipset list -n").split()), f"{file.name}: sets are missing"
-        if file.kind is RulesetKind.IPTABLES:
-            rules = sum(line.startswith(("-A", "-I", "--append", "--insert")) for line in lines)
-            listed = dut.check_output("iptables-legacy-save | grep -c ^-A || true")
-            assert int(listed) >= rules, f"{file.name}: {rules} rules, {listed} loaded"
-        if file.kind is RulesetKind.NFT:
-            assert dut.check_output("nft list tables"), f"{file.name}: no table is loaded"
+        absent = missing(classroom.host(lab), file)
+        assert absent is None, f"{file.name}: loaded, but the DUT does not hold: {absent}"
 
 
 def test_check(classroom, lab, work, check):

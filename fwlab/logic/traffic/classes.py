@@ -10,7 +10,7 @@ import numpy as np
 
 from fwlab.logic.traffic.frames import Frames
 from fwlab.logic.traffic.headers import IPV4, IPV6, Headers, read_headers
-from fwlab.words.lab import TrafficClass
+from fwlab.words.traffic import TrafficClass
 
 #: Name under which frames of no declared class are counted.
 OTHER = "other"

@@ -7,19 +7,26 @@ import base64
 import contextlib
 import json
 import queue
+import re
 import subprocess
 import threading
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import resources
-from typing import Any
+from typing import Any, TypeVar
 
+from fwlab.outside.dut.agent.links import marked
+from fwlab.outside.dut.parcel import agent_parcel
 from fwlab.outside.ssh import Ssh
 from fwlab.words.errors import CannotMeasure, Refused
-from fwlab.words.ruleset import RulesetFile
+from fwlab.words.ruleset import RulesetFile, RulesetKind
 from fwlab.words.trial import Trial
 
-AGENT = "/run/fwlab-agent.py"
+AGENT = "/run/fwlab-agent.pyz"
+#: The agent of a session that was interrupted needs so long at most to end what it does and clear up (s).
+CLEARING_UP_S = 60
+_TABLE = re.compile(r"^\*(\w+)", re.MULTILINE)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -32,10 +39,33 @@ class Loaded:
 
 
 @dataclass(frozen=True)
+class Window:
+    """One trial by its links: seconds of the DUT's clock, of these busy ones, and packets that came in on each."""
+
+    duration_s: float
+    busy_s: float
+    packets: list[int]
+
+    @property
+    def busy_share(self) -> float:
+        return self.busy_s / self.duration_s if self.duration_s else 0.0
+
+
+@dataclass(frozen=True)
 class LoadReport:
     """`runs`: for each loading of the whole ruleset, what each file took."""
 
     runs: list[list[Loaded]]
+
+
+def tables_in(files: list[RulesetFile]) -> list[str]:
+    """The tables of iptables that these files bring in, as the agent names them: "ip6tables raw"."""
+    kinds = (RulesetKind.IPTABLES, RulesetKind.IP6TABLES)
+    return [f"{f.kind.value} {name}" for f in files if f.kind in kinds for name in _TABLE.findall(f.text)]
+
+
+def _as_loaded(file: RulesetFile) -> str:
+    return marked(file.text) if file.kind is RulesetKind.ROUTES else file.text
 
 
 class LinuxDut:
@@ -46,17 +76,21 @@ class LinuxDut:
         self._devices = devices
         self._process: subprocess.Popen[bytes] | None = None
         self._answers: queue.Queue[bytes] = queue.Queue()
+        self._number = 0
 
     def __enter__(self) -> LinuxDut:
-        source = resources.files("fwlab.outside.dut").joinpath("agent.py").read_bytes()
-        self._ssh.run(f"cat > {AGENT}", data=source)
-        self._process = self._ssh.open(f"exec python3 -u {AGENT}")
+        # One at a time: that of a session which was interrupted may still be clearing up.
+        alone = f"flock -o -w {CLEARING_UP_S} {AGENT}.lock"
+        self._ssh.run(f"{alone} sh -c 'cat > {AGENT}'", data=agent_parcel(), timeout=CLEARING_UP_S + 60)
+        self._process = self._ssh.open(f"exec {alone} python3 -u {AGENT}")
         threading.Thread(target=self._listen, daemon=True).start()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(CannotMeasure):
-            self.reset()
+    def __exit__(self, trouble: type[BaseException] | None, *_: object) -> None:
+        # In trouble it may still be measuring: it breaks off and resets once the conversation is closed.
+        if trouble is None:
+            with contextlib.suppress(CannotMeasure):
+                self.reset()
         self.close()
 
     def close(self) -> None:
@@ -64,7 +98,7 @@ class LinuxDut:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
             try:
-                self._process.wait(timeout=10)
+                self._process.wait(timeout=CLEARING_UP_S)
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
@@ -74,9 +108,13 @@ class LinuxDut:
         """Kernel, command line, clock source, image manifest and open packet sockets of the DUT."""
         return self._ask({"op": "hello"}, timeout=120)
 
-    def reset(self) -> list[str]:
-        """Back to the start state; returns the modules that would not go."""
-        return self._ask({"op": "reset"}, timeout=300)["left"]
+    def reset(self, ahead: list[RulesetFile] | None = None) -> list[str]:
+        """Back to the start state; returns the modules that would not go.
+
+        With `ahead`, the ruleset to be loaded next, modules may stay that cost its packets nothing.
+        """
+        request = {"op": "reset"} if ahead is None else {"op": "reset", "ahead": tables_in(ahead)}
+        return self._ask(request, timeout=300)["left"]
 
     def load(self, files: list[RulesetFile], *, each: bool = False, times: int = 1) -> LoadReport:
         """Load every file by its own tool. Raises Refused with the tool's own words; then nothing is loaded."""
@@ -84,7 +122,7 @@ class LinuxDut:
             {
                 "name": f.name,
                 "kind": f.kind.value,
-                "packed": base64.b64encode(zlib.compress(f.text.encode(), 6)).decode(),
+                "packed": base64.b64encode(zlib.compress(_as_loaded(f).encode(), 6)).decode(),
             }
             for f in files
         ]
@@ -106,6 +144,10 @@ class LinuxDut:
     def entries(self) -> int:
         """Addresses in sets and maps, plus rules."""
         return sum(self._ask({"op": "entries"}, timeout=600).values())
+
+    def states(self) -> dict[str, int]:
+        """The connection table: words/trial.States without `played`."""
+        return self._ask({"op": "states"}, timeout=120)
 
     def sample(self) -> dict[str, int]:
         return self._ask({"op": "sample", "devices": self._devices}, timeout=120)
@@ -145,8 +187,25 @@ class LinuxDut:
 
     def collect(self, timeout: float) -> tuple[list[Trial], list[Trial], list[Trial]]:
         """Trials under overload; those in which the DUT was idle at times; those that something disturbed."""
+        return self._sorted(timeout, self._trial)
+
+    def collect_by_link(self, timeout: float) -> tuple[list[Window], ...]:
+        """The same, with what came in on each link, in their order."""
+
+        def window(found: dict[str, Any]) -> Window:
+            trial, counts = self._trial(found), found["counts"]
+            return Window(trial.duration_s, trial.busy_s, [counts[f"{d}.rx_packets"] for d in self._devices])
+
+        return self._sorted(timeout, window)
+
+    def received(self) -> list[tuple[int, int]]:
+        """For each link, in their order: packets and bytes that came in since boot."""
+        counts = self.sample()
+        return [(counts[f"{d}.rx_packets"], counts[f"{d}.rx_bytes"]) for d in self._devices]
+
+    def _sorted(self, timeout: float, made: Callable[[dict[str, Any]], T]) -> tuple[list[T], ...]:
         answer = self._receive(timeout)
-        return tuple([self._trial(w) for w in answer[kind]] for kind in ("kept", "idle", "disturbed"))
+        return tuple([made(window) for window in answer[kind]] for kind in ("kept", "idle", "disturbed"))
 
     def _trial(self, window: dict[str, Any]) -> Trial:
         return Trial(
@@ -155,6 +214,33 @@ class LinuxDut:
             processed=window["counts"][f"{self._devices[0]}.rx_packets"],
             forwarded=window["counts"][f"{self._devices[-1]}.tx_packets"],
         )
+
+    def prepare_stacks(self, hertz: int) -> None:
+        """Start perf on the DUT, to sample so often in a second of its clock. Before the packets come."""
+        self._ask({"op": "prepare_stacks", "hertz": hertz}, timeout=300)
+
+    def arm_stacks(self, *, seconds: float, settle_s: float = 0.02, patience_s: float = 30) -> None:
+        """Tell the agent to sample for `seconds` as soon as packets come; `collect_stacks` waits until it has."""
+        self._send(
+            {
+                "op": "record_stacks",
+                "devices": self._devices,
+                "seconds": seconds,
+                "settle_s": settle_s,
+                "patience_s": patience_s,
+            }
+        )
+
+    def collect_stacks(self, timeout: float) -> int:
+        """Packets that the DUT took in while it was sampled."""
+        return self._receive(timeout)["counts"][f"{self._devices[0]}.rx_packets"]
+
+    def read_stacks(self) -> dict[str, int]:
+        """Samples by stack: the program, then its functions from the outermost inwards, joined by semicolons.
+
+        Once the packets are gone, for it takes the DUT a while.
+        """
+        return self._ask({"op": "read_stacks"}, timeout=600)["stacks"]
 
     # -- the wire --
 
@@ -168,6 +254,8 @@ class LinuxDut:
         return self._receive(timeout)
 
     def _send(self, request: dict[str, Any]) -> None:
+        self._number += 1
+        request["number"] = self._number
         try:
             self._process.stdin.write(json.dumps(request).encode() + b"\n")
             self._process.stdin.flush()
@@ -175,14 +263,17 @@ class LinuxDut:
             raise self._ssh.lost() from error
 
     def _receive(self, timeout: float) -> dict[str, Any]:
-        try:
-            line = self._answers.get(timeout=timeout)
-        except queue.Empty as error:
-            raise CannotMeasure(f"dut: no answer within {timeout:g} s", "fwlab doctor") from error
-        if not line:
-            self._answers.put(b"")  # the end stays the end: whoever asks next is told at once
-            raise self._ssh.lost()
-        answer = json.loads(line)
+        """The answer to the last request; one to an earlier request, which nobody waited for, is passed over."""
+        answer = {"number": None}
+        while answer.pop("number") != self._number:
+            try:
+                line = self._answers.get(timeout=timeout)
+            except queue.Empty as error:
+                raise CannotMeasure(f"dut: no answer within {timeout:g} s", "fwlab doctor") from error
+            if not line:
+                self._answers.put(b"")  # the end stays the end: whoever asks next is told at once
+                raise self._ssh.lost()
+            answer = json.loads(line)
         if "failed" in answer:
             raise CannotMeasure(f"dut: {answer['failed']}", "vagrant reload LAB")
         return answer

@@ -4,17 +4,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from fwlab.logic import wording
-from fwlab.logic.table import baseline, case_rows, exercise_rows, fidelity, overall_outcome
-from fwlab.runs.report.plot import plot
+from fwlab.logic.crossings import beside, crossings, where
+from fwlab.logic.stacks import FunctionShare, shares
+from fwlab.logic.survivals import survivals
+from fwlab.logic.table import Row, baseline, case_rows, exercise_rows, fidelity, overall_outcome
+from fwlab.runs.report.flame import flame
 from fwlab.words.lab import Lab
 from fwlab.words.metric import Metric
 from fwlab.words.results import Measured, Run
 
+#: Functions with less than this share of a packet are not in the table; they are in the graph.
+LEAST_SHOWN = 0.005
 TEMPLATE = Path(__file__).with_name("page.html.j2")
 #: Sentences under a plot: what its marks mean.
 CAPTIONS = {
@@ -23,16 +29,22 @@ CAPTIONS = {
         "multiplied by our baseline (dashed)."
     ),
     Metric.LOAD_TIME: "Load time. Bars reach from the fastest to the slowest loading.",
+    Metric.SURVIVAL: (
+        "Survival: the share of one traffic class that reaches the sink beside a growing attack. Both loads are "
+        "multiples of what the DUT can forward without a filter."
+    ),
 }
 
 
 def page(lab: Lab, run: Run) -> str:
     """The whole HTML document."""
+    from fwlab.runs.report.plot import plots  # matplotlib takes a third of a second, and most commands draw nothing
+
     cases, exercises = case_rows(lab, run), exercise_rows(lab, run)
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    drawings = [(plot(lab, run, metric), caption) for metric, caption in CAPTIONS.items()]
+    drawings = [(svg, caption) for metric, caption in CAPTIONS.items() for svg in plots(lab, run, metric)]
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         lab=lab,
         run=run,
@@ -40,7 +52,10 @@ def page(lab: Lab, run: Run) -> str:
         exercises=exercises,
         outcome=overall_outcome([*cases, *exercises]),
         baseline=baseline(lab, run),
-        drawings=[(Markup(svg), caption) for svg, caption in drawings if svg],
+        drawings=[(Markup(svg), caption) for svg, caption in drawings],
+        survivals=survivals(lab, run),
+        crossings=[(crossed.title, where(crossed), beside(crossed)) for crossed in crossings(lab, run)],
+        profiles=[_profile(row, run) for row in [*cases, *exercises] if row.measured.stacks],
         cost_unit=wording.cost_unit(run.testbed),
         caution=wording.caution(run.testbed),
         conditions=_conditions(run),
@@ -49,6 +64,22 @@ def page(lab: Lab, run: Run) -> str:
         w=wording,
         fidelity=fidelity,
     )
+
+
+def _profile(row: Row, run: Run) -> dict[str, Any]:
+    """The flame graph of a sampled case and the table under it."""
+    capacity = row.of(Metric.CAPACITY)
+    cost = capacity.cost if capacity else None
+    stacks = row.measured.stacks
+    found: list[FunctionShare] = [share for share in shares(stacks) if share.own >= LEAST_SHOWN]
+    return {
+        "id": row.id,
+        "title": row.title,
+        "samples": sum(stacks.values()),
+        "svg": Markup(flame(stacks, cost, wording.cost_unit(run.testbed))),
+        "cost": cost,
+        "functions": found,
+    }
 
 
 def _conditions(run: Run) -> list[tuple[str, str]]:

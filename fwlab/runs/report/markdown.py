@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
-from fwlab.logic.table import Row, case_rows
-from fwlab.logic.wording import NOTHING, number, percent, ratio
+from fwlab.logic.crossings import beside, crossings, where
+from fwlab.logic.survivals import survivals
+from fwlab.logic.table import Row, baseline_case, case_rows
+from fwlab.logic.wording import NAMES, NOTHING, SHOWN_IN, number, percent, ratio
 from fwlab.words.errors import BadInput
 from fwlab.words.lab import Lab
 from fwlab.words.metric import Metric
@@ -12,25 +14,29 @@ from fwlab.words.results import Run
 
 BEGIN = "<!-- figures:begin -->"
 END = "<!-- figures:end -->"
+#: A sweep of more steps than this is shown by so many of them.
+LONG_SWEEP, STEPS_SHOWN = 12, 6
 
 
 def figures_table(lab: Lab, run: Run) -> str:
-    """Markdown tables of the cases: capacities with their published ratios, then what was only loaded."""
-    rows = case_rows(lab, run)
-    measured = [row for row in rows if row.measured.metric is Metric.CAPACITY]
-    loaded = [row for row in rows if row.measured.metric is Metric.LOAD_TIME]
-    tables = []
-    if measured:
-        loads = any(row.of(Metric.LOAD_TIME) for row in measured)
-        head = ["case", "kpps", f"ratio to `{lab.baseline}`", "published ratio", "source", "spread"]
-        align = ["---", "---:", "---:", "---:", "---", "---:"]
-        if loads:
-            head, align = [*head, "load, s"], [*align, "---:"]
-        tables.append(_table(head, align, [_capacity_cells(row, loads) for row in measured]))
-    if loaded:
-        body = [[_escaped(row.title), _number(row, Metric.LOAD_TIME)] for row in loaded]
-        tables.append(_table(["case", "load, s"], ["---", "---:"], body))
-    return "\n\n".join([*tables, _conditions(run)])
+    """Markdown tables of the cases: what has a ratio to a baseline, then what was only counted or timed.
+
+    Of a long sweep some steps stand here, from the first to the last; the run has them all.
+    """
+    rows, left_out = _thinned(case_rows(lab, run))
+    tables = [_rates(rows, metric, base) for metric, base in _baselines(lab).items()]
+    for metrics in dict.fromkeys(_shown(row) for row in rows):
+        if metrics[0] not in (Metric.CAPACITY, Metric.CONNECTIONS, Metric.SURVIVAL):
+            tables.append(_counts([row for row in rows if _shown(row) == metrics], metrics))
+    for table in survivals(lab, run):
+        body = [[_escaped(title), *cells] for title, cells in table.rows]
+        caption = table.caption(f"`{lab.baseline}`")
+        tables.append(f"{caption[0].upper()}{caption[1:]}:")
+        tables.append(_table([table.parameter, *table.loads], ["---", *("---:" for _ in table.loads)], body))
+    crossed = [[_escaped(c.title), where(c), beside(c)] for c in crossings(lab, run)]
+    if crossed:
+        tables.append(_table(["crossing", "measured (interval)", "published"], ["---", "---", "---"], crossed))
+    return "\n\n".join([*filter(None, tables), _conditions(run, left_out)])
 
 
 def replace_block(text: str, block: str) -> str:
@@ -45,12 +51,56 @@ def replace_block(text: str, block: str) -> str:
     return f"{before}{BEGIN}\n\n{block.strip()}\n\n{END}{after}"
 
 
-def _capacity_cells(row: Row, loads: bool) -> list[str]:
-    found = row.of(Metric.CAPACITY)
-    published = [p for metric in row.metrics for p in metric.published]
+def _thinned(rows: list[Row]) -> tuple[list[Row], int]:
+    """The rows without most of a long sweep's, and how many were left out."""
+    sweeps: dict[str, list[str]] = {}
+    for row in rows:
+        if row.sweep and row.measured.id.startswith(f"{row.sweep}-"):
+            sweeps.setdefault(row.sweep, []).append(row.id)
+    out = set()
+    for ids in sweeps.values():
+        if len(ids) > LONG_SWEEP:
+            kept = {ids[round(n * (len(ids) - 1) / (STEPS_SHOWN - 1))] for n in range(STEPS_SHOWN)}
+            out |= set(ids) - kept
+    return [row for row in rows if row.id not in out], len(out)
+
+
+def _baselines(lab: Lab) -> dict[Metric, str]:
+    """What ratios are to, for each metric that has any."""
+    return {metric: baseline_case(lab, metric) for metric in (Metric.CAPACITY, Metric.CONNECTIONS)}
+
+
+def _shown(row: Row) -> tuple[Metric, ...]:
+    """The metrics that a row of counts has columns for; each is there once, whatever its classes."""
+    return tuple(dict.fromkeys(m.metric for m in row.metrics))
+
+
+def _rates(rows: list[Row], metric: Metric, base: str) -> str:
+    """Packets or connections per second, their ratio to the baseline and to what was published."""
+    rows = [row for row in rows if row.measured.metric is metric]
+    if not rows:
+        return ""
+    unit = SHOWN_IN[metric][0]
+    head = ["case", unit, f"ratio to `{base}`", "published ratio", "source", "spread"]
+    align = ["---", "---:", "---:", "---:", "---", "---:"]
+    if loads := any(row.of(Metric.LOAD_TIME) for row in rows):
+        head, align = [*head, "load, s"], [*align, "---:"]
+    return _table(head, align, [_rate_cells(row, metric, loads) for row in rows])
+
+
+def _counts(rows: list[Row], metrics: tuple[Metric, ...]) -> str:
+    """What has no baseline: one column for each metric."""
+    units = [f"{NAMES[m]}{', ' if SHOWN_IN[m][0] else ''}{SHOWN_IN[m][0]}" for m in metrics]
+    body = [[_escaped(row.title), *(_number(row, m) for m in metrics)] for row in rows]
+    return _table(["case", *units], ["---", *("---:" for _ in metrics)], body)
+
+
+def _rate_cells(row: Row, metric: Metric, loads: bool) -> list[str]:
+    found = row.of(metric)
+    published = [p for m in row.metrics for p in m.published if p.ratio is not None]
     cells = [
         _escaped(row.title),
-        _number(row, Metric.CAPACITY),
+        _number(row, metric),
         ratio(found.ratio) if found else NOTHING,
         ", ".join(ratio(p.ratio) for p in published),
         ", ".join(p.source for p in published),
@@ -70,13 +120,14 @@ def _table(head: list[str], align: list[str], body: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, align, *body])
 
 
-def _conditions(run: Run) -> str:
+def _conditions(run: Run, left_out: int) -> str:
     """One line that says what the figures hold for."""
     clock = ", capacities on the reference CPU" if run.testbed.clock == "instructions" else ""
     trials = {len(case.trials) for case in run.cases if case.trials}
     count = f"; medians of {max(trials)} trials" if trials else ""
     where = f"Testbed {run.testbed.name}, guest kernel {run.dut.kernel}"
-    return f"{where}{clock}{count}. Measured {run.started[:10]}."
+    rest = f" {left_out} more steps of the sweeps are in the raw results." if left_out else ""
+    return f"{where}{clock}{count}. Measured {run.started[:10]}.{rest}"
 
 
 def _escaped(text: str) -> str:

@@ -9,6 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from fwlab.logic import wording
+from fwlab.logic.crossings import Crossed, beside, crossings, where
+from fwlab.logic.survivals import Survivals, survivals
 from fwlab.logic.table import MetricRow, Row, case_rows, exercise_rows, fidelity
 from fwlab.words.lab import Lab
 from fwlab.words.metric import Metric
@@ -44,6 +46,10 @@ def _parts(lab: Lab, run: Run, width: int) -> list[RenderableType]:
         parts += ["", _capacities(lab, run, measured, width)]
     if loaded:
         parts += ["", _loads(loaded)]
+    parts += [part for table in survivals(lab, run) for part in ("", _survivals(lab, table))]
+    crossed = crossings(lab, run)
+    if crossed:
+        parts += ["", _crossings(crossed)]
     parts += [line for row in cases for line in _remarks(row)]
     for row in exercises:
         parts += ["", _exercise(row)]
@@ -105,6 +111,25 @@ def _loads(rows: list[Row]) -> Table:
         table.add_row(
             row.id, _median(found), wording.percent(found.figure.spread) if several else "", _verdict(row)
         )
+    return table
+
+
+def _survivals(lab: Lab, found: Survivals) -> Table:
+    table = _table("Survival", *found.loads)
+    table.columns[0].header = found.parameter
+    for title, cells in found.rows:
+        table.add_row(title, *cells)
+    table.caption = found.caption(lab.baseline)
+    return table
+
+
+def _crossings(found: list[Crossed]) -> Table:
+    table = _table("Crossings", gap=2)
+    table.columns[0].header = "what overtakes what"
+    table.add_column("measured (interval)")
+    table.add_column("published")
+    for crossed in found:
+        table.add_row(crossed.title, where(crossed), beside(crossed))
     return table
 
 

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The machines that are measured: a generator of its own, from its box, and the cheapest sender in one like it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import tarfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmark.host import LOOPBACK, free_port, take_place
+from fwlab.outside.ssh import Ssh
+from fwlab.words.errors import CannotMeasure
+from fwlab.words.topology import Topology
+
+#: What QEMU gives a first NIC, and what packer/seed knows the management network by.
+MANAGEMENT_MAC = "52:54:00:12:34:56"
+BOOT_S = 180
+
+
+def newest_box() -> Path:
+    root = Path("/var/cache/fwlab") if os.geteuid() == 0 else Path.home() / ".cache" / "fwlab"
+    root = Path(os.environ.get("FWLAB_CACHE", root))
+    boxes = sorted(root.glob("boxes/generator-*.box"), key=lambda path: path.stat().st_mtime)
+    if not boxes:
+        raise CannotMeasure(f"no box of the generator in {root}/boxes", "make boxes")
+    return boxes[-1]
+
+
+class Bench:
+    """A booted generator. `pid` is its QEMU, `trex` the version of TRex in its box, `place` what take_place did."""
+
+    def __init__(self, folder: Path, pid: int, facts: dict) -> None:
+        self.ssh = Ssh(folder / "ssh_config", "generator")
+        self.pid = pid
+        self.manifest: dict = facts.get("manifest", {})
+        self.trex: str | None = (facts.get("trex") or {}).get("version")
+        self.place = ""
+
+    def await_boot(self) -> None:
+        end = time.monotonic() + BOOT_S
+        while True:
+            with contextlib.suppress(CannotMeasure):
+                self.ssh.run("ip link set dev eth0 up", timeout=20)
+                break
+            if time.monotonic() > end:
+                raise CannotMeasure(f"the generator does not answer within {BOOT_S} s", "see serial.log beside it")
+            time.sleep(1)
+        self.place = take_place(self.pid)
+
+
+@contextlib.contextmanager
+def generator(topology: Topology, repository: Path, box: Path, folder: Path, far_port: int) -> Iterator[Bench]:
+    """Boots from an overlay over the box; all that it writes is in `folder`. Ends with the block."""
+    record = box.with_name(box.name + ".json")
+    facts = json.loads(record.read_text()) if record.exists() else {}
+    with tarfile.open(box) as tar:
+        image = next(name for name in tar.getnames() if Path(name).name == "box.img")
+        tar.extract(image, folder, filter="data")
+    disk = folder / "disk.qcow2"
+    create = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", image, str(disk)]
+    subprocess.run(create, check=True)
+    seed = subprocess.run([repository / "packer" / "seed", folder], capture_output=True, text=True)
+    if seed.returncode:
+        raise CannotMeasure(f"packer/seed: {seed.stderr.strip()}", "make setup")
+    port = free_port()
+    (folder / "ssh_config").write_text(f"""Host generator
+  HostName {LOOPBACK}
+  Port {port}
+  User vagrant
+  IdentityFile "{folder / "id_ed25519"}"
+  IdentitiesOnly yes
+  StrictHostKeyChecking no
+  UserKnownHostsFile /dev/null
+  LogLevel ERROR
+  BatchMode yes
+  ConnectTimeout 10
+  ControlMaster auto
+  ControlPath {folder}/%C
+  ControlPersist 60
+""")
+    node, board = topology.nodes["generator"], topology.machine
+    with_trex = node.with_trex if facts.get("trex") else None
+    memory = with_trex.memory_mib if with_trex else node.memory_mib
+    model = with_trex.cpu_model if with_trex else board.cpu_model
+    slot = format(board.management_pci_slot, "#x")
+    more = [
+        *("-drive", f"file={disk},if=none,id=disk", "-device", "virtio-blk-pci,drive=disk,addr=0x2"),
+        *("-drive", f"file={folder / 'seed.iso'},if=ide,media=cdrom,readonly=on"),
+        *("-netdev", f"user,id=management,restrict=on,hostfwd=tcp:{LOOPBACK}:{port}-:22"),
+        *("-device", f"virtio-net-pci,netdev=management,mac={MANAGEMENT_MAC},addr={slot}"),
+        *("-global", f"virtio-net-pci.rx_queue_size={board.receive_ring}"),
+        *("-serial", f"file:{folder / 'serial.log'}"),
+    ]
+    with _qemu(topology, memory, model, far_port, more) as pid:
+        bench = Bench(folder, pid, facts)
+        bench.await_boot()
+        yield bench
+
+
+@contextlib.contextmanager
+def cheapest_sender(topology: Topology, kernel: Path, size: int, far_port: int) -> Iterator[int]:
+    """The same kind of machine with no operating system, sending frames of `size` bytes. Yields QEMU's pid."""
+    more = ["-kernel", str(kernel), "-append", str(size)]
+    with _qemu(topology, 64, topology.machine.cpu_model, far_port, more) as pid:
+        time.sleep(0.5)  # its virtual CPU's thread is there
+        take_place(pid)
+        yield pid
+
+
+@contextlib.contextmanager
+def _qemu(topology: Topology, memory_mib: int, model: str, far_port: int, more: list[str]) -> Iterator[int]:
+    end = topology.end("generator-dut", "generator")
+    link = f"socket,id=link,udp={LOOPBACK}:{far_port},localaddr={LOOPBACK}:{free_port()}"
+    command = [
+        *("setpriv", "--pdeathsig", "KILL"),  # it ends with this process, however that does
+        *("qemu-system-x86_64", "-name", "bench,debug-threads=on", "-display", "none", "-no-user-config"),
+        *("-nodefaults", "-machine", topology.machine.type, "-accel", "tcg,tb-size=128", "-cpu", model),
+        *("-smp", "1", "-m", str(memory_mib), "-netdev", link),
+        *("-device", f"virtio-net-pci,netdev=link,mac={end.mac},bus=pci.0,addr=0x3"),
+        *more,
+    ]
+    # A session of its own: its priority is its own, and a Ctrl-C ends it in order.
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    try:
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()

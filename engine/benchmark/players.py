@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What sends: the replay engine by either of its drivers, and what else there is, each as fast as its manual knows."""
+
+from __future__ import annotations
+
+import json
+import random
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fwlab.outside.frame_table import write_table
+from fwlab.words.topology import Topology
+
+#: Frame tables in the generator, and their frames: about as many as a lab's own tables have; one, as most of the others
+#: send; and many more than the host's nearest caches hold.
+TABLES = {"/var/tmp/bench.tbl": 4096, "/var/tmp/one.tbl": 1, "/var/tmp/large.tbl": 65_536}
+TABLE, ONE, LARGE = TABLES
+ENGINE = "/var/tmp/fwlab-replay"
+LINK = "generator-dut"
+#: One frame over and over, handed to the driver 128 at a time: the least that pktgen can do for a frame. Its documents
+#: name both settings as those for speed; higher ones were no faster.
+_SAME = "'clone_skb 100000' 'burst 128' 'src_min 198.18.0.5' 'dst_min 198.19.0.5' 'dst_max 198.19.0.5'"
+#: A random source and destination every 64 frames: as many addresses as its bursts allow.
+_RANDOM = (
+    "'burst 64' 'flag IPSRC_RND' 'flag IPDST_RND' 'src_min 198.18.0.0' 'src_max 198.18.255.255' "
+    "'dst_min 198.19.0.0' 'dst_max 198.19.255.255'"
+)
+_PKTGEN = """modprobe pktgen && cd /proc/net/pktgen && echo reset > pgctrl && echo add_device {dev} > kpktgend_0
+for word in 'pkt_size {size}' 'count 0' 'delay 0' 'dst_mac {mac}' {options}; do echo "$word" > {dev} || exit; done
+(sleep {seconds}; echo stop > pgctrl) & echo start > pgctrl; grep -o '[0-9]*pps' {dev}"""
+#: One frame from a ring that the kernel reads; a small ring stays in the CPU's caches.
+_TRAFGEN = """echo '{{ eth(da={mac}, sa={own}), ipv4(saddr=198.18.0.5, daddr=198.19.0.5, ttl=64), udp(sp=9, dp=9),
+ fill(0, {fill}) }}' > /run/bench.cfg
+timeout -s INT {seconds} trafgen --cpus 1 --ring-size 1MiB --out {dev} --in /run/bench.cfg | grep outgoing"""
+
+
+@dataclass(frozen=True)
+class Player:
+    """`command(size, seconds)` sends frames of so many bytes, flat out, in the generator and prints what it thinks it
+    did, which `own` reads.
+    """
+
+    name: str
+    about: str
+    command: Callable[[int, float], str]
+    own: Callable[[str], dict[str, Any]]
+
+
+def players(topology: Topology) -> list[Player]:
+    near, far = topology.end(LINK, "generator"), topology.end(LINK, "dut")
+    words = {"dev": near.dev, "mac": far.mac, "own": near.mac}
+
+    def replay(driver: str, table: str = TABLE) -> Callable[[int, float], str]:
+        return lambda size, seconds: f"{ENGINE} --dev {near.dev} --table {table} --driver {driver} --duration {seconds}"
+
+    def pktgen(options: str) -> Callable[[int, float], str]:
+        return lambda size, seconds: _PKTGEN.format(size=size, seconds=seconds, options=options, **words)
+
+    def trafgen(size: int, seconds: float) -> str:
+        return _TRAFGEN.format(fill=size - 42, seconds=seconds, **words)
+
+    return [
+        Player("replay", "--driver virtio, 4096 different frames", replay("virtio"), _replay_own),
+        Player("replay-one", "--driver virtio, one frame", replay("virtio", ONE), _replay_own),
+        Player("replay-large", "--driver virtio, 65 536 different frames", replay("virtio", LARGE), _replay_own),
+        Player("replay-xdp", "--driver xdp, the same frames", replay("xdp"), _replay_own),
+        Player("pktgen", "clone_skb 100000, burst 128, one frame", pktgen(_SAME), _pktgen_own),
+        Player("pktgen-random", "burst 64, random addresses", pktgen(_RANDOM), _pktgen_own),
+        Player("trafgen", "--ring-size 1MiB, one frame", trafgen, lambda said: {"said": " ".join(said.split())}),
+    ]
+
+
+def _replay_own(said: str) -> dict[str, Any]:
+    report = json.loads(said.splitlines()[-1])
+    return {name: report[name] for name in ("driver", "attempted", "sent", "ring_full", "duration_s")}
+
+
+def _pktgen_own(said: str) -> dict[str, Any]:
+    return {"own_pps": int(said.split()[-1].removesuffix("pps"))}
+
+
+def make_table(path: Path, size: int, frames_wanted: int, topology: Topology) -> None:
+    """UDP frames with random addresses within the lab's two networks."""
+    ends = topology.links[LINK].ends
+    head = bytes.fromhex((ends["dut"].mac + ends["generator"].mac).replace(":", "") + "0800")
+    chance, frames = random.Random(1), []
+    for _ in range(frames_wanted):
+        source, target = (0xC6120000 + chance.randrange(65_536), 0xC6130000 + chance.randrange(65_536))
+        address = struct.pack("!BBHHHBBHII", 0x45, 0, size - 14, 0, 0, 64, 17, 0, source, target)
+        total = sum(struct.unpack("!10H", address))
+        total = (total & 0xFFFF) + (total >> 16)
+        check = struct.pack("!H", ~(total + (total >> 16)) & 0xFFFF)
+        frame = head + address[:10] + check + address[12:] + struct.pack("!HHHH", 9, 9, size - 34, 0)
+        frames.append(frame.ljust(size, b"\0"))
+    write_table(path, frames)

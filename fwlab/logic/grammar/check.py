@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The check of one file: which grammar is asked, and in which words it is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from fwlab.logic.grammar import devices, filters, routes
+from fwlab.words.errors import BadInput
+from fwlab.words.ruleset import RulesetKind
+
+#: (number of the line, what is wrong with it, what to do)
+Complaints = Iterator[tuple[int, str, str]]
+
+#: What splits lines in one program's eyes and not in another's; none of it belongs into a ruleset.
+CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+
+_GRAMMARS: dict[RulesetKind, Callable[[list[str]], Complaints]] = {
+    RulesetKind.SYSCTL: filters.sysctl,
+    RulesetKind.IPSET: filters.ipset,
+    RulesetKind.IPTABLES: filters.iptables,
+    RulesetKind.IP6TABLES: filters.iptables,
+    RulesetKind.IPTABLES_NFT: filters.iptables,
+    RulesetKind.NFT: filters.nft,
+    RulesetKind.TC: filters.tc,
+    RulesetKind.ROUTES: routes.routes,
+    RulesetKind.ETHTOOL: devices.ethtool,
+    RulesetKind.XDP_FILTER: devices.xdp_filter,
+}
+
+
+def refuse_strange(name: str, kind: RulesetKind, text: str) -> None:
+    """Raises BadInput with `name` and the line of the first thing that this kind of file may not say."""
+    strange = CONTROL.search(text)
+    if strange:
+        number = text.count("\n", 0, strange.start()) + 1
+        raise BadInput(f"{name}:{number}: a control character ({strange[0]!r})", "save it with Unix line ends")
+    check = _GRAMMARS.get(kind)
+    for number, complaint, hint in check(text.split("\n")) if check else ():
+        raise BadInput(f"{name}:{number}: {complaint}", hint)

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""TCP connections for TRex: its profile for the advanced stateful mode (ASTF), written from what a lab declares.
+
+The two ends say what wrk and nginx say (connections.py), byte for byte as long, so that the packets have the same
+lengths. Pure: a text.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import textwrap
+
+from fwlab.logic.connections import front
+from fwlab.words.traffic import Connections
+
+#: New connections per second where the profile is not told another number.
+CPS = 1000
+_PROFILE = '''\
+"""{title}
+
+Written by `fwlab traffic astf {lab} {name}`. Clients are on the first port of TRex, servers on the second; each
+connection fetches one object, and the server closes it, as nginx does.
+{beside}"""
+
+import argparse
+
+from trex.astf.api import (
+    ASTFAssociation,
+    ASTFAssociationRule,
+    ASTFIPGen,
+    ASTFIPGenDist,
+    ASTFIPGenGlobal,
+    ASTFProfile,
+    ASTFProgram,
+    ASTFTCPClientTemplate,
+    ASTFTCPServerTemplate,
+    ASTFTemplate,
+)
+
+CLIENTS = ["{clients[0]}", "{clients[1]}"]
+SERVERS = ["{servers[0]}", "{servers[1]}"]
+PORT = {port}
+REQUEST = "GET / HTTP/1.1\\r\\nHost: {host}:{port}\\r\\nConnection: close\\r\\n\\r\\n"
+ANSWER = (
+    "HTTP/1.1 200 OK\\r\\n"
+    "Server: nginx\\r\\n"
+    "Date: Thu, 01 Jan 1970 00:00:00 GMT\\r\\n"
+    "Content-Type: application/octet-stream\\r\\n"
+    "Content-Length: {object_bytes}\\r\\n"
+    "Connection: close\\r\\n"
+    "\\r\\n"
+) + "x" * {object_bytes}
+
+
+class TcpConnections:
+    def get_profile(self, tunables, **kwargs):
+        parser = argparse.ArgumentParser(description="TCP connections of {lab} {name}")
+        parser.add_argument("--cps", type=float, default={cps}, help="new connections per second at most")
+        parser.add_argument("--concurrent", type=int, default={concurrent}, help="open at a time; 0: any number")
+        asked = parser.parse_args(tunables)
+
+        client = ASTFProgram()
+        client.send(REQUEST)
+        client.recv(len(ANSWER))
+        client.wait_for_peer_close()
+        server = ASTFProgram()
+        server.recv(len(REQUEST))
+        server.send(ANSWER)
+
+        # A second pair of ports would be given other addresses, which do not belong to the lab: no offset.
+        addresses = ASTFIPGen(
+            glob=ASTFIPGenGlobal(ip_offset="0.0.0.0"),
+            dist_client=ASTFIPGenDist(ip_range=CLIENTS, distribution="seq"),
+            dist_server=ASTFIPGenDist(ip_range=SERVERS, distribution="seq"),
+        )
+        template = ASTFTemplate(
+            # `cont`: where one has ended the next may begin, which makes it a closed loop.
+            client_template=ASTFTCPClientTemplate(
+                program=client, ip_gen=addresses, port=PORT, cps=asked.cps, limit=asked.concurrent, cont=True
+            ),
+            server_template=ASTFTCPServerTemplate(
+                program=server, assoc=ASTFAssociation(rules=ASTFAssociationRule(port=PORT))
+            ),
+        )
+        return ASTFProfile(default_ip_gen=addresses, templates=template)
+
+
+def register():
+    return TcpConnections()
+'''
+
+
+def astf_profile(lab: str, name: str, connections: Connections) -> str:
+    """The profile for the connections that `lab` declares as traffic `name`: a Python file with `get_profile`."""
+    return _PROFILE.format(
+        title=f"{lab} {name}: TCP connections as lab.yml declares them.",
+        lab=lab,
+        name=name,
+        beside=_beside(connections),
+        clients=_range(connections.clients),
+        servers=_range(connections.servers),
+        host=front(connections.servers),
+        port=connections.port,
+        object_bytes=connections.object_bytes,
+        concurrent=connections.concurrent,
+        cps=CPS,
+    )
+
+
+def _range(prefix: str) -> tuple[str, str]:
+    """First and last address: every one of the prefix is used."""
+    network = ipaddress.IPv4Network(prefix)
+    return str(network[0]), str(network[-1])
+
+
+def _beside(connections: Connections) -> str:
+    if connections.beside is None:
+        return ""
+    words = (
+        f"The lab plays its traffic {connections.beside} beside them, {connections.beside_pps:g} packets per second. "
+        "That is a stateless profile, and not in here."
+    )
+    return "\n" + textwrap.fill(words, 118) + "\n"

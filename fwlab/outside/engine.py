@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What an engine can do, and which of the two plays: trex where the generator's image holds it, else replay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from fwlab.outside.generator import Played, Replay
+from fwlab.outside.machines import built_images
+from fwlab.outside.project import Project
+from fwlab.outside.ssh import Ssh
+from fwlab.outside.tables import FIRST_LINK, Tables
+from fwlab.outside.testbed import Testbed
+from fwlab.outside.trex.engine import Trex
+from fwlab.words.errors import BadInput, CannotMeasure
+from fwlab.words.topology import Topology
+
+AUTO = "auto"
+
+
+class Playing(Protocol):
+    """Traffic under way. After `stop` and `wait` nothing is sent any more."""
+
+    def stop(self, timeout: float = 60) -> Played: ...
+
+    def wait(self, timeout: float) -> Played: ...
+
+    def abandon(self) -> None: ...
+
+
+class Engine(Protocol):
+    """Plays a lab's traffic out of the generator."""
+
+    name: str
+
+    def use(self, tables: Tables, traffic: str) -> None:
+        """What to play from now on."""
+
+    def start(self, *, load: float | None = None, count: int | None = None) -> Playing:
+        """Play flat out, or at `load` packets per second; until stopped, or `count` packets."""
+
+    def close(self) -> None:
+        """Until the next `use` nothing of it runs, and the link is the kernel's."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which engine, and why."""
+
+    name: Literal["trex", "replay"]
+    why: str
+
+
+def choose(project: Project, wanted: str = AUTO) -> Choice:
+    """Raises BadInput for an engine that there is not, CannotMeasure for one that the image lacks."""
+    if wanted not in (AUTO, Trex.name, Replay.name):
+        raise BadInput(f"unknown engine {wanted}", f"use {AUTO}, {Trex.name} or {Replay.name}")
+    if wanted == Replay.name:
+        return Choice("replay", "asked for")
+    version = trex_in_image(project)
+    if version is not None:
+        return Choice("trex", f"the generator's image holds TRex {version}" if wanted == AUTO else "asked for")
+    if wanted == Trex.name:
+        raise CannotMeasure(
+            "the generator's image holds no TRex",
+            "FWLAB_TREX_URL=/path/to/vX.Y.tar.gz FWLAB_TREX_SHA256=... make boxes",
+        )
+    return Choice("replay", "the generator's image holds no TRex")
+
+
+def trex_in_image(project: Project) -> str | None:
+    """The version of TRex that the generator's image was built with."""
+    try:
+        return built_images(project).get("generator", {}).get("trex", {}).get("version")
+    except CannotMeasure:
+        return None
+
+
+def check(choice: Choice, tables: Tables, traffic: str) -> None:
+    """Raises BadInput where the engine cannot play this traffic. No machine is asked."""
+    (Trex if choice.name == Trex.name else Replay).check(tables, traffic)
+
+
+def make(choice: Choice, ssh: Ssh, topology: Topology, testbed: Testbed) -> Engine:
+    """The engine on the generator that `ssh` leads to. Nothing is started there yet."""
+    device = topology.end(FIRST_LINK, "generator").dev
+    if choice.name == Trex.name:
+        return Trex(ssh, topology, small=testbed.slows_the_dut)
+    return Replay(ssh, device)

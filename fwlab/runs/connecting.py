@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""TCP connections: how many the DUT carries in a busy second, and whether all complete at a rate that it can carry.
+
+Flat out it is a closed loop: a fixed number is open, and as soon as one has fetched its object the next begins. So
+nothing is lost, and the loop turns as fast as its slowest part: that must be the DUT, which is slowed until it is
+never idle. Connections move through the loop in waves, so a window of the DUT's clock may see more beginnings than
+ends; it always sees packets. A trial therefore counts those, and one connection is as many as it was in the whole run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fwlab.logic.connections import answers
+from fwlab.logic.figures import MOST_IDLE_LOOP, MOST_OTHER_LOOP
+from fwlab.outside.connections import Both
+from fwlab.outside.dut.client import Window
+from fwlab.runs.task import Nodes, Task
+from fwlab.words.metric import Metric
+from fwlab.words.results import Measured
+from fwlab.words.traffic import Connections
+from fwlab.words.trial import Clients, Delivery, TcpTrial
+
+#: A trial has so many packets of the clients at least, some 400 connections.
+LEAST_PACKETS = 2000
+#: The loop has settled after so long (s of the DUT's clock).
+SETTLE_S = 0.25
+#: Answers that the DUT saw and answers that the clients counted are this far apart at most.
+MOST_APART = 0.02
+#: A trial at a rate has this share of the connections that the clients completed flat out, for about so long (s).
+LIGHT, LIGHT_S = 0.25, 6.0
+
+
+@dataclass(frozen=True)
+class Flat:
+    """One run flat out: its windows, what the clients counted, and packets and answers that crossed the DUT in all.
+
+    packets  packets that came in on each of the DUT's links
+    """
+
+    clients: Clients
+    kept: list[Window]
+    idle: list[Window]
+    disturbed: list[Window]
+    packets: list[int]
+    answers: float
+
+    def trials(self, beside: bool) -> list[TcpTrial]:
+        """The windows as trials. Where something else is played on the first link, the last one alone is counted by."""
+        first = len(self.packets) - 1 if beside else 0
+        # Those that were open when the clients were stopped began and did not end: half of them, so to speak.
+        connections = (self.clients.opened + self.answers) / 2
+        each = connections / sum(self.packets[first:])
+        return [
+            TcpTrial(
+                duration_s=window.duration_s,
+                busy_s=window.busy_s,
+                completed=round(each * sum(window.packets[first:]), 2),
+                concurrent=self.clients.concurrent,
+                packets=sum(window.packets),
+            )
+            for window in self.kept
+        ]
+
+
+class Connecting:
+    """Remembers how much the DUT had to be slowed: the next case starts from there."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+        self._step = 0
+        self._limited: str | None = None
+
+    def measure(self, task: Task, found: Measured) -> None:
+        """Trials flat out; then, where the task asks what was delivered, one at a light rate."""
+        if not task.wants(Metric.CONNECTIONS, Metric.DELIVERED):
+            return
+        connections = self._nodes.tables.connections(task.traffic)
+        if connections.beside is not None:
+            self._nodes.engine.use(self._nodes.tables, connections.beside)
+        else:
+            # The clients need the generator's link and its CPU, and an engine may hold both.
+            self._nodes.engine.close()
+        self._nodes.sink.declare(self._nodes.classes, connections)
+        with self._nodes.tcp(connections) as both:
+            self._overload(both, task, found)
+            if task.wants(Metric.DELIVERED) and not found.problems:
+                self._lightly(both, found)
+        if self._limited:
+            found.problems.append(f"beside the connections: {self._limited}")
+
+    def _overload(self, both: Both, task: Task, found: Measured) -> None:
+        first, steps, wanted = self._step, self._nodes.steps, task.trial.count
+        for step in range(first, steps):
+            flat = self._flat_out(both, task, found, step)
+            found.slowed, found.clients = step, [flat.clients]
+            found.tcp = flat.trials(beside=both.connections.beside is not None)
+            found.idle_trials, found.disturbed_trials = len(flat.idle), len(flat.disturbed)
+            if len(flat.kept) == wanted:
+                self._step = max(0, step - (not flat.idle and step == first))
+                self._compare(flat, found)
+                return
+        self._step = max(0, steps - 1)
+        busy = min((window.busy_share for window in flat.idle), default=0.0)
+        found.problems.append(
+            f"the DUT was not saturated: {len(flat.kept)} of {wanted} trials were an overload and nothing else; "
+            f"in {len(flat.idle)} it was idle at times (busy {busy:.1%}), in {len(flat.disturbed)} something else ran"
+        )
+
+    @staticmethod
+    def _compare(flat: Flat, found: Measured) -> None:
+        """The DUT and the clients, each by its own count. Connections that were cut off at the end may be in one."""
+        counted = flat.clients.completed
+        if abs(flat.answers - counted) > MOST_APART * counted + flat.clients.concurrent:
+            found.problems.append(f"{flat.answers:.0f} answers crossed the DUT, the clients counted {counted}")
+
+    def _flat_out(self, both: Both, task: Task, found: Measured, step: int) -> Flat:
+        nodes, trial = self._nodes, task.trial
+        last = step == nodes.steps - 1
+        before = nodes.dut.received()
+        with nodes.slowed(step, loop=True), self._beside(both.connections, found):
+            nodes.dut.arm(
+                windows=trial.count,
+                window_s=trial.seconds,
+                packets=max(trial.packets, LEAST_PACKETS),
+                idle_share=MOST_IDLE_LOOP,
+                other_share=MOST_OTHER_LOOP if nodes.steps > 1 else 1.0,
+                most_idle=(4 if last else 2) * trial.count,
+                settle_s=SETTLE_S,
+            )
+            opening = both.flat_out()
+            try:
+                windows = nodes.dut.collect_by_link(timeout=900)
+            except BaseException:
+                opening.abandon()
+                raise
+            clients = opening.stop()
+        counts = [
+            (packets - packets_before, octets - octets_before)
+            for (packets, octets), (packets_before, octets_before) in zip(nodes.dut.received(), before, strict=True)
+        ]
+        return Flat(
+            clients,
+            *windows,
+            packets=[packets for packets, _ in counts],
+            answers=round(answers(*counts[-1], both.answer_bytes), 2),
+        )
+
+    def _lightly(self, both: Both, found: Measured) -> None:
+        """The DUT at full speed, and connections at a rate that it can carry."""
+        flat = found.clients[0]
+        rate = max(5.0, LIGHT * flat.completed / flat.duration_s)
+        with self._beside(both.connections, found):
+            found.clients.append(both.at_rate(round(rate, 1), max(50, int(rate * LIGHT_S))))
+
+    @contextlib.contextmanager
+    def _beside(self, connections: Connections, found: Measured) -> Iterator[None]:
+        """The declared packets meanwhile, counted by class at the sink; the last such run is the one that is kept."""
+        self._limited = None
+        if connections.beside is None:
+            yield
+            return
+        nodes = self._nodes
+        nodes.sink.declare(nodes.classes, connections)
+        playing = nodes.engine.start(load=connections.beside_pps)
+        try:
+            yield
+        except BaseException:
+            playing.abandon()
+            raise
+        played = playing.stop()
+        found.generator_sent, found.generator_pps = played.sent, round(played.rate, 1)
+        self._limited = played.limited
+        found.deliveries = [
+            Delivery(
+                intended_load=connections.beside_pps,
+                sent=played.sent,
+                offered=nodes.tables.offered(connections.beside, played.sent, nodes.classes),
+                arrived=nodes.sink.settled_counts(),
+            )
+        ]

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A counted number of packets at a load that the DUT can carry; and delivered, which is what the sink gets of them.
+
+A host that is busy with something else may leave a node standing for so long that a ring runs over. Nothing in the
+firewall dropped those packets, and no mark may hang on them. The DUT counts what comes in and what goes out, so it is
+known how many were lost on the way to it and behind it; a load that lost any is tried again smaller.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from fwlab.runs.task import Nodes, Task
+from fwlab.words.errors import CannotMeasure
+from fwlab.words.results import Measured
+from fwlab.words.trial import Delivery
+
+#: The load of a delivery trial, as a share of what the DUT was seen to carry in real time; the next where one lost.
+LIGHT = (1 / 4, 1 / 10, 1 / 25, 1 / 60, 1 / 60)
+#: A delivery trial takes about so long, in real seconds, and has so many packets.
+DELIVERY_S = 4.0
+DELIVERY_PACKETS = (256, 8192)
+#: What a DUT sends on may hold a few packets of its own (neighbour and group discovery), which the sink does not count.
+STRAY = 2
+#: What the DUT carries in real time is watched for so long (s).
+RATE_S = 1.0
+#: Packets on their way are in after so long (s).
+SETTLED_S = 0.5
+
+
+@dataclass(frozen=True)
+class Passage:
+    """Packets that were sent, that the DUT took in on its first link, and that it sent on by its last."""
+
+    sent: int
+    taken: int
+    sent_on: int
+    limited: str | None
+
+    @property
+    def lost_before(self) -> int:
+        return max(0, self.sent - self.taken)
+
+
+def deliver(nodes: Nodes, task: Task, found: Measured) -> None:
+    """Play lightly; what arrives is counted by class."""
+    carried = real_rate(nodes)
+    for share in LIGHT:
+        load = max(20.0, share * carried)
+        low, high = DELIVERY_PACKETS
+        count = int(min(high, max(low, load * DELIVERY_S)))
+        nodes.sink.declare(nodes.classes)
+        passage = play(nodes, load, count)
+        arrived = nodes.sink.settled_counts()
+        lost_behind = max(0, passage.sent_on - sum(arrived.values()))
+        if passage.lost_before + lost_behind == 0:
+            break
+    if passage.limited:
+        found.problems.append(passage.limited)
+    if passage.sent < count:
+        found.problems.append(f"the generator sent {passage.sent} of {count} packets")
+    if passage.lost_before:
+        found.problems.append(f"{passage.lost_before} of {passage.sent} packets were lost on their way to the DUT")
+    if lost_behind > STRAY:
+        found.problems.append(f"{lost_behind} of {passage.sent_on} packets were lost between the DUT and the sink")
+    found.deliveries.append(
+        Delivery(
+            intended_load=round(load, 1),
+            sent=passage.sent,
+            offered=nodes.tables.offered(task.traffic, passage.sent, nodes.classes),
+            arrived=arrived,
+        )
+    )
+
+
+def play(nodes: Nodes, load: float, count: int) -> Passage:
+    """Play `count` packets from the beginning of the traffic, `load` in a real second, and see them through the DUT."""
+    before = through(nodes)
+    played = nodes.engine.start(load=load, count=count).wait(timeout=count / load * 4 + 60)
+    time.sleep(SETTLED_S)
+    taken, sent_on = (after - then for after, then in zip(through(nodes), before, strict=True))
+    return Passage(played.sent, taken, sent_on, played.limited)
+
+
+def real_rate(nodes: Nodes) -> float:
+    """Packets per real second that the DUT processes flat out and not slowed."""
+    before, _ = through(nodes)
+    began = time.monotonic()
+    playing = nodes.engine.start()
+    time.sleep(RATE_S)
+    playing.stop()
+    after, _ = through(nodes)
+    if after == before:
+        raise CannotMeasure("no packet reached the DUT", "fwlab doctor")
+    return (after - before) / (time.monotonic() - began)
+
+
+def through(nodes: Nodes) -> tuple[int, int]:
+    """Packets that the DUT took in on its first link, and sent on its last, since it booted."""
+    counters = nodes.dut.sample()
+    taken = next(name for name in counters if name.endswith(".rx_packets"))
+    sent_on = [name for name in counters if name.endswith(".tx_packets")][-1]
+    return counters[taken], counters[sent_on]

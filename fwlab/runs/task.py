@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One thing to measure, and the nodes to measure it on: what the methods beside this file are given."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from fwlab.outside.connections import Both
+from fwlab.outside.dut import LinuxDut
+from fwlab.outside.engine import Engine
+from fwlab.outside.sink import Sink
+from fwlab.outside.tables import Tables
+from fwlab.words.lab import Trials
+from fwlab.words.metric import Metric
+from fwlab.words.ruleset import RulesetFile
+from fwlab.words.traffic import Connections, TrafficClass
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to measure: a case, or an exercise with one ruleset.
+
+    each     the ruleset is loaded by one command for each rule
+    trial    how many trials, and how long each is at least
+    tracked  the traffic class that survival is about; `offered` the load, in multiples of the baseline's capacity
+    baseline the case that this capacity is taken from; it is measured before, in the same session
+    fill     packets to play before the DUT's states are counted
+    sampled  whether the DUT is sampled under load, function by function
+    """
+
+    id: str
+    title: str
+    ruleset: str
+    files: list[RulesetFile]
+    metrics: list[Metric]
+    traffic: str | None = None
+    parameters: dict[str, int | float | str] = field(default_factory=dict)
+    each: bool = False
+    trial: Trials = field(default_factory=Trials)
+    tracked: str | None = None
+    offered: float | None = None
+    baseline: str | None = None
+    fill: int | None = None
+    sampled: bool = False
+
+    def wants(self, *metrics: Metric) -> bool:
+        return not set(metrics).isdisjoint(self.metrics)
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The three nodes of one session.
+
+    `slowed(step)` slows the DUT while the generator plays, by one of `steps` steps; `slowed(step, loop=True)` as a
+    closed loop of answers needs it. On the host's clock there is one step, which does nothing. `ring` is how many
+    packets the DUT's receive ring holds. `tcp(connections)` sets generator and sink up for TCP connections while it
+    is open.
+    """
+
+    dut: LinuxDut
+    engine: Engine
+    sink: Sink
+    tables: Tables
+    classes: dict[str, TrafficClass]
+    slowed: Callable[..., contextlib.AbstractContextManager]
+    steps: int
+    ring: int = 1024
+    tcp: Callable[[Connections], contextlib.AbstractContextManager[Both]] | None = None

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""An attack and the traffic that is to survive it: a legitimate network, and bystanders between the attackers."""
+
+from ipaddress import IPv4Address
+
+from trex_stl_lib.api import (
+    IP,
+    UDP,
+    Ether,
+    STLPktBuilder,
+    STLScVmRaw,
+    STLStream,
+    STLTXCont,
+    STLVmFixIpv4,
+    STLVmFlowVar,
+    STLVmWrFlowVar,
+)
+
+#: Ethernet's frame check sequence: on the wire, but never in the bytes that a generator is given.
+FCS = 4
+#: Packets per second that stand for a load of one. Nominal: only the proportions count.
+ONE = 10_000
+
+
+class Mix:
+    """Continuous streams, their rates in multiples of the same unit. Only the source port tells an attacker's packet
+    from a bystander's, and that for the sink alone: a blacklist knows addresses."""
+
+    def get_streams(
+        self,
+        direction=0,
+        attack=1,
+        beside=0.1,
+        bystanders=0,
+        attacker="198.18.64.1",
+        bystander="198.18.64.8",
+        attackers=1000,
+        step=13,
+        size=128,
+        **kwargs,
+    ):
+        """`attack` is the load of `attackers` addresses, `step` apart; `beside` that of 200 hosts of 198.18.10.0/24.
+
+        `bystanders` is the load of as many addresses as there are attackers, between theirs.
+        `size` is in bytes on the wire, FCS included.
+        """
+        streams = [stream("198.18.10.1", 200, 1, 1027, beside, size)]
+        if attack:
+            streams.append(stream(attacker, attackers, step, 1025, attack, size))
+        if bystanders:
+            streams.append(stream(bystander, attackers, step, 1026, bystanders, size))
+        return streams
+
+
+def stream(source, sources, step, sport, load, size):
+    """A continuous stream from `sources` addresses, `step` apart, to one destination."""
+    # No UDP checksum (RFC 768 allows it): it would have to follow the source address.
+    headers = Ether() / IP(src=source, dst="198.19.10.1") / UDP(sport=sport, dport=5000, chksum=0)
+    packet = headers / bytes(size - FCS - len(headers))
+    first, stride = int(IPv4Address(source)), strides(sources)
+    # Not in order: a list of rules costs more for those at its end, and any stretch of the traffic that the DUT
+    # happens to take in should have its share of both ends.
+    visited = [first + step * (turn * stride % sources) for turn in range(sources)]
+    vm = STLScVmRaw(
+        [
+            STLVmFlowVar(name="source", value_list=visited, size=4, op="inc"),
+            STLVmWrFlowVar(fv_name="source", pkt_offset="IP.src"),
+            STLVmFixIpv4(offset="IP"),
+        ]
+    )
+    return STLStream(packet=STLPktBuilder(pkt=packet, vm=vm), mode=STLTXCont(pps=load * ONE))
+
+
+def strides(sources):
+    """A step of about four tenths that meets each of `sources` before it comes back to the first."""
+    step = max(1, round(0.39 * sources))
+    while any(step % factor == 0 and sources % factor == 0 for factor in range(2, step + 1)):
+        step += 1
+    return step
+
+
+def register():
+    return Mix()

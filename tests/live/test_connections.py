@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""TCP connections through a real DUT: plain forwarding, with conntrack, and with a flood beside them."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+
+import pytest
+import yaml
+
+from .conftest import LAB, Checkout, document
+
+pytestmark = pytest.mark.live
+
+ID = "lab97-connections"
+LAB_YML = {
+    "id": ID,
+    "title": "How many connections?",
+    "minutes": 10,
+    "classes": {"flood": {"src": "198.18.64.0/18"}},
+    "traffic": {
+        "web": {"connections": {}},
+        "flood": {"profile": "profile.py"},
+        "attacked": {"connections": {"beside": "flood", "beside_pps": 1500}},
+    },
+    "baseline": "plain",
+    "cases": [
+        {"id": "plain", "title": "Plain", "ruleset": "plain", "traffic": "web"},
+        {"id": "conntrack", "title": "With conntrack", "ruleset": "conntrack", "traffic": "web"},
+        {"id": "attacked", "title": "With a flood beside", "ruleset": "plain", "traffic": "attacked"},
+    ],
+    "exercises": [],
+}
+CONNTRACK = """table ip track {
+  chain forward {
+    type filter hook forward priority 0; policy accept;
+    ct state established,related accept
+    ct state new accept
+  }
+}
+"""
+ROOM = "net.netfilter.nf_conntrack_max = 262144\nnet.netfilter.nf_conntrack_buckets = 262144\n"
+
+
+@pytest.fixture(scope="module")
+def run(lab: Checkout) -> dict:
+    """A run of the lab above, in full; its figures are printed, so that `pytest -s` shows them."""
+    top = lab.top / "labs" / ID
+    for name, files in {"plain": {}, "conntrack": {"rules.nft": CONNTRACK, "room.sysctl": ROOM}}.items():
+        (top / "rulesets" / name).mkdir(parents=True)
+        for file, text in files.items():
+            (top / "rulesets" / name / file).write_text(text)
+    (top / "rulesets" / "plain" / "README.md").write_text("Nothing is loaded.\n")
+    (top / "profile.py").write_text((lab.top / "labs" / LAB / "profile.py").read_text())
+    for case in LAB_YML["cases"]:
+        case.update(metric="connections", also=["delivered"])
+    (top / "lab.yml").write_text(yaml.safe_dump(LAB_YML))
+    told = document(lab.fwlab("run", ID, "--machines", LAB, "--trials", "5", "--json"))
+    for case in told["cases"]:
+        print(f"{case['id']}: {case['median']:,.0f} {case['unit']}, spread {case['spread']:.2%}")
+    return json.loads(Path(lab.top / "reports" / ID / "run.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def figures(run: dict) -> dict[str, list[float]]:
+    """Connections per busy second of the DUT's clock, trial by trial."""
+    return {case["id"]: [t["completed"] / t["busy_s"] for t in case["tcp"]] for case in run["cases"]}
+
+
+def test_nothing_stands_against_the_figures(run: dict) -> None:
+    assert [case["problems"] for case in run["cases"]] == [[], [], []]
+
+
+@pytest.mark.parametrize("case", ["plain", "conntrack"])
+def test_they_repeat_within_two_per_cent(figures: dict, case: str) -> None:
+    assert len(figures[case]) == 5
+    assert max(figures[case]) / min(figures[case]) <= 1.02, figures[case]
+
+
+def test_conntrack_costs(figures: dict) -> None:
+    assert min(figures["plain"]) > 1.1 * max(figures["conntrack"]), figures
+
+
+def test_a_connection_has_about_ten_packets(run: dict) -> None:
+    for trial in run["cases"][0]["tcp"]:
+        assert 9 <= trial["packets"] / trial["completed"] <= 12
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_at_a_light_rate_all_complete(run: dict, place: int) -> None:
+    light = [clients for clients in run["cases"][place]["clients"] if clients["intended_load"]]
+    assert len(light) == 1
+    assert light[0]["completed"] == light[0]["opened"] > 0
+    assert light[0]["failed"] == 0
+
+
+def test_flood_and_connections_are_counted_each_on_its_own(run: dict, figures: dict) -> None:
+    beside = run["cases"][2]["deliveries"][0]
+    assert beside["sent"] == beside["offered"]["flood"] > 0
+    assert 0 < beside["arrived"]["flood"] <= beside["sent"]
+    assert beside["arrived"]["other"] == 0, "connections are not counted as packets"
+    assert run["cases"][2]["clients"][0]["completed"] > 1000
+    # The flood keeps to the host's clock and the DUT to its own, so its share differs from trial to trial.
+    attacked, plain = (statistics.median(figures[case]) for case in ("attacked", "plain"))
+    assert attacked < plain, "the flood takes its share of the DUT"
+
+
+def test_all_is_put_back(lab: Checkout, run: dict) -> None:
+    assert "fwlab-clients" not in lab.run("generator", "sudo nft list tables")
+    assert "32768\t60999" in lab.run("generator", "cat /proc/sys/net/ipv4/ip_local_port_range")
+    assert "198.19.32" not in lab.run("sink", "ip route show table local")
+    assert lab.run("sink", "pgrep nginx || true").strip() == ""

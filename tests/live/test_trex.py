@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Both engines play one profile, and the same packets reach the sink. Skips where the generator has no TRex."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from fwlab.outside import engine as engines
+from fwlab.outside.dut import LinuxDut
+from fwlab.outside.generator import Played
+from fwlab.outside.machines import Machines
+from fwlab.outside.project import Project, load_lab, load_topology
+from fwlab.outside.sink import Sink
+from fwlab.outside.tables import Tables
+from fwlab.outside.testbed import choose
+from fwlab.words.errors import BadInput
+
+from .conftest import LAB, OFFSET, Checkout, document
+
+pytestmark = pytest.mark.live
+
+PACKETS, LOAD = 1500, 250.0
+#: Prints the UDP packets that arrive, as hexadecimal, until none comes for ten seconds. SO_RCVBUFFORCE is 33.
+CAPTURE = """
+import socket
+tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+tap.setsockopt(socket.SOL_SOCKET, 33, 1 << 25)
+tap.bind(("{device}", 0))
+tap.settimeout(60)
+print("ready", flush=True)
+try:
+    while True:
+        frame = tap.recv(10000)
+        if frame[12:14] == b"\\x08\\x00" and frame[23] == 17:
+            print(frame.hex())
+            tap.settimeout(10)
+except TimeoutError:
+    pass
+"""
+
+
+@dataclass
+class Seen:
+    """What one engine said that it sent, and what the sink saw of it."""
+
+    played: Played
+    classes: dict[str, int]
+    frames: list[str]
+
+
+class Bench:
+    """The lab's machines and both engines on them."""
+
+    def __init__(self, project: Project) -> None:
+        self.topology, self.lab, self.testbed = load_topology(project), load_lab(project, LAB), choose("virtual")
+        self.tables = Tables(project, self.topology, self.lab)
+        self.machines = Machines(project, self.topology, self.lab, self.testbed)
+        self.device = self.topology.end("dut-sink", "sink").dev
+        self.sink = Sink(self.machines.ssh("sink"), self.device)
+
+    def dut(self) -> LinuxDut:
+        return LinuxDut(self.machines.ssh("dut"), [link.ends["dut"].dev for link in self.topology.links.values()])
+
+    @contextlib.contextmanager
+    def engine(self, name: str) -> Iterator[engines.Engine]:
+        choice = engines.Choice(name, "this test's")
+        made = engines.make(choice, self.machines.ssh("generator"), self.topology, self.testbed)
+        with contextlib.closing(made):
+            yield made
+
+    def play(self, engine: engines.Engine, traffic: str) -> Seen:
+        engine.use(self.tables, traffic)
+        self.sink.declare(self.lab.classes)
+        script = CAPTURE.format(device=self.device)
+        tap = self.machines.ssh("sink").open("python3 -")
+        tap.stdin.write(script.encode())
+        tap.stdin.close()
+        assert tap.stdout.readline() == b"ready\n", tap.stderr.read().decode()
+        played = engine.start(load=LOAD, count=PACKETS).wait(timeout=120)
+        frames = tap.stdout.read().decode().split()
+        tap.wait(60)
+        return Seen(played, self.sink.settled_counts(), frames)
+
+
+@pytest.fixture(scope="module")
+def bench(lab: Checkout) -> Iterator[Bench]:
+    project = Project(lab.top)
+    if engines.trex_in_image(project) is None:
+        pytest.skip("the generator's image holds no TRex: it was built without FWLAB_TREX_URL")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FWLAB_PORT_OFFSET", str(OFFSET))
+        yield Bench(project)
+
+
+@pytest.fixture(scope="module")
+def seen(bench: Bench) -> dict[str, Seen]:
+    """The mix of three streams, forwarded by a DUT without rules."""
+    found = {}
+    with bench.dut() as dut:
+        dut.reset()
+        for name in ("replay", "trex"):
+            with bench.engine(name) as engine:
+                found[name] = bench.play(engine, "attack")
+    return found
+
+
+@pytest.mark.parametrize("name", ["replay", "trex"])
+def test_what_was_sent_arrives(seen: dict[str, Seen], name: str) -> None:
+    assert seen[name].played.sent == PACKETS
+    assert len(seen[name].frames) == PACKETS
+
+
+def test_classes_are_the_same(seen: dict[str, Seen]) -> None:
+    assert seen["trex"].classes == seen["replay"].classes
+
+
+def test_frames_are_the_same_bytes(seen: dict[str, Seen]) -> None:
+    """Streams that are due at the same instant may leave in either order; the bytes are the same."""
+    assert sorted(seen["trex"].frames) == sorted(seen["replay"].frames)
+
+
+def test_nothing_runs_on_after_the_session(bench: Bench, seen: dict[str, Seen]) -> None:
+    assert bench.machines.ssh("generator").run("pgrep t-rex-64 || true").split() == []
+
+
+def test_a_load_of_nothing_is_refused_by_both(bench: Bench) -> None:
+    for name in ("replay", "trex"):
+        with bench.engine(name) as engine:
+            if name == "replay":
+                engine.use(bench.tables, "flood")
+            with pytest.raises(BadInput, match="sends nothing"):
+                engine.start(load=0)
+
+
+def test_a_load_above_the_ceiling_is_told(bench: Bench) -> None:
+    with bench.engine("trex") as engine:
+        engine.use(bench.tables, "flood")
+        played = engine.start(load=5e6, count=200_000).wait(timeout=120)
+    assert played.limited and played.limited.startswith("generator limited: asked for 5,000,000 pps")
+
+
+def test_figures_do_not_depend_on_the_engine(lab: Checkout, bench: Bench) -> None:
+    """The DUT cannot tell who fills its ring. The result says who did."""
+    figures = {}
+    for name in ("replay", "trex"):
+        run = document(lab.fwlab("run", LAB, "raw-drop", "--engine", name, "--trials", "5", "--json"))
+        assert run["testbed"]["engine"] == name
+        figures[name] = run["cases"][0]["median"]
+    assert abs(figures["trex"] / figures["replay"] - 1) <= 0.005, figures

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How the DUT's agent loads each kind of file, what it notes before, and how a reset puts that back."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import pytest
+
+from fwlab.logic.render import ruleset_file
+from fwlab.outside.dut.agent import holding, links, loading, start_state
+from fwlab.outside.dut.client import tables_in
+
+
+class FakeTools:
+    """Tools that answer what they are told to; `called` has every call, `fed` what went to standard input."""
+
+    def __init__(self) -> None:
+        self.called: list[str] = []
+        self.fed: dict[str, str] = {}
+        self.answers: dict[str, str] = {}
+
+    def __call__(self, *argv: str, text: str | None = None) -> SimpleNamespace:
+        line = " ".join(argv)
+        self.called.append(line)
+        if text is not None:
+            self.fed[line] = text
+        return SimpleNamespace(stdout=self.answers.get(line, ""))
+
+
+@pytest.fixture
+def tools(monkeypatch: pytest.MonkeyPatch) -> FakeTools:
+    found = FakeTools()
+    for module in (links, start_state, holding):
+        monkeypatch.setattr(module, "quiet", found)
+    for name in ("changed_links", "changed_routes"):
+        monkeypatch.setattr(links, name, {})
+    monkeypatch.setattr(start_state, "changed_sysctls", {})
+    monkeypatch.setattr(start_state, "loaded_kinds", set())
+    monkeypatch.setattr(start_state, "left_behind", set())
+    return found
+
+
+FEATURES = """Features for eth0:
+rx-checksumming: off [fixed]
+tx-checksumming: off
+\ttx-checksum-ip-generic: off
+scatter-gather: off
+generic-segmentation-offload: off [requested on]
+generic-receive-offload: on
+"""
+RINGS = """Ring parameters for eth0:
+Pre-set maximums:
+RX:\t\t1024
+TX:\t\t256
+Current hardware settings:
+RX:\t\t512
+RX Mini:\tn/a
+TX:\t\t256
+TX Push:\toff
+"""
+
+
+def test_features_are_read_as_they_were_asked_for(tools: FakeTools) -> None:
+    tools.answers["ethtool -k eth0"] = FEATURES
+    assert links.settings("eth0", "-K") == {
+        "tx-checksumming": "off",
+        "tx-checksum-ip-generic": "off",
+        "scatter-gather": "off",
+        "generic-segmentation-offload": "on",
+        "generic-receive-offload": "on",
+    }
+
+
+def test_rings_are_read_as_they_are_now(tools: FakeTools) -> None:
+    tools.answers["ethtool -g eth0"] = RINGS
+    assert links.settings("eth0", "-G") == {"rx": "512", "tx": "256", "tx-push": "off"}
+
+
+def test_link_settings_are_noted_once_and_put_back(tools: FakeTools) -> None:
+    tools.answers["ethtool -g eth0"] = RINGS
+    calls = list(links.link_calls("# rings\neth0 -G rx 64\neth0 -G tx 32  # small\n"))
+    assert calls == [["ethtool", "-G", "eth0", "rx", "64"], ["ethtool", "-G", "eth0", "tx", "32"]]
+    assert tools.called == ["ethtool -g eth0"]
+    tools.answers["ethtool -g eth0"] = RINGS.replace("512", "64")
+    links.restore_links()
+    assert "ethtool -G eth0 rx 512" in tools.called
+    assert not [call for call in tools.called if call.startswith("ethtool -G eth0 tx")], "it was not changed"
+    assert links.changed_links == {}
+
+
+def test_every_route_is_marked(tools: FakeTools) -> None:
+    tools.answers["ip -4 route show"] = "198.19.0.0/16 via 198.19.0.2 dev eth1 proto static \n"
+    text = "# many\nroute add 198.19.7.0/24 dev eth1\n\n -6 route replace 2001:2:0:1301::/64 dev eth1 # one\n"
+    ((argv, batch),) = loading.calls("routes", links.marked(text), each=False)
+    assert argv == ["ip", "-batch", "-"]
+    assert [" ".join(line.split()) for line in batch.splitlines() if line and not line.startswith("#")] == [
+        "route add 198.19.7.0/24 dev eth1 proto 200",
+        "route replace 2001:2:0:1301::/64 dev eth1 proto 200",
+    ]
+    assert links.changed_routes["-4"] == ["198.19.0.0/16 via 198.19.0.2 dev eth1 proto static"]
+
+
+def test_a_route_that_was_replaced_comes_back(tools: FakeTools) -> None:
+    kept, replaced = "198.18.0.0/30 dev eth0 proto kernel", "198.19.0.0/16 via 198.19.0.2 dev eth1 proto static"
+    tools.answers["ip -4 route show"] = f"{kept} \n{replaced} \n"
+    loading.calls("routes", "route replace 198.19.0.0/16 dev eth0\n", each=False)
+    tools.answers["ip -4 route show"] = f"{kept} \n"
+    tools.called.clear()
+    links.restore_routes()
+    assert tools.called.index("ip -4 route flush proto 200") < tools.called.index("ip -4 route show")
+    assert [call for call in tools.called if " replace " in call] == [f"ip -4 route replace {replaced}"]
+    assert links.changed_routes == {}
+
+
+def test_xdp_filter_gets_line_by_line(tools: FakeTools) -> None:
+    calls = loading.calls("xdp-filter", "load eth0 -m native\n\n# one\nip 198.18.1.1 -m src\n", each=False)
+    assert calls == [
+        (["xdp-filter", "load", "eth0", "-m", "native"], None),
+        (["xdp-filter", "ip", "198.18.1.1", "-m", "src"], None),
+    ]
+
+
+@pytest.fixture
+def kernel(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """What the kernel holds, as flush() asks for it."""
+
+    def holds(modules: list[str], **files: str) -> None:
+        monkeypatch.setattr(start_state, "modules", lambda: modules)
+
+        def read(path: str) -> str:
+            name = path.rpartition("/")[2]
+            if name not in files:
+                raise FileNotFoundError(path)
+            return files[name]
+
+        monkeypatch.setattr(start_state, "read", read)
+        monkeypatch.setattr(start_state.glob, "glob", lambda _pattern: ["/sys/class/net/eth0", "/sys/class/net/eth1"])
+
+    return holds
+
+
+def test_flush_of_an_untouched_dut_calls_nothing(tools: FakeTools, kernel: Callable[..., None]) -> None:
+    kernel(["ip_tables", "x_tables"])
+    start_state.flush()
+    assert tools.called == []
+
+
+def test_tables_are_emptied_and_their_policies_put_back(tools: FakeTools, kernel: Callable[..., None]) -> None:
+    kernel([], ip6_tables_names="raw\nfilter\n")
+    start_state.flush()
+    assert tools.fed == {
+        "ip6tables-legacy-restore": "*raw\n:PREROUTING ACCEPT\n:OUTPUT ACCEPT\nCOMMIT\n"
+        "*filter\n:INPUT ACCEPT\n:FORWARD ACCEPT\n:OUTPUT ACCEPT\nCOMMIT\n"
+    }
+
+
+def test_what_was_loaded_is_taken_away(tools: FakeTools, kernel: Callable[..., None]) -> None:
+    kernel(["act_gact", "cls_u32"])
+    start_state.loaded_kinds.update({"tc", "xdp-filter"})
+    start_state.flush()
+    assert "xdp-filter unload --all" in tools.called
+    lines = tools.fed["tc -force -batch -"].splitlines()
+    assert {"qdisc del dev eth0 clsact", "qdisc del dev eth1 root"} <= set(lines)
+    assert "tc actions flush action gact" in tools.called
+    assert not start_state.loaded_kinds
+    tools.called.clear()
+    start_state.flush()
+    assert tools.called == [], "nothing is left to take away"
+
+
+def test_what_an_agent_before_left_behind_is_taken_away(tools: FakeTools, kernel: Callable[..., None]) -> None:
+    kernel([])
+    start_state.left_behind.update({"tc", "xdp-filter", "routes"})
+    start_state.flush()
+    assert tools.called == [
+        "tc -force -batch -",
+        "xdp-filter unload --all",
+        "ip -4 route flush proto 200",
+        "ip -6 route flush proto 200",
+    ]
+
+
+def test_modules_go_in_one_call_the_youngest_first(
+    tools: FakeTools, kernel: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = ["xt_set", "ip_set_hash_ip", "ip_set", "nfnetlink", "virtio_net", "x_tables"]
+    kernel(there, **{"fwlab-modules": "virtio_net\nx_tables"})
+
+    def rmmod(*argv: str, text: str | None = None) -> SimpleNamespace:
+        if argv[0] == "rmmod":
+            there[:] = [name for name in there if name not in argv or name == "nfnetlink"]  # one is held on to
+        return tools(*argv, text=text)
+
+    monkeypatch.setattr(start_state, "quiet", rmmod)
+    assert start_state.reset({}) == {"left": ["nfnetlink"]}
+    assert "rmmod xt_set ip_set_hash_ip ip_set nfnetlink" in tools.called
+
+
+@pytest.mark.parametrize(
+    ("there", "tables", "ahead", "stays"),
+    [
+        (["nf_tables", "ip_set", "nft_limit"], "", [], True),
+        (["iptable_raw"], "raw\n", ["iptables raw", "iptables filter"], True),
+        (["iptable_raw"], "raw\n", ["ip6tables raw"], False),
+        (["iptable_raw", "iptable_filter"], "raw\nfilter\n", ["iptables raw"], False),
+        (["iptable_raw"], "raw\n", [], False),
+        (["nf_tables", "nf_conntrack"], "", [], False),
+    ],
+)
+def test_modules_stay_only_where_they_cost_nothing(
+    tools: FakeTools, kernel: Callable[..., None], there: list[str], tables: str, ahead: list[str], stays: bool
+) -> None:
+    """An empty table is a hook that every packet visits; connections are tracked until their module goes."""
+    kernel(there, **{"ip_tables_names": tables, "fwlab-modules": "virtio_net"})
+    start_state.reset({"ahead": ahead})
+    assert ("rmmod " + " ".join(there) in tools.called) == (not stays)
+
+
+def test_which_tables_are_ahead() -> None:
+    files = [ruleset_file("a.iptables", "# *nat\n*raw\nCOMMIT\n*filter\n-A X -j Y\nCOMMIT\n")]
+    files += [ruleset_file("b.ip6tables", "*raw\nCOMMIT\n"), ruleset_file("c.nft", "table ip t {\n}\n")]
+    assert tables_in(files) == ["iptables raw", "iptables filter", "ip6tables raw"]
+
+
+# ---- connections ----------------------------------------------------------------------------------------------
+
+SLABINFO = """slabinfo - version: 2.1
+# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : tunables <l> <b> <s> : slabdata
+nf_conntrack_expect      0      0    208   19    1 : tunables    0    0    0 : slabdata      0      0      0
+nf_conntrack       1000   1008    256   16    1 : tunables    0    0    0 : slabdata     63     63      0
+"""
+
+
+def test_memory_of_the_connection_table() -> None:
+    assert holding.slabs(SLABINFO, "nf_conntrack") == (256, 63 * 4096)
+    assert holding.slabs(SLABINFO, "nf_conn") == (0, 0)
+
+
+def test_a_dut_that_tracks_nothing_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(holding, "modules", lambda: ["x_tables"])
+    assert set(holding.states({}).values()) == {0}
+
+
+def test_buckets_take_whole_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {f"nf_conntrack_{name}": number for name, number in (("count", "7"), ("max", "1000"), ("buckets", "1000"))}
+    files["slabinfo"] = SLABINFO
+    monkeypatch.setattr(holding, "modules", lambda: ["nf_conntrack"])
+    monkeypatch.setattr(holding, "read", lambda path: files[path.rpartition("/")[2]])
+    found = holding.states({})
+    assert (found["held"], found["most"], found["buckets"], found["bucket_bytes"]) == (7, 1000, 1000, 8192)
+
+
+# ---- the end of the conversation ----------------------------------------------------------------------------------
+
+
+CONVERSATION = """
+import sys, time
+from fwlab.outside.dut.agent import serving, start_state
+def measure(_request):
+    print("begun", file=sys.stderr, flush=True)
+    time.sleep(60)
+serving.OPERATIONS["measure"] = measure
+start_state.reset = lambda _request: print("undone", file=sys.stderr, flush=True)
+start_state.loaded_kinds.update({kinds})
+serving.main()
+"""
+
+
+def conversation(kinds: set[str]) -> subprocess.Popen[str]:
+    """An agent of which something of these kinds is loaded."""
+    program = CONVERSATION.format(kinds=kinds or "()")
+    return subprocess.Popen([sys.executable, "-c", program], stdin=-1, stdout=-1, stderr=-1, text=True)
+
+
+@pytest.mark.parametrize(("kinds", "said"), [({"tc"}, "undone\n"), (set(), "")])
+def test_a_host_that_takes_no_leave_has_its_ruleset_undone(kinds: set[str], said: str) -> None:
+    agent = conversation(kinds)
+    assert agent.communicate("", timeout=20)[1] == said
+    assert agent.returncode == 0
+
+
+def test_what_a_host_that_is_gone_was_waiting_for_is_broken_off() -> None:
+    agent = conversation({"tc"})
+    agent.stdin.write('{"op": "measure"}\n')
+    agent.stdin.flush()
+    assert agent.stderr.readline() == "begun\n"
+    # It would sleep for a minute; a time-out is the failure.
+    assert agent.communicate(timeout=20)[1] == "undone\n"
+    assert agent.returncode == 0

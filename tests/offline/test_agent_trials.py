@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How the DUT's agent counts packets over busy time, and which trials it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fwlab.outside.dut.agent import counting
+from fwlab.outside.dut.agent.kernel import Refusal
+
+
+def trial(idle_ns: int, other_ns: int = 0) -> dict[str, Any]:
+    return {"duration_ns": 1_000_000, "idle_ns": idle_ns, "other_ns": other_ns, "counts": {}}
+
+
+BUSY, AT_THE_LIMIT, IDLE = trial(0), trial(1000), trial(1001)
+REQUEST = {
+    "devices": ["eth0"],
+    "windows": 3,
+    "window_s": 0.1,
+    "packets": 64,
+    "settle_s": 0,
+    "patience_s": 1,
+    "idle_share": 0.001,
+    "other_share": 0.005,
+    "most_idle": 2,
+}
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """measure() over trials that are given; also says how many were never asked for."""
+
+    def run(trials: list[dict], **changed: Any) -> tuple[dict, int]:
+        left = list(trials)
+        policies: list[int] = []
+        monkeypatch.setattr(counting, "Counters", lambda _devices: None)
+        monkeypatch.setattr(counting, "wait_for_packets", lambda *_: None)
+        monkeypatch.setattr(counting, "window", lambda *_: left.pop(0))
+        monkeypatch.setattr(counting.os, "sched_setscheduler", lambda _pid, policy, _param: policies.append(policy))
+        try:
+            found = counting.measure({**REQUEST, **changed})
+            return {"kept": found["kept"], "idle": found["idle"]}, len(left)
+        finally:
+            assert policies == [counting.os.SCHED_FIFO, counting.os.SCHED_OTHER], "its priority is given back"
+
+    return run
+
+
+def test_busy_trials_are_kept_until_there_are_enough(measured: Any) -> None:
+    assert measured([BUSY, AT_THE_LIMIT, BUSY, BUSY]) == ({"kept": [BUSY, AT_THE_LIMIT, BUSY], "idle": []}, 1)
+
+
+def test_idle_trials_are_left_out_and_counted(measured: Any) -> None:
+    found, left = measured([BUSY, IDLE, BUSY, IDLE, BUSY, BUSY])
+    assert found == {"kept": [BUSY] * 3, "idle": [IDLE] * 2}
+    assert left == 1
+
+
+def test_disturbed_trials_are_left_out(measured: Any) -> None:
+    found, left = measured([BUSY, trial(0, 5001), BUSY, trial(0, 5000), BUSY])
+    assert found == {"kept": [BUSY, BUSY, trial(0, 5000)], "idle": []}
+    assert left == 1
+
+
+def test_what_runs_as_long_in_every_trial_is_the_packets_own(measured: Any) -> None:
+    """A kernel thread that frees the route which each of them was given, 2.8 % of the time."""
+    alike = [trial(0, 28_000 + 100 * n) for n in range(7)]
+    found, left = measured([*alike[:3], trial(0, 90_000), *alike[3:]])
+    assert found == {"kept": alike[:3], "idle": []}
+    assert left == 2
+
+
+def test_what_runs_now_and_then_is_not(measured: Any) -> None:
+    found, _ = measured([trial(0, 20_000 * n) for n in range(1, 17)])
+    assert found == {"kept": [], "idle": []}
+
+
+@pytest.mark.parametrize("patience", [0, 2, 5])
+def test_it_gives_up_where_the_load_is_too_small(measured: Any, patience: int) -> None:
+    found, left = measured([IDLE] * 10, most_idle=patience)
+    assert found == {"kept": [], "idle": [IDLE] * (patience + 1)}
+    assert left == 9 - patience
+
+
+def test_what_was_kept_before_giving_up_is_told(measured: Any) -> None:
+    found, _ = measured([BUSY, IDLE, IDLE, IDLE, BUSY])
+    assert found == {"kept": [BUSY], "idle": [IDLE] * 3}
+
+
+def test_priority_is_given_back_after_a_failure(measured: Any) -> None:
+    with pytest.raises(IndexError):
+        measured([BUSY])
+
+
+class FakeCounters:
+    """A DUT that processes `pps` packets in each second of its own clock, and so many at the start."""
+
+    def __init__(self, clock: SimpleNamespace, pps: int, start: int = 7) -> None:
+        self.clock, self.pps, self.start = clock, pps, start
+
+    def read(self) -> dict[str, int]:
+        counted = self.start + self.pps * self.clock.ns // 10**9
+        return {"eth0.rx_packets": counted, "eth0.tx_packets": counted // 2}
+
+    def read_at(self) -> tuple[int, dict[str, int]]:
+        return self.clock.ns, self.read()
+
+    def served(self) -> int:
+        return self.clock.ns * 998 // 1000
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
+    """A clock that only sleeping moves; a tenth of that time the CPU is idle."""
+    now = SimpleNamespace(ns=0)
+
+    def sleep(seconds: float) -> None:
+        now.ns += round(seconds * 1e9)
+
+    known = SimpleNamespace(sleep=sleep, process_time_ns=lambda: 0)
+    known.monotonic, known.monotonic_ns = lambda: now.ns / 1e9, lambda: now.ns
+    monkeypatch.setattr(counting, "time", known)
+    monkeypatch.setattr(counting, "idle_ns", lambda: now.ns // 10)
+    yield now
+
+
+def test_window_counts_what_came_in_it(clock: SimpleNamespace) -> None:
+    found = counting.window(FakeCounters(clock, pps=1000), "eth0", 0.1, 64)
+    assert found["duration_ns"] == 100_000_000
+    assert found["idle_ns"] == 10_000_000
+    assert found["counts"] == {"eth0.rx_packets": 100, "eth0.tx_packets": 50}
+
+
+def test_window_waits_for_its_packets_where_the_ruleset_is_slow(clock: SimpleNamespace) -> None:
+    found = counting.window(FakeCounters(clock, pps=100), "eth0", 0.1, 64)
+    assert found["counts"]["eth0.rx_packets"] >= 64
+    assert found["duration_ns"] == 700_000_000
+
+
+def test_window_ends_where_nothing_comes(clock: SimpleNamespace) -> None:
+    found = counting.window(FakeCounters(clock, pps=0), "eth0", 0.1, 64)
+    assert found["counts"]["eth0.rx_packets"] == 0
+    assert 2_000_000_000 <= found["duration_ns"] < 3_000_000_000
+
+
+def test_waiting_for_packets_ends_with_them_or_with_patience(clock: SimpleNamespace) -> None:
+    counting.wait_for_packets(FakeCounters(clock, pps=1000), "eth0", 1)
+    assert clock.ns < 100_000_000
+    with pytest.raises(Refusal, match="no packet arrived at eth0 within 1 s"):
+        counting.wait_for_packets(FakeCounters(clock, pps=0), "eth0", 1)
+
+
+def test_reading_that_was_interrupted_is_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second of three readings took fifty times as long, so what it counted is of no moment."""
+    moments = iter([0, 10, 100, 600, 700, 710])
+    monkeypatch.setattr(counting, "time", SimpleNamespace(monotonic_ns=moments.__next__))
+    counters = object.__new__(counting.Counters)
+    counts = iter([{"n": 1}, {"n": 2}, {"n": 3}])
+    counters.read = counts.__next__
+    assert counters.read_at() == (700, {"n": 3})
+
+
+def test_counters_close_what_they_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session makes hundreds of them in one agent."""
+    numbers = iter(range(100, 200))
+    closed: list[int] = []
+    opened: list[int] = []
+
+    def open_(_path: str, _flags: int) -> int:
+        opened.append(next(numbers))
+        return opened[-1]
+
+    monkeypatch.setattr(counting, "task", lambda _name: "17")
+    monkeypatch.setattr(counting, "os", SimpleNamespace(open=open_, close=closed.append, O_RDONLY=0))
+    counters = counting.Counters(["eth0"])
+    del counters
+    assert sorted(closed) == opened != []

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The method behind connections per second: when a trial counts, what is compared, what is played beside."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fwlab.outside.dut.client import Window
+from fwlab.outside.slowing import LOOP_STEPS, STEPS
+from fwlab.runs.connecting import LEAST_PACKETS, Connecting
+from fwlab.runs.task import Nodes, Task
+from fwlab.words.lab import Trials
+from fwlab.words.metric import Metric
+from fwlab.words.results import Measured
+from fwlab.words.traffic import Connections, Traffic
+from fwlab.words.trial import Clients, Delivery
+
+WEB = Connections(clients="198.18.32.0/29", servers="198.19.32.0/30", port=8080, object_bytes=100, concurrent=16)
+
+
+def counted(**changed: Any) -> Clients:
+    usual = {"opened": 5016, "completed": 5000, "failed": 0, "retransmitted": 0, "concurrent": 16, "duration_s": 10}
+    return Clients(**{**usual, **changed})
+
+
+class Testbed:
+    """A DUT that is saturated from step `enough` on, and its two neighbours."""
+
+    __test__ = False
+
+    def __init__(self, enough: int = 0, seen: float = 5000, clients: Clients | None = None) -> None:
+        self.enough, self.seen, self.clients = enough, seen, clients or counted()
+        self.step, self.armed, self.rates, self.crossed, self.flood = 0, [], [], 0, 0
+
+    # the DUT: six packets from the clients and four from the servers for each connection, headers and answers
+    def received(self) -> list[tuple[int, int]]:
+        packets = int(4 * self.seen) * self.crossed
+        return [
+            ((30_000 + self.flood) * self.crossed, 0),
+            (packets, round(packets * 66 + self.seen * self.crossed * 268)),
+        ]
+
+    def arm(self, **asked: Any) -> None:
+        self.armed.append(asked)
+
+    def collect_by_link(self, timeout: float) -> tuple[list[Window], ...]:
+        self.crossed += 1
+        window, idle = Window(2.0, 2.0, [6_000, 4_000]), Window(2.0, 1.8, [6_000, 4_000])
+        return ([window] * self.armed[-1]["windows"], [], []) if self.step >= self.enough else ([], [idle], [])
+
+    # both ends of connections
+    def flat_out(self) -> Testbed:
+        return self
+
+    def stop(self, *_: Any) -> Clients:
+        return self.clients
+
+    def at_rate(self, rate: float, count: int) -> Clients:
+        self.rates.append((rate, count))
+        return counted(intended_load=rate)
+
+    # what is beside
+    class _Engine:
+        limited: str | None = None
+
+        def __init__(self) -> None:
+            self.loads: list[float] = []
+            self.closed = 0
+
+        def close(self) -> None:
+            self.closed += 1
+
+        def use(self, _tables: Any, traffic: str) -> None:
+            assert traffic == "flood"
+
+        def start(self, *, load: float) -> Any:
+            self.loads.append(load)
+            return self
+
+        def stop(self) -> Any:
+            return type("Played", (), {"sent": 700, "rate": 99.0, "limited": self.limited})
+
+    def measure(self, connections: Connections, metrics: list[Metric], steps: int = 3) -> Measured:
+        bed, engine = self, self._Engine()
+        bed.connections, bed.answer_bytes = connections, 260
+
+        class Tables:
+            def connections(self, _name: str) -> Connections:
+                return connections
+
+            def offered(self, *_: Any) -> dict[str, int]:
+                return {"flood": 700}
+
+        class Sink:
+            def declare(self, _classes: Any, let_through: Connections) -> None:
+                assert let_through is connections
+
+            def settled_counts(self) -> dict[str, int]:
+                return {"flood": 650}
+
+        @contextlib.contextmanager
+        def slowed(step: int, *, loop: bool) -> Iterator[None]:
+            assert loop
+            bed.step = step
+            yield
+
+        nodes = Nodes(bed, engine, Sink(), Tables(), {}, slowed, steps, 1024, lambda _c: contextlib.nullcontext(bed))
+        task = Task("plain", "", "plain", [], metrics, traffic="web", trial=Trials(count=5))
+        found = Measured(id="plain", title="", ruleset="", ruleset_hash="")
+        Connecting(nodes).measure(task, found)
+        self.loads, self.closed = engine.loads, engine.closed
+        return found
+
+
+@pytest.mark.parametrize("enough", [0, 1, 2])
+def test_the_dut_is_slowed_until_it_is_never_idle(enough: int) -> None:
+    bed = Testbed(enough)
+    found = bed.measure(WEB, [Metric.CONNECTIONS])
+    assert (found.slowed, len(found.tcp), found.problems) == (enough, 5, [])
+    assert len(bed.armed) == enough + 1
+    assert bed.armed[0]["packets"] == LEAST_PACKETS
+    assert bed.rates == [], "nobody asked what was delivered"
+
+
+def test_a_dut_that_stays_idle_is_a_problem() -> None:
+    found = Testbed(enough=9).measure(WEB, [Metric.CONNECTIONS])
+    assert "not saturated" in found.problems[0]
+
+
+@pytest.mark.parametrize(("seen", "agree"), [(5000, True), (5110, True), (4890, True), (5120, False), (4880, False)])
+def test_dut_and_clients_must_agree(seen: float, agree: bool) -> None:
+    """Two per cent, and the 16 that were open at the end."""
+    assert (Testbed(seen=seen).measure(WEB, [Metric.CONNECTIONS]).problems == []) == agree
+
+
+def test_delivered_is_at_a_light_rate() -> None:
+    bed = Testbed()
+    found = bed.measure(WEB, [Metric.CONNECTIONS, Metric.DELIVERED])
+    assert bed.rates == [(125.0, 750)], "a quarter of 5000 in 10 s, for 6 s"
+    assert [clients.intended_load for clients in found.clients] == [None, 125.0]
+
+
+def test_nothing_is_opened_for_what_is_only_loaded() -> None:
+    bed = Testbed()
+    assert bed.measure(WEB, [Metric.LOAD_TIME]).clients == []
+    assert bed.armed == []
+
+
+def test_engine_is_out_of_the_clients_way() -> None:
+    bed = Testbed()
+    bed.measure(WEB, [Metric.CONNECTIONS])
+    assert bed.closed == 1 and bed.loads == []
+
+
+def test_what_is_played_beside_is_counted_on_its_own() -> None:
+    bed = Testbed()
+    declared = Traffic(connections={"beside": "flood", "beside_pps": 100}).connections
+    found = bed.measure(declared, [Metric.CONNECTIONS])
+    assert bed.loads == [100] and not bed.closed
+    assert found.deliveries == [Delivery(intended_load=100, sent=700, offered={"flood": 700}, arrived={"flood": 650})]
+    assert found.clients[0].completed == 5000
+
+
+def test_a_rate_beside_that_the_generator_cannot_keep_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    short = "generator limited: asked for 100 pps, it sent 70"
+    monkeypatch.setattr(Testbed._Engine, "limited", short)
+    declared = Traffic(connections={"beside": "flood", "beside_pps": 100}).connections
+    for metrics in ([Metric.CONNECTIONS], [Metric.CONNECTIONS, Metric.DELIVERED]):
+        assert Testbed().measure(declared, metrics).problems == [f"beside the connections: {short}"]
+    assert Testbed().measure(WEB, [Metric.CONNECTIONS]).problems == []
+
+
+def test_a_trial_has_the_connections_that_its_packets_make() -> None:
+    """5016 begun and 5000 answered, 50 000 packets in all; in a trial 10 000 of them, a fifth."""
+    trials = Testbed().measure(WEB, [Metric.CONNECTIONS]).tcp
+    assert {trial.completed for trial in trials} == {5008 / 5}
+    assert {trial.packets for trial in trials} == {10_000}
+
+
+def test_what_is_played_beside_makes_no_connections() -> None:
+    """Only the packets of the last link count then: 4 000 of 20 000, a fifth as well."""
+    bed = Testbed()
+    bed.flood = 70_000
+    declared = Traffic(connections={"beside": "flood", "beside_pps": 100, "concurrent": 16}).connections
+    assert {trial.completed for trial in bed.measure(declared, [Metric.CONNECTIONS]).tcp} == {5008 / 5}
+
+
+def test_a_loop_is_slowed_in_as_many_steps_as_a_flood() -> None:
+    assert len(LOOP_STEPS) == len(STEPS)
+    assert list(LOOP_STEPS) == sorted(LOOP_STEPS, reverse=True)

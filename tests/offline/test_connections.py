@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""TCP connections: what is declared, what the programs are told, what they say, how answers are counted."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import subprocess
+from subprocess import PIPE
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fwlab.logic import connections as tcp
+from fwlab.logic.figures import values
+from fwlab.outside.connections import Both, Opening, Resending, ends
+from fwlab.outside.sink import counting_ruleset
+from fwlab.words.errors import CannotMeasure
+from fwlab.words.lab import Lab
+from fwlab.words.metric import Metric
+from fwlab.words.results import Measured, TestbedFacts
+from fwlab.words.traffic import Connections, TrafficClass
+from fwlab.words.trial import Clients, TcpTrial
+
+WEB = Connections(clients="198.18.32.0/29", servers="198.19.32.0/30", port=8080, object_bytes=100, concurrent=16)
+VIRTUAL = TestbedFacts(
+    name="virtual",
+    accelerator="tcg",
+    clock="instructions",
+    ns_per_instruction=4,
+    forced=False,
+    link="socket",
+    engine="replay",
+)
+
+SNMP = """Tcp: RtoAlgorithm ActiveOpens RetransSegs
+Tcp: 1 {opens} {again}
+"""
+WRK = """Running 60m test @ http://198.19.32.0:8080/
+  1 threads and 16 connections
+  41 requests in 4.09s, 620.48KB read
+{"answers":41,"status":1,"lost":2}
+"""
+HTTPERF = """httperf --client=0/1 --server=198.19.32.0 --port=8080 --uri=/ --rate=50 --num-conns=300
+Maximum connect burst length: 3
+
+Total: connections 300 requests 298 replies 297 test-duration 5.985 s
+
+Connection rate: 50.1 conn/s (20.0 ms/conn, <=7 concurrent connections)
+Reply status: 1xx=0 2xx=296 3xx=0 4xx=0 5xx=1
+
+Errors: total 3 client-timo 2 socket-timo 0 connrefused 1 connreset 0
+Errors: fd-unavail 0 addrunavail 0 ftab-full 0 other 0
+"""
+
+
+# -- what a lab may declare --
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"clients": "10.0.0.0/24"},
+        {"servers": "198.18.32.0/28"},
+        {"object_bytes": 1281},
+        {"object_bytes": 0},
+        {"port": 0},
+        {"concurrent": 0},
+        {"beside": "flood"},
+        {"beside_pps": 100},
+        {"beside": "flood", "beside_pps": 0},
+    ],
+)
+def test_what_cannot_be_declared(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Connections(**wrong)
+
+
+def lab(beside: str) -> dict[str, Any]:
+    return {
+        "id": "lab99-tcp",
+        "title": "Made up",
+        "minutes": 10,
+        "classes": {"flood": {"src": "198.18.64.0/18"}},
+        "traffic": {
+            "flood": {"profile": "profile.py"},
+            "web": {"connections": {}},
+            "attacked": {"connections": {"beside": beside, "beside_pps": 100}},
+        },
+        "baseline": "plain",
+        "cases": [{"id": "plain", "title": "Plain", "ruleset": "plain", "traffic": "web", "metric": "connections"}],
+    }
+
+
+def test_a_profile_can_be_played_beside_connections() -> None:
+    assert Lab.model_validate(lab("flood")).traffic["attacked"].connections.beside_pps == 100
+
+
+@pytest.mark.parametrize("beside", ["web", "nothing"])
+def test_only_a_profile_can(beside: str) -> None:
+    with pytest.raises(ValidationError, match=f"beside: {beside} is no traffic with a profile"):
+        Lab.model_validate(lab(beside))
+
+
+# -- what the programs are told --
+
+
+def test_every_address_is_used_and_comes_back() -> None:
+    rules = tcp.address_rules(WEB, "198.18.0.2")
+    maps = [re.findall(r"(\d+) : ([\d.]+)", part) for part in re.findall(r"map \{(.*?)\}", rules)]
+    for declared, found in zip((WEB.clients, WEB.servers), maps, strict=True):
+        addresses = [str(address) for address in ipaddress.ip_network(declared)]
+        assert found == [(str(place), address) for place, address in enumerate(addresses)]
+    assert "ip daddr 198.19.32.0 tcp dport 8080 ip saddr set jhash tcp sport mod 8" in rules
+    back = "ip saddr 198.19.32.0/30 ip daddr 198.18.32.0/29 tcp sport 8080"
+    assert f"{back} ip saddr set 198.19.32.0 ip daddr set 198.18.0.2" in rules
+
+
+def test_client_and_server_are_not_chosen_alike() -> None:
+    """One seed for both would give a client always the same server."""
+    seeds = re.findall(r"seed (\d+)", tcp.address_rules(WEB, "198.18.0.2"))
+    assert len(set(seeds)) == 2
+
+
+def test_the_server_has_one_object_and_ends_each_connection() -> None:
+    config = tcp.server_config(WEB, "/run/x.pid")
+    assert f'return 200 "{"x" * 100}"' in config
+    for line in ("keepalive_timeout 0;", "access_log off;", "listen 8080 backlog=16384;", "pid /run/x.pid;"):
+        assert line in config
+    assert config.count("{") == config.count("}")
+
+
+def test_the_sink_lets_connections_through_and_counts_the_rest() -> None:
+    lines = counting_ruleset("eth0", {"flood": TrafficClass(src="198.18.0.0/16")}, WEB).splitlines()
+    through = "    ip daddr 198.19.32.0/30 tcp dport 8080 accept"
+    assert lines.index(through) < next(place for place, line in enumerate(lines) if "drop" in line)
+    assert through not in counting_ruleset("eth0", {}).splitlines()
+
+
+# -- what they say --
+
+
+def test_flat_out() -> None:
+    found = tcp.flat_out(WRK, SNMP.format(opens=100, again=3), SNMP.format(opens=160, again=4), 16, 4.1, 5)
+    expected = {"opened": 60, "completed": 40, "failed": 3, "retransmitted": 6, "concurrent": 16, "duration_s": 4.1}
+    assert found == Clients(**expected)
+
+
+def test_at_a_rate() -> None:
+    found = tcp.at_rate(HTTPERF, SNMP.format(opens=0, again=0), SNMP.format(opens=300, again=9), 50, 2)
+    expected = {"opened": 300, "completed": 296, "failed": 3, "retransmitted": 11, "concurrent": 7}
+    assert found == Clients(**expected, duration_s=5.985, intended_load=50)
+    assert found.delivered == pytest.approx(296 / 300)
+
+
+@pytest.mark.parametrize("report", ["", "Total: connections 3", "wrk: unable to connect"])
+def test_a_program_that_says_nothing_is_an_error(report: str) -> None:
+    counts = SNMP.format(opens=0, again=0)
+    with pytest.raises(CannotMeasure, match="did not say what it counted"):
+        tcp.flat_out(report, counts, counts, 1, 1.0, 0)
+    with pytest.raises(CannotMeasure, match="did not say what it counted"):
+        tcp.at_rate(report, counts, counts, 1.0, 0)
+
+
+@pytest.mark.parametrize(("connections", "bare"), [(1, 3), (1000, 4711)])
+def test_answers_are_counted_from_packets_and_bytes(connections: int, bare: int) -> None:
+    """Each connection: a SYN of 74 bytes, one answer of 66 + 260, and bare headers of 66, however many."""
+    packets = 2 * connections + bare
+    octets = connections * (74 + 66 + 260) + bare * 66
+    assert tcp.answers(packets, octets, 260) == pytest.approx(connections)
+
+
+def test_figures_are_of_the_trials_and_shares_of_the_run_at_a_rate() -> None:
+    found = Measured(id="plain", title="", ruleset="", ruleset_hash="")
+    found.tcp = [TcpTrial(duration_s=2, busy_s=2, completed=1000, concurrent=16, packets=10_000)]
+    counted = {"failed": 0, "retransmitted": 0, "concurrent": 16, "duration_s": 1}
+    found.clients = [
+        Clients(opened=100, completed=90, **counted),
+        Clients(opened=50, completed=49, intended_load=50, **counted),
+    ]
+    assert values(found, Metric.CONNECTIONS, VIRTUAL) == [2000]
+    assert values(found, Metric.DELIVERED, VIRTUAL) == [0.98]
+    assert values(found, Metric.DELIVERED, VIRTUAL, "flood") == []
+    assert found.tcp[0].packets_per_connection == 10
+
+
+# -- setting up and putting back --
+
+
+class Node:
+    """Remembers what it was asked; `answer` is what every command prints."""
+
+    def __init__(self, answer: str = "", fails: str = "") -> None:
+        self.asked: list[tuple[str, bytes]] = []
+        self._answer, self._fails = answer, fails
+
+    def run(self, command: str, *, data: bytes = b"", **_: Any) -> str:
+        self.asked.append((command, data))
+        if self._fails and self._fails in command:
+            raise CannotMeasure(f"no {self._fails}")
+        return self._answer
+
+
+def test_both_ends_are_put_back() -> None:
+    generator, sink = Node(), Node("260\n")
+    with ends(generator, sink, "198.18.0.2", WEB) as both:
+        assert both.answer_bytes == 260
+        assert b"ip saddr set jhash" in generator.asked[0][1]
+        assert b"return 200" in sink.asked[0][1]
+        assert "ip route replace local 198.19.32.0/30 dev lo" in sink.asked[0][0]
+    assert "nft delete table ip fwlab-clients" in generator.asked[-1][0]
+    assert "ip route del local 198.19.32.0/30" in sink.asked[-1][0]
+    for node in (generator, sink):
+        assert "sysctl -q -p" in node.asked[-1][0], "its settings are what they were"
+
+
+@pytest.mark.parametrize("sink", [Node("", fails="nginx -c"), Node("no number"), Node("99")])
+def test_a_server_that_does_not_answer_is_told_and_put_back(sink: Node) -> None:
+    generator = Node()
+    with pytest.raises(CannotMeasure), ends(generator, sink, "198.18.0.2", WEB):
+        pytest.fail("nothing may be measured")
+    assert "nft delete table" in generator.asked[-1][0]
+    assert "ip route del local" in sink.asked[-1][0]
+
+
+def test_a_client_that_ends_early_is_told() -> None:
+    with pytest.raises(CannotMeasure, match="the client ended early"):
+        Both(Node("Tcp: x\n---\n"), Node(SNMP.format(opens=0, again=0)), WEB, 260).at_rate(50, 100)
+
+
+def test_a_client_that_is_abandoned_ends_by_itself() -> None:
+    """Its input ends first: a connection that is cut off would leave the program on the node running."""
+    program = subprocess.Popen(["sh", "-c", "cat; exit 3"], stdin=PIPE, stdout=PIPE, stderr=PIPE)
+    Opening(Node(), program, 16, Resending(Node())).abandon()
+    assert program.returncode == 3
+
+
+def test_a_rate_is_asked_of_httperf() -> None:
+    node = Node("---\n".join([SNMP.format(opens=0, again=0), HTTPERF, SNMP.format(opens=300, again=0)]))
+    sink = Node(SNMP.format(opens=0, again=7))
+    assert Both(node, sink, WEB, 260).at_rate(50, 300).completed == 296
+    assert "httperf --server 198.19.32.0 --port 8080 --uri / --rate 50 --num-conns 300" in node.asked[0][0]

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Filling the DUT's connection table: at which load, from which start, and when its count is in doubt."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from factories import testbed
+
+from fwlab.logic.figures import figure
+from fwlab.outside.generator import Played
+from fwlab.runs import filling, light_load
+from fwlab.runs.task import Task
+from fwlab.words.metric import Metric
+from fwlab.words.results import Measured
+
+MEMORY = {"most": 65536, "buckets": 65536, "object_bytes": 256, "slab_bytes": 1 << 20, "bucket_bytes": 1 << 19}
+
+
+class FakeDut:
+    """Takes in packets up to `carries` per second; tracks each as a state."""
+
+    def __init__(self, carries: float) -> None:
+        self.carries, self.counted, self.held, self.done = carries, 5, 0, []
+
+    def reset(self) -> list[str]:
+        self.done.append("reset")
+        self.held = 0
+        return []
+
+    def load(self, files: list) -> None:
+        self.done.append("load")
+
+    def sample(self) -> dict[str, int]:
+        return {"eth0.rx_bytes": 1, "eth0.rx_packets": self.counted, "eth1.rx_packets": 9, "eth1.tx_packets": 0}
+
+    def states(self) -> dict[str, int]:
+        return {"held": self.held, **MEMORY}
+
+
+class FakeEngine:
+    def __init__(self, dut: FakeDut, short: int = 0) -> None:
+        self.dut, self.short, self.loads = dut, short, []
+
+    def start(self, *, load: float, count: int) -> SimpleNamespace:
+        self.loads.append(load)
+        sent = count - self.short
+        came = sent if load <= self.dut.carries else int(sent * self.dut.carries / load)
+        self.dut.counted += came
+        self.dut.held += came
+        return SimpleNamespace(wait=lambda timeout: Played(sent, sent, count / load))
+
+
+@pytest.fixture
+def filled(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(light_load, "SETTLED_S", 0)
+
+    def run(carries: float, seen: float, short: int = 0) -> tuple[FakeDut, FakeEngine, Measured]:
+        """`seen` is what the DUT was taken to carry; `carries` what it does."""
+        dut = FakeDut(carries)
+        engine = FakeEngine(dut, short)
+        monkeypatch.setattr(filling, "real_rate", lambda _nodes: seen)
+        task = Task("x", "x", "x", [], [Metric.STATES, Metric.STATE_BYTES], traffic="flows", fill=10_000)
+        found = Measured(id="x", title="x", ruleset="x", ruleset_hash="", metric=Metric.STATES)
+        filling.fill(SimpleNamespace(dut=dut, engine=engine), task, found)
+        return dut, engine, found
+
+    return run
+
+
+def test_every_packet_is_a_state(filled) -> None:
+    dut, engine, found = filled(carries=1000, seen=1000)
+    assert engine.loads == [600]
+    assert dut.done == ["reset", "load"], "what was tried before has left states behind"
+    assert (found.states.played, found.states.held, found.problems) == (10_000, 10_000, [])
+    assert figure(found, Metric.STATES, testbed()).median == 10_000
+    assert figure(found, Metric.STATE_BYTES, testbed()).median == pytest.approx((1.5 * (1 << 20)) / 10_000)
+
+
+def test_a_load_that_was_too_big_is_tried_again_from_the_start(filled) -> None:
+    dut, engine, found = filled(carries=400, seen=1000)
+    assert engine.loads == [600, 300]
+    assert dut.done == ["reset", "load"] * 2
+    assert (found.states.held, found.problems) == (10_000, [])
+
+
+def test_lost_packets_are_told(filled) -> None:
+    _, engine, found = filled(carries=50, seen=1000)
+    assert len(engine.loads) == len(filling.LOADS)
+    assert found.problems == ["5834 of 10000 packets were lost before the DUT could track them"]
+
+
+def test_a_generator_that_fell_short_is_told(filled) -> None:
+    _, _, found = filled(carries=1000, seen=1000, short=10)
+    assert found.problems == ["the generator sent 9990 of 10000 packets"]

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a ruleset of each kind may say: a stranger's file runs no program, writes nowhere and leaves nothing behind."""
+
+from __future__ import annotations
+
+import pytest
+
+from fwlab.logic.render import ruleset_file
+from fwlab.words.errors import BadInput
+from fwlab.words.ruleset import RulesetKind, in_loading_order
+
+ALLOWED = {
+    "routes": [
+        "route add 198.19.7.0/24 via 198.19.0.2 dev eth1",
+        "route replace 198.18.3.9 via 198.18.0.2",
+        "route add blackhole 198.19.255.0/24",
+        "-6 route add 2001:2:0:1301::/64 via 2001:2:0:13::2 dev eth1 metric 5",
+        "route add 2001:2::/48 dev eth1 mtu 1400",
+        "-4 route add 198.18.0.0/15 dev eth0  # all of it",
+        "\t # a comment",
+        "",
+    ],
+    "ethtool": ["eth0 -K gro off", "eth1 -K tx-checksum-ipv4 on sg on", "eth0 -G rx 512 tx 256", "eth0 -C rx-usecs 10"],
+    "xdp-filter": [
+        "load eth0 -m native -p allow -f ipv4,udp",
+        "load eth1 --mode skb",
+        "ip 198.18.1.1 -m src",
+        "ip 2001:2::1",
+        "port 53 -m dst -p udp",
+        "ether 52:54:00:12:00:02 -m src",
+    ],
+    "tc": [
+        "qdisc add dev eth0 clsact",
+        "filter add dev eth0 ingress protocol ip prio 1 u32 match ip src 198.18.1.0/24 flowid :1 action drop",
+        "filter add dev eth0 ingress protocol ip flower src_ip 198.18.1.1 ip_tos 0x10/0xff action gact drop",
+        "filter add dev eth1 egress matchall action police rate 1mbit burst 10kb conform-exceed drop/pipe",
+        "class add dev eth1 parent 1: classid 1:1 htb rate 10mbit",
+        "actions add action gact drop index 7",
+    ],
+    "ipset": [
+        "create blacklist hash:ip family inet hashsize 1024 maxelem 65536",
+        "add blacklist 198.18.1.1",
+        "add ranges 198.18.1.1-198.18.1.9 -exist",
+        "-N old iphash --maxelem 4",
+        "COMMIT",
+    ],
+    "nft": [
+        'add table ip t { comment "include nothing" ; }  # include "that"',
+        "add set ip t included { type ipv4_addr; }",
+    ],
+    "ip6tables": ["*raw", "-A PREROUTING -s 2001:2::1 -m mac --mac-source 52:54:00:00:00:01 -j DROP", "COMMIT"],
+}
+
+
+@pytest.mark.parametrize(("kind", "line"), [(kind, line) for kind, lines in ALLOWED.items() for line in lines])
+def test_what_a_ruleset_may_say(kind: str, line: str) -> None:
+    assert ruleset_file(f"rules.{kind}", line + "\n").kind.value == kind
+
+
+REFUSED = {
+    "routes": [
+        "route add default via 198.18.0.2",
+        "route add 0.0.0.0/0 dev eth0",
+        "route add 10.0.2.0/24 dev eth0",
+        "route add 198.0.0.0/8 dev eth0",
+        "route add 198.18.0.0/14 dev eth0",
+        "route add 198.022.0.1 dev eth0",
+        "route add 198.0x12.0.1 dev eth0",
+        "route add 198.18 dev eth0",
+        "route add 198.18.256.1 dev eth0",
+        "route add 2001:2:1::/48 dev eth0",
+        "route add 2001::/16 dev eth0",
+        "route add 198.18.1.0/24 dev eth2",
+        "route add 198.18.1.0/24 via 10.0.2.2",
+        "route add 198.18.1.0/24 dev eth0 table local",
+        "route add 198.18.1.0/24 dev eth0 proto kernel",
+        "route add 198.18.1.0/24 encap bpf in obj x.o dev eth0",
+        "route add 198.18.1.0/24 dev",
+        "route add",
+        "route add local 198.18.1.1 dev eth0",
+        "route del 198.18.0.0/16",
+        "route flush table all",
+        "r a 198.18.1.0/24 dev eth0",
+        "-6 rule add to 2001:2::/48 prohibit",
+        "-batch /etc/passwd",
+        "-force route add 198.18.1.1 dev eth0",
+        "link set eth2 down",
+        "netns exec x reboot",
+        "vrf exec x reboot",
+        "'route' add 198.18.1.0/24 dev eth0",
+    ],
+    "ethtool": [
+        "eth2 -K gro off",
+        "lo -K gro off",
+        "-K eth0 gro off",
+        "eth0 -K gro",
+        "eth0 -K gro maybe",
+        "eth0 -K gro off sg",
+        "eth0 -E magic 1",
+        "eth0 -f file 1",
+        "eth0 -s speed 10",
+        "eth0 -G rx all",
+        "eth0 -G rx -1",
+        "eth0",
+        "ethtool -K eth0 gro off",
+    ],
+    "xdp-filter": [
+        "load eth2 -m native",
+        "load eth0 -m hw",
+        "load eth0 -m native -p allow -f ipv4,quic",
+        "load eth0 --dev eth2",
+        "load",
+        "unload eth0",
+        "unload --all",
+        "status",
+        "poll",
+        "ip 198.18.1.1 -m both",
+        "ip 198.18.1 -m src",
+        "ip fe80::1%eth0",
+        "port 0",
+        "port 65536",
+        "port 53 -p icmp",
+        "port 53 -m",
+        "ether 52:54:00",
+    ],
+    "tc": [
+        "exec bpf import /tmp/x",
+        "filter add dev eth0 ingress bpf obj /tmp/x.o sec y",
+        "filter add dev eth0 ingress bpf object-pinned x",
+        "filter add dev eth0 ingress bpf bytecode-file x",
+        "filter add dev eth0 ingress matchall action bpf obj x.o",
+        "filter add dev eth0 ingress matchall action xt -j DROP",
+        "filter add dev eth0 ingress matchall object x.o",
+        "filter add dev eth0 ingress pinned x",
+        "filter add dev eth0 ingress ../../tmp/x match",
+        "filter add dev eth0 ingress a/b/c",
+        "qdisc add dev eth2 clsact",
+        "qdisc add dev lo clsact",
+        "filter add dev eth0 ingress matchall action mirred egress redirect d eth2",
+        "qdisc show dev eth0",
+        "-batch /etc/passwd",
+        "monitor",
+        'filter add dev eth0 ingress "matchall"',
+        "filter add dev eth0 \\",
+        "qdisc",
+    ],
+    "ipset": [
+        "save -f /etc/passwd",
+        "list -file /etc/cron.d/x",
+        "restore -file /etc/shadow",
+        "add blacklist 198.18.1.1 -f /etc/cron.d/x",
+        "add blacklist 198.18.1.1 --file /etc/cron.d/x",
+        'add blacklist 198.18.1.1 "-f" /etc/cron.d/x',
+        "add blacklist 198.18.1.1 \\-file /etc/cron.d/x",
+        "create x hash:ip -o xml",
+        "list",
+        "-S x",
+        "quit",
+        "version",
+    ],
+    "nft": [
+        'include "/etc/shadow"',
+        'include"/etc/shadow"',
+        'add table ip t; include "x"',
+        "table ip t { include 'x' }",
+        'add table ip t { comment "a" ; } include "x"',
+        "monitor",
+    ],
+    "iptables": ["-A INPUT -m bpf --object-pinned /sys/fs/bpf/x -j DROP", "-A INPUT -m bpf --obj x -j DROP"],
+    "ip6tables": ["-A INPUT --modprobe=/bin/sh -j DROP", "-A INPUT -M /bin/sh"],
+}
+
+
+@pytest.mark.parametrize(("kind", "line"), [(kind, line) for kind, lines in REFUSED.items() for line in lines])
+def test_what_it_may_not_is_named_with_its_line(kind: str, line: str) -> None:
+    fine = ALLOWED[kind][0] if kind in ALLOWED else "*filter"
+    with pytest.raises(BadInput, match=rf"^rules\.{kind}:3: .") as refused:
+        ruleset_file(f"rules.{kind}", f"{fine}\n# mine\n{line}\n{fine}\n")
+    assert refused.value.hint
+
+
+@pytest.mark.parametrize("kind", [k.value for k in RulesetKind if k is not RulesetKind.PF])
+@pytest.mark.parametrize("character", ["\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\0"])
+def test_what_only_some_take_for_the_end_of_a_line(kind: str, character: str) -> None:
+    """Else a line that is a comment here would be an instruction to the tool, or the other way round."""
+    with pytest.raises(BadInput, match=rf"^rules\.{kind}:2: a control character"):
+        ruleset_file(f"rules.{kind}", f"# one\n# two{character}include\n")
+
+
+def test_a_text_over_several_lines_hides_no_include() -> None:
+    with pytest.raises(BadInput, match=r"(?m)^rules\.nft:4: a ruleset includes no other file$"):
+        ruleset_file("rules.nft", 'add table ip t { comment "one\ntwo" ; }\n# "\ninclude "x" # "\n')
+
+
+def test_settings_are_loaded_last_and_links_first() -> None:
+    """A setting of connection tracking exists only once a rule has brought it in; a link forgets its filters."""
+    endings = ["sysctl", "nft", "ethtool", "ipset", "iptables", "tc", "xdp-filter", "routes", "ip6tables"]
+    names = [f"{'abcdefghi'[place]}.{ending}" for place, ending in enumerate(endings)]
+    ordered = [file.name for file in in_loading_order([ruleset_file(name, "") for name in names])]
+    assert ordered[0] == "c.ethtool" and ordered[-1] == "a.sysctl"
+    assert ordered.index("d.ipset") < ordered.index("e.iptables")

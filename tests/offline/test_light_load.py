@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Packets that a busy host loses on the way are no one's firewall: the load is tried again smaller, or in doubt."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import pytest
+from factories import a_lab, attempt
+
+from fwlab.outside.generator import Played
+from fwlab.runs import light_load
+from fwlab.runs.task import Nodes, Task
+from fwlab.words.metric import Metric
+from fwlab.words.results import Measured
+
+
+class Way:
+    """A generator, a DUT that drops half by its rules, and a sink. Above `before` packets per second one in ten is
+    lost on the way to the DUT; above `behind` one in ten on the way from it. `own` packets the DUT sends of itself.
+    """
+
+    def __init__(self, before: float = 1e9, behind: float = 1e9, own: int = 0) -> None:
+        self.before, self.behind, self.own = before, behind, own
+        self.loads: list[float] = []
+        self.counts = {"eth1.rx_packets": 0, "eth1.tx_packets": 0, "eth2.tx_packets": 0}
+        self.arrived = 0
+
+    def start(self, *, load: float, count: int) -> SimpleNamespace:
+        self.loads.append(load)
+        taken = count if load <= self.before else count * 9 // 10
+        sent_on = taken // 2
+        self.counts["eth1.rx_packets"] += taken
+        self.counts["eth2.tx_packets"] += sent_on + self.own
+        self.arrived = sent_on if load <= self.behind else sent_on * 9 // 10
+        return SimpleNamespace(wait=lambda timeout: Played(count, count, count / load, load))
+
+    def sample(self) -> dict[str, int]:
+        return dict(self.counts)
+
+    def declare(self, classes: object) -> None:
+        self.arrived = 0
+
+    def settled_counts(self) -> dict[str, int]:
+        return {"attacker": self.arrived}
+
+
+def delivered(way: Way, monkeypatch: pytest.MonkeyPatch) -> Measured:
+    monkeypatch.setattr(light_load, "real_rate", lambda nodes: 40_000.0)
+    monkeypatch.setattr(light_load, "SETTLED_S", 0)
+    tables = SimpleNamespace(offered=lambda traffic, sent, classes: {"attacker": sent})
+    nodes = Nodes(way, way, way, tables, a_lab().classes, lambda step: nullcontext(), 1)
+    found = attempt()
+    task = Task(id="x", title="X", ruleset="x", files=[], metrics=[Metric.DELIVERED], traffic="flood")
+    light_load.deliver(nodes, task, found)
+    return found
+
+
+@pytest.mark.parametrize("way", [Way(before=5000), Way(behind=5000)])
+def test_a_load_that_loses_on_the_way_is_tried_again_smaller(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = delivered(way, monkeypatch)
+    assert way.loads == [10_000, 4000]
+    assert found.problems == []
+    delivery = found.deliveries[-1]
+    assert delivery.delivered("attacker") == 0.5, "what the rules drop is dropped"
+
+
+def test_what_never_arrives_whole_is_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    [problem] = delivered(Way(before=1), monkeypatch).problems
+    assert problem == "267 of 2666 packets were lost on their way to the DUT"
+    [problem] = delivered(Way(behind=1), monkeypatch).problems
+    assert problem == "134 of 1333 packets were lost between the DUT and the sink"
+
+
+def test_the_duts_own_packets_are_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert delivered(Way(own=2), monkeypatch).problems == []

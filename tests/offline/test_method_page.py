@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""guides/method.md names the limits that measuring and judging have: its numbers are those of the code."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from fwlab.logic.figures import MOST_IDLE, MOST_IDLE_LOOP, MOST_OTHER, MOST_OTHER_LOOP
+from fwlab.logic.judge import LARGEST_SPREAD
+from fwlab.outside import slowing
+from fwlab.runs import connecting, filling, light_load, surviving
+from fwlab.words.traffic import Connections
+
+PAGE = Path(__file__).resolve().parents[2] / "guides" / "method.md"
+
+
+@cache
+def words() -> str:
+    """The page as one line."""
+    return " ".join(PAGE.read_text().split())
+
+
+def test_method_names_the_limits_that_judging_has() -> None:
+    text = words()
+    assert f"further apart than {LARGEST_SPREAD * 100:g} %" in text
+    assert f"idle for more than {MOST_IDLE * 100:g} %" in text
+    assert f"packets took more than {MOST_OTHER * 100:g} %" in text
+
+
+def test_method_tells_of_connections_what_is_done() -> None:
+    text = words()
+    *shares, last = (f"{share * 100:g}" for share in slowing.LOOP_STEPS)
+    assert f"to {', '.join(shares)} and {last} % of real time" in text
+    assert f"turns are {slowing.LOOP_RUNNING_S * 1000:g} ms here and not {slowing.RUNNING_S * 1000:g}" in text
+    idle, other = (f"up to {share * 100:g} %" for share in (MOST_IDLE_LOOP, MOST_OTHER_LOOP))
+    assert f"idle for {idle} and may have {other} of something else" in text
+    assert f"packets have {MOST_IDLE * 100:g} and {MOST_OTHER * 100:g} %" in text
+    assert f"({Connections().concurrent}, if `lab.yml` does not say otherwise)" in text
+    assert f"at least {connecting.LEAST_PACKETS} on both links" in text
+    assert f"by more than {connecting.MOST_APART * 100:g} % (and those" in text
+
+
+def test_method_tells_of_light_loads_and_survival_what_is_done() -> None:
+    text = words()
+    assert light_load.LIGHT == (1 / 4, 1 / 10, 1 / 25, 1 / 60, 1 / 60)
+    assert "at a quarter, a tenth, a twenty-fifth, and twice at a sixtieth" in text
+    assert f"lost more than {light_load.STRAY} behind it" in text
+    assert filling.LOADS[0] == 3 / 5 and "at three fifths of what the DUT was seen to carry" in text
+    assert f"more than {filling.MOST_LOST * 100:g} % of them did not come in" in text
+    assert f"less than {surviving.KEPT_UP:.0%}".replace("%", " %") in text
+    assert f"fewer than {surviving.FEWEST} packets of the class" in text
+    seconds = f"one play of {surviving.PLAY_S:g} seconds, or of up to {surviving.LONGEST_S:g}"
+    assert f"{seconds} where a slow DUT took fewer than {surviving.ENOUGH} packets" in text

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the package imports is declared, and what is declared is locked."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def normal(name: str) -> str:
+    """A distribution's name as PEP 503 compares it, without its version."""
+    return re.sub(r"[-_.]+", "-", re.match(r"[\w.-]+", name)[0]).lower()
+
+
+DECLARED = {normal(line) for line in PROJECT["dependencies"]}
+LOCKED = {normal(line) for line in re.findall(r"^[\w.-]+==", (ROOT / "requirements.lock").read_text(), re.MULTILINE)}
+
+
+def imported() -> dict[str, str]:
+    """Each foreign module that a file of the package names, and one such file."""
+    found = {}
+    for path in sorted((ROOT / "fwlab").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module]
+            found |= {name.split(".")[0]: path.name for name in names}
+    return {name: where for name, where in found.items() if name not in sys.stdlib_module_names}
+
+
+def test_what_is_imported_is_declared() -> None:
+    """Not only brought along by something else that is."""
+    brings = packages_distributions()
+    foreign = {name: where for name, where in imported().items() if name in brings}
+    assert {"zmq", "pydantic", "matplotlib"} <= set(foreign)
+    missing = {
+        name: where
+        for name, where in foreign.items()
+        if name != "fwlab" and not {normal(dist) for dist in brings[name]} & DECLARED
+    }
+    assert missing == {}
+
+
+def test_what_is_declared_is_locked() -> None:
+    extra = {normal(line) for lines in PROJECT["optional-dependencies"].values() for line in lines}
+    assert (DECLARED | extra) - LOCKED == set()

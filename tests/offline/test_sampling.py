@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Sampling: what perf prints becomes stacks; the order of perf and packets; `fwlab profile` before anything runs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from factories import a_lab, measured
+from typer.testing import CliRunner
+
+from fwlab.doors.cli import app
+from fwlab.outside.dut.agent.sampling import fold
+from fwlab.runs.sampling import FEWEST, sample
+from fwlab.words.errors import BadInput, CannotMeasure
+
+#: As `perf script -F comm,ip,sym` prints it.
+PRINTED = """ksoftirqd/0
+\tffffffff81a0b1c2 ip_forward
+\tffffffff81a0b000 ip_rcv
+\tffffffffc0123456 virtnet_poll
+
+kworker/0:1-eve
+\tffffffff81a0b1c2 gc_worker
+
+ksoftirqd/0
+\tffffffff81a0b1c9 ip_forward
+\tffffffff81a0b000 ip_rcv
+\tffffffffc0123456 virtnet_poll
+
+python3
+\t    7f0000000000 [unknown]
+"""
+
+
+def test_equal_stacks_are_counted_from_the_outside_inwards() -> None:
+    assert fold(PRINTED.splitlines()) == {
+        "ksoftirqd/0;virtnet_poll;ip_rcv;ip_forward": 2,
+        "kworker/0:1-eve;gc_worker": 1,
+        "python3;[unknown]": 1,
+    }
+
+
+def test_an_address_without_a_name_is_a_function_too() -> None:
+    assert fold(["a", "\tffff0000", "\tffff1111 outer"]) == {"a;outer;[unknown]": 1}
+
+
+def test_nothing_printed_is_nothing_sampled() -> None:
+    assert fold([]) == {}
+
+
+# ---- the order of things -----------------------------------------------------------------------------------------
+
+
+class Played:
+    def __init__(self, said: list[str]) -> None:
+        self._said = said
+
+    def stop(self) -> None:
+        self._said.append("stop")
+
+    def abandon(self) -> None:
+        self._said.append("abandon")
+
+
+def nodes(said: list[str], stacks: dict[str, int], dies: bool = False) -> Any:
+    @contextlib.contextmanager
+    def slowed(step: int) -> Iterator[None]:
+        said.append(f"slow {step}")
+        yield
+        said.append("full speed")
+
+    def collect(timeout: float) -> int:
+        if dies:
+            raise CannotMeasure("lost the connection to the dut")
+        said.append("collect")
+        return 1000
+
+    def play() -> Played:
+        said.append("play")
+        return Played(said)
+
+    def read() -> dict[str, int]:
+        said.append("read")
+        return stacks
+
+    dut = SimpleNamespace(
+        prepare_stacks=lambda hertz: said.append("perf"),
+        arm_stacks=lambda seconds: said.append("arm"),
+        collect_stacks=collect,
+        read_stacks=read,
+    )
+    return SimpleNamespace(dut=dut, slowed=slowed, engine=SimpleNamespace(start=play))
+
+
+def test_perf_is_there_before_the_packets_and_read_after_them() -> None:
+    said: list[str] = []
+    found = measured(a_lab(), "raw-drop", 300_000, slowed=2)
+    sample(nodes(said, {"ksoftirqd/0;net_rx_action;poll": FEWEST}), found)
+    assert said == ["perf", "slow 2", "arm", "play", "collect", "full speed", "stop", "read"]
+    assert found.stacks == {"net_rx_action;poll": FEWEST}
+    assert not found.problems
+
+
+def test_too_few_samples_are_a_doubt() -> None:
+    found = measured(a_lab(), "raw-drop", 300_000)
+    sample(nodes([], {"ksoftirqd/0;net_rx_action;poll": FEWEST - 1, "swapper;do_idle": 5000}), found)
+    assert found.problems == [f"the DUT was sampled {FEWEST - 1} times at work; at least {FEWEST} say something"]
+
+
+def test_a_node_that_dies_leaves_no_traffic_behind() -> None:
+    said: list[str] = []
+    with pytest.raises(CannotMeasure):
+        sample(nodes(said, {}, dies=True), measured(a_lab(), "raw-drop", 300_000))
+    assert said[-1] == "abandon"
+
+
+# ---- the command ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("case", "message"),
+    [
+        ("no-such-case", "has no case no-such-case"),
+        ("iptables-rules", "stands for several cases: raw-drop-after-5, iptables-rules-16"),
+        ("load-each-nft-16", "only a case with a traffic profile can be sampled"),
+    ],
+)
+def test_what_cannot_be_sampled_is_said_before_any_machine_starts(case: str, message: str) -> None:
+    result = CliRunner().invoke(app, ["profile", "lab03-ipset", case, "--testbed", "virtual"])
+    assert isinstance(result.exception, BadInput)
+    assert message in result.exception.message

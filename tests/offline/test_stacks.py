@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Samples by stack: what of them is the packets', each function's share, where the boxes of a flame graph lie."""
+
+from __future__ import annotations
+
+import pytest
+
+from fwlab.logic.stacks import Box, FunctionShare, boxes, of_packets, shares
+
+#: Ten samples: 4 in poll itself, 3 in receive, 1 in receive's allocation, 2 in send.
+STACKS = {"poll": 4, "poll;receive": 3, "poll;receive;alloc": 1, "poll;send": 2}
+
+
+class TestOfPackets:
+    def test_who_was_interrupted_is_left_out(self) -> None:
+        raw = {"ksoftirqd/0;kthread;run;net_rx_action;poll": 5, "swapper;idle;irq;net_rx_action;poll": 2}
+        assert of_packets(raw) == {"net_rx_action;poll": 7}
+
+    @pytest.mark.parametrize("program", ["swapper", "swapper/1", "perf", "perf-exec", "python3"])
+    def test_who_idles_or_measures_has_no_part(self, program: str) -> None:
+        assert of_packets({f"{program};do_idle": 9, "net;net_rx_action;poll": 1}) == {"net_rx_action;poll": 1}
+
+    def test_packets_served_on_top_of_perf_are_packets(self) -> None:
+        assert of_packets({"perf;read;irq;net_rx_action;poll": 3}) == {"net_rx_action;poll": 3}
+
+    def test_a_worker_of_the_kernel_keeps_its_name(self) -> None:
+        raw = {"kworker/0:1-events;worker_thread;gc_worker": 4}
+        assert of_packets(raw) == raw
+
+
+class TestShares:
+    def test_own_and_whole(self) -> None:
+        assert shares(STACKS) == [
+            FunctionShare("poll", 0.4, 1.0),
+            FunctionShare("receive", 0.3, 0.4),
+            FunctionShare("send", 0.2, 0.2),
+            FunctionShare("alloc", 0.1, 0.1),
+        ]
+
+    def test_a_function_that_calls_itself_is_counted_once(self) -> None:
+        assert shares({"walk;walk;walk": 1, "other": 1}) == [
+            FunctionShare("other", 0.5, 0.5),
+            FunctionShare("walk", 0.5, 0.5),
+        ]
+
+    def test_own_shares_are_the_whole(self) -> None:
+        assert sum(share.own for share in shares(STACKS)) == pytest.approx(1)
+
+    def test_nothing_sampled(self) -> None:
+        assert shares({}) == []
+
+
+class TestBoxes:
+    def test_a_box_lies_on_its_caller(self) -> None:
+        assert boxes(STACKS) == [
+            Box("poll", 0, 0.0, 1.0, 10),
+            Box("receive", 1, 0.4, 0.4, 4),
+            Box("alloc", 2, 0.7, 0.1, 1),
+            Box("send", 1, 0.8, 0.2, 2),
+        ]
+
+    def test_narrow_ones_are_left_out_with_what_they_call(self) -> None:
+        assert [box.name for box in boxes(STACKS, narrowest=0.2)] == ["poll", "receive", "send"]
+
+    def test_no_two_boxes_of_a_row_overlap(self) -> None:
+        stacks = {"a;c": 2, "a": 1, "b;c": 3, "a;b": 1, "a;b;c": 5}
+        for depth in range(3):
+            row = sorted((box for box in boxes(stacks) if box.depth == depth), key=lambda box: box.left)
+            assert row
+            for left, right in zip(row, row[1:], strict=False):
+                assert left.left + left.width <= right.left + 1e-9
+
+    def test_nothing_sampled(self) -> None:
+        assert boxes({}) == boxes({"a": 0}) == []

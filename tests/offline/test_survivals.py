@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Survival as a table and a drawing, and which cases are measured for it."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from factories import TEXTS, a_lab, a_run, measured
+from rich.console import Console
+
+from fwlab.logic.survivals import survivals
+from fwlab.runs.report import figures_table, show
+from fwlab.runs.report.html import page
+from fwlab.runs.report.plot import plots
+from fwlab.runs.tasks import base_cases, chosen_cases
+from fwlab.words.expectation import Check
+from fwlab.words.lab import Lab
+from fwlab.words.metric import Metric
+from fwlab.words.results import Measured, Run
+from fwlab.words.trial import Delivery
+
+
+def sweep(name: str, title: str, values: list[float]) -> dict:
+    return {
+        "id": name,
+        "title": title,
+        "ruleset": "rules",
+        "parameter": "attack",
+        "values": values,
+        "varies": "traffic",
+        "traffic": "flood",
+        "metric": "survival",
+        "class": "attacker",
+    }
+
+
+@pytest.fixture
+def lab() -> Lab:
+    raw = a_lab().model_dump(by_alias=True, mode="json", exclude_defaults=True)
+    raw["sweeps"] += [sweep("late", "Late", [0, 0.5, 2]), sweep("early", "Early", [0, 0.5, 2])]
+    return Lab.model_validate(raw)
+
+
+def survived(lab: Lab, case_id: str, arrived: int, **fields: object) -> Measured:
+    """The DUT took in all of the load, and `arrived` of 1000 packets of the class arrived."""
+    counts = {"offered": {"attacker": 1000}, "arrived": {"attacker": arrived}}
+    play = Delivery(intended_load=1, sent=2000, taken=2000, **counts)
+    return measured(lab, case_id, 1000, survivals=[play], tracked="attacker", **fields)
+
+
+@pytest.fixture
+def run(lab: Lab) -> Run:
+    return a_run(
+        [
+            measured(lab, "raw-drop", 300_000, 300_000),
+            survived(lab, "late-0", 1000),
+            survived(lab, "late-0-5", 999),
+            survived(lab, "late-2", 12),
+            survived(lab, "early-0", 1000),
+            survived(lab, "early-2", 456, problems=["the load was wrong"]),
+        ]
+    )
+
+
+def test_a_row_for_each_sweep_and_a_column_for_each_load(lab: Lab, run: Run) -> None:
+    (table,) = survivals(lab, run)
+    assert table.loads == ["0", "0.5", "2"]
+    assert table.rows == [("Late", ["100 %", "99.9 %", "1.20 %"]), ("Early", ["100 %", "–", "45.6 % (in doubt)"])]
+    assert (table.survivor, table.beside) == ("attacker", 0.1)
+
+
+def test_sweeps_over_other_loads_have_a_table_of_their_own(lab: Lab, run: Run) -> None:
+    raw = lab.model_dump(by_alias=True, mode="json", exclude_defaults=True)
+    raw["sweeps"][-1]["values"] = [0, 2]
+    assert [table.loads for table in survivals(Lab.model_validate(raw), run)] == [["0", "0.5", "2"], ["0", "2"]]
+
+
+def test_a_run_without_survival_has_none(lab: Lab) -> None:
+    assert survivals(lab, a_run([measured(lab, "raw-drop", 300_000)])) == []
+
+
+def test_terminal_guide_and_page_show_it(lab: Lab, run: Run) -> None:
+    console = Console(width=100, record=True, file=io.StringIO())
+    show(lab, run, console)
+    for text in (console.export_text(), figures_table(lab, run), page(lab, run)):
+        assert "1.20 %" in text and "45.6 % (in doubt)" in text
+        assert "times the capacity of" in text
+
+
+def test_the_curve_begins_at_no_attack(lab: Lab, run: Run) -> None:
+    (svg,) = plots(lab, run, Metric.SURVIVAL)
+    assert "attack, times the capacity of raw-drop" in svg
+    assert "survival, %" in svg
+
+
+def test_the_baseline_is_measured_first(lab: Lab) -> None:
+    """Every load is a multiple of its capacity."""
+    assert [case.id for case in chosen_cases(lab, ["late-2"])] == ["raw-drop", "late-2"]
+    assert [case.id for case in chosen_cases(lab, ["late-2", "raw-drop"])] == ["raw-drop", "late-2"]
+    assert [case.id for case in chosen_cases(lab, ["set-1"])] == ["set-1"]
+
+
+def test_an_exercise_about_survival_needs_the_baseline(lab: Lab) -> None:
+    exercise = lab.exercises[0]
+    assert base_cases(lab, [exercise]) == []
+    check = Check.model_validate({"metric": "survival", "class": "others", "between": [0.9, 1], **TEXTS})
+    about_survival = exercise.model_copy(update={"checks": [check], "offered": 2.1})
+    assert [case.id for case in base_cases(lab, [about_survival])] == ["raw-drop"]

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Survival on nodes that are a few lines of arithmetic: which counts make which share, and what is said if they lie."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import pytest
+from factories import a_lab, measured, testbed
+
+from fwlab.logic.figures import values
+from fwlab.outside.generator import Played
+from fwlab.runs import surviving
+from fwlab.runs.surviving import survive
+from fwlab.runs.task import Nodes, Task
+from fwlab.words.errors import CannotMeasure
+from fwlab.words.metric import Metric
+from fwlab.words.results import Measured
+from fwlab.words.trial import Trial
+
+#: One packet in so many belongs to the class that is to survive; the rest is attack.
+ONE_IN = 10
+#: What the baseline forwards in a busy second of the DUT's own clock, and in one of the reference CPU.
+UNIT, SHOWN = 30_000, 120_000
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surviving.time, "sleep", lambda _seconds: None)
+
+
+@dataclass
+class World:
+    """`sent` packets reach a DUT that takes `taken` of them and sends on `passes` of the class, or all of all.
+
+    `sink` is how many packets the sink counts at each step, at most.
+    """
+
+    sent: int = 100_000
+    taken: int = 50_000
+    passes: float = 1.0
+    dropped: bool = True
+    sink: list[float] = field(default_factory=lambda: [float("inf")] * 4)
+    steps: list[int] = field(default_factory=list)
+    received: int = 7
+    sent_on: int = 5
+
+    @contextlib.contextmanager
+    def slowed(self, step: int) -> Iterator[None]:
+        self.steps.append(step)
+        yield
+
+    def start(self) -> SimpleNamespace:
+        legitimate = round(self.taken / ONE_IN * self.passes)
+        attack = 0 if self.dropped else self.taken - self.taken // ONE_IN
+        self.received += self.taken
+        self.sent_on += legitimate + attack
+        share = min(1.0, self.sink[self.steps[-1]] / max(1, legitimate + attack))
+        self.counts = {"legitimate": round(legitimate * share), "attack": round(attack * share)}
+        return SimpleNamespace(stop=lambda: Played(self.sent, self.sent, 1.0))
+
+    def sample(self) -> dict[str, int]:
+        others = {"eth0.tx_packets": 1, "eth1.rx_packets": 1}
+        return {"eth0.rx_packets": self.received, **others, "eth1.tx_packets": self.sent_on}
+
+    def nodes(self, steps: int = 4) -> Nodes:
+        dut = SimpleNamespace(sample=self.sample)
+        sink = SimpleNamespace(declare=lambda classes: None, settled_counts=lambda: self.counts)
+        tables = SimpleNamespace(
+            offered=lambda traffic, sent, classes: {"legitimate": sent // ONE_IN, "attack": sent - sent // ONE_IN}
+        )
+        return Nodes(dut, SimpleNamespace(start=self.start), sink, tables, {}, self.slowed, steps)
+
+
+TASK = Task(
+    id="alive",
+    title="Alive",
+    ruleset="drop",
+    files=[],
+    metrics=[Metric.SURVIVAL],
+    traffic="beside",
+    tracked="legitimate",
+    offered=2.0,
+    baseline="raw-drop",
+)
+
+
+def found(*rates: int, slowed: int = 0) -> Measured:
+    """The mix's own capacity is measured already: packets in a busy second of the DUT's clock."""
+    trials = [Trial(duration_s=1, busy_s=1, processed=rate) for rate in rates]
+    return Measured(
+        id="alive",
+        title="Alive",
+        ruleset="drop",
+        ruleset_hash="0",
+        metric=Metric.SURVIVAL,
+        tracked="legitimate",
+        trials=trials,
+        slowed=slowed,
+    )
+
+
+BASE = measured(a_lab(), "raw-drop", SHOWN, SHOWN - 4, SHOWN + 4)
+
+
+def survived(world: World, result: Measured) -> list[float]:
+    survive(world.nodes(), TASK, result, BASE)
+    return values(result, Metric.SURVIVAL, testbed())
+
+
+def test_above_its_capacity_the_dut_takes_what_it_can_of_each_class() -> None:
+    """Twice the unit is offered. A DUT that processes 1, 0.5 and 0.1 units of this mix takes a half, a quarter ..."""
+    result = found(UNIT, UNIT // 2, UNIT // 10)
+    assert survived(World(), result) == pytest.approx([0.5, 0.25, 0.05])
+    assert result.problems == []
+    assert result.survivals[0].intended_load == 2 * UNIT
+
+
+def test_below_its_capacity_nothing_is_lost() -> None:
+    assert survived(World(), found(2 * UNIT, 5 * UNIT)) == [1.0, 1.0]
+
+
+def test_how_much_the_generator_sent_beyond_that_does_not_matter() -> None:
+    """Nor how busy the host was: in one second or in ten, the same share of what was taken arrives."""
+    for sent, taken in [(60_000, 50_000), (900_000, 20_000)]:
+        assert survived(World(sent=sent, taken=taken), found(UNIT)) == [pytest.approx(0.5)]
+
+
+def test_what_the_ruleset_itself_drops_of_the_class_is_lost_as_well() -> None:
+    assert survived(World(passes=0.25), found(UNIT)) == [pytest.approx(0.125)]
+    assert survived(World(passes=0.25), found(5 * UNIT)) == [pytest.approx(0.25)]
+
+
+def test_a_class_that_nothing_is_left_of() -> None:
+    assert survived(World(passes=0), found(5 * UNIT)) == [0]
+
+
+def test_without_a_filter_the_attack_arrives_too_and_is_not_counted() -> None:
+    assert survived(World(dropped=False), found(UNIT)) == [pytest.approx(0.5)]
+
+
+def test_it_plays_as_slow_as_the_trials_were() -> None:
+    world = World()
+    survived(world, found(UNIT, slowed=2))
+    assert world.steps == [2]
+
+
+def test_a_sink_that_does_not_keep_up_is_helped_by_slowing_the_dut() -> None:
+    world = World(dropped=False, sink=[20_000, 44_000, float("inf"), float("inf")])
+    assert survived(world, found(UNIT)) == [pytest.approx(0.5)]
+    assert world.steps == [0, 1, 2]
+
+
+def test_what_a_sink_misses_now_and_then_it_misses_blindly() -> None:
+    world = World(dropped=False, sink=[49_000] * 4)
+    assert survived(world, found(UNIT)) == [pytest.approx(0.5, rel=0.001)]
+    assert world.steps == [0]
+
+
+def test_a_sink_that_never_keeps_up_is_told() -> None:
+    result = found(UNIT)
+    survived(World(dropped=False, sink=[20_000] * 4), result)
+    assert result.problems == ["the sink counted 20000 of 50000 packets that the DUT sent on"]
+
+
+def test_too_few_of_the_class_are_told() -> None:
+    result = found(UNIT)
+    survived(World(taken=900), result)
+    assert result.problems == ["the DUT took 90 packets of legitimate; at least 100 say something"]
+
+
+@pytest.mark.parametrize("base", [None, *(BASE.model_copy(update=u) for u in ({"problems": ["idle"]}, {"trials": []}))])
+def test_without_the_baseline_there_is_no_multiple(base: Measured | None) -> None:
+    world, result = World(), found(UNIT)
+    survive(world.nodes(), TASK, result, base)
+    assert "capacity of raw-drop, which was not measured" in result.problems[0]
+    assert (world.steps, result.survivals) == ([], [])
+
+
+def test_a_generator_that_is_not_heard_is_no_survival_of_zero() -> None:
+    with pytest.raises(CannotMeasure, match="no packet reached the DUT"):
+        survived(World(taken=0), found(UNIT))

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Frame tables on their way to the generator: how long they may be, and which of them stay there."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from fwlab.logic.traffic.table import TABLE_FRAMES
+from fwlab.outside import frame_table, generator
+from fwlab.outside.frame_table import MAX_FRAMES, write_table
+from fwlab.outside.generator import FOLDER, Replay
+from fwlab.outside.project import find_project, load_lab, load_topology
+from fwlab.outside.tables import Tables
+from fwlab.words.errors import BadInput
+
+
+class FakeGenerator:
+    """A node that keeps files, as far as the commands that it is given say so."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {f"{FOLDER}/left": b"by a session before"}
+        self.opened: list[str] = []
+
+    def run(self, command: str, *, data: bytes, timeout: float) -> str:
+        made, removed, put = command.split("; ")
+        assert made == f"mkdir -p {FOLDER}"
+        for name in removed.removeprefix("rm -f").split():
+            for path in [path for path in self.files if path == name or name == f"{FOLDER}/*"]:
+                del self.files[path]
+        self.files[put.rpartition(" > ")[2]] = zlib.decompress(data)
+        return ""
+
+    def open(self, command: str) -> SimpleNamespace:
+        self.opened.append(command)
+        return SimpleNamespace()
+
+
+@pytest.fixture
+def replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """An engine that may keep ten bytes, and what tells it to use a table of so many."""
+    monkeypatch.setattr(generator, "KEPT", 10)
+    node = FakeGenerator()
+    engine = Replay(node, "eth0")
+
+    def use(name: str, size: int) -> FakeGenerator:
+        (tmp_path / name).write_bytes(name[:1].encode() * size)
+        engine.use(SimpleNamespace(path=lambda traffic: tmp_path / traffic), name)
+        engine.start()
+        return node
+
+    return use
+
+
+def test_a_table_that_is_there_is_not_sent_again(replay) -> None:
+    replay("a", 4)
+    held = dict(replay("b", 4).files)
+    node = replay("a", 4)
+    assert node.files == held == {f"{FOLDER}/1": b"aaaa", f"{FOLDER}/2": b"bbbb"}
+    assert [command.partition("--table ")[2].split()[0] for command in node.opened] == [
+        f"{FOLDER}/{number}" for number in (1, 2, 1)
+    ]
+
+
+def test_what_was_not_used_for_longest_goes_first(replay) -> None:
+    replay("a", 4)
+    replay("b", 4)
+    replay("a", 4)
+    assert set(replay("c", 4).files.values()) == {b"aaaa", b"cccc"}
+    assert set(replay("b", 8).files.values()) == {b"b" * 8}
+
+
+def test_a_table_larger_than_what_is_kept_is_there_alone(replay) -> None:
+    replay("a", 4)
+    assert list(replay("b", 40).files.values()) == [b"b" * 40]
+    assert list(replay("c", 4).files.values()) == [b"cccc"]
+
+
+# ---- how long a table is ----------------------------------------------------------------------------------------
+
+
+def test_a_table_that_the_generator_cannot_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frame_table, "MAX_BYTES", 1 << 20)
+    frames = [number.to_bytes(2, "big").ljust(1500, b"x") for number in range(2000)]
+    with pytest.raises(BadInput, match=r"2 MiB of frames, more than 1"):
+        write_table(tmp_path / "t", frames)
+    write_table(tmp_path / "t", frames[:1] * 2000)  # the same bytes lie there once
+
+
+@pytest.mark.parametrize(
+    ("fills", "most"), [([None], TABLE_FRAMES), ([7, 250_000, None], 250_000), ([5_000_000], MAX_FRAMES)]
+)
+def test_a_loop_is_as_long_as_a_case_wants_states(fills: list[int | None], most: int) -> None:
+    project = find_project()
+    lab = load_lab(project, "lab03-ipset")
+    lab.cases.clear()
+    lab.cases.update({str(n): SimpleNamespace(traffic="flood", fill=fill) for n, fill in enumerate(fills)})
+    tables = Tables(project, load_topology(project), lab)
+    assert tables._most("flood") == most
+    assert tables._most("flood-one-source") == TABLE_FRAMES

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""guides/traffic.md: what it says of one traffic, from profile to Wireshark to sink, is so.
+
+That its commands parse and run is tested for all pages together (test_docs.py).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+
+import pytest
+
+from fwlab.logic.connections import SYSCTLS
+from fwlab.logic.figures import MOST_IDLE_LOOP
+from fwlab.logic.traffic.table import TABLE_FRAMES
+from fwlab.outside.connections import RESEND_S
+from fwlab.outside.frame_table import MAX_FRAMES
+from fwlab.outside.lab_traffic import LabTraffic, lab_traffic
+from fwlab.outside.project import find_project, load_lab, load_topology
+from fwlab.outside.sink import counting_ruleset
+from fwlab.runs import connecting
+from fwlab.runs.tasks import lab_part_task
+from fwlab.words.results import Measured
+from fwlab.words.trial import Delivery
+
+PROJECT = find_project()
+LAB = load_lab(PROJECT, "lab03-ipset")
+PAGE = " ".join((PROJECT.root / "guides/traffic.md").read_text().split())
+
+
+@pytest.fixture(scope="module")
+def attack() -> LabTraffic:
+    return lab_traffic(PROJECT, load_topology(PROJECT), LAB, "attack")
+
+
+def test_the_traffic_is_the_profile_that_the_page_reads(attack: LabTraffic) -> None:
+    assert "[labs/lab03-ipset/mix.py]" in PAGE and attack.declared.profile == "mix.py"
+    assert "Here there are three" in PAGE and len(attack.streams) == 3
+
+
+def test_shares_of_the_classes_are_as_said(attack: LabTraffic) -> None:
+    from fwlab.logic.traffic.classes import count_classes
+
+    found = {name: count for name, count in count_classes(attack.table.frames, LAB.classes).items() if count}
+    assert found == {"blacklisted": 18_000, "bystanders": 1000, "legitimate": 1000}
+    assert "nine frames of ten are blacklisted, one of twenty is a bystander's, and one of twenty legitimate" in PAGE
+
+
+def test_display_filter_finds_the_bystanders(attack: LabTraffic) -> None:
+    from scapy.layers.inet import IP, UDP
+    from scapy.layers.l2 import Ether
+
+    assert "`ip.src == 198.18.64.0/18 && udp.srcport == 1026`" in PAGE
+    network, found = ipaddress.ip_network("198.18.64.0/18"), 0
+    for frame in attack.table.frames:
+        # Source address and port lie where Ethernet and IPv4 without options have them.
+        found += frame[34:36] == (1026).to_bytes(2, "big") and ipaddress.ip_address(frame[26:30]) in network
+    packet = Ether(attack.table.frames[0])
+    assert bytes(packet[IP])[:1] == b"\x45" and packet[UDP].dport == 5000
+    assert found == 1000 and "1000 of 20 000 frames" in PAGE and len(attack.table.frames) == 20_000
+
+
+def test_the_exercise_plays_it_and_the_sink_counts_it() -> None:
+    """Its start blocks the blacklist and nothing else; the page names the sink's counters and the report's fields."""
+    exercise = LAB.exercise("ex3-ipset")
+    assert exercise.traffic == "attack"
+    assert "delivered" in {check.metric.value for check in exercise.checks}
+    parameters = exercise.parameters
+    [file] = lab_part_task(_Setting, exercise, "start").files
+    dropped = {line.split()[3] for line in file.text.splitlines() if line.startswith("-A PREROUTING -s")}
+    assert len(dropped) == parameters["attackers"] and file.text.count("-j DROP") == len(dropped)
+    rules = counting_ruleset("eth0", LAB.classes)
+    for name in ("blacklisted", "bystanders", "legitimate"):
+        assert f"counter class-{name} " in rules and f"`class-{name}`" in PAGE
+    assert "deliveries" in Measured.model_fields and {"sent", "offered", "arrived"} <= set(Delivery.model_fields)
+
+
+class _Setting:
+    lab, topology, project = LAB, load_topology(PROJECT), PROJECT
+
+
+def test_numbers_of_the_page_are_those_of_the_code() -> None:
+    assert f"at most {TABLE_FRAMES:,}".replace(",", " ") in PAGE
+    assert f"up to {MAX_FRAMES:,}".replace(",", " ") in PAGE
+    assert RESEND_S == 3 and "Both ends wait three seconds" in PAGE
+    assert connecting.LIGHT == 1 / 4 and "a run at a quarter of what went through" in PAGE
+    assert f"if the two differ by more than {'two' if connecting.MOST_APART == 0.02 else '?'} per cent" in PAGE
+    assert MOST_IDLE_LOOP == 1 / 50 and "[fiftieth](method.md#connections)" in PAGE
+    low, high = SYSCTLS["generator"]["net.ipv4.ip_local_port_range"].split()
+    assert f"ports {low} to {high}" in PAGE

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What TRex has and this project has not is refused by name, with the line of the profile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import factories
+import pytest
+
+from fwlab.outside.profile import load_profile
+from fwlab.outside.project import Project
+from fwlab.words.errors import BadInput
+
+#: As TRex's own client has them; PyPI's knows neither.
+LATER = """
+class STLTaggedPktGroup(STLFlowStats):
+    def to_json(self):
+        return {"enabled": True, "stream_id": 7, "rule_type": "tpg"}
+
+class Latency(STLFlowStats):
+    def __init__(self, pg_id, ieee_1588):
+        super().__init__(pg_id)
+        self.fields.update(rule_type="latency", ieee_1588=ieee_1588)
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("STLTaggedPktGroup(7)", "tagged packet groups are not supported"),
+        ("Latency(7, ieee_1588=True)", "IEEE 1588 time stamps are not supported"),
+    ],
+)
+def test_what_is_not_supported_is_told_by_its_line(tmp_path: Path, call: str, message: str) -> None:
+    path = tmp_path / "labs/lab90-test/profile.py"
+    path.parent.mkdir(parents=True)
+    text = factories.PROFILE.replace("pps=1000))", f"pps=1000),\n            flow_stats={call})")
+    path.write_text(text + LATER)
+    with pytest.raises(BadInput) as refused:
+        load_profile(Project(tmp_path), path)
+    assert refused.value.message == f"labs/lab90-test/profile.py, line 8: stream 1: {message}"

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The profile for TRex's advanced stateful mode: what it asks of TRex, and that TRex's own library takes it.
+
+TRex's library is no package of a registry, so most tests here run the profile on one that only takes notes.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import subprocess
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from fwlab.doors.traffic import app
+from fwlab.logic.connections import front, server_config
+from fwlab.logic.trex_astf import astf_profile
+from fwlab.outside.project import find_project, lab_ids, load_lab
+from fwlab.words.errors import BadInput
+from fwlab.words.traffic import Connections
+
+SMALL = Connections(
+    clients="198.18.40.8/29",
+    servers="198.19.40.9/32",
+    port=8080,
+    object_bytes=7,
+    concurrent=3,
+    beside="flood",
+    beside_pps=2000,
+)
+#: A server's answer as nginx of Debian 12 gives it with the configuration of logic/connections.py: 663 bytes.
+NGINX_HEAD = 151
+
+
+class Noted:
+    """Any class of the API: what it was made with, and what was called on it."""
+
+    def __init__(self, *_: Any, **made_with: Any) -> None:
+        assert not _, "the profile says by name what it means"
+        self.made_with, self.calls = made_with, []
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *given: self.calls.append((name, *given))
+
+
+def profile_of(text: str, tunables: list[str], monkeypatch: pytest.MonkeyPatch) -> Noted:
+    api = types.ModuleType("trex.astf.api")
+    api.__getattr__ = lambda name: type(name, (Noted,), {})
+    for name in ("trex", "trex.astf"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    monkeypatch.setitem(sys.modules, "trex.astf.api", api)
+    module: dict[str, Any] = {}
+    exec(compile(text, "profile.py", "exec"), module)
+    return module["register"]().get_profile(tunables)
+
+
+def ends_of(profile: Noted) -> tuple[Noted, Noted]:
+    template = profile.made_with["templates"]
+    return template.made_with["client_template"], template.made_with["server_template"]
+
+
+def test_it_opens_what_is_declared(monkeypatch: pytest.MonkeyPatch) -> None:
+    client, server = ends_of(profile_of(astf_profile("lab90-test", "web", SMALL), [], monkeypatch))
+    assert {name: client.made_with[name] for name in ("port", "limit", "cont", "cps")} == {
+        "port": 8080,
+        "limit": 3,
+        "cont": True,
+        "cps": 1000,
+    }
+    addresses = client.made_with["ip_gen"].made_with
+    assert addresses["dist_client"].made_with["ip_range"] == ["198.18.40.8", "198.18.40.15"]
+    assert addresses["dist_server"].made_with["ip_range"] == ["198.19.40.9", "198.19.40.9"]
+    assert addresses["glob"].made_with == {"ip_offset": "0.0.0.0"}
+    assert server.made_with["assoc"].made_with["rules"].made_with == {"port": 8080}
+
+
+def test_the_ends_say_what_wrk_and_nginx_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    client, server = (
+        end.made_with["program"].calls
+        for end in ends_of(profile_of(astf_profile("lab90-test", "web", SMALL), [], monkeypatch))
+    )
+    [(_, request)] = [call for call in client if call[0] == "send"]
+    [(_, answer)] = [call for call in server if call[0] == "send"]
+    assert client == [("send", request), ("recv", len(answer)), ("wait_for_peer_close",)]
+    assert server == [("recv", len(request)), ("send", answer)]
+    assert request.startswith("GET / HTTP/1.1\r\nHost: 198.19.40.9:8080\r\n") and request.endswith("\r\n\r\n")
+    head, _, body = answer.partition("\r\n\r\n")
+    assert body == "x" * 7 and f'return 200 "{body}"' in server_config(SMALL, "pid")
+    assert len(answer) - len(str(len(body))) == NGINX_HEAD - len("512") + len(body)
+    assert "Content-Length: 7" in head and "Connection: close" in head and "Server: nginx\r\n" in head
+
+
+def test_the_longest_answer_is_one_packet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an MTU of 1500, with TCP's time stamps."""
+    text = astf_profile("lab90-test", "web", Connections(object_bytes=1280))
+    _, server = ends_of(profile_of(text, [], monkeypatch))
+    [answer] = [call[1] for call in server.made_with["program"].calls if call[0] == "send"]
+    assert len(answer) <= 1500 - 20 - 32
+
+
+def test_tunables_change_rate_and_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = astf_profile("lab90-test", "web", SMALL)
+    client, _ = ends_of(profile_of(text, ["--cps", "2.5", "--concurrent", "90"], monkeypatch))
+    assert (client.made_with["cps"], client.made_with["limit"]) == (2.5, 90)
+
+
+def test_it_says_what_it_leaves_out() -> None:
+    assert "its traffic flood beside them, 2000 packets per second" in astf_profile("lab90-test", "web", SMALL)
+    assert "beside" not in astf_profile("lab90-test", "web", Connections())
+
+
+def test_command_prints_the_profile_and_nothing_else() -> None:
+    declared = load_lab(find_project(), "lab02-conntrack").traffic["web"].connections
+    done = CliRunner().invoke(app, ["astf", "lab02-conntrack", "web"])
+    assert (done.exit_code, done.output) == (0, astf_profile("lab02-conntrack", "web", declared))
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "hint"),
+    [
+        (
+            ["lab02-conntrack", "known"],
+            "lab02-conntrack known: packets of a stateless profile; connections of lab02-conntrack: web",
+            "fwlab traffic astf lab02-conntrack web",
+        ),
+        (
+            ["lab03-ipset", "flood"],
+            "lab03-ipset flood: packets of a stateless profile; connections of lab03-ipset: none",
+            "fwlab traffic show lab03-ipset flood",
+        ),
+    ],
+)
+def test_packets_are_refused(words: list[str], message: str, hint: str) -> None:
+    refused = CliRunner().invoke(app, ["astf", *words]).exception
+    assert isinstance(refused, BadInput)
+    assert (refused.message, refused.hint) == (message, hint)
+
+
+_LOAD = """
+import json, sys
+try:
+    from trex.astf.trex_astf_profile import ASTFProfile
+except ImportError:
+    sys.exit(5)
+print(json.dumps(ASTFProfile.load(sys.argv[1], tunables=[]).to_json()))
+"""
+
+
+def test_trex_s_own_library_takes_every_declaration(tmp_path: Path) -> None:
+    """In a process of its own: TRex brings a scapy along."""
+    project = find_project()
+    labs = [load_lab(project, lab) for lab in lab_ids(project)]
+    declared = {f"{lab.id} {name}": entry.connections for lab in labs for name, entry in lab.traffic.items()}
+    for name, connections in {"lab90-test web": SMALL, **declared}.items():
+        if connections is None:
+            continue
+        (tmp_path / "connections.py").write_text(astf_profile(*name.split(), connections))
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", _LOAD, "connections.py"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode == 5:
+            pytest.skip("TRex's own library is not installed")
+        assert done.returncode == 0, done.stderr
+        form = json.loads(done.stdout)
+        [template] = form["templates"]
+        assert template["client_template"]["limit"] == connections.concurrent
+        assert form["ip_gen_dist_list"][1]["ip_start"] == front(connections.servers)
+        assert form["ip_gen_dist_list"][0]["ip_end"] == str(ipaddress.IPv4Network(connections.clients)[-1])

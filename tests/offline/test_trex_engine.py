@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The trex engine against a server of the test's own, which speaks TRex's RPC and keeps a port's state."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+from trex_server import PROJECT, STEP, TOPOLOGY, Server, Ssh
+
+from fwlab.outside.generator import Played
+from fwlab.outside.project import load_lab
+from fwlab.outside.tables import Tables
+from fwlab.outside.trex import engine as trex
+from fwlab.outside.trex.engine import Trex
+from fwlab.outside.trex.rpc import NoAnswer, Rpc
+from fwlab.words.errors import BadInput, CannotMeasure
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def ssh(server: Server) -> Ssh:
+    return Ssh(server)
+
+
+@pytest.fixture
+def tables() -> Tables:
+    return Tables(PROJECT, TOPOLOGY, load_lab(PROJECT, "lab03-ipset"))
+
+
+@pytest.fixture
+def engine(ssh: Ssh, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trex]:
+    monkeypatch.setattr(trex, "POLL_S", 0.001)
+    monkeypatch.setattr(trex, "SETTLED_S", 0.01)
+    made = Trex(ssh, TOPOLOGY, small=True)
+    yield made
+    made.close()
+    assert all(process.poll() is not None for process in ssh.processes), "something runs on after close"
+
+
+def test_a_counted_run_sends_exactly_so_many(engine: Trex, server: Server, tables: Tables) -> None:
+    engine.use(tables, "attack")
+    played = engine.start(load=2000, count=5000).wait(timeout=60)
+    assert (played.sent, played.attempted) == (5000, 5000)
+    assert played.limited is None
+    assert server.last("start_traffic")["mul"] == {"type": "pps", "op": "abs", "value": 2000}
+    assert sum(s["mode"]["total_pkts"] for s in server.streams.values()) == 5000
+
+
+def test_flat_out_is_the_whole_line_until_stopped(engine: Trex, server: Server, tables: Tables) -> None:
+    engine.use(tables, "flood")
+    playing = engine.start()
+    playing._port.transmits()
+    played = playing.stop()
+    assert played.sent == STEP
+    assert played.asked_pps is None and played.limited is None
+    assert server.last("start_traffic")["mul"]["type"] == "percentage"
+    assert server.last("start_traffic")["duration"] == -1
+    assert server.methods().index("stop_traffic") < len(server.methods()) - 1, "counters are read after the stop"
+
+
+def test_what_the_kernel_dropped_was_not_sent(engine: Trex, ssh: Ssh, tables: Tables) -> None:
+    engine.use(tables, "flood")
+    playing = engine.start(load=1000, count=800)
+    ssh.dropped = 30
+    played = playing.wait(timeout=60)
+    assert (played.attempted, played.sent) == (800, 770)
+
+
+def test_what_the_kernel_sent_of_its_own_is_not_counted(engine: Trex, ssh: Ssh, tables: Tables) -> None:
+    engine.use(tables, "flood")
+    playing = engine.start(load=1000, count=800)
+    ssh.stray = 3
+    assert playing.wait(timeout=60).sent == 800
+
+
+def test_runs_follow_each_other_on_one_server(engine: Trex, server: Server, ssh: Ssh, tables: Tables) -> None:
+    for traffic, count in (("flood", 100), ("attack", 300), ("attack", 300)):
+        engine.use(tables, traffic)
+        assert engine.start(load=1000, count=count).wait(timeout=60).sent == count
+    assert server.methods().count("api_sync_v2") == 1
+    assert server.methods().count("remove_all_streams") == 2, "the same streams are not sent twice"
+    assert len(ssh.processes) == 2, "one server and one tunnel"
+
+
+def test_a_closed_engine_plays_again_when_it_is_used(engine: Trex, ssh: Ssh, server: Server, tables: Tables) -> None:
+    """Clients of TCP connections had the link meanwhile."""
+    engine.use(tables, "attack")
+    assert engine.start(load=2000, count=1000).wait(timeout=60).sent == 1000
+    engine.close()
+    assert all(process.poll() is not None for process in ssh.processes)
+    engine.use(tables, "attack")
+    assert engine.start(load=2000, count=1000).wait(timeout=60).sent == 1000
+    assert server.methods().count("acquire") == 2
+
+
+def test_a_run_that_does_not_end_is_ended(engine: Trex, server: Server, tables: Tables) -> None:
+    engine.use(tables, "flood")
+    playing = engine.start(load=1000, count=10**9)
+    assert 0 < playing.wait(timeout=0.05).sent < 10**9
+    assert server.left == 0
+
+
+def test_the_configuration_is_there_before_the_server(engine: Trex, ssh: Ssh, tables: Tables) -> None:
+    engine.use(tables, "flood")
+    assert b"low_end: true" in ssh.files["/etc/trex_cfg.yaml"]
+
+
+def test_what_was_abandoned_counts_for_nobody(engine: Trex, server: Server, tables: Tables) -> None:
+    engine.use(tables, "flood")
+    playing = engine.start()
+    playing._port.transmits()
+    playing.abandon()
+    assert server.given == STEP
+    assert engine.start(load=1000, count=800).wait(timeout=60).sent == 800
+
+
+@pytest.mark.parametrize(("small", "own_driver"), [(True, False), (False, True)])
+def test_a_nic_that_trex_drives_goes_back_to_the_kernel(
+    server: Server, ssh: Ssh, tables: Tables, small: bool, own_driver: bool
+) -> None:
+    ssh.machine = "6\n8388608\n0000:00:03.0\n"
+    engine = Trex(ssh, TOPOLOGY, small=small)
+    try:
+        engine.use(tables, "flood")
+    finally:
+        engine.close()
+    assert ("00:03.0" in ssh.files["/etc/trex_cfg.yaml"].decode()) == own_driver
+    assert ("dpdk_nic_bind.py -b virtio-pci 0000:00:03.0" in ssh.opened[0]) == own_driver
+
+
+@pytest.mark.parametrize("load", [0, -1, float("inf"), float("nan")])
+def test_a_load_of_nothing_is_refused(engine: Trex, server: Server, tables: Tables, load: float) -> None:
+    engine.use(tables, "flood")
+    with pytest.raises(BadInput, match="sends nothing"):
+        engine.start(load=load)
+    assert "start_traffic" not in server.methods()
+
+
+def test_machines_without_trex_are_told(engine: Trex, ssh: Ssh, tables: Tables) -> None:
+    ssh.there = "no"
+    with pytest.raises(CannotMeasure, match="no TRex") as caught:
+        engine.use(tables, "flood")
+    assert "vagrant up" in caught.value.hint
+    assert not ssh.processes
+
+
+def test_a_server_that_ends_at_once_says_why(engine: Trex, server: Server, ssh: Ssh, tables: Tables) -> None:
+    server.silent, ssh.program = True, "exit 3"
+    with pytest.raises(CannotMeasure, match="TRex ended with 3") as caught:
+        engine.use(tables, "flood")
+    assert "no such device" in caught.value.message
+
+
+def test_a_server_that_dies_under_way_is_the_fault(engine: Trex, server: Server, ssh: Ssh, tables: Tables) -> None:
+    engine.use(tables, "flood")
+    playing = engine.start()
+    server.refuses["stop_traffic"] = "whatever"
+    ssh.processes[0].terminate()
+    ssh.processes[0].wait()
+    with pytest.raises(CannotMeasure, match="TRex ended with"):
+        playing.stop()
+    playing.abandon()
+
+
+def test_trex_refuses_in_its_own_words(engine: Trex, server: Server, tables: Tables) -> None:
+    server.refuses["add_stream"] = "VM: offset 99 is beyond the packet"
+    engine.use(tables, "flood")
+    with pytest.raises(CannotMeasure, match="add_stream: VM: offset 99"):
+        engine.start()
+
+
+def test_long_batches_go_in_parts_and_every_answer_is_read(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fwlab.outside.trex.rpc.BATCH_BYTES", 400)
+    rpc = Rpc(f"tcp://127.0.0.1:{server.port}")
+    try:
+        rpc.join()
+        rpc.calls("add_stream", [{"stream_id": n, "stream": {"pad": "x" * 100}} for n in range(7)])
+        assert sorted(server.streams) == list(range(7))
+        server.refuses["add_stream"] = "full"
+        with pytest.raises(CannotMeasure, match="full"):
+            rpc.calls("add_stream", [{"stream_id": 9, "stream": {}}])
+        rpc.calls("add_stream", [])
+    finally:
+        rpc.close()
+
+
+def test_after_no_answer_the_next_question_is_heard(server: Server) -> None:
+    rpc = Rpc(f"tcp://127.0.0.1:{server.port}", timeout_s=0.05)
+    try:
+        server.silent = True
+        with pytest.raises(NoAnswer, match="ping|api_sync"):
+            rpc.join()
+        server.silent = False
+        assert any(rpc.ping(5) for _ in range(3))
+    finally:
+        rpc.close()
+
+
+@pytest.mark.parametrize(
+    ("asked", "sent", "limited"),
+    [(None, 10, False), (1000, 10_000, False), (1000, 9_600, False), (1000, 5_000, True)],
+)
+def test_an_engine_at_its_ceiling_says_so(asked: float | None, sent: int, limited: bool) -> None:
+    played = Played(sent, sent, 10.0, asked)
+    assert bool(played.limited) == limited
+    assert not limited or played.limited.startswith("generator limited: asked for 1,000 pps, it sent 500")
+
+
+def test_numbers_of_requests_never_repeat(engine: Trex, server: Server, tables: Tables) -> None:
+    engine.use(tables, "attack")
+    engine.start(load=10, count=10).wait(timeout=60)
+    numbers = [request["id"] for request in server.requests]
+    assert all(a < b for a, b in itertools.pairwise(numbers))

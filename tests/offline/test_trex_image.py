@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""TRex's tarball on its way into the image, and what the rest of the project makes of it. Nothing is built."""
+
+from __future__ import annotations
+
+import hashlib
+import http.server
+import importlib.machinery
+import importlib.util
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from fwlab.outside import engine as engines
+from fwlab.outside.project import Project
+from fwlab.words.errors import BadInput, CannotMeasure
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKER = ROOT / "packer"
+BASE = {"base_url": "", "base_checksum": ""}
+
+
+@pytest.fixture
+def packer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ModuleType]:
+    """packer/trex_tarball.py, in a checkout that has built nothing."""
+    monkeypatch.syspath_prepend(str(PACKER))
+    for name in ("FWLAB_TREX_URL", "FWLAB_TREX_SHA256"):
+        monkeypatch.delenv(name, raising=False)
+    spec = importlib.util.spec_from_file_location("packer_trex", PACKER / "trex_tarball.py")
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "packer_trex", module)  # dataclasses look their own module up
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "REPOSITORY", tmp_path / "checkout")
+    yield module
+
+
+def release(path: Path, *names: str, folder: str = "v9.99") -> str:
+    """A tarball like a release, and its SHA-256."""
+    with tarfile.open(path, "w:gz") as archive:
+        for name in names or ("t-rex-64", "_t-rex-64-o"):
+            member = tarfile.TarInfo(f"{folder}/{name}")
+            member.size, member.mode = 3, 0o755
+            archive.addfile(member, io.BytesIO(b"abc"))
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def ask(packer: ModuleType, monkeypatch: pytest.MonkeyPatch, cache: Path, url: str, sha256: str):
+    monkeypatch.setenv("FWLAB_TREX_URL", url)
+    monkeypatch.setenv("FWLAB_TREX_SHA256", sha256)
+    return packer.tarball(cache, lambda _: None)
+
+
+def left_in(cache: Path) -> list[Path]:
+    return [path for path in cache.rglob("*") if path.is_file()]
+
+
+def test_without_a_word_there_is_no_trex(packer: ModuleType, tmp_path: Path) -> None:
+    assert packer.tarball(tmp_path, lambda _: None) is None
+    assert not left_in(tmp_path)
+
+
+@pytest.mark.parametrize("form", ["{}", "file://{}"])
+def test_a_proved_tarball_is_kept(packer: ModuleType, monkeypatch, tmp_path: Path, form: str) -> None:
+    sum_ = release(tmp_path / "trex.tar.gz")
+    found = ask(packer, monkeypatch, tmp_path / "cache", form.format(tmp_path / "trex.tar.gz"), sum_.upper())
+    assert (found.version, found.sha256) == ("v9.99", sum_)
+    assert left_in(tmp_path / "cache") == [found.path]
+    (tmp_path / "trex.tar.gz").unlink()
+    assert ask(packer, monkeypatch, tmp_path / "cache", "gone", sum_) == found, "it is fetched once"
+
+
+def test_a_wrong_checksum_names_both_and_leaves_nothing(packer: ModuleType, monkeypatch, tmp_path: Path) -> None:
+    sum_, wrong = release(tmp_path / "trex.tar.gz"), "0" * 64
+    with pytest.raises(packer.BuildError) as caught:
+        ask(packer, monkeypatch, tmp_path / "cache", str(tmp_path / "trex.tar.gz"), wrong)
+    assert sum_ in str(caught.value) and wrong in str(caught.value)
+    assert caught.value.hint
+    assert not left_in(tmp_path / "cache")
+
+
+def test_a_wrong_checksum_stops_the_build_before_it_starts(tmp_path: Path) -> None:
+    if not all(shutil.which(tool) for tool in ("packer", "qemu-system-x86_64", "qemu-img")):
+        pytest.skip("packer or QEMU is not installed")
+    release(tmp_path / "trex.tar.gz")
+    told = {"FWLAB_TREX_URL": str(tmp_path / "trex.tar.gz"), "FWLAB_TREX_SHA256": "0" * 64}
+    env = {**os.environ, **told, "FWLAB_CACHE": str(tmp_path / "cache")}
+    command = [PACKER / "build", "--no-vagrant", "generator"]
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    assert done.returncode == 1
+    assert "0" * 64 in done.stderr
+    assert not left_in(tmp_path / "cache")
+
+
+@pytest.mark.parametrize(
+    ("url", "sha256", "what"),
+    [
+        ("/there/is/none.tar.gz", "a" * 64, "/there/is/none.tar.gz"),
+        ("", "a" * 64, "go together"),
+        ("/a.tar.gz", "", "go together"),
+        ("/a.tar.gz", "abc", "not a SHA-256: abc"),
+        ("http://127.0.0.1:1/a.tar.gz", "a" * 64, "127.0.0.1:1"),
+    ],
+)
+def test_what_cannot_be_had_is_named(
+    packer: ModuleType, monkeypatch, tmp_path: Path, url: str, sha256: str, what: str
+) -> None:
+    with pytest.raises(packer.BuildError, match=what) as caught:
+        ask(packer, monkeypatch, tmp_path, url, sha256)
+    assert caught.value.hint
+    assert not left_in(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["no tarball", "another program"])
+def test_what_is_no_release_is_refused(packer: ModuleType, monkeypatch, tmp_path: Path, content: str) -> None:
+    path = tmp_path / "trex.tar.gz"
+    if content == "no tarball":
+        path.write_bytes(b"<html>not found</html>")
+        sum_ = hashlib.sha256(path.read_bytes()).hexdigest()
+    else:
+        sum_ = release(path, "README")
+    with pytest.raises(packer.BuildError, match="not a release of TRex"):
+        ask(packer, monkeypatch, tmp_path / "cache", str(path), sum_)
+    assert not left_in(tmp_path / "cache")
+
+
+def test_a_download_is_proved_too(packer: ModuleType, monkeypatch, tmp_path: Path) -> None:
+    sum_ = release(tmp_path / "trex.tar.gz")
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *args: object) -> None:
+            super().__init__(*args, directory=str(tmp_path))
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/trex.tar.gz"
+        for name in ("http_proxy", "HTTP_PROXY"):
+            monkeypatch.delenv(name, raising=False)
+        with pytest.raises(packer.BuildError, match=sum_):
+            ask(packer, monkeypatch, tmp_path / "cache", address, "1" * 64)
+        assert not left_in(tmp_path / "cache")
+        assert ask(packer, monkeypatch, tmp_path / "cache", address, sum_).version == "v9.99"
+        server.shutdown()
+
+
+def test_a_checkout_keeps_its_trex_until_told_otherwise(packer: ModuleType, monkeypatch, tmp_path: Path) -> None:
+    images = tmp_path / "checkout" / ".fwlab" / "images.json"
+    images.parent.mkdir(parents=True)
+    sum_ = release(tmp_path / "trex.tar.gz")
+    given = ask(packer, monkeypatch, tmp_path / "cache", str(tmp_path / "trex.tar.gz"), sum_)
+    images.write_text(json.dumps({"generator": {"trex": given.record()}}))
+    for name in ("FWLAB_TREX_URL", "FWLAB_TREX_SHA256"):
+        monkeypatch.delenv(name)
+    assert packer.tarball(tmp_path / "cache", lambda _: None) == given
+    given.path.write_bytes(b"damaged")
+    again = packer.tarball(tmp_path / "cache", lambda _: None)
+    assert (again.sha256, again.path) == (sum_, None), "a damaged tarball goes into no image"
+    monkeypatch.setenv("FWLAB_TREX_URL", "none")
+    assert packer.tarball(tmp_path / "cache", lambda _: None) is None
+
+
+def test_only_the_generators_image_changes_with_it(packer: ModuleType, monkeypatch) -> None:
+    # A program without an ending: its loader has to be named.
+    loader = importlib.machinery.SourceFileLoader("packer_build", str(PACKER / "build"))
+    spec = importlib.util.spec_from_loader("packer_build", loader)
+    build = importlib.util.module_from_spec(spec)
+    loader.exec_module(build)
+    tarball = packer.Tarball("c" * 64, "v9.99", None)
+    keys = {
+        image: [build.content_key(ROOT, image, build.settings_of(image, BASE, t)) for t in (None, tarball)]
+        for image in build.IMAGES
+    }
+    assert {image for image, (without, with_trex) in keys.items() if without != with_trex} == {"generator"}
+    with pytest.raises(build.BuildError, match="lost"):
+        build.make_box("generator", "k", BASE, ROOT, ROOT, tarball)
+
+
+def project(tmp_path: Path, images: dict) -> Project:
+    (tmp_path / ".fwlab").mkdir()
+    (tmp_path / ".fwlab" / "images.json").write_text(json.dumps(images))
+    return Project(tmp_path)
+
+
+WITH = {"generator": {"box": "b", "trex": {"version": "v9.99", "sha256": "d" * 64}}}
+WITHOUT = {"generator": {"box": "b"}}
+
+
+@pytest.mark.parametrize(
+    ("images", "wanted", "name", "why"),
+    [
+        (WITH, "auto", "trex", "TRex v9.99"),
+        (WITH, "trex", "trex", "asked for"),
+        (WITH, "replay", "replay", "asked for"),
+        (WITHOUT, "auto", "replay", "no TRex"),
+        (WITHOUT, "replay", "replay", "asked for"),
+        ({}, "auto", "replay", "no TRex"),
+    ],
+)
+def test_the_engine_is_chosen_once(tmp_path: Path, images: dict, wanted: str, name: str, why: str) -> None:
+    choice = engines.choose(project(tmp_path, images), wanted)
+    assert choice.name == name and why in choice.why
+
+
+def test_an_engine_that_is_not_there_is_told_with_the_next_command(tmp_path: Path) -> None:
+    with pytest.raises(CannotMeasure, match="no TRex") as caught:
+        engines.choose(project(tmp_path, WITHOUT), "trex")
+    assert "make boxes" in caught.value.hint
+    with pytest.raises(BadInput, match="unknown engine iperf"):
+        engines.choose(Project(tmp_path), "iperf")
+
+
+def test_nothing_built_yet_is_no_fault_of_the_choice(tmp_path: Path) -> None:
+    assert engines.choose(Project(tmp_path)).name == "replay"

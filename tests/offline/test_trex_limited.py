@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""An engine that cannot send what a trial asks for: the trial says so, whichever engine it is."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from factories import a_lab, attempt
+
+from fwlab.outside.generator import Played, Playing, Replay, check_load
+from fwlab.runs.light_load import deliver
+from fwlab.runs.task import Nodes, Task
+from fwlab.words.errors import BadInput
+from fwlab.words.metric import Metric
+
+
+class Engine:
+    """Sends what it is told to, `share` as fast; also the DUT, which takes all of it and sends nothing on."""
+
+    def __init__(self, share: float) -> None:
+        self.share, self.sent = share, 0
+
+    def sample(self) -> dict[str, int]:
+        return {"eth1.rx_packets": self.sent, "eth2.tx_packets": 0}
+
+    def start(self, *, load: float | None = None, count: int | None = None) -> Any:
+        self.sent += count or 0
+        played = Played(count or 0, count or 0, (count or 0) / ((load or 1) * self.share), load)
+        return SimpleNamespace(stop=lambda: played, wait=lambda timeout: played, abandon=lambda: None)
+
+
+def delivered_by(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.setattr("fwlab.runs.light_load.real_rate", lambda nodes: 4000.0)
+    monkeypatch.setattr("fwlab.runs.light_load.SETTLED_S", 0)
+    tables = SimpleNamespace(offered=lambda traffic, sent, classes: {"attacker": sent})
+    sink = SimpleNamespace(declare=lambda classes: None, settled_counts=lambda: {"attacker": 0})
+    nodes = Nodes(engine, engine, sink, tables, a_lab().classes, lambda step: nullcontext(), 1)
+    found = attempt()
+    task = Task(id="x", title="X", ruleset="x", files=[], metrics=[Metric.DELIVERED], traffic="flood")
+    deliver(nodes, task, found)
+    return found.problems
+
+
+def test_a_trial_above_the_ceiling_says_generator_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    [problem] = delivered_by(Engine(0.5), monkeypatch)
+    assert problem == "generator limited: asked for 1,000 pps, it sent 500"
+
+
+def test_a_trial_that_got_its_load_has_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert delivered_by(Engine(1.0), monkeypatch) == []
+
+
+def test_the_replay_engine_says_it_too() -> None:
+    report = json.dumps({"sent": 5000, "attempted": 5100, "duration_s": 10.0})
+    process = subprocess.Popen(
+        ["sh", "-c", f"read -r _; echo '{report}'"], stdin=-1, stdout=-1, stderr=-1, start_new_session=True
+    )
+    played = Playing(SimpleNamespace(), process, 1000).stop()
+    assert played.limited == "generator limited: asked for 1,000 pps, it sent 500"
+
+
+@pytest.mark.parametrize("load", [0, -5, float("nan"), float("inf")])
+def test_a_load_of_nothing_starts_nothing(load: float) -> None:
+    engine = Replay(SimpleNamespace(), "eth0")  # a node that anything would fail on
+    with pytest.raises(BadInput, match="sends nothing") as caught:
+        engine.start(load=load)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("load", [None, 0.5, 1e6])
+def test_any_other_load_is_one(load: float | None) -> None:
+    check_load(load)
