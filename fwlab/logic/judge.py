@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from fwlab.logic.figures import MOST_IDLE, MOST_IDLE_LOOP, Figure, figure
 from fwlab.words.expectation import Check, Expectation, Range
 from fwlab.words.lab import Exercise, Lab
@@ -12,6 +14,10 @@ from fwlab.words.verdict import Outcome, Verdict
 
 #: Trials of one measurement further apart than this say that something else was measured too.
 LARGEST_SPREAD = 0.05
+#: Metrics of overload: they mean something only while the DUT is never idle.
+SATURATED = (Metric.CAPACITY, Metric.CONNECTIONS)
+#: Still they decide where the nearest bound lies further from all of them than so many times their own distance.
+CLEAR_OF_BOUND = 2
 
 
 def judge_cases(lab: Lab, run: Run) -> list[Verdict]:
@@ -43,9 +49,25 @@ def judge_exercise(exercise: Exercise, measured: Measured, run: Run) -> list[Ver
 
 
 def doubts(measured: Measured, metric: Metric, run: Run) -> list[str]:
-    """Why this measurement cannot carry a verdict; empty when it can."""
+    """Why this figure is not to be relied on; empty when it is."""
+    found = faults(measured, metric)
+    apart = figure(measured, metric, run.testbed) if metric in SATURATED else None
+    # A figure is None if the DUT was never busy at all.
+    return [*found, _spread(apart)] if apart is not None and apart.spread > LARGEST_SPREAD else found
+
+
+def all_doubts(measured: Measured, run: Run) -> list[str]:
+    """The doubts in each metric that it was measured for, each once; empty for a ruleset that was refused."""
+    if measured.refused is not None:
+        return []
+    metrics = [measured.metric, *measured.also]
+    return list(dict.fromkeys(doubt for metric in metrics for doubt in doubts(measured, metric, run)))
+
+
+def faults(measured: Measured, metric: Metric) -> list[str]:
+    """What went wrong while it was measured, whatever the values; no verdict can rest on that."""
     found = list(measured.problems)
-    if metric not in (Metric.CAPACITY, Metric.CONNECTIONS):
+    if metric not in SATURATED:
         return found
     trials = measured.tcp if metric is Metric.CONNECTIONS else measured.trials
     if not trials:
@@ -55,9 +77,6 @@ def doubts(measured: Measured, metric: Metric, run: Run) -> list[str]:
     if idle and not found:
         share = min(t.busy_share for t in idle)
         found.append(f"the DUT was not saturated: busy {share:.1%} of a trial")
-    apart = figure(measured, metric, run.testbed)  # None if the DUT was never busy at all
-    if apart is not None and apart.spread > LARGEST_SPREAD:
-        found.append(f"the trials are {apart.spread:.1%} apart; at most {LARGEST_SPREAD:.0%} can be judged")
     return found
 
 
@@ -85,10 +104,11 @@ def _verdict(
     if measured.refused is not None:
         return _made(rule, rule_id, measured, Outcome.FAIL, None, between, base, f"not loaded: {measured.refused}")
     found = figure(measured, metric, run.testbed, traffic_class)
-    reasons = doubts(measured, metric, run)
-    if base is not None:
-        reasons += [f"{base.id}: {doubt}" for doubt in doubts(base, metric, run)]
     below = figure(base, metric, run.testbed) if base is not None else None
+    doubted = faults if _clear(found, below, base, between) else partial(doubts, run=run)
+    reasons = doubted(measured, metric)
+    if base is not None:
+        reasons += [f"{base.id}: {doubt}" for doubt in doubted(base, metric)]
     if found is None or (base is not None and below is None):
         reasons = reasons or [f"{metric.value} was not measured"]
     if base is not None and below is not None and below.median == 0:
@@ -109,6 +129,28 @@ def _verdict(
 
 def _value(found: Figure, below: Figure | None) -> float:
     return found.median if below is None else found.median / below.median
+
+
+def _clear(found: Figure | None, below: Figure | None, base: Measured | None, between: Range) -> bool:
+    """Whether every value that such trials might have had lies on one side of each bound."""
+    if found is None or (base is not None and below is None):
+        return False
+    low, high = _reach(found)
+    if below is not None:
+        least, most = _reach(below)
+        if least <= 0:
+            return False
+        low, high = low / most, high / least
+    return high < between[0] or low > between[1] or (between[0] <= low and high <= between[1])
+
+
+def _reach(found: Figure) -> tuple[float, float]:
+    margin = CLEAR_OF_BOUND * (found.high - found.low)
+    return found.low - margin, found.high + margin
+
+
+def _spread(apart: Figure) -> str:
+    return f"the trials are {apart.spread:.1%} apart; at most {LARGEST_SPREAD:.0%} can be judged"
 
 
 def _made(

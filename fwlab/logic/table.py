@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from fwlab.logic.figures import Figure, figure, nanoseconds_per_packet
-from fwlab.logic.judge import doubts, judge_cases, judge_exercise
+from fwlab.logic.judge import all_doubts, judge_cases, judge_exercise
 from fwlab.words.case import Published
 from fwlab.words.lab import Lab
 from fwlab.words.metric import Metric
@@ -186,8 +186,7 @@ def _problems(measured: Measured, run: Run) -> list[str]:
     """Why figures of this measurement cannot be trusted, each once."""
     if measured.refused is not None:
         return [f"not loaded: {measured.refused}"]
-    metrics = [measured.metric, *measured.also]
-    return list(dict.fromkeys(doubt for metric in metrics for doubt in doubts(measured, metric, run)))
+    return all_doubts(measured, run)
 
 
 def _case_outcome(measured: Measured, verdicts: list[Verdict], problems: list[str]) -> Outcome | None:

@@ -15,6 +15,9 @@ from fwlab.words.errors import BadInput
 from fwlab.words.lab import Exercise, Lab, Trials
 from fwlab.words.metric import Metric
 
+#: A trial of an exercise has so many packets at least: its mix has dear ones and cheap ones, and with 640 packets the
+#: trials of a list of 500 pairs lay 3.6 % apart.
+EXERCISE_PACKETS = 2048
 #: The rulesets that a lab brings for each exercise.
 PARTS = ("start", "reference", "mistake")
 
@@ -105,7 +108,7 @@ def _exercise_task(lab: Lab, exercise: Exercise, ruleset: str, files: list, tria
         parameters=exercise.parameters,
         # Not the lab's own: those may be short, for its cases play packets of one cost. An exercise mixes dear and
         # cheap ones, and a short window has more of the one or the other.
-        trial=Trials() if trials is None else Trials(count=trials),
+        trial=Trials(packets=EXERCISE_PACKETS, **({} if trials is None else {"count": trials})),
         tracked=survivors[0] if survivors else None,
         offered=exercise.offered,
         baseline=lab.baseline,

@@ -62,6 +62,7 @@ class Measured(_Strict):
     loads     seconds of busy DUT time, one for each loading of the whole ruleset
     disturbed_trials  trials left out because something else than packets ran on the DUT
     idle_trials  trials left out because the DUT was idle at times; `slowed` is the step that it took (0: none)
+    measured_again  why a measurement before this one was not kept; empty where there was none
     problems  why a figure of it cannot be trusted; any makes the verdict inconclusive
     """
 
@@ -90,6 +91,7 @@ class Measured(_Strict):
     disturbed_trials: int = 0
     slowed: int = 0
     wall_s: float = 0.0
+    measured_again: list[str] = []
     problems: list[str] = []
     refused: str | None = None
 

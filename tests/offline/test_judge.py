@@ -97,6 +97,26 @@ class TestDoubts:
         assert verdict.outcome is Outcome.INCONCLUSIVE
         assert "5.3% apart" in verdict.text
 
+    def test_trials_far_apart_decide_where_no_bound_is_near(self) -> None:
+        verdict = self.judge(trials=trials(92_000, 100_000, 108_000))
+        assert (verdict.outcome, verdict.value) == (Outcome.FAIL, 100_000)
+
+    @pytest.mark.parametrize(("capacities", "outcome"), [
+        ((226_000, 240_000, 246_900), Outcome.INCONCLUSIVE),  # 20 900 apart, the bound 40 100 away
+        ((226_000, 240_000, 246_300), Outcome.FAIL),
+    ])
+    def test_a_bound_is_near_within_twice_their_distance(self, capacities: tuple, outcome: Outcome) -> None:
+        low = a_lab([expectation(virtual={"raw-drop": [287_000, 309_000]})])
+        assert one(judged(low, measured(low, "raw-drop", *capacities))).outcome is outcome
+
+    def test_trials_far_apart_pass_an_open_range_that_begins_far_below(self) -> None:
+        open_above = a_lab([expectation(virtual={"raw-drop": [200_000, float("inf")]})])
+        verdict = one(judged(open_above, measured(open_above, "raw-drop", 285_000, 300_000, 305_000)))
+        assert verdict.outcome is Outcome.PASS
+
+    def test_an_unsaturated_dut_decides_nothing_however_far_the_bound(self) -> None:
+        assert self.judge(trials=trials(100_000, busy_share=0.7)).outcome is Outcome.INCONCLUSIVE
+
     def test_a_known_problem_is_inconclusive_even_outside_the_range(self) -> None:
         verdict = self.judge(trials=trials(1_000), problems=["the generator died"])
         assert verdict.outcome is Outcome.INCONCLUSIVE

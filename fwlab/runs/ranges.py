@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Renew the expected ranges of a lab from a run: each is the measured median, and so much below and above.
+
+    python -m fwlab.runs.ranges LAB [RUN.json]        (without a file: the lab's latest, reports/LAB/run.json)
+
+An author writes each expectation with its texts and one line for every case, such as `raw-drop: [0, .inf]`; the numbers
+come from here, so that none is typed by hand. What the run did not measure stays as it is. Commit the run itself with
+`python -m fwlab.runs.publish`, so that every range has its raw results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import sys
+from pathlib import Path
+
+from fwlab.logic.figures import figure
+from fwlab.logic.judge import doubts
+from fwlab.outside.project import find_project, load_lab, shown
+from fwlab.runs.report import write_atomically
+from fwlab.runs.saved import load_run, reports_folder
+from fwlab.words.errors import EXIT_PASS, BadInput, FwlabError
+from fwlab.words.expectation import Expectation
+from fwlab.words.lab import Lab
+from fwlab.words.metric import Metric
+from fwlab.words.results import Run
+
+#: A range reaches so far to each side of its median, as a share of it. Connections differ by 4 % from boot to boot.
+SHARE = {Metric.CAPACITY: 0.015, Metric.CONNECTIONS: 0.05, Metric.STATE_BYTES: 0.015, Metric.LOAD_TIME: 0.03}
+#: A range of ratios: two medians may lie on opposite sides of theirs.
+RATIO_SHARE = {Metric.CAPACITY: 0.03, Metric.CONNECTIONS: 0.05, Metric.STATE_BYTES: 0.03, Metric.LOAD_TIME: 0.06}
+#: Shares reach so far in absolute terms, and never out of 0 to 1.
+AROUND = {Metric.SURVIVAL: 0.02, Metric.DELIVERED: 0.0005}
+DIGITS = 4
+
+_SECTION = re.compile(r"    (\w+):")
+_RANGE = re.compile(r"      ([\w.-]+): \[[^\]]*\]\s*")
+
+
+def renewed(text: str, lab: Lab, run: Run) -> str:
+    """`text`, which is the lab's lab.yml, with the ranges of what the run measured.
+
+    Raises BadInput for a case in doubt, and for a range that is not on a line of its own.
+    """
+    lines, written, section = text.splitlines(keepends=True), 0, ""
+    begin = next((n for n, line in enumerate(lines, 1) if line.startswith("expectations:")), len(lines))
+    expectations = iter(lab.expectations)
+    current: Expectation | None = None
+    for place in range(begin, len(lines)):
+        line = lines[place].rstrip("\n")
+        if line.startswith("  - "):
+            current, section = next(expectations, None), ""
+        elif heading := _SECTION.match(line):
+            section = heading[1]
+        elif current is not None and section in ("virtual", "ratio") and (found := _RANGE.fullmatch(line)):
+            between = _between(current, found[1], run, ratio=section == "ratio")
+            if between is not None:
+                lines[place] = f"      {found[1]}: [{between[0]:.10g}, {between[1]:.10g}]\n"
+            written += 1
+    wanted = sum(len(expectation.virtual) + len(expectation.ratio) for expectation in lab.expectations)
+    if written != wanted:
+        raise BadInput(
+            f"{lab.id}: {wanted} ranges, {written} of them on a line of their own",
+            f"edit labs/{lab.id}/lab.yml: six spaces, the case, a colon, [lowest, highest]",
+        )
+    return "".join(lines)
+
+
+def _between(expectation: Expectation, case: str, run: Run, *, ratio: bool) -> tuple[float, float] | None:
+    """The range of one case; None where the run did not measure it, or not what it is a ratio to."""
+    value = _median(case, expectation.metric, run)
+    if value is None or not ratio:
+        return None if value is None else _around(expectation.metric, value)
+    base = _median(expectation.ratio_to or "", expectation.metric, run)
+    return None if not base else _wide(value / base, RATIO_SHARE.get(expectation.metric, 0.0))
+
+
+def _median(case: str, metric: Metric, run: Run) -> float | None:
+    measured = run.case(case)
+    if measured is None:
+        return None
+    if doubt := measured.refused or "; ".join(doubts(measured, metric, run)):
+        raise BadInput(f"{case} is in doubt: {doubt}", f"fwlab run {run.lab}")
+    found = figure(measured, metric, run.testbed)
+    return None if found is None else found.median
+
+
+def _around(metric: Metric, value: float) -> tuple[float, float]:
+    if metric in AROUND:
+        return round(max(0.0, value - AROUND[metric]), DIGITS), round(min(1.0, value + AROUND[metric]), DIGITS)
+    return _wide(value, SHARE.get(metric, 0.0))
+
+
+def _wide(value: float, share: float) -> tuple[float, float]:
+    """Rounded outwards to four digits."""
+    return _rounded(value * (1 - share), math.floor), _rounded(value * (1 + share), math.ceil)
+
+
+def _rounded(value: float, direction: type(math.floor)) -> float:
+    if not value:
+        return 0.0
+    unit = 10.0 ** (math.floor(math.log10(abs(value))) + 1 - DIGITS)
+    return float(f"{direction(round(value / unit, 6)) * unit:.{DIGITS}g}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("lab")
+    parser.add_argument("run", nargs="?", type=Path)
+    chosen = parser.parse_args()
+    try:
+        project = find_project()
+        lab = load_lab(project, chosen.lab)
+        run = load_run(chosen.run or reports_folder(project, lab.id) / "run.json", lab.id)
+        page = lab.folder / "lab.yml"
+        write_atomically(page, renewed(page.read_text(encoding="utf-8"), lab, run))
+        print(f"written: {shown(project, page)}")
+    except FwlabError as error:
+        print(f"ranges: {error}", file=sys.stderr)
+        return error.exit_code
+    return EXIT_PASS
+
+
+if __name__ == "__main__":
+    sys.exit(main())

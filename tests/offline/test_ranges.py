@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Ranges are written from a run: around its medians, in place, and nothing else of lab.yml changes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from factories import a_lab, a_run, expectation, measured
+
+from fwlab.logic.figures import figure
+from fwlab.outside.project import find_project, lab_ids, load_lab
+from fwlab.runs.ranges import renewed
+from fwlab.runs.saved import load_run
+from fwlab.words.errors import BadInput
+from fwlab.words.lab import Lab
+
+ROOT = Path(__file__).resolve().parents[2]
+LAB = a_lab([
+    expectation(
+        virtual={"raw-drop": [0, 1], "set-1": [5, 6]}, ratio_to="raw-drop", ratio={"raw-drop": [0, 1], "set-1": [0, 1]}
+    )
+])
+TEXT = """# A comment.
+expectations:
+  - id: made-up
+    virtual:
+      raw-drop: [0, 1]
+      set-1: [5, 6]
+    ratio_to: raw-drop
+    ratio:
+      raw-drop: [0, 1]
+      set-1: [0, 1]
+    why: Not this one:
+"""
+
+
+def test_a_range_lies_around_the_median_and_a_ratio_twice_as_wide() -> None:
+    run = a_run([measured(LAB, "raw-drop", 299_000, 300_000, 301_000), measured(LAB, "set-1", 270_000)])
+    assert renewed(TEXT, LAB, run) == """# A comment.
+expectations:
+  - id: made-up
+    virtual:
+      raw-drop: [295500, 304500]
+      set-1: [265900, 274100]
+    ratio_to: raw-drop
+    ratio:
+      raw-drop: [0.97, 1.03]
+      set-1: [0.873, 0.927]
+    why: Not this one:
+"""
+
+
+def test_what_was_not_measured_stays_and_so_does_a_ratio_to_it() -> None:
+    run = a_run([measured(LAB, "set-1", 270_000)])
+    both = zip(TEXT.splitlines(), renewed(TEXT, LAB, run).splitlines(), strict=True)
+    changed = [new for old, new in both if old != new]
+    assert changed == ["      set-1: [265900, 274100]"]
+
+
+def test_a_range_is_rounded_outwards() -> None:
+    run = a_run([measured(LAB, "raw-drop", 123_457)])
+    assert "raw-drop: [121600, 125400]" in renewed(TEXT, LAB, run)  # 121 605 to 125 309
+
+
+def test_figures_in_doubt_make_no_range() -> None:
+    run = a_run([measured(LAB, "raw-drop", 280_000, 300_000)])
+    with pytest.raises(BadInput, match=r"raw-drop is in doubt: the trials are 6\.9% apart"):
+        renewed(TEXT, LAB, run)
+
+
+def test_a_range_that_shares_its_line_is_refused() -> None:
+    shared = TEXT.replace("    virtual:\n      raw-drop: [0, 1]\n", "    virtual: { raw-drop: [0, 1] }\n")
+    with pytest.raises(BadInput, match="4 ranges, 3 of them|4 ranges, 2 of them"):
+        renewed(shared, LAB, a_run([measured(LAB, "raw-drop", 300_000)]))
+
+
+MEASURED = [
+    (lab, sorted((ROOT / "results" / lab).glob("*-full.json"))[-1])
+    for lab in lab_ids(find_project(ROOT))
+    if list((ROOT / "results" / lab).glob("*-full.json"))
+]
+
+
+@pytest.mark.parametrize(("lab_id", "kept"), MEASURED, ids=[lab for lab, _ in MEASURED])
+def test_the_ranges_of_a_lab_can_be_written_from_its_own_results(lab_id: str, kept: Path) -> None:
+    project = find_project(ROOT)
+    lab, run = load_lab(project, lab_id), load_run(kept, lab_id)
+    old = (lab.folder / "lab.yml").read_text()
+    new = renewed(old, lab, run)
+    pattern = re.compile(r": \[[^\]]*\]$", re.MULTILINE)
+    assert pattern.sub("", new) == pattern.sub("", old)
+    fresh = Lab.model_validate(yaml.safe_load(new))
+    for wanted in fresh.expectations:
+        for case, (low, high) in wanted.virtual.items():
+            found = run.case(case) and figure(run.case(case), wanted.metric, run.testbed)
+            if found:
+                assert low <= found.median <= high
+                assert high <= low * 1.11 or high - low <= 0.0401
