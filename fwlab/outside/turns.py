@@ -9,6 +9,7 @@ kernel lets the thread go when its tracer ends, however it ends: nothing can lea
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -64,6 +65,9 @@ def main() -> int:
     parent, ended = os.getppid(), []
     signal.signal(signal.SIGTERM, lambda *_: ended.append(True))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A turn that ends late runs the ring dry. Whoever may not have this priority has to have a quieter host.
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     try:
         ptrace(SEIZE, thread)
         print("taking turns", flush=True)

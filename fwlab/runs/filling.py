@@ -10,7 +10,7 @@ from fwlab.words.trial import States
 
 #: The load, as a share of what the DUT was seen to carry in real time. A packet that is lost in its ring leaves no
 #: state, so a load that was too big is tried again smaller.
-LOADS = (0.6, 0.3, 0.12)
+LOADS = (0.8, 0.4, 0.12)
 #: Of the packets sent so many may be missing at the DUT before the count of states is in doubt: a host that is busy
 #: with something else lets the ring run over now and then.
 MOST_LOST = 0.005

@@ -42,6 +42,7 @@ class Overload:
                 windows=trial.count,
                 window_s=trial.seconds,
                 packets=trial.packets,
+                settle_s=trial.settle,
                 idle_share=MOST_IDLE,
                 other_share=MOST_OTHER if nodes.steps > 1 else 1.0,
                 # A slower DUT costs more than a few trials in vain. Those next to an idle one count as disturbed.

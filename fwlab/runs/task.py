@@ -12,7 +12,7 @@ from fwlab.outside.dut import LinuxDut
 from fwlab.outside.engine import Engine
 from fwlab.outside.sink import Sink
 from fwlab.outside.tables import Tables
-from fwlab.words.lab import Trials
+from fwlab.words.case import Trials
 from fwlab.words.metric import Metric
 from fwlab.words.ruleset import RulesetFile
 from fwlab.words.traffic import Connections, TrafficClass

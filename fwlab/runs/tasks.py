@@ -10,9 +10,9 @@ from fwlab.outside.project import shown
 from fwlab.outside.rulesets import lab_ruleset, student_ruleset
 from fwlab.runs.session import Setting
 from fwlab.runs.task import Task
-from fwlab.words.case import Case
+from fwlab.words.case import Case, Trials
 from fwlab.words.errors import BadInput
-from fwlab.words.lab import Exercise, Lab, Trials
+from fwlab.words.lab import Exercise, Lab
 from fwlab.words.metric import Metric
 
 #: A trial of an exercise has so many packets at least: its mix has dear ones and cheap ones, and with 640 packets the
@@ -59,18 +59,13 @@ def case_task(setting: Setting, case: Case, trials: int | None) -> Task:
         traffic=case.traffic,
         parameters=case.parameters,
         each=case.load == "each",
-        trial=_trial(lab, case.trials or trials),
+        trial=lab.trials.changed(trials).changed(case.trials),
         tracked=case.tracked,
         offered=case.offered,
         baseline=lab.baseline,
         fill=case.fill,
         sampled=case.sampled,
     )
-
-
-def _trial(lab: Lab, count: int | None) -> Trials:
-    """The lab's trials, as many as asked for."""
-    return lab.trials if count is None else lab.trials.model_copy(update={"count": count})
 
 
 def chosen_exercises(lab: Lab, name: str | None) -> list[Exercise]:
@@ -108,7 +103,7 @@ def _exercise_task(lab: Lab, exercise: Exercise, ruleset: str, files: list, tria
         parameters=exercise.parameters,
         # Not the lab's own: those may be short, for its cases play packets of one cost. An exercise mixes dear and
         # cheap ones, and a short window has more of the one or the other.
-        trial=Trials(packets=EXERCISE_PACKETS, **({} if trials is None else {"count": trials})),
+        trial=Trials(packets=EXERCISE_PACKETS, settle=lab.trials.settle).changed(trials),
         tracked=survivors[0] if survivors else None,
         offered=exercise.offered,
         baseline=lab.baseline,

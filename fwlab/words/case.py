@@ -20,10 +20,29 @@ class Published(Strict):
     ratio: float | None = None
 
 
+class Trials(Strict):
+    """How often a case is measured, and for how long at least: seconds of the DUT's clock, packets.
+
+    settle  seconds of the DUT's clock under load before the first trial: until first packets have made the entries
+            that the others find, for example
+    """
+
+    count: int = Field(default=5, ge=1)
+    seconds: float = Field(default=0.15, gt=0)
+    packets: int = Field(default=640, ge=64)
+    settle: float = Field(default=0.02, ge=0, le=60)
+
+    def changed(self, by: int | dict[str, float] | None) -> Trials:
+        """These, with another count or with whatever else is given. Raises ValueError for what trials do not have."""
+        given = by if isinstance(by, dict) else {} if by is None else {"count": by}
+        return Trials.model_validate({**self.model_dump(), **given})
+
+
 class _Measurement(Strict):
     """What a single case and a sweep have in common.
 
     also       metrics that come with the first one
+    trials     how many, or what else is different from the lab's trials
     load       the ruleset by one command of its tool, or by one for each rule
     tracked    the traffic class that survival is about
     fill       packets that are played before states are counted
@@ -38,13 +57,14 @@ class _Measurement(Strict):
     metric: Metric = Metric.CAPACITY
     also: list[Metric] = []
     load: Literal["whole", "each"] = "whole"
-    trials: int | None = Field(default=None, ge=1)
+    trials: int | dict[str, float] | None = None
     tracked: Identifier | None = Field(default=None, alias="class")
     fill: int | None = Field(default=None, ge=1)
     sampled: bool = False
 
     @model_validator(mode="after")
     def _complete(self) -> _Measurement:
+        Trials().changed(self.trials)
         asked = {self.metric, *self.also}
         if Metric.SURVIVAL in asked and self.tracked is None:
             raise ValueError(f"{self.id}: survival needs a class")

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PrivateAttr, model_validator
 
-from fwlab.words.case import Case, Crossing, Sweep
+from fwlab.words.case import Case, Crossing, Sweep, Trials
 from fwlab.words.declared import Identifier, Strict, Value
 from fwlab.words.expectation import Check, Expectation
 from fwlab.words.metric import Metric
@@ -44,14 +44,6 @@ class Needs(Strict):
     modules: list[str] = []
     sysctls: dict[str, int | str] = {}
     clock: Literal["any", "real"] = "any"
-
-
-class Trials(Strict):
-    """How often a case is measured, and for how long at least: seconds of the DUT's clock, packets."""
-
-    count: int = Field(default=5, ge=1)
-    seconds: float = Field(default=0.15, gt=0)
-    packets: int = Field(default=640, ge=64)
 
 
 class Lab(Strict):

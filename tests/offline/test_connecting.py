@@ -13,7 +13,7 @@ from fwlab.outside.dut.client import Window
 from fwlab.outside.slowing import LOOP_STEPS, STEPS
 from fwlab.runs.connecting import LEAST_PACKETS, Connecting
 from fwlab.runs.task import Nodes, Task
-from fwlab.words.lab import Trials
+from fwlab.words.case import Trials
 from fwlab.words.metric import Metric
 from fwlab.words.results import Measured
 from fwlab.words.traffic import Connections, Traffic

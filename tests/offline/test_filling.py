@@ -71,7 +71,7 @@ def filled(monkeypatch: pytest.MonkeyPatch):
 
 def test_every_packet_is_a_state(filled) -> None:
     dut, engine, found = filled(carries=1000, seen=1000)
-    assert engine.loads == [600]
+    assert engine.loads == [800]
     assert dut.done == ["reset", "load"], "what was tried before has left states behind"
     assert (found.states.played, found.states.held, found.problems) == (10_000, 10_000, [])
     assert figure(found, Metric.STATES, testbed()).median == 10_000
@@ -80,7 +80,7 @@ def test_every_packet_is_a_state(filled) -> None:
 
 def test_a_load_that_was_too_big_is_tried_again_from_the_start(filled) -> None:
     dut, engine, found = filled(carries=400, seen=1000)
-    assert engine.loads == [600, 300]
+    assert engine.loads == [800, 400]
     assert dut.done == ["reset", "load"] * 2
     assert (found.states.held, found.problems) == (10_000, [])
 

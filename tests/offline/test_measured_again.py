@@ -12,7 +12,7 @@ from fwlab.runs.session import Session
 from fwlab.runs.task import Task
 from fwlab.words.errors import CannotMeasure
 from fwlab.words.events import Told
-from fwlab.words.lab import Trials
+from fwlab.words.case import Trials
 from fwlab.words.metric import Metric
 from fwlab.words.results import Measured
 

@@ -32,7 +32,9 @@ def test_method_tells_of_connections_what_is_done() -> None:
     text = words()
     *shares, last = (f"{share * 100:g}" for share in slowing.LOOP_STEPS)
     assert f"to {', '.join(shares)} and {last} % of real time" in text
-    assert f"turns are {slowing.LOOP_RUNNING_S * 1000:g} ms here and not {slowing.RUNNING_S * 1000:g}" in text
+    assert f"turns are {slowing.LOOP_RUNNING_S * 1000:g} ms here from the first step on" in text
+    turns = [f"{seconds * 1000:g}" for seconds in slowing.RUNNING_S[1:]]
+    assert f"turns of {turns[0]}, {turns[1]} and {turns[2]} ms" in text
     idle, other = (f"up to {share * 100:g} %" for share in (MOST_IDLE_LOOP, MOST_OTHER_LOOP))
     assert f"idle for {idle} and may have {other} of something else" in text
     assert f"packets have {MOST_IDLE * 100:g} and {MOST_OTHER * 100:g} %" in text
@@ -46,7 +48,7 @@ def test_method_tells_of_light_loads_and_survival_what_is_done() -> None:
     assert light_load.LIGHT == (1 / 4, 1 / 10, 1 / 25, 1 / 60, 1 / 60)
     assert "at a quarter, a tenth, a twenty-fifth, and twice at a sixtieth" in text
     assert f"lost more than {light_load.STRAY} behind it" in text
-    assert filling.LOADS[0] == 3 / 5 and "at three fifths of what the DUT was seen to carry" in text
+    assert filling.LOADS[0] == 4 / 5 and "at four fifths of what the DUT was seen to carry" in text
     assert f"more than {filling.MOST_LOST * 100:g} % of them did not come in" in text
     assert f"less than {surviving.KEPT_UP:.0%}".replace("%", " %") in text
     assert f"fewer than {surviving.FEWEST} packets of the class" in text
