@@ -85,7 +85,7 @@ def test_conntrack_costs(figures: dict) -> None:
 
 @pytest.mark.parametrize("place", [0, 1])
 def test_a_connection_has_nine_packets_whatever_the_host_does(run: dict, place: int) -> None:
-    """SYN and the two that answer it, request and object with FIN, an acknowledgement for each, FIN and the last one."""
+    """Three to open it, request and object (with FIN), an acknowledgement for each, FIN, and the last one."""
     for trial in run["cases"][place]["tcp"]:
         assert 8.9 <= trial["packets"] / trial["completed"] <= 9.2
 

@@ -10,9 +10,9 @@ from factories import a_lab, a_run, measured, trials
 
 from fwlab.runs.session import Session
 from fwlab.runs.task import Task
+from fwlab.words.case import Trials
 from fwlab.words.errors import CannotMeasure
 from fwlab.words.events import Told
-from fwlab.words.case import Trials
 from fwlab.words.metric import Metric
 from fwlab.words.results import Measured
 
