@@ -19,6 +19,7 @@ from fwlab.outside.connections import Both
 from fwlab.outside.dut.client import Window
 from fwlab.runs.ladder import Attempt, Ladder
 from fwlab.runs.task import Nodes, Task
+from fwlab.runs.under_way import under_way
 from fwlab.words.metric import Metric
 from fwlab.words.results import Measured
 from fwlab.words.traffic import Connections
@@ -118,12 +119,8 @@ class Connecting:
                 most_idle=(4 if last else 2) * trial.count,
                 settle_s=SETTLE_S,
             )
-            opening = both.flat_out()
-            try:
+            with under_way(both.flat_out()) as opening:
                 windows = nodes.dut.collect_by_link(timeout=900)
-            except BaseException:
-                opening.abandon()
-                raise
             clients = opening.stop()
         counts = [
             (packets - packets_before, octets - octets_before)
@@ -152,12 +149,8 @@ class Connecting:
             return
         nodes = self._nodes
         nodes.sink.declare(nodes.classes, connections)
-        playing = nodes.engine.start(load=connections.beside_pps)
-        try:
+        with under_way(nodes.engine.start(load=connections.beside_pps)) as playing:
             yield
-        except BaseException:
-            playing.abandon()
-            raise
         played = playing.stop()
         found.generator_sent, found.generator_pps = played.sent, round(played.rate, 1)
         self._limited = played.limited

@@ -6,6 +6,7 @@ from __future__ import annotations
 from fwlab.logic.figures import MOST_IDLE, MOST_OTHER
 from fwlab.runs.ladder import Attempt, Ladder
 from fwlab.runs.task import Nodes, Task
+from fwlab.runs.under_way import under_way
 from fwlab.words.results import Measured
 from fwlab.words.trial import Trial
 
@@ -36,12 +37,8 @@ class Overload:
                 # A slower DUT costs more than a few trials in vain. Those next to an idle one count as disturbed.
                 most_idle=(6 if last else 1) * trial.count,
             )
-            playing = nodes.engine.start()
-            try:
+            with under_way(nodes.engine.start()) as playing:
                 trials = nodes.dut.collect(timeout=900)
-            except BaseException:
-                playing.abandon()
-                raise
         played = playing.stop()
         found.generator_sent = played.sent
         found.generator_pps = round(played.rate, 1)

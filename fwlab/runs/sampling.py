@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from fwlab.logic.stacks import of_packets
 from fwlab.runs.task import Nodes
+from fwlab.runs.under_way import under_way
 from fwlab.words.results import Measured
 
 #: About 3000 samples: a function with a tenth of them is known to half a percent.
@@ -31,12 +32,8 @@ def sample(nodes: Nodes, found: Measured) -> None:
     nodes.dut.prepare_stacks(RATES)
     with nodes.slowed(found.slowed):
         nodes.dut.arm_stacks(seconds=SECONDS)
-        playing = nodes.engine.start()
-        try:
+        with under_way(nodes.engine.start()) as playing:
             nodes.dut.collect_stacks(timeout=600)
-        except BaseException:
-            playing.abandon()
-            raise
     playing.stop()
     found.stacks = of_packets(nodes.dut.read_stacks())
     seen = sum(found.stacks.values())

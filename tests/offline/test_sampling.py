@@ -55,9 +55,10 @@ def test_nothing_printed_is_nothing_sampled() -> None:
     assert fold([]) == {}
 
 
-@pytest.mark.skipif(shutil.which("perf") is None, reason="perf is not installed")
 def test_perf_knows_what_it_is_asked_for(tmp_path: Path) -> None:
-    """It reads its arguments and ends: nothing is sampled here."""
+    """It reads its arguments and ends: nothing is sampled here. The image has perf; a host need not."""
+    if not shutil.which("perf"):
+        pytest.skip("perf is not installed")
 
     def asked(events: str) -> int:
         argv = ["perf", "record", "--dry-run", "-e", events, "-o", str(tmp_path / "none"), "true"]
