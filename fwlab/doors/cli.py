@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,6 +36,7 @@ from fwlab.runs.tasks import (
 )
 from fwlab.words.errors import EXIT_PASS, EXIT_UNMEASURED, EXIT_USAGE, FwlabError
 from fwlab.words.lab import Lab
+from fwlab.words.results import Run
 from fwlab.words.verdict import exit_code
 
 app = typer.Typer(
@@ -131,11 +133,7 @@ def run_command(
     with listener(err, verbose=verbose) as tell, open_session(setting, tell) as session:
         session.measure_cases(tasks)
     page = write_report(setting.lab, session.run, output or reports_folder(setting.project, lab))
-    if as_json:
-        _print_json(run_document(setting.lab, session.run))
-    else:
-        show(setting.lab, session.run, out)
-        out.print(f"report: {page}", highlight=False, soft_wrap=True)
+    _show(setting.lab, session.run, page, run_document if as_json else None)
     _leave(case_rows(setting.lab, session.run))
 
 
@@ -163,11 +161,7 @@ def check_command(
         session.measure_exercises(tasks)
     session.run.predictions = predictions
     page = write_report(setting.lab, session.run, reports_folder(setting.project, lab) / "check")
-    if as_json:
-        _print_json(check_document(setting.lab, session.run))
-    else:
-        show(setting.lab, session.run, out)
-        out.print(f"report: {page}", highlight=False, soft_wrap=True)
+    _show(setting.lab, session.run, page, check_document if as_json else None)
     _leave(exercise_rows(setting.lab, session.run))
 
 
@@ -209,11 +203,7 @@ def report_command(
     path = result or reports_folder(project, lab) / "run.json"
     run = load_run(path, lab)
     page = write_report(found, run, output or path.parent)
-    if as_json:
-        _print_json(run_document(found, run))
-    else:
-        show(found, run, out)
-        out.print(f"report: {page}", highlight=False, soft_wrap=True)
+    _show(found, run, page, run_document if as_json else None)
 
 
 @app.command("grade")
@@ -232,6 +222,15 @@ def grade_command(
         arguments += ["--submissions", str(submissions)]
     code = pytest.main(arguments)
     raise typer.Exit(EXIT_USAGE if code == pytest.ExitCode.USAGE_ERROR else int(code))
+
+
+def _show(lab: Lab, run: Run, page: Path, document: Callable[[Lab, Run], Any] | None) -> None:
+    """A table and where the page is; or the one document, for programs."""
+    if document is not None:
+        _print_json(document(lab, run))
+    else:
+        show(lab, run, out)
+        out.print(f"report: {page}", highlight=False, soft_wrap=True)
 
 
 def _leave(rows: list[Any]) -> None:

@@ -24,6 +24,7 @@ from fwlab.logic.connections import (
     server_config,
     wrk_script,
 )
+from fwlab.outside.endings import see_off
 from fwlab.outside.ssh import Ssh
 from fwlab.words.errors import CannotMeasure
 from fwlab.words.traffic import Connections
@@ -87,13 +88,7 @@ class Opening:
         """End it, come what may. Its input is closed first: that is what ends the program on the node."""
         with contextlib.suppress(OSError):
             self._process.stdin.close()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._process.stdout.close()
-        self._process.stderr.close()
+        see_off(self._process, 10)
 
 
 class Both:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fwlab.outside.whole import write_whole
 from fwlab.words.errors import BadInput
 
 MAGIC = b"FWLFRAME"
@@ -68,16 +69,7 @@ def write_table(
     elif loop_ns:
         raise BadInput(f"{path}: a loop of {loop_ns} ns, but frames without times", "give times_ns as well")
     header = np.array([(MAGIC, VERSION, count, loop, len(padded))], HEADER)
-    target = Path(path)
-    partial = target.with_name(target.name + ".part")
-    try:
-        partial.write_bytes(header.tobytes() + records.tobytes() + padded)
-        partial.replace(target)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise BadInput(
-            f"{path}: cannot write the frame table: {error.strerror}", "df -h; ls -ld its folder"
-        ) from error
+    write_whole(Path(path), header.tobytes() + records.tobytes() + padded, "frame table")
 
 
 def _lay_out(path: Path | str, frames: Sequence[bytes]) -> tuple[bytes, list[int], list[int]]:

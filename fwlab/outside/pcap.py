@@ -7,6 +7,7 @@ import struct
 from collections.abc import Iterable
 from pathlib import Path
 
+from fwlab.outside.whole import write_whole
 from fwlab.words.errors import BadInput
 
 _MICRO, _NANO = 0xA1B2C3D4, 0xA1B23C4D
@@ -25,15 +26,7 @@ def write_pcap(
         seconds, rest = divmod(int(time), 1_000_000_000)
         out += struct.pack("<IIII", seconds, rest // unit, len(frame), len(frame)) + frame
         count += 1
-    partial = path.with_name(path.name + ".part")
-    try:
-        partial.write_bytes(out)
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise BadInput(
-            f"{path}: cannot write the capture: {error.strerror}", "ls -ld its folder; df -h"
-        ) from error
+    write_whole(path, out, "capture")
     return count
 
 

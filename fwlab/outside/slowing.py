@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fwlab.outside import turns
+from fwlab.outside.endings import see_off
 from fwlab.words.errors import CannotMeasure
 
 #: Step by step, the share of real time in which the DUT may run. Step 0 leaves it alone.
@@ -85,10 +86,4 @@ def slowed(qemu: int, step: int, *, loop: bool = False) -> Iterator[None]:
         yield
     finally:
         process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        process.stdout.close()
-        process.stderr.close()
+        see_off(process, 10)

@@ -17,7 +17,9 @@ from fwlab.logic.connections import answers
 from fwlab.logic.figures import MOST_IDLE_LOOP, MOST_OTHER_LOOP
 from fwlab.outside.connections import Both
 from fwlab.outside.dut.client import Window
+from fwlab.runs.ladder import Attempt, Ladder
 from fwlab.runs.task import Nodes, Task
+from fwlab.runs.under_way import under_way
 from fwlab.words.metric import Metric
 from fwlab.words.results import Measured
 from fwlab.words.traffic import Connections
@@ -34,16 +36,13 @@ LIGHT, LIGHT_S = 0.25, 6.0
 
 
 @dataclass(frozen=True)
-class Flat:
+class Flat(Attempt[Window]):
     """One run flat out: its windows, what the clients counted, and packets and answers that crossed the DUT in all.
 
     packets  packets that came in on each of the DUT's links
     """
 
     clients: Clients
-    kept: list[Window]
-    idle: list[Window]
-    disturbed: list[Window]
     packets: list[int]
     answers: float
 
@@ -66,11 +65,11 @@ class Flat:
 
 
 class Connecting:
-    """Remembers how much the DUT had to be slowed: the next case starts from there."""
+    """Climbs a ladder of its own: a loop of answers is kept up otherwise than a flood."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
-        self._step = 0
+        self._ladder = Ladder(nodes.steps)
         self._limited: str | None = None
 
     def measure(self, task: Task, found: Measured) -> None:
@@ -92,22 +91,12 @@ class Connecting:
             found.problems.append(f"beside the connections: {self._limited}")
 
     def _overload(self, both: Both, task: Task, found: Measured) -> None:
-        first, steps, wanted = self._step, self._nodes.steps, task.trial.count
-        for step in range(first, steps):
-            flat = self._flat_out(both, task, found, step)
-            found.slowed, found.clients = step, [flat.clients]
-            found.tcp = flat.trials(beside=both.connections.beside is not None)
-            found.idle_trials, found.disturbed_trials = len(flat.idle), len(flat.disturbed)
-            if len(flat.kept) == wanted:
-                self._step = max(0, step - (not flat.idle and step == first))
-                self._compare(flat, found)
-                return
-        self._step = max(0, steps - 1)
-        busy = min((window.busy_share for window in flat.idle), default=0.0)
-        found.problems.append(
-            f"the DUT was not saturated: {len(flat.kept)} of {wanted} trials were an overload and nothing else; "
-            f"in {len(flat.idle)} it was idle at times (busy {busy:.1%}), in {len(flat.disturbed)} something else ran"
-        )
+        wanted = task.trial.count
+        flat = self._ladder.climb(lambda step: self._flat_out(both, task, found, step), wanted, found)
+        found.clients = [flat.clients]
+        found.tcp = flat.trials(beside=both.connections.beside is not None)
+        if len(flat.kept) == wanted:
+            self._compare(flat, found)
 
     @staticmethod
     def _compare(flat: Flat, found: Measured) -> None:
@@ -130,20 +119,16 @@ class Connecting:
                 most_idle=(4 if last else 2) * trial.count,
                 settle_s=SETTLE_S,
             )
-            opening = both.flat_out()
-            try:
+            with under_way(both.flat_out()) as opening:
                 windows = nodes.dut.collect_by_link(timeout=900)
-            except BaseException:
-                opening.abandon()
-                raise
             clients = opening.stop()
         counts = [
             (packets - packets_before, octets - octets_before)
             for (packets, octets), (packets_before, octets_before) in zip(nodes.dut.received(), before, strict=True)
         ]
         return Flat(
-            clients,
             *windows,
+            clients=clients,
             packets=[packets for packets, _ in counts],
             answers=round(answers(*counts[-1], both.answer_bytes), 2),
         )
@@ -164,12 +149,8 @@ class Connecting:
             return
         nodes = self._nodes
         nodes.sink.declare(nodes.classes, connections)
-        playing = nodes.engine.start(load=connections.beside_pps)
-        try:
+        with under_way(nodes.engine.start(load=connections.beside_pps)) as playing:
             yield
-        except BaseException:
-            playing.abandon()
-            raise
         played = playing.stop()
         found.generator_sent, found.generator_pps = played.sent, round(played.rate, 1)
         self._limited = played.limited

@@ -4,37 +4,26 @@
 from __future__ import annotations
 
 from fwlab.logic.figures import MOST_IDLE, MOST_OTHER
+from fwlab.runs.ladder import Attempt, Ladder
 from fwlab.runs.task import Nodes, Task
+from fwlab.runs.under_way import under_way
 from fwlab.words.results import Measured
 from fwlab.words.trial import Trial
 
 
 class Overload:
-    """Remembers how much the DUT had to be slowed: the next case starts from there."""
+    """Climbs a ladder of its own: a flood is kept up otherwise than a loop of answers."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
-        self._step = 0
+        self._ladder = Ladder(nodes.steps)
 
     def measure(self, task: Task, found: Measured) -> None:
         """Trials flat out, the DUT slowed step by step until it is never idle."""
-        first, steps, wanted = self._step, self._nodes.steps, task.trial.count
-        for step in range(first, steps):
-            kept, idle, disturbed = self._flat_out(task, found, step)
-            found.slowed, found.trials = step, kept
-            found.idle_trials, found.disturbed_trials = len(idle), len(disturbed)
-            if len(kept) == wanted:
-                # Gently down again: a case with more rules needs less of it, and runs faster with less.
-                self._step = max(0, step - (not idle and step == first))
-                return
-        self._step = max(0, steps - 1)
-        busy = min((t.busy_share for t in idle), default=0.0)
-        found.problems.append(
-            f"the DUT was not saturated: {len(kept)} of {wanted} trials were an overload and nothing else; "
-            f"in {len(idle)} it was idle at times (busy {busy:.1%}), in {len(disturbed)} something else ran"
-        )
+        attempt = self._ladder.climb(lambda step: self._flat_out(task, found, step), task.trial.count, found)
+        found.trials = attempt.kept
 
-    def _flat_out(self, task: Task, found: Measured, step: int) -> tuple[list[Trial], ...]:
+    def _flat_out(self, task: Task, found: Measured, step: int) -> Attempt[Trial]:
         nodes, trial = self._nodes, task.trial
         with nodes.slowed(step):
             last = step == nodes.steps - 1
@@ -48,13 +37,9 @@ class Overload:
                 # A slower DUT costs more than a few trials in vain. Those next to an idle one count as disturbed.
                 most_idle=(6 if last else 1) * trial.count,
             )
-            playing = nodes.engine.start()
-            try:
+            with under_way(nodes.engine.start()) as playing:
                 trials = nodes.dut.collect(timeout=900)
-            except BaseException:
-                playing.abandon()
-                raise
         played = playing.stop()
         found.generator_sent = played.sent
         found.generator_pps = round(played.rate, 1)
-        return trials
+        return Attempt(*trials)

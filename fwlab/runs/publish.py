@@ -8,14 +8,13 @@ What a page prints as measured then has its raw results in the project, and come
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
-from fwlab.outside.project import Project, find_project, load_lab, shown
+from fwlab.outside.project import Project, shown
 from fwlab.runs.report import figures_table, replace_block, write_atomically
-from fwlab.runs.saved import load_run, reports_folder
-from fwlab.words.errors import EXIT_PASS, BadInput, FwlabError
+from fwlab.runs.saved import command
+from fwlab.words.errors import BadInput
 from fwlab.words.lab import Lab
 from fwlab.words.results import Run
 
@@ -44,22 +43,5 @@ def _fill(page: Path, block: str) -> Path:
     return write_atomically(page, replace_block(page.read_text(encoding="utf-8"), block))
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("lab")
-    parser.add_argument("run", nargs="?", type=Path)
-    chosen = parser.parse_args()
-    try:
-        project = find_project()
-        lab = load_lab(project, chosen.lab)
-        run = load_run(chosen.run or reports_folder(project, lab.id) / "run.json", lab.id)
-        for path in publish(project, lab, run):
-            print(f"written: {shown(project, path)}")
-    except FwlabError as error:
-        print(f"publish: {error}", file=sys.stderr)
-        return error.exit_code
-    return EXIT_PASS
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command("publish", __doc__.splitlines()[0], publish))

@@ -10,7 +10,6 @@ come from here, so that none is typed by hand. What the run did not measure stay
 
 from __future__ import annotations
 
-import argparse
 import math
 import re
 import sys
@@ -18,10 +17,10 @@ from pathlib import Path
 
 from fwlab.logic.figures import figure
 from fwlab.logic.judge import doubts
-from fwlab.outside.project import find_project, load_lab, shown
+from fwlab.outside.project import Project
 from fwlab.runs.report import write_atomically
-from fwlab.runs.saved import load_run, reports_folder
-from fwlab.words.errors import EXIT_PASS, BadInput, FwlabError
+from fwlab.runs.saved import command
+from fwlab.words.errors import BadInput
 from fwlab.words.expectation import Expectation
 from fwlab.words.lab import Lab
 from fwlab.words.metric import Metric
@@ -37,6 +36,12 @@ DIGITS = 4
 
 _SECTION = re.compile(r"    (\w+):")
 _RANGE = re.compile(r"      ([\w.-]+): \[[^\]]*\]\s*")
+
+
+def renew(_project: Project, lab: Lab, run: Run) -> list[Path]:
+    """Write the ranges into the lab's lab.yml. Raises BadInput as `renewed` does."""
+    page = lab.folder / "lab.yml"
+    return [write_atomically(page, renewed(page.read_text(encoding="utf-8"), lab, run))]
 
 
 def renewed(text: str, lab: Lab, run: Run) -> str:
@@ -105,23 +110,5 @@ def _rounded(value: float, direction: type(math.floor)) -> float:
     return float(f"{direction(round(value / unit, 6)) * unit:.{DIGITS}g}")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("lab")
-    parser.add_argument("run", nargs="?", type=Path)
-    chosen = parser.parse_args()
-    try:
-        project = find_project()
-        lab = load_lab(project, chosen.lab)
-        run = load_run(chosen.run or reports_folder(project, lab.id) / "run.json", lab.id)
-        page = lab.folder / "lab.yml"
-        write_atomically(page, renewed(page.read_text(encoding="utf-8"), lab, run))
-        print(f"written: {shown(project, page)}")
-    except FwlabError as error:
-        print(f"ranges: {error}", file=sys.stderr)
-        return error.exit_code
-    return EXIT_PASS
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command("ranges", __doc__.splitlines()[0], renew))

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs on disk: where reports go, and an old run read back."""
+"""Runs on disk: where reports go, an old run read back, and the programs that make something of one."""
 
 from __future__ import annotations
 
+import argparse
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from fwlab.outside.project import Project
-from fwlab.words.errors import BadInput
+from fwlab.outside.project import Project, find_project, load_lab, shown
+from fwlab.words.errors import EXIT_PASS, BadInput, FwlabError
+from fwlab.words.lab import Lab
 from fwlab.words.results import Run
 
 
@@ -27,3 +31,24 @@ def load_run(path: Path, lab_id: str) -> Run:
     if run.lab != lab_id:
         raise BadInput(f"{path}: a run of {run.lab}, not of {lab_id}", f"fwlab report {run.lab} {path}")
     return run
+
+
+def command(name: str, about: str, write: Callable[[Project, Lab, Run], list[Path]]) -> int:
+    """`python -m fwlab.runs.NAME LAB [RUN.json]`: `write` makes files of the run, and they are named.
+
+    Without a file it is the lab's latest run. Returns the exit code; trouble goes to standard error.
+    """
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("lab")
+    parser.add_argument("run", nargs="?", type=Path)
+    chosen = parser.parse_args()
+    try:
+        project = find_project()
+        lab = load_lab(project, chosen.lab)
+        run = load_run(chosen.run or reports_folder(project, lab.id) / "run.json", lab.id)
+        for path in write(project, lab, run):
+            print(f"written: {shown(project, path)}")
+    except FwlabError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return error.exit_code
+    return EXIT_PASS

@@ -6,7 +6,20 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 
-class Trial(BaseModel):
+class _Timed(BaseModel):
+    """A window of the DUT's clock: its length in seconds, and of these how long the DUT's CPU was not idle."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    duration_s: float = Field(ge=0)
+    busy_s: float = Field(ge=0)
+
+    @property
+    def busy_share(self) -> float:
+        return self.busy_s / self.duration_s if self.duration_s else 0.0
+
+
+class Trial(_Timed):
     """Counts of one trial (RFC 2544, section 23; here under overload: RFC 2285, FRMOL).
 
     duration_s     length, in seconds of the DUT's clock
@@ -16,17 +29,9 @@ class Trial(BaseModel):
     intended_load  packets per second asked of the generator; None is flat out
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    duration_s: float = Field(ge=0)
-    busy_s: float = Field(ge=0)
     processed: int = Field(ge=0)
     forwarded: int = Field(default=0, ge=0)
     intended_load: float | None = None
-
-    @property
-    def busy_share(self) -> float:
-        return self.busy_s / self.duration_s if self.duration_s else 0.0
 
 
 class Delivery(BaseModel):
@@ -73,7 +78,7 @@ class Delivery(BaseModel):
         return None if passed is None else min(1.0, min(1.0, processed_pps / self.intended_load) * passed)
 
 
-class TcpTrial(BaseModel):
+class TcpTrial(_Timed):
     """TCP connections through the DUT under overload, counted by what crossed the DUT itself.
 
     duration_s, busy_s  seconds of the DUT's clock, and of these how long it was not idle
@@ -82,17 +87,9 @@ class TcpTrial(BaseModel):
     packets     packets that the DUT took in meanwhile, on both its links
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    duration_s: float = Field(ge=0)
-    busy_s: float = Field(ge=0)
     completed: float = Field(ge=0)
     concurrent: int = Field(ge=0)
     packets: int = Field(ge=0)
-
-    @property
-    def busy_share(self) -> float:
-        return self.busy_s / self.duration_s if self.duration_s else 0.0
 
     @property
     def packets_per_connection(self) -> float | None:

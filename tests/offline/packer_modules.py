@@ -4,13 +4,9 @@
 from __future__ import annotations
 
 import importlib.util
-import os
-import shutil
 import sys
 from pathlib import Path
 from types import ModuleType
-
-import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKER = ROOT / "packer"
@@ -32,10 +28,3 @@ children = load("children")
 load("fetching")
 cloud_image = load("cloud_image")
 box_form = load("box_form")
-
-
-def need_packer() -> None:
-    if not shutil.which("packer"):
-        if os.environ.get("CI"):
-            pytest.fail("packer is missing: run provision/host/install")
-        pytest.skip("packer is not installed")

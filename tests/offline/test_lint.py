@@ -7,28 +7,16 @@ The engine's compilers, Packer's templates and the Vagrantfile are tried by the 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from functools import cache
 from pathlib import Path
 
-import pytest
+from programs import program
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Where what is made, and not written, lies.
 MADE = {".git", ".venv", ".vagrant", ".fwlab", "build", "site", "reports", "__pycache__"}
-
-
-def tool(name: str, *beside: Path) -> str:
-    """The linter's path; skips or fails the test where it is missing."""
-    path = os.pathsep.join([*map(str, beside), os.environ.get("PATH", "")])
-    found = shutil.which(name, path=path)
-    if found is None:
-        if os.environ.get("CI"):
-            pytest.fail(f"{name} is missing: run provision/host/install")
-        pytest.skip(f"{name} is not installed")
-    return found
 
 
 @cache
@@ -58,13 +46,13 @@ def no_complaint(argv: list[str], given: str | None = None) -> None:
 
 
 def test_ruff() -> None:
-    no_complaint([tool("ruff", Path(sys.executable).parent), "check", "--no-cache", "."])
+    no_complaint([program("ruff", Path(sys.executable).parent), "check", "--no-cache", "."])
 
 
 def test_shellcheck() -> None:
     scripts = starting_with("sh", "bash", "dash")
     assert len(scripts) > 20, "shell scripts were not found"
-    no_complaint([tool("shellcheck"), *map(str, scripts)])
+    no_complaint([program("shellcheck"), *map(str, scripts)])
 
 
 def test_programs_can_be_run() -> None:
@@ -78,11 +66,11 @@ def test_python_scripts_without_ending() -> None:
     """ruff finds files by their ending; a program may have none."""
     scripts = [path for path in starting_with("python3") if not path.suffix]
     assert scripts, "no script was found"
-    no_complaint([tool("ruff", Path(sys.executable).parent), "check", "--no-cache", *map(str, scripts)])
+    no_complaint([program("ruff", Path(sys.executable).parent), "check", "--no-cache", *map(str, scripts)])
 
 
 def test_ruby_warns_of_nothing() -> None:
-    ruby = tool("ruby")
+    ruby = program("ruby")
     sources = [path for path in written() if path.suffix == ".rb" or path.name == "Vagrantfile"]
     assert len(sources) >= 4
     for path in sources:
@@ -91,7 +79,7 @@ def test_ruby_warns_of_nothing() -> None:
 
 
 def test_erb_templates_are_ruby() -> None:
-    ruby = tool("ruby")
+    ruby = program("ruby")
     script = (
         "require 'erb';ARGV.each { |f| RubyVM::InstructionSequence.compile(ERB.new(File.read(f), trim_mode: '-').src) }"
     )

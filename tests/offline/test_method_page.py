@@ -8,11 +8,14 @@ from pathlib import Path
 
 from fwlab.logic.figures import MOST_IDLE, MOST_IDLE_LOOP, MOST_OTHER, MOST_OTHER_LOOP
 from fwlab.logic.judge import LARGEST_SPREAD
+from fwlab.logic.stacks import shares
 from fwlab.outside import slowing
-from fwlab.runs import connecting, filling, light_load, surviving
+from fwlab.runs import connecting, filling, light_load, sampling, surviving
+from fwlab.words.results import Run
 from fwlab.words.traffic import Connections
 
-PAGE = Path(__file__).resolve().parents[2] / "guides" / "method.md"
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "guides" / "method.md"
 
 
 @cache
@@ -54,3 +57,18 @@ def test_method_tells_of_light_loads_and_survival_what_is_done() -> None:
     assert f"fewer than {surviving.FEWEST} packets of the class" in text
     seconds = f"one play of {surviving.PLAY_S:g} seconds, or of up to {surviving.LONGEST_S:g}"
     assert f"{seconds} where a slow DUT took fewer than {surviving.ENOUGH} packets" in text
+
+
+def test_method_tells_of_sampling_what_is_done() -> None:
+    text, rates = words(), sampling.RATES
+    assert f"at {len(rates)} rates at once, primes from {min(rates)} to {max(rates)} in a second" in text
+    assert all(rate % factor for rate in rates for factor in range(2, rate))
+    assert f"for {sampling.SECONDS:g} seconds of the DUT's clock" in text
+
+
+def test_the_share_that_method_quotes_is_that_of_the_run_it_names() -> None:
+    name = "results/lab01-forwarding/2026-11-21-full.json"
+    assert f"had 51 % of the samples of plain forwarding (`{name}`)" in words()
+    sampled = Run.model_validate_json((ROOT / name).read_text()).case("forward").stacks
+    (whole,) = (share.whole for share in shares(sampled) if share.name == "ip_output")
+    assert round(whole, 2) == 0.51

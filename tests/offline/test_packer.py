@@ -12,7 +12,8 @@ import time
 from pathlib import Path
 
 import pytest
-from packer_modules import PACKER, ROOT, box_cache, box_form, children, need_packer
+from packer_modules import PACKER, ROOT, box_cache, box_form, children
+from programs import program
 
 SETTINGS = {"base_url": "", "base_checksum": ""}
 
@@ -20,7 +21,7 @@ SETTINGS = {"base_url": "", "base_checksum": ""}
 @pytest.mark.parametrize("image", ["dut-linux", "generator", "sink"])
 @pytest.mark.parametrize("kernel", ["", "vmlinuz"])
 def test_template_is_valid(tmp_path: Path, image: str, kernel: str) -> None:
-    need_packer()
+    program("packer")
     key, disk = tmp_path / "key", tmp_path / "disk.raw"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
     disk.touch()
@@ -33,7 +34,7 @@ def test_template_is_valid(tmp_path: Path, image: str, kernel: str) -> None:
 
 @pytest.mark.parametrize("folder", [PACKER, PACKER / "plugins"], ids=["packer", "plugins"])
 def test_templates_are_formatted(folder: Path) -> None:
-    need_packer()
+    program("packer")
     done = subprocess.run(["packer", "fmt", "-check", "-diff", folder], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -230,7 +231,6 @@ def test_missing_plugins_of_a_newer_packer_are_told_in_its_own_words(tmp_path: P
 
 
 def test_accelerator_is_one_of_two_words() -> None:
-    if not shutil.which("qemu-system-x86_64"):
-        pytest.skip("qemu-system-x86 is not installed")
+    program("qemu-system-x86_64")
     done = subprocess.run([PACKER / "accel"], capture_output=True, text=True)
     assert done.stdout.strip() in {"kvm", "tcg"}

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from packer_modules import PACKER, box_cache, cloud_image, need_packer
+from packer_modules import PACKER, box_cache, cloud_image
+from programs import program
 
 SETTINGS = {"base_url": "", "base_checksum": ""}
 
@@ -194,7 +195,7 @@ def test_cloud_images_script_is_a_provision_script() -> None:
 
 
 def test_base_address_without_checksum_is_refused(tmp_path: Path) -> None:
-    need_packer()
+    program("packer")
     env = {**os.environ, "FWLAB_CACHE": str(tmp_path), "FWLAB_BASE_URL": "https://example.org/image.qcow2"}
     done = subprocess.run(
         [PACKER / "build", "--no-vagrant", "sink"], capture_output=True, text=True, env=env)

@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from programs import program
 
 ROOT = Path(__file__).resolve().parents[2]
 PROVISION = ROOT / "provision"
@@ -54,11 +53,7 @@ def test_scripts_are_numbered_so_that_their_order_is_plain(role: str) -> None:
 
 
 def test_shellcheck_has_no_complaint() -> None:
-    if not shutil.which("shellcheck"):
-        if os.environ.get("CI"):
-            pytest.fail("shellcheck is missing: run provision/host/install")
-        pytest.skip("shellcheck is not installed")
-    done = subprocess.run(["shellcheck", *map(str, SHELL)], capture_output=True, text=True)
+    done = subprocess.run([program("shellcheck"), *map(str, SHELL)], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
 
 

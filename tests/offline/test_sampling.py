@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,8 +16,8 @@ from factories import a_lab, measured
 from typer.testing import CliRunner
 
 from fwlab.doors.cli import app
-from fwlab.outside.dut.agent.sampling import fold
-from fwlab.runs.sampling import FEWEST, sample
+from fwlab.outside.dut.agent.sampling import clocks, fold
+from fwlab.runs.sampling import FEWEST, RATES, SECONDS, sample
 from fwlab.words.errors import BadInput, CannotMeasure
 
 #: As `perf script -F comm,ip,sym` prints it.
@@ -50,6 +53,19 @@ def test_an_address_without_a_name_is_a_function_too() -> None:
 
 def test_nothing_printed_is_nothing_sampled() -> None:
     assert fold([]) == {}
+
+
+def test_perf_knows_what_it_is_asked_for(tmp_path: Path) -> None:
+    """It reads its arguments and ends: nothing is sampled here. The image has perf; a host need not."""
+    if not shutil.which("perf"):
+        pytest.skip("perf is not installed")
+
+    def asked(events: str) -> int:
+        argv = ["perf", "record", "--dry-run", "-e", events, "-o", str(tmp_path / "none"), "true"]
+        return subprocess.run(argv, capture_output=True).returncode
+
+    assert asked(clocks(RATES)) == 0
+    assert asked(clocks(RATES).replace("freq", "hertz")) != 0
 
 
 # ---- the order of things -----------------------------------------------------------------------------------------
@@ -88,8 +104,8 @@ def nodes(said: list[str], stacks: dict[str, int], dies: bool = False) -> Any:
         return stacks
 
     dut = SimpleNamespace(
-        prepare_stacks=lambda hertz: said.append("perf"),
-        arm_stacks=lambda seconds: said.append("arm"),
+        prepare_stacks=lambda rates: said.append(f"perf at {len(rates)} rates"),
+        arm_stacks=lambda seconds: said.append(f"arm {seconds:g} s"),
         collect_stacks=collect,
         read_stacks=read,
     )
@@ -100,7 +116,8 @@ def test_perf_is_there_before_the_packets_and_read_after_them() -> None:
     said: list[str] = []
     found = measured(a_lab(), "raw-drop", 300_000, slowed=2)
     sample(nodes(said, {"ksoftirqd/0;net_rx_action;poll": FEWEST}), found)
-    assert said == ["perf", "slow 2", "arm", "play", "collect", "full speed", "stop", "read"]
+    perf, arm = f"perf at {len(RATES)} rates", f"arm {SECONDS:g} s"
+    assert said == [perf, "slow 2", arm, "play", "collect", "full speed", "stop", "read"]
     assert found.stacks == {"net_rx_action;poll": FEWEST}
     assert not found.problems
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from programs import needs
 
 from fwlab.outside.project import Project, load_topology
 from fwlab.words.errors import BadInput
@@ -98,7 +99,7 @@ def test_fault_in_it_is_named(tmp_path: Path, old: str, new: str, message: str) 
     assert "mend topology.yml" in refused.value.hint
 
 
-@pytest.mark.skipif(shutil.which("ruby") is None and "CI" not in os.environ, reason="ruby is not installed")
+@needs("ruby")
 @pytest.mark.parametrize("offset", ["0", "300"])
 def test_vagrants_helper_computes_the_same_ports(tmp_path: Path, offset: str, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = [1, 3, 12, 99]

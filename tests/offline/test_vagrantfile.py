@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from programs import needs
 
 from fwlab.words.topology import Topology
 
@@ -21,12 +22,7 @@ TOPOLOGY = Topology.model_validate(yaml.safe_load((ROOT / "topology.yml").read_t
 OFFSET = 20000
 MACHINES = {"generator": "lab03-ipset-generator", "dut": "lab03-ipset", "sink": "lab03-ipset-sink"}
 
-needs_vagrant = pytest.mark.skipif(
-    shutil.which("vagrant") is None and "CI" not in os.environ, reason="vagrant is not installed"
-)
-needs_ruby = pytest.mark.skipif(
-    shutil.which("ruby") is None and "CI" not in os.environ, reason="ruby is not installed"
-)
+needs_vagrant, needs_ruby = needs("vagrant"), needs("ruby")
 
 
 @pytest.fixture
@@ -198,10 +194,7 @@ def test_seed_changes_its_instance_with_its_content(checkout: Path) -> None:
 
 
 @needs_ruby
-@pytest.mark.skipif(
-    not (shutil.which("xorriso") or shutil.which("genisoimage")) and "CI" not in os.environ,
-    reason="neither xorriso nor genisoimage is installed",
-)
+@needs("xorriso", "genisoimage")
 def test_seed_is_a_readable_cd(checkout: Path) -> None:
     script = (
         "FirewallLab::Seed.ensure_key(project.private_key); m = project.machines.first;"

@@ -11,7 +11,7 @@ import re
 import subprocess
 import threading
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -215,9 +215,9 @@ class LinuxDut:
             forwarded=window["counts"][f"{self._devices[-1]}.tx_packets"],
         )
 
-    def prepare_stacks(self, hertz: int) -> None:
-        """Start perf on the DUT, to sample so often in a second of its clock. Before the packets come."""
-        self._ask({"op": "prepare_stacks", "hertz": hertz}, timeout=300)
+    def prepare_stacks(self, rates: Sequence[int]) -> None:
+        """Start perf on the DUT, to sample at all these rates at once (Hz of its clock). Before the packets come."""
+        self._ask({"op": "prepare_stacks", "rates": list(rates)}, timeout=300)
 
     def arm_stacks(self, *, seconds: float, settle_s: float = 0.02, patience_s: float = 30) -> None:
         """Tell the agent to sample for `seconds` as soon as packets come; `collect_stacks` waits until it has."""

@@ -8,6 +8,7 @@ import subprocess
 import time
 
 from fwlab.logic.trex_config import Machine, trex_config, wants_own_driver
+from fwlab.outside.endings import see_off
 from fwlab.outside.ssh import Ssh
 from fwlab.outside.trex.rpc import Rpc
 from fwlab.words.errors import CannotMeasure
@@ -121,12 +122,4 @@ class Server:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
-    try:
-        process.wait(5)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    for pipe in (process.stdin, process.stdout, process.stderr):
-        if pipe is not None:
-            with contextlib.suppress(OSError):
-                pipe.close()
+    see_off(process, 5)

@@ -2,8 +2,9 @@
 """Samples the kernel under load with perf, so that the cost of a packet can be told function by function.
 
 The event is the software clock (cpu-clock): it needs no counters of the CPU, and on the virtual testbed it ticks in
-instructions. perf itself is started before the packets come and read after they have gone; in between it sleeps,
-since its buffer holds all samples.
+instructions. It is there once for each rate that is asked for, with a timer of its own, and all write into one buffer.
+perf itself is started before the packets come and read after they have gone; in between it sleeps, since its buffer
+holds all samples.
 """
 
 import os
@@ -20,15 +21,20 @@ PATIENCE_S = 60
 running = []
 
 
+def clocks(rates):
+    """The software clock once for each of these rates (Hz), as perf's -e has it."""
+    return ",".join(f"cpu-clock/freq={hertz}/" for hertz in rates)
+
+
 class Perf:
     """`perf record`, told through a pipe when to count. It answers each word with one of its own."""
 
-    def __init__(self, hertz):
+    def __init__(self, rates):
         words, self.tell = os.pipe()
         self.answers, answer = os.pipe()
         self.process = subprocess.Popen(
             [
-                *("perf", "record", "-q", "-a", "-g", "-e", "cpu-clock", "-F", str(hertz), "-m", BUFFER),
+                *("perf", "record", "-q", "-a", "-g", "-e", clocks(rates), "-m", BUFFER),
                 *("-D", "-1", "--control", f"fd:{words},{answer}", "-B", "-N", "-o", DATA),
             ],
             pass_fds=(words, answer),
@@ -65,7 +71,7 @@ def prepare_stacks(request):
     """Start perf, so that it is there before the packets are."""
     while running:  # of a recording that failed
         running.pop().process.kill()
-    perf = Perf(request["hertz"])
+    perf = Perf(request["rates"])
     perf.say("disable")  # it has answered, so it listens
     running.append(perf)
     return {}

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The ladder of slowing: all trials at one step; where the DUT was idle, all of them anew one step further.
+
+On each further step the DUT gets less of real time, which its own clock cannot see. On the host's clock the ladder
+has one step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from fwlab.words.results import Measured
+
+
+class Timed(Protocol):
+    """A trial that knows for which share of its time the DUT was busy."""
+
+    @property
+    def busy_share(self) -> float: ...
+
+
+T = TypeVar("T", bound=Timed)
+
+
+@dataclass(frozen=True)
+class Attempt(Generic[T]):
+    """The trials of one step: those under overload; those in which the DUT was idle at times; disturbed ones."""
+
+    kept: list[T]
+    idle: list[T]
+    disturbed: list[T]
+
+
+A = TypeVar("A", bound=Attempt[Any])
+
+
+class Ladder:
+    """`steps` steps. It remembers which one the last case needed: the next case starts from there."""
+
+    def __init__(self, steps: int) -> None:
+        self._steps = steps
+        self._step = 0
+
+    def climb(self, attempt: Callable[[int], A], wanted: int, found: Measured) -> A:
+        """`attempt(step)` from step to step, until it has kept `wanted` trials; returns the last one.
+
+        Notes in `found` the step and what was left out there, and as a problem if even the last step did not do.
+        """
+        first = self._step
+        for step in range(first, self._steps):
+            tried = attempt(step)
+            found.slowed, found.idle_trials, found.disturbed_trials = step, len(tried.idle), len(tried.disturbed)
+            if len(tried.kept) == wanted:
+                # Gently down again: a case with more rules needs less of it, and runs faster with less.
+                self._step = max(0, step - (not tried.idle and step == first))
+                return tried
+        self._step = self._steps - 1
+        busy = min((trial.busy_share for trial in tried.idle), default=0.0)
+        found.problems.append(
+            f"the DUT was not saturated: {len(tried.kept)} of {wanted} trials were an overload and nothing else; "
+            f"in {len(tried.idle)} it was idle at times (busy {busy:.1%}), in {len(tried.disturbed)} something else ran"
+        )
+        return tried

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs that were started end, whatever they make of being told to."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+
+import pytest
+
+from fwlab.outside.endings import see_off
+from fwlab.runs.under_way import under_way
+
+#: One that would rather stay.
+STUBBORN = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("here", flush=True)
+time.sleep(600)
+"""
+
+
+def started(program: str) -> subprocess.Popen:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([sys.executable, "-c", program], **pipes)
+
+
+def closed(process: subprocess.Popen) -> bool:
+    return all(pipe.closed for pipe in (process.stdin, process.stdout, process.stderr))
+
+
+def test_one_that_ends_by_itself_is_left_to_it() -> None:
+    process = started("input()")
+    process.stdin.close()
+    see_off(process, 60)
+    assert process.returncode == 1, "end of file, and no signal"
+    assert closed(process)
+
+
+def test_one_that_does_not_is_killed() -> None:
+    process = started(STUBBORN)
+    assert process.stdout.readline() == b"here\n"
+    process.terminate()
+    see_off(process, 0.1)
+    assert process.returncode == -9
+    assert closed(process)
+
+
+def test_words_that_nobody_reads_any_more_are_no_trouble() -> None:
+    process = started("pass")
+    process.wait()
+    process.stdin.write(b"stop\n")  # buffered, so that closing the pipe fails
+    see_off(process, 1)
+    assert closed(process)
+
+
+def test_one_without_pipes_has_none_to_close() -> None:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    see_off(process, 60)
+    assert process.returncode == 0
+
+
+class Traffic:
+    abandoned = 0
+
+    def abandon(self) -> None:
+        self.abandoned += 1
+
+
+@pytest.mark.parametrize("trouble", [OSError, KeyboardInterrupt])
+def test_traffic_does_not_outlive_what_was_counted_beside_it(trouble: type[BaseException]) -> None:
+    traffic = Traffic()
+    with contextlib.suppress(trouble), under_way(traffic):
+        raise trouble
+    assert traffic.abandoned == 1
+
+
+def test_traffic_goes_on_until_it_is_stopped() -> None:
+    traffic = Traffic()
+    with under_way(traffic) as playing:
+        assert playing is traffic
+    assert not traffic.abandoned

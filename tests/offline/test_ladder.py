@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The ladder of slowing on its own: where a case begins, when it goes on, and what is said if no step will do."""
+
+from __future__ import annotations
+
+import pytest
+
+from fwlab.runs.ladder import Attempt, Ladder
+from fwlab.words.results import Measured
+from fwlab.words.trial import Trial
+
+STEPS, WANTED = 4, 5
+FULL, STARVED = Trial(duration_s=2, busy_s=2, processed=9), Trial(duration_s=2, busy_s=1.5, processed=9)
+
+
+class Dut:
+    """Never idle from step `enough` on; at step `nearly` idle in one trial, with as many others as asked."""
+
+    def __init__(self, enough: int, nearly: int | None = None, disturbed: int = 0) -> None:
+        self.enough, self.nearly, self.disturbed = enough, nearly, disturbed
+        self.tried: list[int] = []
+
+    def attempt(self, step: int) -> Attempt[Trial]:
+        self.tried.append(step)
+        left_out = [FULL] * self.disturbed
+        if step == self.nearly:
+            return Attempt([FULL] * WANTED, [STARVED], left_out)
+        if step >= self.enough:
+            return Attempt([FULL] * WANTED, [], left_out)
+        return Attempt([FULL], [STARVED] * 6, left_out)
+
+
+def a_case() -> Measured:
+    return Measured(id="one", title="", ruleset="", ruleset_hash="")
+
+
+def climbed(ladder: Ladder, dut: Dut) -> Measured:
+    """One case more on this ladder."""
+    found = a_case()
+    found.trials = ladder.climb(dut.attempt, WANTED, found).kept
+    return found
+
+
+@pytest.mark.parametrize("enough", range(STEPS))
+def test_steps_are_taken_until_the_dut_is_never_idle(enough: int) -> None:
+    dut = Dut(enough, disturbed=2)
+    found = climbed(Ladder(STEPS), dut)
+    assert dut.tried == list(range(enough + 1))
+    assert (found.slowed, found.trials, found.problems) == (enough, [FULL] * WANTED, [])
+    assert (found.idle_trials, found.disturbed_trials) == (0, 2), "those of the step that did, not of all"
+
+
+def test_the_next_case_begins_where_the_last_one_ended() -> None:
+    ladder, dut = Ladder(STEPS), Dut(enough=2)
+    climbed(ladder, dut)
+    climbed(ladder, dut)
+    assert dut.tried == [0, 1, 2, 2]
+
+
+def test_a_case_that_was_never_idle_where_it_began_lets_the_next_begin_one_step_down() -> None:
+    ladder, dut = Ladder(STEPS), Dut(enough=0)
+    climbed(ladder, Dut(enough=3))
+    for _ in range(5):
+        climbed(ladder, dut)
+    assert dut.tried == [3, 2, 1, 0, 0]
+
+
+def test_a_step_that_just_does_is_kept() -> None:
+    """Idle in a trial or two, and yet as many others as asked: a step down would be one too many."""
+    ladder, dut = Ladder(STEPS), Dut(enough=3, nearly=2)
+    climbed(ladder, Dut(enough=2))
+    first, second = climbed(ladder, dut), climbed(ladder, dut)
+    assert dut.tried == [2, 2]
+    assert (first.slowed, first.idle_trials, first.problems) == (2, 1, []) == (second.slowed, 1, second.problems)
+
+
+def test_a_dut_that_is_idle_even_on_the_last_step_is_a_problem() -> None:
+    ladder, dut = Ladder(STEPS), Dut(enough=STEPS, disturbed=3)
+    found = climbed(ladder, dut)
+    assert dut.tried == [0, 1, 2, 3]
+    assert (found.slowed, found.trials) == (3, [FULL])
+    assert found.problems == [
+        "the DUT was not saturated: 1 of 5 trials were an overload and nothing else; "
+        "in 6 it was idle at times (busy 75.0%), in 3 something else ran"
+    ]
+    climbed(ladder, dut)
+    assert dut.tried[4:] == [3], "the next case does not begin anew at the foot"
+
+
+def test_on_the_hosts_clock_there_is_one_step() -> None:
+    ladder, dut = Ladder(1), Dut(enough=1)
+    assert len(climbed(ladder, dut).problems) == 1
+    assert not climbed(ladder, Dut(enough=0)).problems
+    assert dut.tried == [0]
+
+
+def test_a_case_without_a_single_trial_is_told_in_words() -> None:
+    found = a_case()
+    Ladder(1).climb(lambda _step: Attempt([], [], [FULL] * 26), WANTED, found)
+    assert "0 of 5 trials" in found.problems[0] and "in 26 something else ran" in found.problems[0]
+
+
+def test_what_an_attempt_raises_passes_and_the_ladder_stays_where_it_was() -> None:
+    def breaks(step: int) -> Attempt[Trial]:
+        raise OSError(f"at step {step}")
+
+    ladder, dut = Ladder(STEPS), Dut(enough=1)
+    climbed(ladder, dut)
+    with pytest.raises(OSError, match="at step 1"):
+        ladder.climb(breaks, WANTED, a_case())
+    climbed(ladder, dut)
+    assert dut.tried == [0, 1, 1]

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Why the DUT is sampled at many rates at once: a model of a DUT without any chance in it, and of its sampler.
+
+The model: packets are served in batches, each takes as long as the one before it, and consists of three parts one
+after the other. A sample stops the work for a while, longer in the parts with the deeper stacks. A timer that runs out
+meanwhile is served right after. The figures are made up, in the range of those of a DUT on the virtual testbed; the
+errors are those of the three shares.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from functools import cache
+
+import pytest
+
+from fwlab.runs.sampling import RATES, SECONDS
+
+#: The parts of a batch, such as receiving, routing and sending: where each ends, and what a sample costs there (us).
+ENDS, COSTS = (0.30, 0.65, 1.0), (10.0, 15.0, 22.0)
+SHARES = (0.30, 0.35, 0.35)
+#: Lengths of a batch: from one cheap packet to eight dear ones (us), 2 % apart.
+BATCHES = [20 * 1.02**step for step in range(150)]
+
+
+def ticks(rates: tuple[int, ...]) -> list[float]:
+    """When the timers run out, in us."""
+    timers = [[second * 1e6 / rate for second in range(1, int(SECONDS * rate) + 1)] for rate in rates]
+    return list(heapq.merge(*timers))
+
+
+def sampled(times: list[float], batch: float) -> list[float]:
+    """The shares of the three parts, as the sampler sees them."""
+    work = now = 0.0
+    seen = [0, 0, 0]
+    for time in times:
+        if time > now:
+            work += time - now
+            now = time
+        place = math.fmod(work, batch) / batch
+        part = 0 if place < ENDS[0] else 1 if place < ENDS[1] else 2
+        seen[part] += 1
+        now += COSTS[part]
+    return [count / len(times) for count in seen]
+
+
+@cache
+def errors(rates: tuple[int, ...]) -> list[float]:
+    """For each length of a batch, how far the worst of the three shares is from the truth."""
+    times = ticks(rates)
+    return [max(abs(s - t) for s, t in zip(sampled(times, b), SHARES, strict=True)) for b in BATCHES]
+
+
+def mean_square(values: list[float]) -> float:
+    return math.sqrt(sum(value**2 for value in values) / len(values))
+
+
+def test_one_rate_falls_into_step() -> None:
+    alone = errors((4999,))
+    assert max(alone) > 0.3
+    assert mean_square(alone) > 0.1, "and not only in a few unlucky cases"
+
+
+def test_many_rates_stay_near_the_truth() -> None:
+    together = errors(RATES)
+    assert max(together) < 0.06
+    assert mean_square(together) < mean_square(errors((4999,))) / 5
+
+
+def test_it_is_not_their_number_alone() -> None:
+    """So many timers that run out together sample no better than one of them."""
+    assert max(errors((313,) * len(RATES))) > 0.3
+
+
+def test_rates_have_no_common_measure_and_drift_apart() -> None:
+    assert all(math.gcd(one, other) == 1 for one, other in itertools.combinations(RATES, 2))
+    apart = [after - before for before, after in itertools.pairwise(RATES)]
+    assert min(apart) * SECONDS > 3, "so often each pair meets and parts again in a window"
+
+
+def test_there_are_some_3000_samples() -> None:
+    assert len(ticks(RATES)) == pytest.approx(3000, rel=0.01)
