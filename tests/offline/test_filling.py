@@ -48,7 +48,8 @@ class FakeEngine:
         sent = count - self.short
         came = sent if load <= self.dut.carries else int(sent * self.dut.carries / load)
         self.dut.counted += came
-        self.dut.held += came
+        # The lost ones are others each time.
+        self.dut.held += round((sent - self.dut.held) * came / sent)
         return SimpleNamespace(wait=lambda timeout: Played(sent, sent, count / load))
 
 
@@ -78,17 +79,23 @@ def test_every_packet_is_a_state(filled) -> None:
     assert figure(found, Metric.STATE_BYTES, testbed()).median == pytest.approx((1.5 * (1 << 20)) / 10_000)
 
 
-def test_a_load_that_was_too_big_is_tried_again_from_the_start(filled) -> None:
+def test_what_was_lost_is_played_once_more_on_top(filled) -> None:
+    dut, engine, found = filled(carries=760, seen=1000)  # one in twenty is lost, one in four hundred twice
+    assert engine.loads == [800, 800]
+    assert dut.done == ["reset", "load"]
+    assert (found.states.held, found.problems) == (9_975, [])
+
+
+def test_a_load_that_was_too_big_is_lowered(filled) -> None:
     dut, engine, found = filled(carries=400, seen=1000)
-    assert engine.loads == [800, 400]
-    assert dut.done == ["reset", "load"] * 2
+    assert engine.loads == [800, 800, 400]
     assert (found.states.held, found.problems) == (10_000, [])
 
 
 def test_lost_packets_are_told(filled) -> None:
     _, engine, found = filled(carries=50, seen=1000)
     assert len(engine.loads) == len(filling.LOADS)
-    assert found.problems == ["5834 of 10000 packets were lost before the DUT could track them"]
+    assert found.problems == ["4487 of 10000 packets were lost before the DUT could track them"]
 
 
 def test_a_generator_that_fell_short_is_told(filled) -> None:
