@@ -6,13 +6,14 @@ LAB ?= lab03-ipset
 FWLAB = .venv/bin/fwlab
 PYTEST = .venv/bin/pytest
 
-.PHONY: help setup boxes lab labs test test-offline test-live bench lint readme figures clean
+.PHONY: help setup boxes lab labs test test-offline test-live bench lint readme figures ranges clean
 
 help:
 	@echo 'make lab LAB=$(LAB)   set up, build the boxes, measure every case, judge, write a report'
 	@echo 'make test                   set up, run the offline and the live tests'
 	@echo 'make setup boxes            only set up; only build the boxes'
 	@echo 'make labs bench             every lab in full; repeatability and the generator (results/)'
+	@echo 'make figures ranges         keep a run of every case; write the pages and the ranges that come from it'
 	@echo 'make lint readme            check the sources; write the generated parts of README.md and the guides'
 
 setup:
@@ -54,6 +55,10 @@ readme: setup
 # After a run of every case: keep it, and renew the figures that pages show from it.
 figures: setup
 	.venv/bin/python -m fwlab.runs.publish $(LAB)
+
+# The expected ranges of a lab, from its latest run.
+ranges: setup
+	.venv/bin/python -m fwlab.runs.ranges $(LAB)
 
 clean:
 	rm -rf reports .pytest_cache .ruff_cache engine/build
