@@ -41,7 +41,7 @@ test-offline: setup
 
 # One set of machines for all live tests; they are gone at the end, however it ends.
 test-live: boxes
-	$(PYTEST) tests/live
+	$(PYTEST) tests/live --durations=12
 
 bench: boxes
 	.venv/bin/python -m fwlab.runs.repeatability $(LAB)

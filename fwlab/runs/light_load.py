@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass
 
 from fwlab.runs.task import Nodes, Task
+from fwlab.runs.under_way import under_way
 from fwlab.words.errors import CannotMeasure
 from fwlab.words.results import Measured
 from fwlab.words.trial import Delivery
@@ -87,9 +88,9 @@ def real_rate(nodes: Nodes) -> float:
     """Packets per real second that the DUT processes flat out and not slowed."""
     before, _ = through(nodes)
     began = time.monotonic()
-    playing = nodes.engine.start()
-    time.sleep(RATE_S)
-    playing.stop()
+    with under_way(nodes.engine.start()) as playing:
+        time.sleep(RATE_S)
+        playing.stop()
     after, _ = through(nodes)
     if after == before:
         raise CannotMeasure("no packet reached the DUT", "fwlab doctor")

@@ -16,6 +16,7 @@ import time
 
 from fwlab.runs.light_load import through
 from fwlab.runs.task import Nodes, Task
+from fwlab.runs.under_way import under_way
 from fwlab.words.errors import CannotMeasure
 from fwlab.words.results import Measured
 from fwlab.words.trial import Delivery
@@ -69,8 +70,7 @@ def _play(nodes: Nodes, task: Task, load: float, step: int, seconds: float) -> D
     """One play flat out, counted at the DUT and at the sink."""
     nodes.sink.declare(nodes.classes)
     before = through(nodes)
-    with nodes.slowed(step):
-        playing = nodes.engine.start()
+    with nodes.slowed(step), under_way(nodes.engine.start()) as playing:
         time.sleep(seconds)
         played = playing.stop()
     arrived = nodes.sink.settled_counts()
