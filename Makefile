@@ -12,7 +12,7 @@ help:
 	@echo 'make lab LAB=$(LAB)   set up, build the boxes, measure every case, judge, write a report'
 	@echo 'make test                   set up, run the offline and the live tests'
 	@echo 'make setup boxes            only set up; only build the boxes'
-	@echo 'make labs bench             every lab in full; repeatability and the generator (results/)'
+	@echo 'make labs bench             every lab in full, measured and graded; repeatability and the generator (results/)'
 	@echo 'make figures ranges         keep a run of every case; write the pages and the ranges that come from it'
 	@echo 'make lint readme            check the sources; write the generated parts of README.md and the guides'
 
@@ -26,11 +26,13 @@ boxes: setup
 lab: boxes
 	$(FWLAB) run $(LAB)
 
-# One set of machines serves all labs. A lab that fails does not keep the others from being measured.
+# Every case, and start, reference and mistake of every exercise. One set of machines serves all labs. A lab that fails
+# does not keep the others from being measured.
 labs: boxes
 	@vagrant up $(LAB) && code=0; \
 	for lab in labs/lab[0-9][0-9]-*; do \
 		$(FWLAB) run $${lab#labs/} --machines $(LAB) || code=$$?; \
+		$(PYTEST) --testinfra --lab $${lab#labs/} --machines $(LAB) || code=$$?; \
 	done; \
 	vagrant destroy -f $(LAB) && exit $$code
 
