@@ -15,7 +15,7 @@ import re
 import sys
 from pathlib import Path
 
-from fwlab.logic.figures import figure
+from fwlab.logic.figures import Figure, figure
 from fwlab.logic.judge import doubts
 from fwlab.outside.project import Project
 from fwlab.runs.report import write_atomically
@@ -26,7 +26,8 @@ from fwlab.words.lab import Lab
 from fwlab.words.metric import Metric
 from fwlab.words.results import Run
 
-#: A range reaches so far to each side of its median, as a share of it. Connections differ by 4 % from boot to boot.
+#: A range reaches so far to each side of its median, as a share of it; further where the trials lie further apart, as
+#: those do in which the kernel now and then collects garbage. Connections differ by 4 % from boot to boot.
 SHARE = {Metric.CAPACITY: 0.015, Metric.CONNECTIONS: 0.05, Metric.STATE_BYTES: 0.015, Metric.LOAD_TIME: 0.03}
 #: A range of ratios: two medians may lie on opposite sides of theirs.
 RATIO_SHARE = {Metric.CAPACITY: 0.03, Metric.CONNECTIONS: 0.05, Metric.STATE_BYTES: 0.03, Metric.LOAD_TIME: 0.06}
@@ -75,27 +76,30 @@ def renewed(text: str, lab: Lab, run: Run) -> str:
 
 def _between(expectation: Expectation, case: str, run: Run, *, ratio: bool) -> tuple[float, float] | None:
     """The range of one case; None where the run did not measure it, or not what it is a ratio to."""
-    value = _median(case, expectation.metric, run)
-    if value is None or not ratio:
-        return None if value is None else _around(expectation.metric, value)
-    base = _median(expectation.ratio_to or "", expectation.metric, run)
-    return None if not base else _wide(value / base, RATIO_SHARE.get(expectation.metric, 0.0))
+    metric = expectation.metric
+    found = _measured(case, metric, run)
+    if found is None or not ratio:
+        return None if found is None else _around(metric, found)
+    base = _measured(expectation.ratio_to or "", metric, run)
+    if base is None or not base.median:
+        return None
+    return _wide(found.median / base.median, max(RATIO_SHARE.get(metric, 0.0), found.spread, base.spread))
 
 
-def _median(case: str, metric: Metric, run: Run) -> float | None:
+def _measured(case: str, metric: Metric, run: Run) -> Figure | None:
     measured = run.case(case)
     if measured is None:
         return None
     if doubt := measured.refused or "; ".join(doubts(measured, metric, run)):
         raise BadInput(f"{case} is in doubt: {doubt}", f"fwlab run {run.lab}")
-    found = figure(measured, metric, run.testbed)
-    return None if found is None else found.median
+    return figure(measured, metric, run.testbed)
 
 
-def _around(metric: Metric, value: float) -> tuple[float, float]:
+def _around(metric: Metric, found: Figure) -> tuple[float, float]:
+    value = found.median
     if metric in AROUND:
         return round(max(0.0, value - AROUND[metric]), DIGITS), round(min(1.0, value + AROUND[metric]), DIGITS)
-    return _wide(value, SHARE.get(metric, 0.0))
+    return _wide(value, max(SHARE.get(metric, 0.0), found.spread))
 
 
 def _wide(value: float, share: float) -> tuple[float, float]:

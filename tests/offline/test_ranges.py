@@ -65,6 +65,11 @@ def test_a_range_is_rounded_outwards() -> None:
     assert "raw-drop: [121600, 125400]" in renewed(TEXT, LAB, run)  # 121 605 to 125 309
 
 
+def test_a_range_is_as_wide_as_its_trials_lie_apart() -> None:
+    run = a_run([measured(LAB, "raw-drop", 296_000, 300_000, 305_000)])
+    assert "raw-drop: [291000, 309000]" in renewed(TEXT, LAB, run)
+
+
 def test_figures_in_doubt_make_no_range() -> None:
     run = a_run([measured(LAB, "raw-drop", 280_000, 300_000)])
     with pytest.raises(BadInput, match=r"raw-drop is in doubt: the trials are 6\.9% apart"):
