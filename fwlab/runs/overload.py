@@ -25,6 +25,10 @@ class Overload:
 
     def _flat_out(self, task: Task, found: Measured, step: int) -> Attempt[Trial]:
         nodes, trial = self._nodes, task.trial
+        if task.fresh:
+            # An attempt before this one, at a smaller step, has made the flows known.
+            nodes.dut.reset()
+            nodes.dut.load(task.files)
         with nodes.slowed(step):
             last = step == nodes.steps - 1
             nodes.dut.arm(

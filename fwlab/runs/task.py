@@ -28,6 +28,7 @@ class Task:
     baseline the case that this capacity is taken from; it is measured before, in the same session
     fill     packets to play before the DUT's states are counted
     sampled  whether the DUT is sampled under load, function by function
+    fresh    whether the ruleset is loaded anew before each attempt at trials
     """
 
     id: str
@@ -44,6 +45,7 @@ class Task:
     baseline: str | None = None
     fill: int | None = None
     sampled: bool = False
+    fresh: bool = False
 
     def wants(self, *metrics: Metric) -> bool:
         return not set(metrics).isdisjoint(self.metrics)

@@ -65,6 +65,7 @@ def case_task(setting: Setting, case: Case, trials: int | None) -> Task:
         baseline=lab.baseline,
         fill=case.fill,
         sampled=case.sampled,
+        fresh=case.fresh,
     )
 
 

@@ -47,6 +47,7 @@ class _Measurement(Strict):
     tracked    the traffic class that survival is about
     fill       packets that are played before states are counted
     sampled    whether the DUT is also sampled under load, function by function
+    fresh      whether the ruleset is loaded anew before each attempt at trials: the DUT then knows no flow
     """
 
     id: Identifier
@@ -61,6 +62,7 @@ class _Measurement(Strict):
     tracked: Identifier | None = Field(default=None, alias="class")
     fill: int | None = Field(default=None, ge=1)
     sampled: bool = False
+    fresh: bool = False
 
     @model_validator(mode="after")
     def _complete(self) -> _Measurement:
