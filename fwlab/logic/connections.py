@@ -138,6 +138,7 @@ def flat_out(report: str, before: str, after: str, concurrent: int, duration_s: 
         raise CannotMeasure(f"generator: wrk did not say what it counted: {report.strip()[-200:]}", "fwlab doctor")
     counted = json.loads(said[0])
     return Clients(
+        program="wrk",
         opened=kernel_counts(after)["ActiveOpens"] - kernel_counts(before)["ActiveOpens"],
         completed=counted["answers"] - counted["status"],
         failed=counted["lost"] + counted["status"],
@@ -156,6 +157,7 @@ def at_rate(report: str, before: str, after: str, rate: float, server_resent: in
     if not (total and good and errors and most):
         raise CannotMeasure(f"generator: httperf did not say what it counted: {report.strip()[-200:]}", "fwlab doctor")
     return Clients(
+        program="httperf",
         opened=int(total[1]),
         completed=int(good[1]),
         failed=int(errors[1]),

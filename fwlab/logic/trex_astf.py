@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """TCP connections for TRex: its profile for the advanced stateful mode (ASTF), written from what a lab declares.
 
-The two ends say what wrk and nginx say (connections.py), byte for byte as long, so that the packets have the same
-lengths. Pure: a text.
+`astf_profile` is for TRex at both ends, `astf_form` for clients that meet a lab's own server. Either way the two ends
+say what wrk and nginx say (connections.py), byte for byte as long, so that the packets have the same lengths. Pure.
 """
 
 from __future__ import annotations
 
+import base64
 import ipaddress
 import textwrap
+from typing import Any
 
 from fwlab.logic.connections import front
+from fwlab.words.errors import CannotMeasure
 from fwlab.words.traffic import Connections
+from fwlab.words.trial import Clients
 
 #: New connections per second where the profile is not told another number.
 CPS = 1000
@@ -121,3 +125,83 @@ def _beside(connections: Connections) -> str:
         "That is a stateless profile, and not in here."
     )
     return "\n" + textwrap.fill(words, 118) + "\n"
+
+
+def astf_form(connections: Connections, answer_bytes: int, *, cps: float, limit: int, again: bool) -> dict[str, Any]:
+    """The profile as TRex's server takes it. Its servers are there because TRex asks for some; no packet is theirs.
+
+    answer_bytes  length of an answer, with HTTP's head
+    cps           connections begun in a second, at most
+    limit         how many in all; `again`: how many are open at a time, as one may begin where another has ended
+    """
+    request = f"GET / HTTP/1.1\r\nHost: {front(connections.servers)}:{connections.port}\r\nConnection: close\r\n\r\n"
+    take, give = {"name": "rx", "min_bytes": answer_bytes}, {"name": "tx", "buf_index": 0}
+    client = {
+        "program_index": 0,
+        "ip_gen": {"dist_client": {"index": 0}, "dist_server": {"index": 1}},
+        "cluster": {},
+        "port": connections.port,
+        "cps": cps,
+        "limit": limit,
+        "cont": again,
+    }
+    return {
+        "buf_list": [base64.b64encode(request.encode()).decode()],
+        "ip_gen_dist_list": [_addresses(connections.clients, "c"), _addresses(connections.servers, "s")],
+        "program_list": [
+            {"commands": [give, take, {"name": "nc"}]},
+            {"commands": [{"name": "rx", "min_bytes": len(request)}]},
+        ],
+        "templates": [
+            {
+                "client_template": client,
+                "server_template": {"program_index": 1, "assoc": [{"port": connections.port}]},
+            }
+        ],
+        "tg_names": [],
+    }
+
+
+def _addresses(prefix: str, side: str) -> dict[str, str]:
+    first, last = _range(prefix)
+    return {"ip_start": first, "ip_end": last, "distribution": "seq", "dir": side, "ip_offset": "0.0.0.0"}
+
+
+def counters(described: dict[str, Any], values: dict[str, Any]) -> dict[str, int]:
+    """The clients' counters by name, from TRex's two answers; those of nought are not among them."""
+    names = {str(item["id"]): item["name"] for item in described["data"]}
+    return {names[number]: value for number, value in values["client"].items() if number in names}
+
+
+#: TRex's counters of connections that were dropped, begun or not yet, and of what it sent again.
+_FAILED = ("tcps_drops", "tcps_conndrops")
+_AGAIN = ("tcps_sndrexmitpack", "tcps_rexmttimeo", "tcps_rexmttimeo_syn")
+
+
+def counted(
+    found: dict[str, int],
+    answer_bytes: int,
+    *,
+    concurrent: int,
+    duration_s: float,
+    server_resent: int,
+    rate: float | None = None,
+) -> Clients:
+    """What TRex's clients counted in a run that has ended. An answer is one packet: it came whole or not at all.
+
+    Those still open when TRex was stopped are neither completed nor failed.
+    """
+    opened, completed = found.get("tcps_connattempt", 0), found.get("tcps_rcvbyte", 0) // answer_bytes
+    failed, again = (sum(found.get(name, 0) for name in names) for names in (_FAILED, _AGAIN))
+    if completed > opened:
+        raise CannotMeasure(f"generator: TRex counts {completed} answers to {opened} connections", "fwlab doctor")
+    return Clients(
+        program="trex",
+        opened=opened,
+        completed=completed,
+        failed=failed,
+        retransmitted=again + server_resent,
+        concurrent=concurrent,
+        duration_s=duration_s,
+        intended_load=rate,
+    )

@@ -129,14 +129,24 @@ def ends(generator: Ssh, sink: Ssh, own: str, connections: Connections) -> Itera
     """
     try:
         generator.run(_generator_up(connections), data=address_rules(connections, own).encode())
+        with answering(sink, connections) as answer_bytes:
+            yield Both(generator, sink, connections, answer_bytes)
+    finally:
+        with contextlib.suppress(CannotMeasure):
+            generator.run(_generator_down(connections))
+
+
+@contextlib.contextmanager
+def answering(sink: Ssh, connections: Connections) -> Iterator[int]:
+    """The sink answers on every address of the servers, as the declaration has it; yields the length of one answer."""
+    try:
         answer = sink.run(_sink_up(connections), data=server_config(connections, PID, SERVED).encode())
         if not answer.strip().isdecimal() or int(answer) < connections.object_bytes:
             raise CannotMeasure(f"sink: nginx does not answer on port {connections.port}: {answer!r}", "fwlab doctor")
-        yield Both(generator, sink, connections, int(answer))
+        yield int(answer)
     finally:
-        for ssh, command in ((generator, _generator_down(connections)), (sink, _sink_down(connections))):
-            with contextlib.suppress(CannotMeasure):
-                ssh.run(command)
+        with contextlib.suppress(CannotMeasure):
+            sink.run(_sink_down(connections))
 
 
 def _parts(out: str, errors: str) -> tuple[str, str, str]:
@@ -157,7 +167,7 @@ def _put_back() -> str:
     return f"[ ! -e {BEFORE} ] || sysctl -q -p {BEFORE}; rm -f {BEFORE}"
 
 
-def _link(prefix: str, *, ours: bool) -> str:
+def link(prefix: str, *, ours: bool) -> str:
     """Ready the link that leads to the other end, whose addresses are `prefix`; or make it again what it was.
 
     Nothing is sent a second time that may still come: a slowed DUT answers late, and TCP would believe in a loss
@@ -174,13 +184,13 @@ def _link(prefix: str, *, ours: bool) -> str:
 
 def _generator_up(connections: Connections) -> str:
     script = wrk_script().replace("'", "'\\''")
-    link = _link(connections.servers, ours=True)
-    return f"pkill -x wrk; set -e; nft -f -; printf %s '{script}' >{SCRIPT}; {_set('generator')}; {link}"
+    ours = link(connections.servers, ours=True)
+    return f"pkill -x wrk; set -e; nft -f -; printf %s '{script}' >{SCRIPT}; {_set('generator')}; {ours}"
 
 
 def _generator_down(connections: Connections) -> str:
-    link = _link(connections.servers, ours=False)
-    return f"pkill -x wrk; nft delete table ip {TABLE} 2>/dev/null; {link}; rm -f {SCRIPT}; {_put_back()}"
+    before = link(connections.servers, ours=False)
+    return f"pkill -x wrk; nft delete table ip {TABLE} 2>/dev/null; {before}; rm -f {SCRIPT}; {_put_back()}"
 
 
 def _sink_up(connections: Connections) -> str:
@@ -188,7 +198,7 @@ def _sink_up(connections: Connections) -> str:
     ask = f"exec 3<>/dev/tcp/127.0.0.1/{connections.port}; printf 'GET / HTTP/1.0\\r\\n\\r\\n' >&3; wc -c <&3"
     served = f"mkdir -p {SERVED}; printf %{connections.object_bytes}s '' | tr ' ' x >{SERVED}/{OBJECT}"
     return (
-        f"set -e; cat >{CONFIG}; {served}; {_set('sink')}; {_link(connections.clients, ours=True)}; "
+        f"set -e; cat >{CONFIG}; {served}; {_set('sink')}; {link(connections.clients, ours=True)}; "
         f"ip route replace local {connections.servers} dev lo; "
         f'{_stop_server()}; nginx -c {CONFIG} >/dev/null; bash -c "{ask}"'
     )
@@ -205,5 +215,5 @@ def _stop_server() -> str:
 def _sink_down(connections: Connections) -> str:
     return (
         f"{_stop_server()}; ip route del local {connections.servers} dev lo 2>/dev/null; "
-        f"{_link(connections.clients, ours=False)}; rm -rf {CONFIG} {SERVED}; {_put_back()}"
+        f"{link(connections.clients, ours=False)}; rm -rf {CONFIG} {SERVED}; {_put_back()}"
     )

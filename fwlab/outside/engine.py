@@ -3,18 +3,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from fwlab.outside.connections import ends
 from fwlab.outside.generator import Played, Replay
 from fwlab.outside.machines import built_images
 from fwlab.outside.project import Project
 from fwlab.outside.ssh import Ssh
 from fwlab.outside.tables import FIRST_LINK, Tables
 from fwlab.outside.testbed import Testbed
+from fwlab.outside.trex.clients import trex_ends
 from fwlab.outside.trex.engine import Trex
 from fwlab.words.errors import BadInput, CannotMeasure
 from fwlab.words.topology import Topology
+from fwlab.words.traffic import Connections
+from fwlab.words.trial import Clients
 
 AUTO = "auto"
 
@@ -42,6 +48,27 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Until the next `use` nothing of it runs, and the link is the kernel's."""
+
+
+class Opening(Protocol):
+    """TCP connections being opened, as many as the DUT lets through."""
+
+    def stop(self, timeout: float = 60) -> Clients: ...
+
+    def abandon(self) -> None: ...
+
+
+class Both(Protocol):
+    """Both ends of TCP connections, set up for what a lab declares. `answer_bytes`: one answer, with HTTP's head."""
+
+    connections: Connections
+    answer_bytes: int
+
+    def flat_out(self) -> Opening:
+        """`concurrent` open at a time, or as many as its clients can wait for; until stopped."""
+
+    def at_rate(self, rate: float, count: int) -> Clients:
+        """`count` connections, `rate` begun each second of the generator's clock."""
 
 
 @dataclass(frozen=True)
@@ -88,3 +115,18 @@ def make(choice: Choice, ssh: Ssh, topology: Topology, testbed: Testbed) -> Engi
     if choice.name == Trex.name:
         return Trex(ssh, topology, small=testbed.slows_the_dut)
     return Replay(ssh, device)
+
+
+def make_ends(
+    choice: Choice, generator: Ssh, sink: Ssh, topology: Topology, testbed: Testbed
+) -> Callable[[Connections], AbstractContextManager[Both]]:
+    """What sets generator and sink up for TCP connections: TRex's clients where TRex is the engine, else wrk's."""
+    own = topology.end(FIRST_LINK, "generator").ipv4.split("/")[0]
+
+    def made(connections: Connections) -> AbstractContextManager[Both]:
+        # A server of TRex plays packets or connections: one that plays packets beside leaves these to wrk.
+        if choice.name == Trex.name and connections.beside is None:
+            return trex_ends(generator, sink, topology, connections, small=testbed.slows_the_dut)
+        return ends(generator, sink, own, connections)
+
+    return made

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from fwlab.logic.connections import answers
 from fwlab.logic.figures import MOST_IDLE_LOOP, MOST_OTHER_LOOP
-from fwlab.outside.connections import Both
 from fwlab.outside.dut.client import Window
+from fwlab.outside.engine import Both
 from fwlab.runs.ladder import Attempt, Ladder
 from fwlab.runs.task import Nodes, Task
 from fwlab.runs.under_way import under_way

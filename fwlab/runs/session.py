@@ -7,7 +7,7 @@ import contextlib
 import datetime
 import functools
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,6 @@ import fwlab
 from fwlab.logic.figures import figure
 from fwlab.logic.judge import all_doubts
 from fwlab.outside import engine as engines
-from fwlab.outside.connections import Both, ends
 from fwlab.outside.dut import LinuxDut
 from fwlab.outside.machines import Machines
 from fwlab.outside.project import Project
@@ -31,7 +30,6 @@ from fwlab.words.events import ItemBegan, ItemEnded, Listener, PlanMade, StepBeg
 from fwlab.words.lab import Lab
 from fwlab.words.results import DutFacts, Measured, Run
 from fwlab.words.topology import Topology
-from fwlab.words.traffic import Connections
 
 LAST_LINK = "dut-sink"
 
@@ -171,14 +169,10 @@ def _nodes(setting: Setting, machines: Machines, choice: engines.Choice) -> Iter
     with contextlib.closing(engine), LinuxDut(machines.ssh("dut"), devices) as dut:
         facts = _dut_facts(dut)
         dut.reset()
-        ring, tcp = topology.machine.receive_ring, _tcp(topology, machines)
+        ring = topology.machine.receive_ring
+        tcp = engines.make_ends(choice, machines.ssh("generator"), machines.ssh("sink"), topology, setting.testbed)
         nodes = Nodes(dut, engine, sink, tables, setting.lab.classes, slower, steps, ring, tcp)
         yield Measurer(nodes), facts
-
-
-def _tcp(topology: Topology, machines: Machines) -> Callable[[Connections], contextlib.AbstractContextManager[Both]]:
-    own = topology.end(FIRST_LINK, "generator").ipv4.split("/")[0]
-    return lambda connections: ends(machines.ssh("generator"), machines.ssh("sink"), own, connections)
 
 
 def _dut_facts(dut: LinuxDut) -> DutFacts:

@@ -7,9 +7,8 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from fwlab.outside.connections import Both
 from fwlab.outside.dut import LinuxDut
-from fwlab.outside.engine import Engine
+from fwlab.outside.engine import Both, Engine
 from fwlab.outside.sink import Sink
 from fwlab.outside.tables import Tables
 from fwlab.words.case import Trials

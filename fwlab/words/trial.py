@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, Field
 
 
@@ -99,6 +101,7 @@ class TcpTrial(_Timed):
 class Clients(BaseModel):
     """What the clients counted while they opened connections, flat out or at a rate.
 
+    program     what opened them; None in a result that is older than this word
     opened      connections that they began
     completed   of these, how many fetched the whole object
     failed      refused, reset, timed out, cut short or answered with an error
@@ -110,6 +113,7 @@ class Clients(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    program: Literal["wrk", "httperf", "trex"] | None = None
     opened: int = Field(ge=0)
     completed: int = Field(ge=0)
     failed: int = Field(ge=0)

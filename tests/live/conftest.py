@@ -3,7 +3,8 @@
 
     lab       lab03-ipset's three machines, up, in a checkout and on ports of their own; gone at the end
 
-They neither meet nor end a lab that is in use in this checkout.
+They neither meet nor end a lab that is in use in this checkout. Two runs of these tests at a time would meet: one of
+them takes the machines of another lab, FWLAB_LIVE_MACHINES=lab04-nftables say, for tests that measure by STAND.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab03-ipset"
+STAND = os.environ.get("FWLAB_LIVE_MACHINES", LAB)
 OFFSET = 4000
 
 
 class Checkout:
     """A copy of what a user has, and what he types in it."""
 
-    name = LAB
+    name = STAND
 
     def __init__(self, top: Path) -> None:
         self.top = top
@@ -66,10 +68,10 @@ class Checkout:
 
     def run(self, role: str, command: str) -> str:
         """A command on a node, as a student runs it."""
-        return self.vagrant("ssh", LAB if role == "dut" else f"{LAB}-{role}", "--no-tty", "-c", command)
+        return self.vagrant("ssh", STAND if role == "dut" else f"{STAND}-{role}", "--no-tty", "-c", command)
 
     def states(self) -> dict[str, str]:
-        lines = self.vagrant("status", LAB, "--machine-readable").splitlines()
+        lines = self.vagrant("status", STAND, "--machine-readable").splitlines()
         fields = [line.split(",") for line in lines]
         return {field[1]: field[3] for field in fields if field[2] == "state"}
 
@@ -106,10 +108,10 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
         shutil.copy(ROOT / name, top)
     checkout = Checkout(top)
     try:
-        checkout.vagrant("up", LAB)
+        checkout.vagrant("up", STAND)
         yield checkout
     finally:
-        checkout.call("vagrant", "destroy", "-f", LAB)
+        checkout.call("vagrant", "destroy", "-f", STAND)
         assert checkout.left_behind() == []
 
 

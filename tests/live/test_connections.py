@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from .conftest import LAB, Checkout, document
+from .conftest import LAB, STAND, Checkout, document
 
 pytestmark = pytest.mark.live
 
@@ -57,7 +57,7 @@ def run(lab: Checkout) -> dict:
     for case in LAB_YML["cases"]:
         case.update(metric="connections", also=["delivered"])
     (top / "lab.yml").write_text(yaml.safe_dump(LAB_YML))
-    told = document(lab.fwlab("run", ID, "--machines", LAB, "--trials", "5", "--json"))
+    told = document(lab.fwlab("run", ID, "--machines", STAND, "--trials", "5", "--json"))
     for case in told["cases"]:
         print(f"{case['id']}: {case['median']:,.0f} {case['unit']}, spread {case['spread']:.2%}")
     return json.loads(Path(lab.top / "reports" / ID / "run.json").read_text())

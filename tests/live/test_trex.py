@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Both engines play one profile, and the same packets reach the sink. Skips where the generator has no TRex."""
+"""Both engines play one profile, and the same packets reach the sink; TRex opens TCP connections as well.
+
+Skips where the generator has no TRex.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
 
+from fwlab.logic.connections import answers
 from fwlab.outside import engine as engines
 from fwlab.outside.dut import LinuxDut
 from fwlab.outside.generator import Played
@@ -18,12 +23,15 @@ from fwlab.outside.sink import Sink
 from fwlab.outside.tables import Tables
 from fwlab.outside.testbed import choose
 from fwlab.words.errors import BadInput
+from fwlab.words.traffic import Connections
+from fwlab.words.trial import Clients
 
-from .conftest import LAB, OFFSET, Checkout, document
+from .conftest import LAB, OFFSET, STAND, Checkout, document
 
 pytestmark = pytest.mark.live
 
 PACKETS, LOAD = 1500, 250.0
+WEB = Connections(concurrent=64)
 #: Prints the UDP packets that arrive, as hexadecimal, until none comes for ten seconds. SO_RCVBUFFORCE is 33.
 CAPTURE = """
 import socket
@@ -58,7 +66,7 @@ class Bench:
     def __init__(self, project: Project) -> None:
         self.topology, self.lab, self.testbed = load_topology(project), load_lab(project, LAB), choose("virtual")
         self.tables = Tables(project, self.topology, self.lab)
-        self.machines = Machines(project, self.topology, self.lab, self.testbed)
+        self.machines = Machines(project, self.topology, load_lab(project, STAND), self.testbed)
         self.device = self.topology.end("dut-sink", "sink").dev
         self.sink = Sink(self.machines.ssh("sink"), self.device)
 
@@ -94,6 +102,44 @@ def bench(lab: Checkout) -> Iterator[Bench]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FWLAB_PORT_OFFSET", str(OFFSET))
         yield Bench(project)
+
+
+#: How long TRex opens connections as fast as they go through (s), and at what rate how many.
+FLAT_OUT_S, RATE, COUNT = 10, 20.0, 200
+#: Answers that the DUT saw and those that TRex counted; besides, what was open when it was stopped.
+APART = 0.02
+
+
+@dataclass
+class Opened:
+    """What TRex counted of its connections, flat out and at a rate, and how many answers crossed the DUT in each."""
+
+    clients: list[Clients]
+    crossed: list[float]
+
+
+@pytest.fixture(scope="module")
+def opened(bench: Bench) -> Opened:
+    """Connections through a DUT without rules and at full speed: it need not be saturated for what is counted here."""
+    choice, found = engines.Choice("trex", "this test's"), Opened([], [])
+    generator, sink = bench.machines.ssh("generator"), bench.machines.ssh("sink")
+    made = engines.make_ends(choice, generator, sink, bench.topology, bench.testbed)
+    with bench.dut() as dut:
+        dut.reset()
+        bench.sink.declare(bench.lab.classes, WEB)
+        with made(WEB) as both:
+            for run in (lambda: flat_out(both), lambda: both.at_rate(RATE, COUNT)):
+                before = dut.received()[-1]
+                found.clients.append(run())
+                packets, octets = (now - then for now, then in zip(dut.received()[-1], before, strict=True))
+                found.crossed.append(answers(packets, octets, both.answer_bytes))
+    return found
+
+
+def flat_out(both: engines.Both) -> Clients:
+    opening = both.flat_out()
+    time.sleep(FLAT_OUT_S)
+    return opening.stop()
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +193,29 @@ def test_figures_do_not_depend_on_the_engine(lab: Checkout, bench: Bench) -> Non
     """The DUT cannot tell who fills its ring. The result says who did."""
     figures = {}
     for name in ("replay", "trex"):
-        run = document(lab.fwlab("run", LAB, "raw-drop", "--engine", name, "--trials", "5", "--json"))
+        words = ("--machines", STAND, "--engine", name, "--trials", "5", "--json")
+        run = document(lab.fwlab("run", LAB, "raw-drop", *words))
         assert run["testbed"]["engine"] == name
         figures[name] = run["cases"][0]["median"]
     assert abs(figures["trex"] / figures["replay"] - 1) <= 0.005, figures
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["flat out", "at a rate"])
+def test_trex_and_the_dut_count_the_same_connections(opened: Opened, place: int) -> None:
+    counted = opened.clients[place]
+    print(counted, f"{opened.crossed[place]:.1f} answers crossed the DUT")
+    assert counted.program == "trex" and counted.completed > 100
+    assert abs(opened.crossed[place] - counted.completed) <= APART * counted.completed + WEB.concurrent * (1 - place)
+
+
+def test_at_a_rate_trex_opens_as_many_as_it_is_asked_to_and_all_complete(opened: Opened) -> None:
+    counted = opened.clients[1]
+    assert (counted.opened, counted.completed, counted.failed) == (COUNT, COUNT, 0)
+    assert counted.intended_load == RATE
+
+
+def test_nothing_is_left_of_the_connections(bench: Bench, opened: Opened) -> None:
+    assert bench.machines.ssh("generator").run("pgrep t-rex-64 || true").split() == []
+    sink = bench.machines.ssh("sink")
+    assert sink.run("pgrep nginx || true").split() == []
+    assert "198.19.32" not in sink.run("ip route show table local")

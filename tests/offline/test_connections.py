@@ -146,13 +146,13 @@ def test_the_sink_lets_connections_through_and_counts_the_rest() -> None:
 def test_flat_out() -> None:
     found = tcp.flat_out(WRK, SNMP.format(opens=100, again=3), SNMP.format(opens=160, again=4), 16, 4.1, 5)
     expected = {"opened": 60, "completed": 40, "failed": 3, "retransmitted": 6, "concurrent": 16, "duration_s": 4.1}
-    assert found == Clients(**expected)
+    assert found == Clients(program="wrk", **expected)
 
 
 def test_at_a_rate() -> None:
     found = tcp.at_rate(HTTPERF, SNMP.format(opens=0, again=0), SNMP.format(opens=300, again=9), 50, 2)
     expected = {"opened": 300, "completed": 296, "failed": 3, "retransmitted": 11, "concurrent": 7}
-    assert found == Clients(**expected, duration_s=5.985, intended_load=50)
+    assert found == Clients(program="httperf", **expected, duration_s=5.985, intended_load=50)
     assert found.delivered == pytest.approx(296 / 300)
 
 

@@ -6,6 +6,7 @@ TRex's library is no package of a registry, so most tests here run the profile o
 
 from __future__ import annotations
 
+import base64
 import ipaddress
 import json
 import subprocess
@@ -19,7 +20,7 @@ from typer.testing import CliRunner
 
 from fwlab.doors.traffic import app
 from fwlab.logic.connections import front
-from fwlab.logic.trex_astf import astf_profile
+from fwlab.logic.trex_astf import CPS, astf_form, astf_profile
 from fwlab.outside.project import find_project, lab_ids, load_lab
 from fwlab.words.errors import BadInput
 from fwlab.words.traffic import Connections
@@ -109,6 +110,17 @@ def test_tunables_change_rate_and_number(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (client.made_with["cps"], client.made_with["limit"]) == (2.5, 90)
 
 
+def test_fwlab_s_own_clients_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    client, _ = ends_of(profile_of(astf_profile("lab90-test", "web", SMALL), [], monkeypatch))
+    [(_, request), (_, length), _] = client.made_with["program"].calls
+    form = astf_form(SMALL, length, cps=50, limit=300, again=False)
+    assert base64.b64decode(form["buf_list"][0]) == request.encode()
+    assert [command["name"] for command in form["program_list"][0]["commands"]] == ["tx", "rx", "nc"]
+    assert form["program_list"][0]["commands"][1]["min_bytes"] == length
+    own = form["templates"][0]["client_template"]
+    assert (own["port"], own["cps"], own["limit"], own["cont"]) == (8080, 50, 300, False)
+
+
 def test_it_says_what_it_leaves_out() -> None:
     assert "its traffic flood beside them, 2000 packets per second" in astf_profile("lab90-test", "web", SMALL)
     assert "beside" not in astf_profile("lab90-test", "web", Connections())
@@ -174,3 +186,8 @@ def test_trex_s_own_library_takes_every_declaration(tmp_path: Path) -> None:
         assert template["client_template"]["limit"] == connections.concurrent
         assert form["ip_gen_dist_list"][1]["ip_start"] == front(connections.servers)
         assert form["ip_gen_dist_list"][0]["ip_end"] == str(ipaddress.IPv4Network(connections.clients)[-1])
+        length = NGINX_HEAD - len("512") + len(str(connections.object_bytes)) + connections.object_bytes
+        own = astf_form(connections, length, cps=CPS, limit=connections.concurrent, again=True)
+        assert own["templates"][0] == template, "what fwlab sends by itself is the same"
+        assert own["ip_gen_dist_list"] == form["ip_gen_dist_list"]
+        assert (own["buf_list"][0], own["program_list"][0]) == (form["buf_list"][0], form["program_list"][0])

@@ -15,6 +15,7 @@ from fwlab.outside.tables import Tables
 from fwlab.outside.trex import engine as trex
 from fwlab.outside.trex.engine import Trex
 from fwlab.outside.trex.rpc import NoAnswer, Rpc
+from fwlab.outside.trex.server import STATELESS
 from fwlab.words.errors import BadInput, CannotMeasure
 
 
@@ -181,7 +182,7 @@ def test_long_batches_go_in_parts_and_every_answer_is_read(server: Server, monke
     monkeypatch.setattr("fwlab.outside.trex.rpc.BATCH_BYTES", 400)
     rpc = Rpc(f"tcp://127.0.0.1:{server.port}")
     try:
-        rpc.join()
+        rpc.join(STATELESS.api)
         rpc.calls("add_stream", [{"stream_id": n, "stream": {"pad": "x" * 100}} for n in range(7)])
         assert sorted(server.streams) == list(range(7))
         server.refuses["add_stream"] = "full"
@@ -197,7 +198,7 @@ def test_after_no_answer_the_next_question_is_heard(server: Server) -> None:
     try:
         server.silent = True
         with pytest.raises(NoAnswer, match="ping|api_sync"):
-            rpc.join()
+            rpc.join(STATELESS.api)
         server.silent = False
         assert any(rpc.ping(5) for _ in range(3))
     finally:

@@ -105,6 +105,65 @@ class Server:
         return {"opackets": self.given}
 
 
+class Stateful(Server):
+    """The same in stateful mode. Every look at its state it has opened `step` connections more, and all are answered.
+
+    gives_up    after so many connections it stops by itself
+    unfinished  so many of those that it opened get no answer; `dropped` of these TRex has given up
+    """
+
+    #: As TRex numbers its counters, and what it names them.
+    COUNTERS = {"tcps_connattempt": 3, "tcps_closed": 5, "tcps_rcvbyte": 19, "tcps_rexmttimeo": 30, "tcps_drops": 12}
+
+    def __init__(self, answer_bytes: int) -> None:
+        self.answer_bytes, self.step, self.state = answer_bytes, STEP, 0
+        self.opened, self.unfinished, self.dropped, self.again, self.gives_up = 0, 0, 0, 0, sys.maxsize
+        self.begins = self.ends = True
+        super().__init__()
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What the profile that was sent last asks of its clients."""
+        return json.loads(self.last("profile_fragment")["fragment"])["templates"][0]["client_template"]
+
+    def _acquire(self, _: Any) -> dict:
+        return {"handler": "mine", "ports": {"0": "port"}}
+
+    def _profile_fragment(self, _: Any) -> dict:
+        self.state, self.opened = 1, 0
+        return {}
+
+    def _start(self, _: Any) -> dict:
+        self.state = 4 if self.begins else 2
+        return {}
+
+    def _stop(self, _: Any) -> dict:
+        self.state = 1 if self.ends else 5
+        return {}
+
+    def _sync(self, _: Any) -> dict:
+        before = self.state
+        if before == 4:
+            most = sys.maxsize if self.asked["cont"] else self.asked["limit"]
+            self.opened = min(self.opened + self.step, most, self.gives_up)
+            self.state = 1 if self.ends and self.opened in (most, self.gives_up) else 4
+        return {"state": before, "state_profile": {"_": before}, "epoch": 1}
+
+    def _get_counter_desc(self, _: Any) -> dict:
+        return {"data": [{"id": number, "name": name} for name, number in self.COUNTERS.items()]}
+
+    def _get_counter_values(self, _: Any) -> dict:
+        answered = self.opened - self.unfinished
+        values = {
+            "tcps_connattempt": self.opened,
+            "tcps_closed": answered,
+            "tcps_rcvbyte": answered * self.answer_bytes,
+            "tcps_rexmttimeo": self.again,
+            "tcps_drops": self.dropped,
+        }
+        return {"client": {str(self.COUNTERS[name]): value for name, value in values.items()}, "server": {}}
+
+
 class Ssh:
     """The generator as far as the engine sees it over SSH: a process, a tunnel and the kernel's counters."""
 

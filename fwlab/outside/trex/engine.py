@@ -11,7 +11,6 @@ from fwlab.logic.trex_streams import counted_streams, server_streams
 from fwlab.outside.generator import Played, check_load
 from fwlab.outside.ssh import Ssh
 from fwlab.outside.tables import FIRST_LINK, Tables
-from fwlab.outside.trex.rpc import Rpc
 from fwlab.outside.trex.server import Server
 from fwlab.words.errors import CannotMeasure
 from fwlab.words.topology import Topology
@@ -82,7 +81,7 @@ class Port:
         """These streams, and no others."""
         owned = {"handler": self._handler, "port_id": PORT, "profile_id": "_"}
         self._ask("remove_all_streams", handler=self._handler, profile_id="_")
-        self._checked(lambda rpc: rpc.calls("add_stream", [{**owned, **item} for item in streams]))
+        self._server.asked(lambda rpc: rpc.calls("add_stream", [{**owned, **item} for item in streams]))
 
     def start(self, load: float | None) -> None:
         rate = FLAT_OUT if load is None else {"type": "pps", "op": "abs", "value": load}
@@ -131,19 +130,7 @@ class Port:
         return self._ask("get_port_stats")["opackets"]
 
     def _ask(self, method: str, **parameters: Any) -> Any:
-        return self._checked(lambda rpc: rpc.call(method, port_id=PORT, **parameters))
-
-    def _checked(self, action: Any) -> Any:
-        """Where the server has ended, that is the fault and not the answer that it did not give."""
-        rpc: Rpc | None = self._server.rpc
-        if rpc is None:
-            raise CannotMeasure("generator: TRex does not run", "fwlab doctor")
-        try:
-            return action(rpc)
-        except CannotMeasure as error:
-            if not self._server.alive():
-                raise self._server.ended() from error
-            raise
+        return self._server.ask(method, port_id=PORT, **parameters)
 
 
 class Trex:

@@ -12,8 +12,6 @@ import zmq
 
 from fwlab.words.errors import CannotMeasure
 
-#: The API that `add_stream` and the rest belong to; a server of another major version refuses.
-API = {"name": "STL", "major": 5, "minor": 1}
 #: TRex takes no request above a megabyte.
 BATCH_BYTES = 500_000
 
@@ -40,9 +38,9 @@ class Rpc:
             return False
         return True
 
-    def join(self) -> None:
-        """Agree on the API's version; every other call needs that."""
-        self._api = self.call("api_sync_v2", **API)["api_h"]
+    def join(self, api: dict[str, Any]) -> None:
+        """Agree on the API's name and version; every other call needs that."""
+        self._api = self.call("api_sync_v2", **api)["api_h"]
 
     def call(self, method: str, **parameters: Any) -> Any:
         """The result of one method."""

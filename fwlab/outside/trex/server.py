@@ -6,6 +6,9 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from fwlab.logic.trex_config import Machine, trex_config, wants_own_driver
 from fwlab.outside.endings import see_off
@@ -22,7 +25,7 @@ RPC_PORT = 4501
 OPTIONS = "-i --software --no-scapy-server --no-termio --no-watchdog --iom 0"
 #: Ends the server, with all that its start script began, when its input closes: when the host is done, or gone.
 _SERVE = (
-    f"cd {FOLDER} && exec 3<&0; setsid ./t-rex-64 {OPTIONS} --cfg {CONFIG} </dev/null >{LOG} 2>&1 & p=$!; "
+    f"cd {FOLDER} && exec 3<&0; setsid ./t-rex-64 {OPTIONS}{{mode}} --cfg {CONFIG} </dev/null >{LOG} 2>&1 & p=$!; "
     "(read -r _ <&3; kill -INT -$p; sleep 15; kill -KILL -$p) >/dev/null 2>&1 & w=$!; wait $p; r=$?; kill $w; "
 )
 #: TRex asks for huge pages of a gigabyte, which small machines do not have, unless some are there already.
@@ -39,13 +42,32 @@ _FACTS = (
     "sed -n 's/^MemTotal: *\\([0-9]*\\) kB/\\1/p' /proc/meminfo; "
     "basename $(readlink -f /sys/class/net/{device}/device/..)"
 )
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A server has one from its start to its end: the option that asks for it, and the API that it then speaks.
+
+    One of another major version refuses, and so does one of a lower minor version.
+    """
+
+    option: str
+    api: dict[str, Any]
+
+
+STATELESS = Mode("", {"name": "STL", "major": 5, "minor": 1})
+STATEFUL = Mode(" --astf", {"name": "ASTF", "major": 2, "minor": 0})
 
 
 class Server:
     """Up from `start` to `stop`. `rpc` talks to it."""
 
-    def __init__(self, ssh: Ssh, topology: Topology, device: str, *, small: bool) -> None:
+    def __init__(
+        self, ssh: Ssh, topology: Topology, device: str, *, small: bool, mode: Mode = STATELESS
+    ) -> None:
         self._ssh, self._topology, self._device, self._small = ssh, topology, device, small
+        self._mode = mode
         self._process: subprocess.Popen[bytes] | None = None
         self._tunnel: subprocess.Popen[bytes] | None = None
         self.rpc: Rpc | None = None
@@ -60,13 +82,28 @@ class Server:
         if wants_own_driver(machine) and not self._small:
             before, after = _HUGE_PAGES, _GIVE_BACK.format(pci=machine.pci)
         try:
-            self._process = self._ssh.open(f"{before}{_SERVE}{after}exit $r")
+            self._process = self._ssh.open(f"{before}{_SERVE.format(mode=self._mode.option)}{after}exit $r")
             self._tunnel, port = self._ssh.tunnel(loopback, RPC_PORT)
             self.rpc = Rpc(f"tcp://{loopback}:{port}")
             self._await_answer()
-            self.rpc.join()
+            self.rpc.join(self._mode.api)
         except BaseException:
             self.stop()
+            raise
+
+    def ask(self, method: str, **parameters: Any) -> Any:
+        """The result of one of TRex's methods. Raises CannotMeasure."""
+        return self.asked(lambda rpc: rpc.call(method, **parameters))
+
+    def asked(self, action: Callable[[Rpc], T]) -> T:
+        """Where the server has ended, that is the fault and not the answer that it did not give."""
+        if self.rpc is None:
+            raise CannotMeasure("generator: TRex does not run", "fwlab doctor")
+        try:
+            return action(self.rpc)
+        except CannotMeasure as error:
+            if not self.alive():
+                raise self.ended() from error
             raise
 
     def _machine(self) -> Machine:
