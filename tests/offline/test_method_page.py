@@ -6,6 +6,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from fwlab.logic.figures import MOST_IDLE, MOST_IDLE_LOOP, MOST_OTHER, MOST_OTHER_LOOP
 from fwlab.logic.judge import LARGEST_SPREAD
 from fwlab.logic.stacks import shares
@@ -66,9 +68,13 @@ def test_method_tells_of_sampling_what_is_done() -> None:
     assert f"for {sampling.SECONDS:g} seconds of the DUT's clock" in text
 
 
-def test_the_share_that_method_quotes_is_that_of_the_run_it_names() -> None:
-    name = "results/lab01-forwarding/2026-11-21-full.json"
-    assert f"had 51 % of the samples of plain forwarding (`{name}`)" in words()
+@pytest.mark.parametrize(("kept", "share", "says"), [
+    ("full", 0.51, "had 51 % of the samples of plain forwarding ({name})"),
+    ("profile", 0.35, "it has 35 % ({name})"),
+])
+def test_the_shares_that_method_quotes_are_those_of_the_runs_it_names(kept: str, share: float, says: str) -> None:
+    name = f"results/lab01-forwarding/2026-11-21-{kept}.json"
+    assert says.format(name=f"`{name}`") in words()
     sampled = Run.model_validate_json((ROOT / name).read_text()).case("forward").stacks
-    (whole,) = (share.whole for share in shares(sampled) if share.name == "ip_output")
-    assert round(whole, 2) == 0.51
+    (whole,) = (part.whole for part in shares(sampled) if part.name == "ip_output")
+    assert round(whole, 2) == share
