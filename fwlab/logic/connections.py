@@ -18,8 +18,6 @@ from fwlab.words.traffic import Connections
 from fwlab.words.trial import Clients
 
 TABLE = "fwlab-clients"
-#: The file that the server serves, whatever is asked for.
-OBJECT = "object"
 #: Ethernet, IPv4 and TCP with time stamps, which both ends of these connections use; a SYN has options beside them.
 HEADER_BYTES = 14 + 20 + 32
 SYN_MORE_BYTES = 8
@@ -76,13 +74,8 @@ def _spread(prefix: str, seed: int) -> str:
     return f"jhash tcp sport mod {len(addresses)} seed {seed} map {{ {elements} }}"
 
 
-def server_config(connections: Connections, pid_file: str, folder: str) -> str:
-    """nginx's configuration: one object, the file OBJECT of `folder`; no log; the connection ends with the object.
-
-    The server's last segment is held back until it closes (TCP_CORK), so object and FIN are one packet, and the client
-    acknowledges both at once. Sent on their own, it was for the load of the host to say whether they had one
-    acknowledgement or two: connections of plain routing had 10.1 to 11.8 packets, and cost as much more or less.
-    """
+def server_config(connections: Connections, pid_file: str) -> str:
+    """nginx's configuration: one object, out of memory; no log; the connection ends with the object."""
     return f"""worker_processes 1;
 user www-data;
 pid {pid_file};
@@ -94,18 +87,9 @@ http {{
   server_tokens off;
   default_type application/octet-stream;
   keepalive_timeout 0;
-  sendfile on;
-  tcp_nopush on;
-  open_file_cache max=4 inactive=1d;
-  open_file_cache_valid 1d;
-  etag off;
-  if_modified_since off;
-  max_ranges 0;
-  add_header Last-Modified "";
   server {{
     listen {connections.port} backlog=16384;
-    root {folder};
-    location / {{ try_files /{OBJECT} =404; }}
+    location / {{ return 200 "{"x" * connections.object_bytes}"; }}
   }}
 }}
 """
