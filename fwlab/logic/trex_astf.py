@@ -19,6 +19,10 @@ from fwlab.words.trial import Clients
 
 #: New connections per second where the profile is not told another number.
 CPS = 1000
+#: Between being connected and asking, and between the answer and the end. Without it TRex sends its acknowledgement of
+#: the answer with its own end. That of the server's SYN goes with the request all the same, so a connection has eight
+#: packets and not the nine of wrk and the kernel.
+PAUSE_US = 1000
 _PROFILE = '''\
 """{title}
 
@@ -130,12 +134,16 @@ def _beside(connections: Connections) -> str:
 def astf_form(connections: Connections, answer_bytes: int, *, cps: float, limit: int, again: bool) -> dict[str, Any]:
     """The profile as TRex's server takes it. Its servers are there because TRex asks for some; no packet is theirs.
 
+    A client closes when it has its answer, as wrk does. One that waited for the server to close first would wait for
+    ever: nginx sends its end with the answer, and TRex looks out for it only after that.
+
     answer_bytes  length of an answer, with HTTP's head
     cps           connections begun in a second, at most
     limit         how many in all; `again`: how many are open at a time, as one may begin where another has ended
     """
     request = f"GET / HTTP/1.1\r\nHost: {front(connections.servers)}:{connections.port}\r\nConnection: close\r\n\r\n"
     take, give = {"name": "rx", "min_bytes": answer_bytes}, {"name": "tx", "buf_index": 0}
+    pause = {"name": "delay", "usec": PAUSE_US}
     client = {
         "program_index": 0,
         "ip_gen": {"dist_client": {"index": 0}, "dist_server": {"index": 1}},
@@ -149,7 +157,7 @@ def astf_form(connections: Connections, answer_bytes: int, *, cps: float, limit:
         "buf_list": [base64.b64encode(request.encode()).decode()],
         "ip_gen_dist_list": [_addresses(connections.clients, "c"), _addresses(connections.servers, "s")],
         "program_list": [
-            {"commands": [give, take, {"name": "nc"}]},
+            {"commands": [pause, give, take, pause]},
             {"commands": [{"name": "rx", "min_bytes": len(request)}]},
         ],
         "templates": [

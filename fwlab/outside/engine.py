@@ -73,10 +73,11 @@ class Both(Protocol):
 
 @dataclass(frozen=True)
 class Choice:
-    """Which engine, and why."""
+    """Which engine, and why. `asked`: by name, and not because the image holds it."""
 
     name: Literal["trex", "replay"]
     why: str
+    asked: bool = False
 
 
 def choose(project: Project, wanted: str = AUTO) -> Choice:
@@ -84,10 +85,12 @@ def choose(project: Project, wanted: str = AUTO) -> Choice:
     if wanted not in (AUTO, Trex.name, Replay.name):
         raise BadInput(f"unknown engine {wanted}", f"use {AUTO}, {Trex.name} or {Replay.name}")
     if wanted == Replay.name:
-        return Choice("replay", "asked for")
+        return Choice("replay", "asked for", asked=True)
     version = trex_in_image(project)
     if version is not None:
-        return Choice("trex", f"the generator's image holds TRex {version}" if wanted == AUTO else "asked for")
+        if wanted == Trex.name:
+            return Choice("trex", "asked for", asked=True)
+        return Choice("trex", f"the generator's image holds TRex {version}")
     if wanted == Trex.name:
         raise CannotMeasure(
             "the generator's image holds no TRex",
@@ -120,12 +123,16 @@ def make(choice: Choice, ssh: Ssh, topology: Topology, testbed: Testbed) -> Engi
 def make_ends(
     choice: Choice, generator: Ssh, sink: Ssh, topology: Topology, testbed: Testbed
 ) -> Callable[[Connections], AbstractContextManager[Both]]:
-    """What sets generator and sink up for TCP connections: TRex's clients where TRex is the engine, else wrk's."""
+    """What sets generator and sink up for TCP connections: wrk and nginx, or TRex and nginx where TRex is asked for.
+
+    Packets are the same whoever plays them; connections are not, as TRex has a TCP of its own. So it is never by
+    chance that TRex opens them.
+    """
     own = topology.end(FIRST_LINK, "generator").ipv4.split("/")[0]
 
     def made(connections: Connections) -> AbstractContextManager[Both]:
         # A server of TRex plays packets or connections: one that plays packets beside leaves these to wrk.
-        if choice.name == Trex.name and connections.beside is None:
+        if choice.name == Trex.name and choice.asked and connections.beside is None:
             return trex_ends(generator, sink, topology, connections, small=testbed.slows_the_dut)
         return ends(generator, sink, own, connections)
 

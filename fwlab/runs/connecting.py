@@ -31,6 +31,8 @@ LEAST_PACKETS = 2000
 SETTLE_S = 0.25
 #: Answers that the DUT saw and answers that the clients counted are this far apart at most.
 MOST_APART = 0.02
+#: TRex, which does not wait long, has sent so many segments again for each connection at most, or they are the figure.
+MOST_AGAIN = 0.2
 #: A trial at a rate has this share of the connections that the clients completed flat out, for about so long (s).
 LIGHT, LIGHT_S = 0.25, 6.0
 
@@ -104,6 +106,9 @@ class Connecting:
         counted = flat.clients.completed
         if abs(flat.answers - counted) > MOST_APART * counted + flat.clients.concurrent:
             found.problems.append(f"{flat.answers:.0f} answers crossed the DUT, the clients counted {counted}")
+        again, opened = flat.clients.retransmitted, flat.clients.opened
+        if flat.clients.program == "trex" and again > MOST_AGAIN * opened:
+            found.problems.append(f"{again} segments were sent again for {opened} connections: answers came too late")
 
     def _flat_out(self, both: Both, task: Task, found: Measured, step: int) -> Flat:
         nodes, trial = self._nodes, task.trial

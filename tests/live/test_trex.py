@@ -121,7 +121,7 @@ class Opened:
 @pytest.fixture(scope="module")
 def opened(bench: Bench) -> Opened:
     """Connections through a DUT without rules and at full speed: it need not be saturated for what is counted here."""
-    choice, found = engines.Choice("trex", "this test's"), Opened([], [])
+    choice, found = engines.Choice("trex", "this test's", asked=True), Opened([], [])
     generator, sink = bench.machines.ssh("generator"), bench.machines.ssh("sink")
     made = engines.make_ends(choice, generator, sink, bench.topology, bench.testbed)
     with bench.dut() as dut:

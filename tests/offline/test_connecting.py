@@ -137,6 +137,17 @@ def test_dut_and_clients_must_agree(seen: float, agree: bool) -> None:
     assert (Testbed(seen=seen).measure(WEB, [Metric.CONNECTIONS]).problems == []) == agree
 
 
+@pytest.mark.parametrize(
+    ("program", "again", "doubtful"), [("trex", 1003, False), ("trex", 1004, True), ("wrk", 5000, False)]
+)
+def test_what_trex_sends_again_is_no_figure_of_the_dut(program: str, again: int, doubtful: bool) -> None:
+    """A fifth of the 5016 that were opened. The kernel's TCP waits for three seconds, TRex's for half of one."""
+    found = Testbed(clients=counted(program=program, retransmitted=again)).measure(WEB, [Metric.CONNECTIONS])
+    assert found.problems == (
+        [f"{again} segments were sent again for 5016 connections: answers came too late"] * doubtful
+    )
+
+
 def test_delivered_is_at_a_light_rate() -> None:
     bed = Testbed()
     found = bed.measure(WEB, [Metric.CONNECTIONS, Metric.DELIVERED])

@@ -158,12 +158,20 @@ def test_an_end_that_is_not_there_leaves_nothing_running(ssh: Ssh, there: str, l
 
 
 @pytest.mark.parametrize(
-    ("engine", "beside", "who"), [("trex", False, "trex"), ("trex", True, "wrk"), ("replay", False, "wrk")]
+    ("engine", "asked", "beside", "who"),
+    [
+        ("trex", True, False, "trex"),
+        ("trex", True, True, "wrk"),
+        ("trex", False, False, "wrk"),
+        ("replay", True, False, "wrk"),
+    ],
 )
-def test_the_engine_chooses_the_clients(engine: str, beside: bool, who: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server of TRex that plays packets beside cannot open connections."""
+def test_the_engine_chooses_the_clients(
+    engine: str, asked: bool, beside: bool, who: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TRex where it is asked for by name; a server of it that plays packets beside cannot open connections."""
     monkeypatch.setattr(engines, "trex_ends", lambda *_, small: ("trex", small))
     monkeypatch.setattr(engines, "ends", lambda *_: ("wrk", True))
     declared = WEB.model_copy(update={"beside": "flood", "beside_pps": 10}) if beside else WEB
-    made = engines.make_ends(engines.Choice(engine, ""), None, None, TOPOLOGY, choose("virtual"))
+    made = engines.make_ends(engines.Choice(engine, "", asked), None, None, TOPOLOGY, choose("virtual"))
     assert made(declared) == (who, True)

@@ -31,7 +31,7 @@ _AT_REST = (0, _LOADED)
 FLAT_OUT_CPS = {True: 5000.0, False: 500_000.0}
 #: TRex sends a SYN again after half a second, whatever it is told. On a slowed DUT no more than so many connections are
 #: open, so that an answer comes sooner; with fewer the DUT is idle at times.
-MOST_OPEN = 256
+MOST_OPEN = 128
 #: How often it is asked whether it has begun or ended, and how long it may take over a beginning (s).
 POLL_S, BEGIN_S = 0.2, 60.0
 _HINT = "take `--engine replay`"
