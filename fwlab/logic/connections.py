@@ -24,12 +24,14 @@ SYN_MORE_BYTES = 8
 
 #: Settings of both ends, after S2's Appendix B, as far as a kernel of today has them and small objects need them:
 #: many ports, soon free again; room for many that end and many that begin. Buffers are sized by the kernel itself.
+#: And no probe for a lost tail (TLP): behind a slowed DUT it would send again what is still on its way.
 SYSCTLS = {
     "generator": {
         "net.ipv4.ip_local_port_range": "1024 65535",
         "net.ipv4.tcp_tw_reuse": "1",
         "net.ipv4.tcp_max_tw_buckets": "65536",
         "net.ipv4.tcp_fin_timeout": "15",
+        "net.ipv4.tcp_early_retrans": "0",
         "net.core.netdev_max_backlog": "10000",
     },
     "sink": {
@@ -38,6 +40,7 @@ SYSCTLS = {
         "net.ipv4.tcp_syncookies": "1",
         "net.ipv4.tcp_max_tw_buckets": "65536",
         "net.ipv4.tcp_fin_timeout": "15",
+        "net.ipv4.tcp_early_retrans": "0",
         "net.core.netdev_max_backlog": "10000",
     },
 }
