@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -46,9 +47,16 @@ class Checkout:
         )
 
     def start(self, *argv: str) -> subprocess.Popen[str]:
+        """As a terminal starts it: a shell's background job, such as these tests may be, would be deaf to Ctrl-C."""
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         return subprocess.Popen(
-            argv, cwd=self.top, env=self.environment, text=True, start_new_session=True, **pipes
+            argv,
+            cwd=self.top,
+            env=self.environment,
+            text=True,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            **pipes,
         )
 
     def vagrant(self, *words: str) -> str:
