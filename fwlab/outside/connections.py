@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 
 from fwlab.logic.connections import (
+    OBJECT,
     SYSCTLS,
     TABLE,
     address_rules,
@@ -30,8 +31,8 @@ from fwlab.words.traffic import Connections
 from fwlab.words.trial import Clients
 
 #: Files of ours on a node; they are gone after a boot, like what they set up.
-RULES, SCRIPT, CONFIG, PID, BEFORE = (
-    f"/run/fwlab-{name}" for name in ("clients.nft", "wrk.lua", "nginx.conf", "nginx.pid", "sysctls")
+RULES, SCRIPT, CONFIG, PID, SERVED, BEFORE = (
+    f"/run/fwlab-{name}" for name in ("clients.nft", "wrk.lua", "nginx.conf", "nginx.pid", "served", "sysctls")
 )
 #: A connection that takes longer has failed (s).
 PATIENCE_S = 10
@@ -139,7 +140,7 @@ def ends(generator: Ssh, sink: Ssh, own: str, connections: Connections) -> Itera
 def answering(sink: Ssh, connections: Connections) -> Iterator[int]:
     """The sink answers on every address of the servers, as the declaration has it; yields the length of one answer."""
     try:
-        answer = sink.run(_sink_up(connections), data=server_config(connections, PID).encode())
+        answer = sink.run(_sink_up(connections), data=server_config(connections, PID, SERVED).encode())
         if not answer.strip().isdecimal() or int(answer) < connections.object_bytes:
             raise CannotMeasure(f"sink: nginx does not answer on port {connections.port}: {answer!r}", "fwlab doctor")
         yield int(answer)
@@ -195,8 +196,9 @@ def _generator_down(connections: Connections) -> str:
 def _sink_up(connections: Connections) -> str:
     """Ends with the number of bytes of one answer, asked for on the node itself."""
     ask = f"exec 3<>/dev/tcp/127.0.0.1/{connections.port}; printf 'GET / HTTP/1.0\\r\\n\\r\\n' >&3; wc -c <&3"
+    served = f"mkdir -p {SERVED}; printf %{connections.object_bytes}s '' | tr ' ' x >{SERVED}/{OBJECT}"
     return (
-        f"set -e; cat >{CONFIG}; {_set('sink')}; {link(connections.clients, ours=True)}; "
+        f"set -e; cat >{CONFIG}; {served}; {_set('sink')}; {link(connections.clients, ours=True)}; "
         f"ip route replace local {connections.servers} dev lo; "
         f'{_stop_server()}; nginx -c {CONFIG} >/dev/null; bash -c "{ask}"'
     )
@@ -213,5 +215,5 @@ def _stop_server() -> str:
 def _sink_down(connections: Connections) -> str:
     return (
         f"{_stop_server()}; ip route del local {connections.servers} dev lo 2>/dev/null; "
-        f"{link(connections.clients, ours=False)}; rm -f {CONFIG}; {_put_back()}"
+        f"{link(connections.clients, ours=False)}; rm -rf {CONFIG} {SERVED}; {_put_back()}"
     )

@@ -51,7 +51,7 @@ class Connections(Strict):
     servers: str = "198.19.32.0/28"
     port: int = Field(default=80, ge=1, le=65535)
     object_bytes: int = Field(default=512, ge=1, le=1280)
-    concurrent: int = Field(default=512, ge=1, le=4096)
+    concurrent: int = Field(default=256, ge=1, le=4096)
     beside: str | None = None
     beside_pps: float | None = Field(default=None, gt=0)
 

@@ -124,8 +124,10 @@ def test_client_and_server_are_not_chosen_alike() -> None:
 
 
 def test_the_server_has_one_object_and_ends_each_connection() -> None:
-    config = tcp.server_config(WEB, "/run/x.pid")
-    assert f'return 200 "{"x" * 100}"' in config
+    config = tcp.server_config(WEB, "/run/x.pid", "/run/x")
+    # Object and FIN in one packet: the connection ends with the object.
+    for line in ("sendfile on;", "tcp_nopush on;", "root /run/x;", f"try_files /{tcp.OBJECT} =404;"):
+        assert line in config
     for line in ("keepalive_timeout 0;", "access_log off;", "listen 8080 backlog=16384;", "pid /run/x.pid;"):
         assert line in config
     assert config.count("{") == config.count("}")
@@ -207,7 +209,8 @@ def test_both_ends_are_put_back() -> None:
     with ends(generator, sink, "198.18.0.2", WEB) as both:
         assert both.answer_bytes == 260
         assert b"ip saddr set jhash" in generator.asked[0][1]
-        assert b"return 200" in sink.asked[0][1]
+        assert b"try_files" in sink.asked[0][1]
+        assert "printf %100s '' | tr ' ' x" in sink.asked[0][0], "the object is there before its server"
         assert "ip route replace local 198.19.32.0/30 dev lo" in sink.asked[0][0]
     assert "nft delete table ip fwlab-clients" in generator.asked[-1][0]
     assert "ip route del local 198.19.32.0/30" in sink.asked[-1][0]
