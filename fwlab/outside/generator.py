@@ -21,10 +21,13 @@ FOLDER = "/dev/shm/fwlab-tables"
 KEPT = 96 << 20
 #: An engine that sends this much less than it was asked for is at its ceiling.
 SHORT = 0.05
-#: Ends the engine when its input closes: when the host is done, or gone.
+#: Ends the engine when its input closes: when the host is done, or gone. A signal that comes before the engine listens
+#: (on a busy host that may take a second) must not kill it, or it ends without its report: until then it is deaf, and
+#: it is told again.
 _PLAY = (
-    "exec 3<&0; fwlab-replay --dev {dev} --table {table} --json {options} </dev/null & p=$!; "
-    "(read -r _ <&3; kill -TERM $p 2>/dev/null) & w=$!; wait $p; r=$?; kill $w 2>/dev/null; exit $r"
+    "exec 3<&0; trap '' TERM; fwlab-replay --dev {dev} --table {table} --json {options} </dev/null & p=$!; "
+    "trap - TERM; (read -r _ <&3; for _ in $(seq 60); do kill -TERM $p 2>/dev/null || break; sleep 0.5; done) & w=$!; "
+    "wait $p; r=$?; kill $w 2>/dev/null; exit $r"
 )
 
 

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The replay engine as the host starts and stops it: the shell's part, with a stand-in for the engine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fwlab.outside.generator import Replay
+
+#: Listens late, as the engine does on a busy host; then ends by its signal alone, and reports.
+LATE = f"""#!{sys.executable}
+import signal, sys, time
+def report(*_):
+    print('{{"sent": 5, "attempted": 7, "duration_s": 0.5}}')
+    sys.exit()
+time.sleep(0.7)
+signal.signal(signal.SIGTERM, report)
+while True:
+    time.sleep(0.1)
+"""
+
+
+class Here:
+    """Stands for the generator: what would run there runs here."""
+
+    def __init__(self, programs: Path) -> None:
+        self._programs = programs
+
+    def open(self, command: str) -> subprocess.Popen[bytes]:
+        path = f"{self._programs}:{os.environ['PATH']}"
+        return subprocess.Popen(
+            ["sh", "-c", command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PATH": path},
+        )
+
+
+@pytest.fixture
+def replay(tmp_path: Path) -> Replay:
+    program = tmp_path / "fwlab-replay"
+    program.write_text(LATE)
+    program.chmod(0o755)
+    return Replay(Here(tmp_path), "eth0")
+
+
+def test_a_stop_before_the_engine_listens_still_brings_its_report(replay: Replay) -> None:
+    played = replay.start().stop(timeout=30)
+    assert (played.sent, played.attempted, played.duration_s) == (5, 7, 0.5)
+
+
+def test_a_host_that_is_gone_ends_the_engine(replay: Replay) -> None:
+    playing = replay.start()
+    playing._process.stdin.close()
+    out, errors = playing._process.stdout.read(), playing._process.stderr.read()
+    assert playing._process.wait(30) == 0, errors
+    assert b'"sent": 5' in out
