@@ -70,8 +70,12 @@ class Bench:
         self.device = self.topology.end("dut-sink", "sink").dev
         self.sink = Sink(self.machines.ssh("sink"), self.device)
 
-    def dut(self) -> LinuxDut:
-        return LinuxDut(self.machines.ssh("dut"), [link.ends["dut"].dev for link in self.topology.links.values()])
+    @contextlib.contextmanager
+    def dut(self) -> Iterator[LinuxDut]:
+        """As a session begins: a DUT's first word notes what its start state is."""
+        with LinuxDut(self.machines.ssh("dut"), [link.ends["dut"].dev for link in self.topology.links.values()]) as dut:
+            dut.hello()
+            yield dut
 
     @contextlib.contextmanager
     def engine(self, name: str) -> Iterator[engines.Engine]:
