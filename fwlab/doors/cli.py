@@ -24,7 +24,7 @@ from fwlab.outside.predictions import read_predictions, write_prediction
 from fwlab.outside.project import find_project, lab_ids, load_lab, load_topology
 from fwlab.outside.testbed import choose
 from fwlab.runs.report import show, write_report
-from fwlab.runs.saved import load_run, reports_folder
+from fwlab.runs.saved import folder_beside, load_run, reports_folder
 from fwlab.runs.session import Setting, open_session, refuse_wrong_traffic
 from fwlab.runs.tasks import (
     base_cases,
@@ -194,7 +194,7 @@ def predict_command(
 def report_command(
     lab: LabName,
     result: Annotated[Path | None, typer.Argument(help="A run.json (the lab's latest).")] = None,
-    output: Annotated[Path | None, typer.Option(help="Folder to write to (beside the run).")] = None,
+    output: Annotated[Path | None, typer.Option(help="Folder to write to (beside the run; never results/).")] = None,
     as_json: Json = False,
 ) -> None:
     """Judge a finished run again and write its report anew; nothing is measured."""
@@ -202,7 +202,7 @@ def report_command(
     found = load_lab(project, lab)
     path = result or reports_folder(project, lab) / "run.json"
     run = load_run(path, lab)
-    page = write_report(found, run, output or path.parent)
+    page = write_report(found, run, output or folder_beside(project, lab, path))
     _show(found, run, page, run_document if as_json else None)
 
 

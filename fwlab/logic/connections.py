@@ -29,25 +29,24 @@ SYN_MORE_BYTES = 8
 #: No probe for a lost tail (TLP): behind a slowed DUT it would send again what is still on its way. And no look-up of a
 #: packet's socket ahead of its turn (early demux): where acknowledgement and FIN come together, the first makes a
 #: TIME_WAIT of the socket, and the second would be given to what is no more, lost, and sent again.
+_BOTH_ENDS = {
+    "net.ipv4.tcp_max_tw_buckets": "65536",
+    "net.ipv4.tcp_fin_timeout": "15",
+    "net.ipv4.tcp_early_retrans": "0",
+    "net.ipv4.tcp_early_demux": "0",
+    "net.core.netdev_max_backlog": "10000",
+}
 SYSCTLS = {
     "generator": {
         "net.ipv4.ip_local_port_range": "1024 65535",
         "net.ipv4.tcp_tw_reuse": "1",
-        "net.ipv4.tcp_max_tw_buckets": "65536",
-        "net.ipv4.tcp_fin_timeout": "15",
-        "net.ipv4.tcp_early_retrans": "0",
-        "net.ipv4.tcp_early_demux": "0",
-        "net.core.netdev_max_backlog": "10000",
+        **_BOTH_ENDS,
     },
     "sink": {
         "net.core.somaxconn": "16384",
         "net.ipv4.tcp_max_syn_backlog": "16384",
         "net.ipv4.tcp_syncookies": "1",
-        "net.ipv4.tcp_max_tw_buckets": "65536",
-        "net.ipv4.tcp_fin_timeout": "15",
-        "net.ipv4.tcp_early_retrans": "0",
-        "net.ipv4.tcp_early_demux": "0",
-        "net.core.netdev_max_backlog": "10000",
+        **_BOTH_ENDS,
     },
 }
 

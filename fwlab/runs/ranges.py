@@ -27,8 +27,8 @@ from fwlab.words.metric import Metric
 from fwlab.words.results import Run
 
 #: A range reaches so far to each side of its median, as a share of it; further where the trials lie further apart, as
-#: those do in which the kernel now and then collects garbage. Connections differ by 2 % from
-#: run to run, as their loop is never quite full.
+#: those do in which the kernel now and then collects garbage. The loop of connections is never quite full, so they
+#: differ by some 2 % from run to run.
 SHARE = {Metric.CAPACITY: 0.015, Metric.CONNECTIONS: 0.05, Metric.STATE_BYTES: 0.015, Metric.LOAD_TIME: 0.03}
 #: A range of ratios: two medians may lie on opposite sides of theirs.
 RATIO_SHARE = {Metric.CAPACITY: 0.03, Metric.CONNECTIONS: 0.05, Metric.STATE_BYTES: 0.03, Metric.LOAD_TIME: 0.06}

@@ -20,6 +20,12 @@ def reports_folder(project: Project, lab_id: str) -> Path:
     return project.root / "reports" / lab_id
 
 
+def folder_beside(project: Project, lab_id: str, path: Path) -> Path:
+    """Where the report of a saved run goes: beside it, but not into results/, which holds raw results alone."""
+    published = (project.root / "results").resolve()
+    return reports_folder(project, lab_id) / path.stem if path.resolve().is_relative_to(published) else path.parent
+
+
 def load_run(path: Path, lab_id: str) -> Run:
     """Raises BadInput naming the file where it is missing, not a run, or another lab's."""
     try:

@@ -251,6 +251,19 @@ def test_run_with_a_case_that_the_lab_no_longer_has(door: Door, checkout: Path) 
     assert "set-1" in said
 
 
+def test_a_report_of_a_published_run_leaves_results_alone(door: Door, checkout: Path) -> None:
+    run = factories.a_run([factories.measured(factories.a_lab(), "set-1", 270_000, 270_000)])
+    run.lab = LAB
+    folder = checkout / "results" / LAB
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "2000-01-01-other.json"
+    path.write_text(run.model_dump_json())
+    before = sorted(folder.iterdir())
+    assert door("report", LAB, str(path))[0] == 0
+    assert sorted(folder.iterdir()) == before
+    assert (checkout / "reports" / LAB / "2000-01-01-other" / "report.html").is_file()
+
+
 # ---- port offset ----------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Connections that TRex opened have fewer packets than wrk's: the ranges of wrk's say nothing of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fwlab.logic.figures import figure
+from fwlab.logic.judge import judge_cases
+from fwlab.outside.project import Project, load_lab
+from fwlab.runs.saved import load_run
+from fwlab.words.metric import Metric
+from fwlab.words.results import Run
+from fwlab.words.verdict import Outcome, Verdict
+
+ROOT = Path(__file__).resolve().parents[2]
+LAB = "lab02-conntrack"
+
+
+def saved(kind: str) -> Run:
+    return load_run(next((ROOT / "results" / LAB).glob(f"*-{kind}.json")), LAB)
+
+
+def of_connections(run: Run) -> list[Verdict]:
+    return [v for v in judge_cases(load_lab(Project(ROOT), LAB), run) if v.metric is Metric.CONNECTIONS]
+
+
+def test_they_are_not_judged_by_the_ranges_of_wrk() -> None:
+    verdicts = of_connections(saved("trex"))
+    assert len(verdicts) == 3, "two absolute, one ratio"
+    assert {verdict.outcome for verdict in verdicts} == {Outcome.INCONCLUSIVE}
+    assert all("TRex opened these connections" in verdict.text for verdict in verdicts)
+
+
+def test_those_of_wrk_are() -> None:
+    assert {verdict.outcome for verdict in of_connections(saved("full"))} == {Outcome.PASS}
+
+
+def test_the_dut_carries_as_many_packets_for_either() -> None:
+    """What the guide says of the two runs: connections differ by their packets, and not by the DUT."""
+    packets = []
+    for kind in ("trex", "full"):
+        run = saved(kind)
+        case = run.case("web-routing")
+        each = case.tcp[0].packets / case.tcp[0].completed
+        packets.append(figure(case, Metric.CONNECTIONS, run.testbed).median * each)
+    assert packets[0] == pytest.approx(packets[1], rel=0.01)
