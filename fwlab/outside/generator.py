@@ -23,11 +23,11 @@ KEPT = 96 << 20
 SHORT = 0.05
 #: Ends the engine when its input closes: when the host is done, or gone. A signal that comes before the engine listens
 #: (on a busy host that may take a second) must not kill it, or it ends without its report: until then it is deaf, and
-#: it is told again.
+#: it is told again. What tells it holds none of its outputs, or SSH would wait for the last sleep's end.
 _PLAY = (
     "exec 3<&0; trap '' TERM; fwlab-replay --dev {dev} --table {table} --json {options} </dev/null & p=$!; "
-    "trap - TERM; (read -r _ <&3; for _ in $(seq 60); do kill -TERM $p 2>/dev/null || break; sleep 0.5; done) & w=$!; "
-    "wait $p; r=$?; kill $w 2>/dev/null; exit $r"
+    "trap - TERM; (read -r _ <&3; for _ in $(seq 60); do kill -TERM $p || break; sleep 0.5; done) >/dev/null 2>&1 & "
+    "w=$!; wait $p; r=$?; kill $w 2>/dev/null; exit $r"
 )
 
 

@@ -21,13 +21,21 @@ from fwlab.words.errors import CannotMeasure
 from fwlab.words.results import Measured
 from fwlab.words.trial import Delivery
 
-#: A play takes about so long, in real seconds; up to four times that where it is a slow DUT that has to take enough.
-PLAY_S, LONGEST_S = 2.5, 10.0
+#: A play ends when the DUT has taken enough, or after so long (real seconds); it is asked for its counts so often (s).
+LONGEST_S, POLL_S = 15.0, 0.2
+#: Enough is so many rings full, so that what was taken before the ring was full does not matter ...
+RINGS = 8
 #: If the sink counts less than this share of what the DUT sent on, it did not keep up. What it misses it misses
 #: blindly: the share of a class is told from what it counted, and how many there were from what the DUT sent on.
 KEPT_UP = 0.9
-#: So many packets of the class are wanted; too few say nothing of it.
-ENOUGH, FEWEST = 1000, 100
+#: ... and so many packets of the class that chance (the square root of their number, at most) moves the share that
+#: survives by no more than this; within these bounds.
+CHANCE = 0.01
+LEAST, ENOUGH = 300, 1000
+#: Fewer say nothing of the class.
+FEWEST = 100
+#: The mix of a load is told from so many packets.
+MIX = 100_000
 
 
 def survive(nodes: Nodes, task: Task, found: Measured, base: Measured | None) -> None:
@@ -36,11 +44,10 @@ def survive(nodes: Nodes, task: Task, found: Measured, base: Measured | None) ->
     if unit is None:
         found.problems.append(f"the load is a multiple of the capacity of {task.baseline}, which was not measured")
         return
+    load = task.offered * unit
+    wanted = _enough(nodes, task, _rate(found) / load)
     for step in range(found.slowed, nodes.steps):
-        delivery = _play(nodes, task, task.offered * unit, step, PLAY_S)
-        if (taken := _taken(delivery, task)) < ENOUGH:
-            seconds = min(LONGEST_S, PLAY_S * ENOUGH / max(1.0, taken))
-            delivery = _play(nodes, task, task.offered * unit, step, seconds)
+        delivery = _play(nodes, task, load, step, wanted)
         # Where the DUT is slower the sink gets more of the host, and less to count.
         if sum(delivery.arrived.values()) >= KEPT_UP * delivery.sent_on:
             break
@@ -62,16 +69,30 @@ def _unit(base: Measured | None) -> float | None:
     """The baseline's capacity as the DUT counted it: packets per busy second of its clock. None if in doubt."""
     if base is None or base.problems:
         return None
-    rates = [trial.processed / trial.busy_s for trial in base.trials if trial.busy_s > 0]
+    return _rate(base)
+
+
+def _rate(measured: Measured) -> float | None:
+    """Packets per busy second of the DUT's clock, in the trials of capacity. None without any."""
+    rates = [trial.processed / trial.busy_s for trial in measured.trials if trial.busy_s > 0]
     return statistics.median(rates) if rates else None
 
 
-def _play(nodes: Nodes, task: Task, load: float, step: int, seconds: float) -> Delivery:
-    """One play flat out, counted at the DUT and at the sink."""
+def _enough(nodes: Nodes, task: Task, survives: float) -> int:
+    """How many packets the DUT should take in a play, when about this share of the load finds a place in its ring."""
+    mix = nodes.tables.offered(task.traffic, MIX, nodes.classes)
+    of_class = min(ENOUGH, max(LEAST, (min(1.0, survives) / CHANCE) ** 2))
+    return max(RINGS * nodes.ring, round(of_class * MIX / max(1, mix[task.tracked])))
+
+
+def _play(nodes: Nodes, task: Task, load: float, step: int, wanted: int) -> Delivery:
+    """One play flat out until the DUT took the wanted packets, counted at the DUT and at the sink."""
     nodes.sink.declare(nodes.classes)
     before = through(nodes)
     with nodes.slowed(step), under_way(nodes.engine.start()) as playing:
-        time.sleep(seconds)
+        deadline = time.monotonic() + LONGEST_S
+        while through(nodes)[0] - before[0] < wanted and time.monotonic() < deadline:
+            time.sleep(POLL_S)
         played = playing.stop()
     arrived = nodes.sink.settled_counts()
     received, sent_on = (after - then for after, then in zip(through(nodes), before, strict=True))

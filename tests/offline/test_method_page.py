@@ -57,8 +57,9 @@ def test_method_tells_of_light_loads_and_survival_what_is_done() -> None:
     assert f"more than {filling.MOST_LOST * 100:g} % of them did not come in" in text
     assert f"less than {surviving.KEPT_UP:.0%}".replace("%", " %") in text
     assert f"fewer than {surviving.FEWEST} packets of the class" in text
-    seconds = f"one play of {surviving.PLAY_S:g} seconds, or of up to {surviving.LONGEST_S:g}"
-    assert f"{seconds} where a slow DUT took fewer than {surviving.ENOUGH} packets" in text
+    assert f"has taken {surviving.RINGS} rings full" in text
+    assert f"and {surviving.LEAST} to {surviving.ENOUGH} packets of the class" in text
+    assert f"by no more than {surviving.CHANCE:g}; or for {surviving.LONGEST_S:g} seconds" in text
 
 
 def test_method_tells_of_sampling_what_is_done() -> None:

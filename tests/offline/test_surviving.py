@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -27,16 +28,32 @@ ONE_IN = 10
 UNIT, SHOWN = 30_000, 120_000
 
 
+class Clock:
+    """Real time, in which nobody waits."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def monotonic(self) -> float:
+        return self.now
+
+
 @pytest.fixture(autouse=True)
-def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(surviving.time, "sleep", lambda _seconds: None)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(surviving, "time", clock)
+    return clock
 
 
 @dataclass
 class World:
     """`sent` packets reach a DUT that takes `taken` of them and sends on `passes` of the class, or all of all.
 
-    `sink` is how many packets the sink counts at each step, at most.
+    `sink` is how many packets the sink counts at each step, at most; `pace` how many more the DUT has taken each time
+    that it is asked, and drops.
     """
 
     sent: int = 100_000
@@ -47,6 +64,7 @@ class World:
     steps: list[int] = field(default_factory=list)
     received: int = 7
     sent_on: int = 5
+    pace: int = 0
 
     @contextlib.contextmanager
     def slowed(self, step: int) -> Iterator[None]:
@@ -63,6 +81,7 @@ class World:
         return SimpleNamespace(stop=lambda: Played(self.sent, self.sent, 1.0))
 
     def sample(self) -> dict[str, int]:
+        self.received += self.pace
         others = {"eth0.tx_packets": 1, "eth1.rx_packets": 1}
         return {"eth0.rx_packets": self.received, **others, "eth1.tx_packets": self.sent_on}
 
@@ -164,6 +183,37 @@ def test_a_sink_that_never_keeps_up_is_told() -> None:
     result = found(UNIT)
     survived(World(dropped=False, sink=[20_000] * 4), result)
     assert result.problems == ["the sink counted 20000 of 50000 packets that the DUT sent on"]
+
+
+@pytest.mark.parametrize(
+    ("rate", "wanted"),
+    [
+        pytest.param(UNIT, 10_000, id="half of the load: 1000 packets of the class, one in ten"),
+        pytest.param(UNIT // 2, 8192, id="a quarter: 625 of the class, and eight rings full"),
+        pytest.param(6 * UNIT, 10_000, id="all of it"),
+    ],
+)
+def test_a_play_lasts_until_the_dut_has_taken_enough(clock: Clock, rate: int, wanted: int) -> None:
+    world, result = World(taken=0, pace=500), found(rate)
+    survived(world, result)
+    polls = -(-wanted // 500)
+    assert clock.now == pytest.approx((polls - 1) * surviving.POLL_S)
+    assert result.survivals[0].taken == (polls + 1) * 500, "and what came while it was stopped"
+
+
+def test_a_small_share_of_a_rare_class_needs_fewer_of_it(clock: Clock) -> None:
+    """A thirtieth may be 0.01 off by chance with 11 packets; 300 are wanted all the same, and one in ten is one."""
+    world = World(taken=0, pace=500)
+    nodes = dataclasses.replace(world.nodes(), ring=64)
+    survive(nodes, TASK, found(UNIT // 15), BASE)
+    assert clock.now == pytest.approx(5 * surviving.POLL_S), "3000 packets"
+
+
+def test_a_slow_dut_is_not_waited_for_without_end(clock: Clock) -> None:
+    result = found(UNIT)
+    survived(World(taken=5000), result)
+    assert surviving.LONGEST_S <= clock.now <= surviving.LONGEST_S + surviving.POLL_S
+    assert result.problems == []
 
 
 def test_too_few_of_the_class_are_told() -> None:
