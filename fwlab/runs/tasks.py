@@ -16,8 +16,8 @@ from fwlab.words.lab import Exercise, Lab
 from fwlab.words.metric import Metric
 
 #: A trial of an exercise has so many packets at least: its mix has dear ones and cheap ones, and with 640 packets the
-#: trials of a list of 500 pairs lay 3.6 % apart.
-EXERCISE_PACKETS = 2048
+#: trials of a list of 500 pairs lay 3.6 % apart. Cheap ones are many more in so many seconds of the DUT's clock.
+EXERCISE_PACKETS, EXERCISE_S = 2048, 0.1
 #: The rulesets that a lab brings for each exercise.
 PARTS = ("start", "reference", "mistake")
 
@@ -104,7 +104,7 @@ def _exercise_task(lab: Lab, exercise: Exercise, ruleset: str, files: list, tria
         parameters=exercise.parameters,
         # Not the lab's own: those may be short, for its cases play packets of one cost. An exercise mixes dear and
         # cheap ones, and a short window has more of the one or the other.
-        trial=Trials(packets=EXERCISE_PACKETS, settle=lab.trials.settle).changed(trials),
+        trial=Trials(packets=EXERCISE_PACKETS, seconds=EXERCISE_S, settle=lab.trials.settle).changed(trials),
         tracked=survivors[0] if survivors else None,
         offered=exercise.offered,
         baseline=lab.baseline,
