@@ -18,6 +18,8 @@ from fwlab.words.traffic import Connections
 from fwlab.words.trial import Clients
 
 TABLE = "fwlab-clients"
+#: The chain that, once `shut`, lets no connection begin; those that are open go on.
+GATE = "gate"
 #: The file that the server serves, whatever is asked for.
 OBJECT = "object"
 #: Ethernet, IPv4 and TCP with time stamps, which both ends of these connections use; a SYN has options beside them.
@@ -63,6 +65,9 @@ def address_rules(connections: Connections, own: str) -> str:
     return f"""table ip {TABLE}
 delete table ip {TABLE}
 table ip {TABLE} {{
+  chain {GATE} {{
+    type filter hook output priority raw - 1; policy accept;
+  }}
   chain leaving {{
     type filter hook output priority raw; policy accept;
     {leaving} ip saddr set {_spread(connections.clients, 1)} ip daddr set {_spread(connections.servers, 2)}
@@ -73,6 +78,12 @@ table ip {TABLE} {{
   }}
 }}
 """
+
+
+def shut(connections: Connections) -> str:
+    """The rule, as nft's arguments, behind which no connection leaves the generator that has not begun."""
+    towards = f"ip daddr {front(connections.servers)} tcp dport {connections.port}"
+    return f"rule ip {TABLE} {GATE} {towards} tcp flags & (syn | ack) == syn counter drop"
 
 
 def _spread(prefix: str, seed: int) -> str:
@@ -138,17 +149,20 @@ def resent(before: str, after: str) -> int:
 
 
 def flat_out(report: str, before: str, after: str, concurrent: int, duration_s: float, server_resent: int) -> Clients:
-    """What wrk and its kernel counted. Those still open when it was stopped are neither completed nor failed."""
+    """What wrk and its kernel counted. Those that waited at the gate when it was stopped have not been opened."""
     said = re.search(r"^\{.*\}$", report, re.MULTILINE)
-    if said is None:
+    waiting = re.search(r"^waiting (\d+)$", report, re.MULTILINE)
+    at_gate = re.search(r"\bcounter packets (\d+)", report)
+    if not (said and waiting and at_gate):
         raise CannotMeasure(f"generator: wrk did not say what it counted: {report.strip()[-200:]}", "fwlab doctor")
     counted = json.loads(said[0])
     return Clients(
         program="wrk",
-        opened=kernel_counts(after)["ActiveOpens"] - kernel_counts(before)["ActiveOpens"],
+        opened=kernel_counts(after)["ActiveOpens"] - kernel_counts(before)["ActiveOpens"] - int(waiting[1]),
         completed=counted["answers"] - counted["status"],
         failed=counted["lost"] + counted["status"],
-        retransmitted=resent(before, after) + server_resent,
+        # Who waits at the gate asks again after a second.
+        retransmitted=resent(before, after) + server_resent - (int(at_gate[1]) - int(waiting[1])),
         concurrent=concurrent,
         duration_s=duration_s,
     )

@@ -51,8 +51,8 @@ class Flat(Attempt[Window]):
     def trials(self, beside: bool) -> list[TcpTrial]:
         """The windows as trials. Where something else is played on the first link, the last one alone is counted by."""
         first = len(self.packets) - 1 if beside else 0
-        # Those that were open when the clients were stopped began and did not end: half of them, so to speak. Beside a
-        # flood acknowledgements are lost, and some answers cross the DUT twice: no more ended than began.
+        # wrk lets all end that began. Those that TRex had open when it was stopped did not: half of them, so to speak.
+        # Beside a flood acknowledgements are lost, and some answers cross the DUT twice: no more ended than began.
         connections = (self.clients.opened + min(self.answers, self.clients.opened)) / 2
         each = connections / sum(self.packets[first:])
         return [

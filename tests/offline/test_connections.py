@@ -37,7 +37,14 @@ VIRTUAL = TestbedFacts(
 SNMP = """Tcp: RtoAlgorithm ActiveOpens RetransSegs
 Tcp: 1 {opens} {again}
 """
-WRK = """Running 60m test @ http://198.19.32.0:8080/
+WRK = """waiting 16
+table ip fwlab-clients {
+  chain gate {
+    type filter hook output priority -301; policy accept;
+    ip daddr 198.19.32.0 tcp dport 8080 tcp flags syn / syn,ack counter packets 18 bytes 1080 drop
+  }
+}
+Running 60m test @ http://198.19.32.0:8080/
   1 threads and 16 connections
   41 requests in 4.09s, 620.48KB read
 {"answers":41,"status":1,"lost":2}
@@ -123,6 +130,15 @@ def test_client_and_server_are_not_chosen_alike() -> None:
     assert len(set(seeds)) == 2
 
 
+def test_behind_the_gate_none_begins_and_the_open_ones_end() -> None:
+    """Only what opens a connection is dropped, and only on its way to the servers."""
+    assert "chain gate {\n    type filter hook output priority raw - 1; policy accept;\n  }" in (
+        tcp.address_rules(WEB, "198.18.0.2")
+    ), "open at first"
+    towards = "ip daddr 198.19.32.0 tcp dport 8080"
+    assert tcp.shut(WEB) == f"rule ip fwlab-clients gate {towards} tcp flags & (syn | ack) == syn counter drop"
+
+
 def test_the_server_has_one_object_and_ends_each_connection() -> None:
     config = tcp.server_config(WEB, "/run/x.pid", "/run/x")
     # Object and FIN in one packet: the connection ends with the object.
@@ -144,7 +160,8 @@ def test_the_sink_lets_connections_through_and_counts_the_rest() -> None:
 
 
 def test_flat_out() -> None:
-    found = tcp.flat_out(WRK, SNMP.format(opens=100, again=3), SNMP.format(opens=160, again=4), 16, 4.1, 5)
+    """76 were begun, of which 16 waited at the gate, where two asked again."""
+    found = tcp.flat_out(WRK, SNMP.format(opens=100, again=3), SNMP.format(opens=176, again=6), 16, 4.1, 5)
     expected = {"opened": 60, "completed": 40, "failed": 3, "retransmitted": 6, "concurrent": 16, "duration_s": 4.1}
     assert found == Clients(program="wrk", **expected)
 
@@ -156,7 +173,7 @@ def test_at_a_rate() -> None:
     assert found.delivered == pytest.approx(296 / 300)
 
 
-@pytest.mark.parametrize("report", ["", "Total: connections 3", "wrk: unable to connect"])
+@pytest.mark.parametrize("report", ["", "Total: connections 3", "wrk: unable to connect", WRK.partition("}\n")[2]])
 def test_a_program_that_says_nothing_is_an_error(report: str) -> None:
     counts = SNMP.format(opens=0, again=0)
     with pytest.raises(CannotMeasure, match="did not say what it counted"):
