@@ -28,8 +28,8 @@ from fwlab.words.results import Run
 
 #: A range reaches so far to each side of its median, as a share of it; further where the trials lie further apart, as
 #: those do in which the kernel now and then collects garbage. The loop of connections is never quite full, so they
-#: differ by some 2 % from run to run.
-SHARE = {Metric.CAPACITY: 0.015, Metric.CONNECTIONS: 0.05, Metric.STATE_BYTES: 0.015, Metric.LOAD_TIME: 0.03}
+#: differ by up to 1 % from boot to boot.
+SHARE = {Metric.CAPACITY: 0.015, Metric.CONNECTIONS: 0.03, Metric.STATE_BYTES: 0.015, Metric.LOAD_TIME: 0.03}
 #: A range of ratios: two medians may lie on opposite sides of theirs.
 RATIO_SHARE = {Metric.CAPACITY: 0.03, Metric.CONNECTIONS: 0.05, Metric.STATE_BYTES: 0.03, Metric.LOAD_TIME: 0.06}
 #: Shares reach so far in absolute terms, and never out of 0 to 1.
@@ -80,11 +80,12 @@ def _between(expectation: Expectation, case: str, run: Run, *, ratio: bool) -> t
     metric = expectation.metric
     found = _measured(case, metric, run)
     if found is None or not ratio:
-        return None if found is None else _around(metric, found)
+        return None if found is None else _around(metric, found, expectation.apart.get(case, 0.0))
     base = _measured(expectation.ratio_to or "", metric, run)
     if base is None or not base.median:
         return None
-    return _wide(found.median / base.median, max(RATIO_SHARE.get(metric, 0.0), found.spread, base.spread))
+    share = max(RATIO_SHARE.get(metric, 0.0), found.spread, base.spread, expectation.apart.get(case, 0.0))
+    return _wide(found.median / base.median, share)
 
 
 def _measured(case: str, metric: Metric, run: Run) -> Figure | None:
@@ -96,11 +97,11 @@ def _measured(case: str, metric: Metric, run: Run) -> Figure | None:
     return figure(measured, metric, run.testbed)
 
 
-def _around(metric: Metric, found: Figure) -> tuple[float, float]:
+def _around(metric: Metric, found: Figure, apart: float) -> tuple[float, float]:
     value = found.median
     if metric in AROUND:
         return round(max(0.0, value - AROUND[metric]), DIGITS), round(min(1.0, value + AROUND[metric]), DIGITS)
-    return _wide(value, max(SHARE.get(metric, 0.0), found.spread))
+    return _wide(value, max(SHARE.get(metric, 0.0), found.spread, apart))
 
 
 def _wide(value: float, share: float) -> tuple[float, float]:

@@ -47,6 +47,8 @@ class Expectation(Texts):
     virtual    absolute range by case on the virtual testbed (portable: it counts instructions)
     ratio      range by case of the ratio to `ratio_to`, measured in the same session, on any testbed
     hosts      absolute ranges by host class and case on the real testbed
+    apart      by case, how far its figures of several loadings were seen to lie from one another, as a share: a new
+               range reaches at least so far to each side
     """
 
     id: str
@@ -55,6 +57,7 @@ class Expectation(Texts):
     ratio_to: str | None = None
     ratio: dict[str, Range] = {}
     hosts: dict[str, dict[str, Range]] = {}
+    apart: dict[str, Annotated[float, Field(gt=0, le=0.1)]] = {}
 
     @model_validator(mode="after")
     def _says_something(self) -> Expectation:
@@ -65,7 +68,7 @@ class Expectation(Texts):
         return self
 
     def named_cases(self) -> set[str]:
-        named = {*self.virtual, *self.ratio, *(case for host in self.hosts.values() for case in host)}
+        named = {*self.virtual, *self.ratio, *self.apart, *(case for host in self.hosts.values() for case in host)}
         return named | ({self.ratio_to} if self.ratio_to else set())
 
     def refuse_unknown(self, metrics: dict[str, set[Metric]]) -> None:

@@ -70,6 +70,15 @@ def test_a_range_is_as_wide_as_its_trials_lie_apart() -> None:
     assert "raw-drop: [291000, 309000]" in renewed(TEXT, LAB, run)
 
 
+def test_a_range_is_as_wide_as_loadings_are_known_to_lie_apart() -> None:
+    """Its trials are of one loading, and may agree better than two loadings do."""
+    expectation = LAB.expectations[0].model_copy(update={"apart": {"raw-drop": 0.025, "set-1": 0.04}})
+    lab = LAB.model_copy(update={"expectations": [expectation]})
+    text = renewed(TEXT, lab, a_run([measured(LAB, "raw-drop", 300_000), measured(LAB, "set-1", 300_000)]))
+    assert re.findall(r"raw-drop: (\[.*\])", text) == ["[292500, 307500]", "[0.97, 1.03]"]
+    assert re.findall(r"set-1: (\[.*\])", text) == ["[288000, 312000]", "[0.96, 1.04]"]
+
+
 def test_figures_in_doubt_make_no_range() -> None:
     run = a_run([measured(LAB, "raw-drop", 280_000, 300_000)])
     with pytest.raises(BadInput, match=r"raw-drop is in doubt: the trials are 6\.9% apart"):
