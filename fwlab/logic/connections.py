@@ -162,7 +162,7 @@ def flat_out(report: str, before: str, after: str, concurrent: int, duration_s: 
         completed=counted["answers"] - counted["status"],
         failed=counted["lost"] + counted["status"],
         # Who waits at the gate asks again after a second.
-        retransmitted=resent(before, after) + server_resent - (int(at_gate[1]) - int(waiting[1])),
+        retransmitted=max(0, resent(before, after) - (int(at_gate[1]) - int(waiting[1]))) + server_resent,
         concurrent=concurrent,
         duration_s=duration_s,
     )
