@@ -60,7 +60,7 @@ def front(prefix: str) -> str:
 
 def address_rules(connections: Connections, own: str) -> str:
     """The nft ruleset of the generator, whose own address is `own`."""
-    leaving = f"ip daddr {front(connections.servers)} tcp dport {connections.port}"
+    leaving = _towards_servers(connections)
     arriving = f"ip saddr {connections.servers} ip daddr {connections.clients} tcp sport {connections.port}"
     return f"""table ip {TABLE}
 delete table ip {TABLE}
@@ -82,8 +82,11 @@ table ip {TABLE} {{
 
 def shut(connections: Connections) -> str:
     """The rule, as nft's arguments, behind which no connection leaves the generator that has not begun."""
-    towards = f"ip daddr {front(connections.servers)} tcp dport {connections.port}"
-    return f"rule ip {TABLE} {GATE} {towards} tcp flags & (syn | ack) == syn counter drop"
+    return f"rule ip {TABLE} {GATE} {_towards_servers(connections)} tcp flags & (syn | ack) == syn counter drop"
+
+
+def _towards_servers(connections: Connections) -> str:
+    return f"ip daddr {front(connections.servers)} tcp dport {connections.port}"
 
 
 def _spread(prefix: str, seed: int) -> str:

@@ -36,6 +36,11 @@ def capacity(trial: Trial, testbed: TestbedFacts) -> float:
     return trial.processed / trial.busy_s * scale(testbed)
 
 
+def busy_rates(measured: Measured) -> list[float]:
+    """Packets per busy second of the DUT's own clock, trial by trial: not brought to the reference CPU."""
+    return [trial.processed / trial.busy_s for trial in measured.trials if trial.busy_s > 0]
+
+
 def connections(trial: TcpTrial, testbed: TestbedFacts) -> float:
     """New connections per busy second that were completed (cps), on the reference CPU where virtual."""
     return trial.completed / trial.busy_s * scale(testbed)
@@ -51,8 +56,7 @@ def values(measured: Measured, metric: Metric, testbed: TestbedFacts, traffic_cl
         return [connections(t, testbed) for t in measured.tcp if t.busy_s > 0]
     if metric is Metric.SURVIVAL:
         tracked = measured.tracked or traffic_class
-        rates = [t.processed / t.busy_s for t in measured.trials if t.busy_s > 0]
-        shares = [d.survived(tracked, rate) for d in measured.survivals for rate in rates]
+        shares = [d.survived(tracked, rate) for d in measured.survivals for rate in busy_rates(measured)]
         return [share for share in shares if share is not None]
     if metric is Metric.DELIVERED:
         shares = [d.delivered(traffic_class) for d in measured.deliveries]

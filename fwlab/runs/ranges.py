@@ -28,7 +28,7 @@ from fwlab.words.results import Run
 
 #: A range reaches so far to each side of its median, as a share of it; further where the trials lie further apart, as
 #: those do in which the kernel now and then collects garbage. The loop of connections is never quite full, so they
-#: differ by up to 1 % from boot to boot.
+#: lie further apart.
 SHARE = {Metric.CAPACITY: 0.015, Metric.CONNECTIONS: 0.03, Metric.STATE_BYTES: 0.015, Metric.LOAD_TIME: 0.03}
 #: A range of ratios: two medians may lie on opposite sides of theirs.
 RATIO_SHARE = {Metric.CAPACITY: 0.03, Metric.CONNECTIONS: 0.05, Metric.STATE_BYTES: 0.03, Metric.LOAD_TIME: 0.06}
@@ -100,7 +100,8 @@ def _measured(case: str, metric: Metric, run: Run) -> Figure | None:
 def _around(metric: Metric, found: Figure, apart: float) -> tuple[float, float]:
     value = found.median
     if metric in AROUND:
-        return round(max(0.0, value - AROUND[metric]), DIGITS), round(min(1.0, value + AROUND[metric]), DIGITS)
+        reach = max(AROUND[metric], apart)
+        return round(max(0.0, value - reach), DIGITS), round(min(1.0, value + reach), DIGITS)
     return _wide(value, max(SHARE.get(metric, 0.0), found.spread, apart))
 
 

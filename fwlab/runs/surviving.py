@@ -14,6 +14,7 @@ from __future__ import annotations
 import statistics
 import time
 
+from fwlab.logic.figures import busy_rates
 from fwlab.runs.light_load import through
 from fwlab.runs.task import Nodes, Task
 from fwlab.runs.under_way import under_way
@@ -74,7 +75,7 @@ def _unit(base: Measured | None) -> float | None:
 
 def _rate(measured: Measured) -> float | None:
     """Packets per busy second of the DUT's clock, in the trials of capacity. None without any."""
-    rates = [trial.processed / trial.busy_s for trial in measured.trials if trial.busy_s > 0]
+    rates = busy_rates(measured)
     return statistics.median(rates) if rates else None
 
 

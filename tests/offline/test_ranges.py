@@ -10,12 +10,13 @@ import pytest
 import yaml
 from factories import a_lab, a_run, expectation, measured
 
-from fwlab.logic.figures import figure
+from fwlab.logic.figures import Figure, figure
 from fwlab.outside.project import find_project, lab_ids, load_lab
-from fwlab.runs.ranges import renewed
+from fwlab.runs.ranges import _around, renewed
 from fwlab.runs.saved import load_run
 from fwlab.words.errors import BadInput
 from fwlab.words.lab import Lab
+from fwlab.words.metric import Metric
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = a_lab([
@@ -77,6 +78,13 @@ def test_a_range_is_as_wide_as_loadings_are_known_to_lie_apart() -> None:
     text = renewed(TEXT, lab, a_run([measured(LAB, "raw-drop", 300_000), measured(LAB, "set-1", 300_000)]))
     assert re.findall(r"raw-drop: (\[.*\])", text) == ["[292500, 307500]", "[0.97, 1.03]"]
     assert re.findall(r"set-1: (\[.*\])", text) == ["[288000, 312000]", "[0.96, 1.04]"]
+
+
+def test_so_is_one_of_shares() -> None:
+    """Those reach 0.02 to each side by themselves, and never out of 0 to 1."""
+    found = Figure([0.5])
+    assert _around(Metric.SURVIVAL, found, 0.0) == (0.48, 0.52)
+    assert _around(Metric.SURVIVAL, found, 0.03) == (0.47, 0.53)
 
 
 def test_figures_in_doubt_make_no_range() -> None:
