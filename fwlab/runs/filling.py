@@ -11,8 +11,11 @@ from fwlab.words.trial import States
 #: The load, as a share of what the DUT was seen to carry in real time. A packet that is lost in its ring leaves no
 #: state, so where too many were, the same are played once more on top: what is tracked already stays as it is.
 LOADS = (0.8, 0.8, 0.4, 0.12)
-#: Of the packets so many may never have reached the DUT before the count of states is in doubt: a host that is busy
-#: with something else lets the ring run over now and then.
+#: So many packets may still be missing, as far as chance tells, when nothing is played again: less than one.
+STILL_MISSING = 0.5
+#: Of the packets so many may never have reached the DUT before the count of states is in doubt. A host that is busy
+#: with something else lets the ring run over now and then, and after the last play there is no further. What a lab
+#: asks to be tracked is to leave them room.
 MOST_LOST = 0.005
 
 
@@ -31,7 +34,7 @@ def fill(nodes: Nodes, task: Task, found: Measured) -> None:
         passage = play(nodes, max(20.0, share * carried), task.fill)
         # Which ones are lost is chance: those of one play that are lost in the next as well.
         missing *= passage.lost_before / max(passage.sent, 1)
-        if missing <= MOST_LOST:
+        if missing * passage.sent < STILL_MISSING:
             break
     found.states = States(played=passage.sent, **nodes.dut.states())
     if passage.sent < task.fill:
