@@ -14,6 +14,9 @@ from fwlab.words.verdict import Outcome, Verdict
 
 #: Trials of one measurement further apart than this say that something else was measured too.
 LARGEST_SPREAD = 0.05
+#: On the virtual testbed they repeat to a few parts in a thousand; so far apart they can be judged, and yet something
+#: was there that need not be there a second time.
+WORTH_AGAIN = 0.02
 #: Metrics of overload: they mean something only while the DUT is never idle.
 SATURATED = (Metric.CAPACITY, Metric.CONNECTIONS)
 #: Still they decide where the nearest bound lies further from all of them than so many times their own distance.
@@ -62,6 +65,19 @@ def all_doubts(measured: Measured, run: Run) -> list[str]:
         return []
     metrics = [measured.metric, *measured.also]
     return list(dict.fromkeys(doubt for metric in metrics for doubt in doubts(measured, metric, run)))
+
+
+def worth_again(measured: Measured, run: Run) -> list[str]:
+    """Why this is better measured once more: it is in doubt, or its trials are further apart than is usual here."""
+    reasons = all_doubts(measured, run)
+    if reasons or measured.refused is not None or run.testbed.name != "virtual":
+        return reasons
+    if Metric.CAPACITY not in (measured.metric, *measured.also):
+        return []
+    apart = figure(measured, Metric.CAPACITY, run.testbed)
+    if apart is None or apart.spread <= WORTH_AGAIN:
+        return []
+    return [f"the trials are {apart.spread:.1%} apart; at most {WORTH_AGAIN:.0%} is usual here"]
 
 
 def faults(measured: Measured, metric: Metric) -> list[str]:

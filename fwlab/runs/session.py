@@ -14,7 +14,7 @@ from pathlib import Path
 
 import fwlab
 from fwlab.logic.figures import figure
-from fwlab.logic.judge import all_doubts
+from fwlab.logic.judge import worth_again
 from fwlab.outside import engine as engines
 from fwlab.outside.dut import LinuxDut
 from fwlab.outside.machines import Machines
@@ -90,7 +90,7 @@ class Session:
         The second measurement counts, whatever it says; why there was one goes with it.
         """
         found = self._attempt(task)
-        reasons = all_doubts(found, self.run)
+        reasons = worth_again(found, self.run)
         if reasons and self._dead is None:
             self._tell(Told(f"{task.id}: {reasons[0].splitlines()[0]}: measured once more"))
             found = self._attempt(task)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
 import time
 
 import pytest
@@ -20,6 +21,10 @@ pytestmark = pytest.mark.live
 
 TOPOLOGY = Topology.model_validate(yaml.safe_load((ROOT / "topology.yml").read_text()))
 EXERCISE = "ex1-one-host"
+#: A session's programme on the DUT.
+AGENT = "pgrep -f '^python3 -u /run/fwlab-agent' || true"
+#: From its start to the first trials: the ruleset is loaded, the flood settles, the DUT is slowed (s).
+TRIALS_BEGIN_S = 10
 
 
 def dut_port() -> int:
@@ -32,6 +37,18 @@ def hand_in(lab: Checkout, name: str, text: str) -> None:
     for old in work.iterdir():
         old.unlink()
     (work / name).write_text(text)
+
+
+def measuring(lab: Checkout) -> subprocess.Popen[str]:
+    """A run that takes a while, and is in the midst of it."""
+    process = lab.start(*lab.fwlab_command("run", LAB, "ipset-1000", "--trials", "400", "--json"))
+    deadline = time.monotonic() + 240
+    while not lab.run("dut", AGENT).strip():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, "nothing was being measured"
+        time.sleep(1)
+    time.sleep(TRIALS_BEGIN_S)
+    return process
 
 
 def test_a_refused_ruleset_shows_the_tools_words_and_is_undone(lab: Checkout) -> None:
@@ -64,19 +81,17 @@ def test_a_submission_is_data(lab: Checkout) -> None:
 
 def test_an_interrupted_session_leaves_the_dut_alone(lab: Checkout) -> None:
     """Its agent would go on measuring for a while, and cost the packets of whoever comes next."""
-    process = lab.start(*lab.fwlab_command("run", LAB, "ipset-1000", "--trials", "400"))
-    time.sleep(20)
-    assert lab.run("dut", "pgrep -f '^python3 -u /run/fwlab-agent' || true").strip(), "nothing was being measured"
+    process = measuring(lab)
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=60)
-    time.sleep(5)
-    assert lab.run("dut", "pgrep -f '^python3 -u /run/fwlab-agent' || true").strip() == ""
+    deadline = time.monotonic() + 60
+    while lab.run("dut", AGENT).strip():
+        assert time.monotonic() < deadline, "the agent goes on"
     assert lab.run("dut", "sudo sh -c 'lsmod | grep -c ^ip_set || true'").strip() == "0"
 
 
 def test_a_machine_killed_in_a_trial_is_inconclusive(lab: Checkout) -> None:
-    process = lab.start(*lab.fwlab_command("run", LAB, "ipset-1000", "--trials", "400", "--json"))
-    time.sleep(20)
+    process = measuring(lab)
     os.kill(qemu_of(TOPOLOGY.ports.address, dut_port()), signal.SIGKILL)
     out, errors = process.communicate(timeout=600)
     assert process.returncode == 3, out + errors

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from factories import a_lab, a_run, measured, trials
+from factories import a_lab, a_run, measured, testbed, trials
 
 from fwlab.runs.session import Session
 from fwlab.runs.task import Task
@@ -29,6 +29,8 @@ TASK = Task(
 )
 GOOD = {"trials": trials(300_000, 300_100)}
 APART = {"trials": trials(280_000, 300_000)}
+#: Can be judged; on the virtual testbed it is strange all the same.
+STRANGE = {"trials": trials(290_000, 300_000)}
 IDLE = {"trials": trials(300_000), "problems": ["the DUT was not saturated: busy 70%"]}
 
 
@@ -49,10 +51,10 @@ class Scripted:
         return len(self._found)
 
 
-def measure(*found: dict | Exception) -> tuple[Measured, Scripted, list[str]]:
+def measure(*found: dict | Exception, **of_run: object) -> tuple[Measured, Scripted, list[str]]:
     told: list[str] = []
     measurer = Scripted(*found)
-    run = a_run([])
+    run = a_run([], **of_run)
     session = Session(None, measurer, run, Path("none"), lambda e: told.append(e.line) if isinstance(e, Told) else None)
     session.measure_cases([TASK])
     return run.cases[0], measurer, told
@@ -70,6 +72,18 @@ def test_a_doubt_is_measured_away_and_is_on_record(first: dict) -> None:
     assert found.trials == GOOD["trials"] and found.problems == []
     assert len(found.measured_again) == 1
     assert told == [f"raw-drop: {found.measured_again[0]}: measured once more"]
+
+
+def test_trials_that_are_further_apart_than_usual_are_measured_once_more() -> None:
+    found, measurer, told = measure(STRANGE, GOOD)
+    assert (measurer.left, found.trials) == (0, GOOD["trials"])
+    assert found.measured_again == ["the trials are 3.4% apart; at most 2% is usual here"]
+
+
+def test_real_time_has_more_apart_and_is_not_measured_again_for_that() -> None:
+    kvm = testbed(name="real", accelerator="kvm", clock="host", ns_per_instruction=None)
+    found, measurer, _ = measure(STRANGE, GOOD, testbed=kvm)
+    assert (measurer.left, found.trials) == (1, STRANGE["trials"])
 
 
 def test_the_second_counts_even_if_it_is_no_better_and_there_is_no_third() -> None:
