@@ -40,6 +40,15 @@ def test_expectations_hold(two_runs: list[dict]) -> None:
         assert case["verdict"] == "pass", case["checks"]
 
 
+def test_the_sink_takes_and_does_not_answer(lab: Checkout) -> None:
+    """Its own stack would: IPv6 packets for which it has no route, and the DUT would forward the answers."""
+    answers = "nstat -asz Icmp6OutMsgs Icmp6OutDestUnreachs | awk '/Unreachs/ { print $2 }'"
+    before = int(lab.run("sink", f"sudo nft flush ruleset; {answers}"))
+    case = document(lab.fwlab("run", "lab01-forwarding", "ipv6", "--machines", LAB, "--json"))["cases"][0]
+    assert case["verdict"] == "pass", case
+    assert int(lab.run("sink", answers)) == before
+
+
 def test_a_class_is_graded(lab: Checkout, tmp_path) -> None:
     """One student is right, one is wrong, one hands in what is no ruleset: nobody else suffers from it."""
     rulesets = lab.top / "labs" / LAB / "rulesets" / "ex1-one-host"

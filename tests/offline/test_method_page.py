@@ -13,6 +13,7 @@ from fwlab.logic.judge import LARGEST_SPREAD, WORTH_AGAIN
 from fwlab.logic.stacks import shares
 from fwlab.outside import slowing
 from fwlab.runs import connecting, filling, light_load, sampling, surviving
+from fwlab.runs.overload import MOST_BACK
 from fwlab.words.results import Run
 from fwlab.words.traffic import Connections
 
@@ -29,6 +30,7 @@ def words() -> str:
 def test_method_names_the_limits_that_judging_has() -> None:
     text = words()
     assert f"further apart than {LARGEST_SPREAD * 100:g} %" in text
+    assert f"what comes back all the same (more than {MOST_BACK * 100:g} %)" in text
     assert f"more than {WORTH_AGAIN * 100:g} % apart is measured once" in text
     assert f"idle for more than {MOST_IDLE * 100:g} %" in text
     assert f"packets took more than {MOST_OTHER * 100:g} %" in text

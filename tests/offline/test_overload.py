@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Overload with the sink at the DUT's other side: it takes, and whatever it answers is told."""
+
+from __future__ import annotations
+
+import contextlib
+from types import SimpleNamespace
+
+import pytest
+
+from fwlab.outside.generator import Played
+from fwlab.runs.measuring import Measurer
+from fwlab.runs.overload import MOST_BACK, Overload
+from fwlab.runs.task import Nodes, Task
+from fwlab.words.case import Trials
+from fwlab.words.metric import Metric
+from fwlab.words.results import Measured
+from fwlab.words.trial import Trial
+
+TAKEN = 10_000
+FULL = Trial(duration_s=1, busy_s=1, processed=9)
+TASK = Task("x", "x", "x", [], [Metric.CAPACITY], traffic="flood", trial=Trials(count=1))
+
+
+class World:
+    """Each play brings the DUT TAKEN packets by its first link; the sink sends back `answers` unless it was told to
+    count, and `always` whatever it was told.
+    """
+
+    def __init__(self, answers: int = 0, always: int = 0) -> None:
+        self.answers, self.always = answers, always
+        self.came, self.back, self.done = 3, 5, []
+
+    def received(self) -> list[tuple[int, int]]:
+        return [(self.came, 100 * self.came), (self.back, 100 * self.back)]
+
+    def declare(self, _classes: dict) -> None:
+        self.done.append("declare")
+
+    def start(self) -> SimpleNamespace:
+        self.done.append("play")
+        self.came += TAKEN
+        self.back += self.always + ("declare" not in self.done) * self.answers
+        return SimpleNamespace(stop=lambda: Played(TAKEN, TAKEN, 1.0))
+
+    def nodes(self) -> Nodes:
+        dut = SimpleNamespace(
+            received=self.received,
+            arm=lambda **_: None,
+            collect=lambda timeout: ([FULL], [], []),
+            reset=lambda ahead: [],
+        )
+        engine = SimpleNamespace(start=self.start, use=lambda *_: None)
+        tables = SimpleNamespace(plays_packets=lambda _: True)
+        sink = SimpleNamespace(declare=self.declare)
+        return Nodes(dut, engine, sink, tables, {}, lambda _step: contextlib.nullcontext(), steps=1)
+
+
+def a_case() -> Measured:
+    return Measured(id="x", title="x", ruleset="x", ruleset_hash="")
+
+
+def test_what_the_sink_answers_is_told_for_the_dut_has_forwarded_it() -> None:
+    found = a_case()
+    Overload(World(always=37).nodes()).measure(TASK, found)
+    assert found.problems == ["37 packets came back from the sink, which is to take and not to answer"]
+
+
+@pytest.mark.parametrize("answers", [0, int(MOST_BACK * TAKEN)])
+def test_what_nodes_say_by_themselves_is_let_be(answers: int) -> None:
+    found = a_case()
+    Overload(World(always=answers).nodes()).measure(TASK, found)
+    assert (found.problems, found.trials) == ([], [FULL])
+
+
+def test_the_next_case_is_judged_by_its_own_packets() -> None:
+    world, found = World(always=37), a_case()
+    overload = Overload(world.nodes())
+    overload.measure(TASK, a_case())
+    world.always = 0
+    overload.measure(TASK, found)
+    assert found.problems == []
+
+
+def test_the_sink_counts_before_anything_is_played() -> None:
+    world = World(answers=TAKEN)
+    found = Measurer(world.nodes()).measure(TASK)
+    assert world.done == ["declare", "play"]
+    assert (found.problems, found.trials) == ([], [FULL])
