@@ -20,13 +20,21 @@ class Sink:
     def __init__(self, ssh: Ssh, device: str) -> None:
         self._ssh = ssh
         self._device = device
+        self._takes_all = False
+
+    def take_all(self, classes: dict[str, TrafficClass]) -> None:
+        """As `declare`, but where nothing climbs further up as it is, nothing is done: that takes half a second."""
+        if not self._takes_all:
+            self.declare(classes)
 
     def declare(self, classes: dict[str, TrafficClass], connections: Connections | None = None) -> None:
         """Count from now on by these classes; a packet counts for the first that matches, then goes.
 
         Those of `connections` are not counted: they go up to the server.
         """
+        self._takes_all = False
         self._ssh.run("nft -f -", data=counting_ruleset(self._device, classes, connections).encode())
+        self._takes_all = connections is None
 
     def counts(self) -> dict[str, int]:
         """Packets that arrived since `declare`, by class."""

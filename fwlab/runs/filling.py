@@ -11,11 +11,11 @@ from fwlab.words.trial import States
 #: The load, as a share of what the DUT was seen to carry in real time. A packet that is lost in its ring leaves no
 #: state, so where too many were, the same are played once more on top: what is tracked already stays as it is.
 LOADS = (0.8, 0.8, 0.4, 0.12)
-#: So many packets may still be missing, as far as chance tells, when nothing is played again: less than one.
-STILL_MISSING = 0.5
-#: Of the packets so many may never have reached the DUT before the count of states is in doubt. A host that is busy
-#: with something else lets the ring run over now and then, and after the last play there is no further. What a lab
-#: asks to be tracked is to leave them room.
+#: A host that is busy with something else lets the ring run over now and then. Where a larger share of the packets has
+#: not reached the DUT, they are played again. (A million of them takes more than a minute, so not for each one.)
+PLAYED_AGAIN = 0.001
+#: After the last play there is no further: above this the count of states is in doubt. What a lab asks to be tracked
+#: is to leave so many room.
 MOST_LOST = 0.005
 
 
@@ -34,7 +34,7 @@ def fill(nodes: Nodes, task: Task, found: Measured) -> None:
         passage = play(nodes, max(20.0, share * carried), task.fill)
         # Which ones are lost is chance: those of one play that are lost in the next as well.
         missing *= passage.lost_before / max(passage.sent, 1)
-        if missing * passage.sent < STILL_MISSING:
+        if missing <= PLAYED_AGAIN:
             break
     found.states = States(played=passage.sent, **nodes.dut.states())
     if passage.sent < task.fill:

@@ -9,12 +9,14 @@ from types import SimpleNamespace
 import pytest
 
 from fwlab.outside.generator import Played
+from fwlab.outside.sink import Sink
 from fwlab.runs.measuring import Measurer
 from fwlab.runs.overload import MOST_BACK, Overload
 from fwlab.runs.task import Nodes, Task
 from fwlab.words.case import Trials
 from fwlab.words.metric import Metric
 from fwlab.words.results import Measured
+from fwlab.words.traffic import Connections
 from fwlab.words.trial import Trial
 
 TAKEN = 10_000
@@ -24,7 +26,7 @@ TASK = Task("x", "x", "x", [], [Metric.CAPACITY], traffic="flood", trial=Trials(
 
 class World:
     """Each play brings the DUT TAKEN packets by its first link; the sink sends back `answers` unless it was told to
-    count, and `always` whatever it was told.
+    take all, and `always` whatever it was told.
     """
 
     def __init__(self, answers: int = 0, always: int = 0) -> None:
@@ -34,13 +36,13 @@ class World:
     def received(self) -> list[tuple[int, int]]:
         return [(self.came, 100 * self.came), (self.back, 100 * self.back)]
 
-    def declare(self, _classes: dict) -> None:
-        self.done.append("declare")
+    def take_all(self, _classes: dict) -> None:
+        self.done.append("take all")
 
     def start(self) -> SimpleNamespace:
         self.done.append("play")
         self.came += TAKEN
-        self.back += self.always + ("declare" not in self.done) * self.answers
+        self.back += self.always + ("take all" not in self.done) * self.answers
         return SimpleNamespace(stop=lambda: Played(TAKEN, TAKEN, 1.0))
 
     def nodes(self) -> Nodes:
@@ -52,7 +54,7 @@ class World:
         )
         engine = SimpleNamespace(start=self.start, use=lambda *_: None)
         tables = SimpleNamespace(plays_packets=lambda _: True)
-        sink = SimpleNamespace(declare=self.declare)
+        sink = SimpleNamespace(take_all=self.take_all)
         return Nodes(dut, engine, sink, tables, {}, lambda _step: contextlib.nullcontext(), steps=1)
 
 
@@ -82,8 +84,22 @@ def test_the_next_case_is_judged_by_its_own_packets() -> None:
     assert found.problems == []
 
 
-def test_the_sink_counts_before_anything_is_played() -> None:
+def test_the_sink_takes_all_before_anything_is_played() -> None:
     world = World(answers=TAKEN)
     found = Measurer(world.nodes()).measure(TASK)
-    assert world.done == ["declare", "play"]
+    assert world.done == ["take all", "play"]
     assert (found.problems, found.trials) == ([], [FULL])
+
+
+def test_the_sink_is_told_once_and_again_after_connections() -> None:
+    told = []
+    sink = Sink(SimpleNamespace(run=lambda command, data: told.append(data)), "eth0")
+    web = Connections()
+    for _ in range(2):
+        sink.take_all({})
+    assert len(told) == 1 and b"accept\n" not in told[0]
+    sink.declare({}, web)
+    sink.take_all({})
+    sink.take_all({})
+    assert (len(told), told[2]) == (3, told[0])
+    assert f"tcp dport {web.port} accept".encode() in told[1]
