@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What `make labs` gave, every lab in one go on machines of another boot, against the ranges of today."""
+
+from __future__ import annotations
+
+import statistics
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from fwlab.logic.figures import figure
+from fwlab.logic.judge import judge_cases, judge_exercise
+from fwlab.outside.project import find_project, is_measured, lab_ids, load_lab
+from fwlab.runs.saved import load_run
+from fwlab.words.lab import Lab
+from fwlab.words.metric import Metric
+from fwlab.words.results import Run
+from fwlab.words.verdict import Outcome
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = find_project(ROOT)
+LABS = [name for name in lab_ids(PROJECT) if is_measured(PROJECT, name)]
+each_lab = pytest.mark.parametrize("name", LABS)
+
+
+@cache
+def kept(name: str, kind: str) -> tuple[Lab, Run]:
+    """The lab, and its newest results of this kind."""
+    return load_lab(PROJECT, name), load_run(sorted((ROOT / "results" / name).glob(f"*-{kind}.json"))[-1], name)
+
+
+@each_lab
+def test_every_case_is_in_it_and_holds(name: str) -> None:
+    lab, run = kept(name, "labs")
+    assert {case.id for case in run.cases} == set(lab.cases)
+    verdicts = judge_cases(lab, run)
+    assert verdicts and [v for v in verdicts if v.outcome is not Outcome.PASS] == []
+
+
+@each_lab
+def test_references_pass_starts_and_mistakes_fail(name: str) -> None:
+    lab, run = kept(name, "labs-exercises")
+    found = {}
+    for work in run.exercises:
+        outcomes = {v.outcome for v in judge_exercise(lab.exercise(work.id), work, run)}
+        found[work.ruleset] = "fail" if Outcome.FAIL in outcomes else "pass" if outcomes == {Outcome.PASS} else "?"
+    wanted = {"start": "fail", "reference": "pass", "mistake": "fail"}
+    assert found == {f"{exercise.id}/{part}": wanted[part] for exercise in lab.exercises for part in wanted}
+
+
+def test_the_figures_repeat_as_the_page_on_method_says() -> None:
+    apart = []
+    for name in LABS:
+        (_, one), (_, two) = kept(name, "full"), kept(name, "labs")
+        for case in one.cases:
+            if Metric.CAPACITY in (case.metric, *case.also):
+                first, second = (figure(run.case(case.id), Metric.CAPACITY, run.testbed).median for run in (one, two))
+                apart.append(abs(second / first - 1))
+    apart.sort()
+    text = " ".join((ROOT / "guides" / "method.md").read_text().split())
+    median, most = statistics.median(apart) * 100, apart[-1] * 100
+    nine_in_ten = apart[int(0.9 * len(apart))] * 100
+    says = f"Of {len(apart)} capacities half are within {median:.2f} %, nine in ten within {nine_in_ten:.2f} %"
+    assert f"{says}, and all within {most:.1f} %" in text
