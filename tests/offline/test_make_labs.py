@@ -50,16 +50,16 @@ def test_references_pass_starts_and_mistakes_fail(name: str) -> None:
 
 
 def test_the_figures_repeat_as_the_page_on_method_says() -> None:
-    apart = []
+    apart = {}
     for name in LABS:
         (_, one), (_, two) = kept(name, "full"), kept(name, "labs")
         for case in one.cases:
             if Metric.CAPACITY in (case.metric, *case.also):
                 first, second = (figure(run.case(case.id), Metric.CAPACITY, run.testbed).median for run in (one, two))
-                apart.append(abs(second / first - 1))
-    apart.sort()
+                apart[case.id] = abs(second / first - 1)
     text = " ".join((ROOT / "guides" / "method.md").read_text().split())
-    median, most = statistics.median(apart) * 100, apart[-1] * 100
-    nine_in_ten = apart[int(0.9 * len(apart))] * 100
-    says = f"Of {len(apart)} capacities half are within {median:.2f} %, nine in ten within {nine_in_ten:.2f} %"
-    assert f"{says}, and all within {most:.1f} %" in text
+    *others, most = sorted(apart, key=apart.get)
+    half, nine = (f"{share * 100:.2f} %" for share in statistics.quantiles(apart.values(), n=10)[4::4])
+    says = f"Of {len(apart)} capacities half are within {half} of the guides', nine in ten within {nine}"
+    assert f"{says}, and all but one within 0.5 %. That one is lab02's {most} ({apart[most] * 100:.1f} %)" in text
+    assert apart[others[-1]] <= 0.005
