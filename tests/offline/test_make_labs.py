@@ -55,7 +55,8 @@ def test_the_figures_repeat_as_the_page_on_method_says() -> None:
         (_, shown), (_, again) = kept(name, "full"), kept(name, "labs")
         for case in shown.cases:
             if Metric.CAPACITY in (case.metric, *case.also):
-                first, second = (figure(run.case(case.id), Metric.CAPACITY, run.testbed).median for run in (shown, again))
+                runs = [(run.case(case.id), run.testbed) for run in (shown, again)]
+                first, second = (figure(found, Metric.CAPACITY, testbed).median for found, testbed in runs)
                 apart[name, case.id] = abs(second / first - 1)
     text = " ".join((ROOT / "guides" / "method.md").read_text().split())
     *others, most = sorted(apart, key=apart.get)
