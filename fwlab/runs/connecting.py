@@ -31,8 +31,10 @@ LEAST_PACKETS = 2000
 SETTLE_S = 0.25
 #: Answers that the DUT saw and answers that the clients counted are this far apart at most.
 MOST_APART = 0.02
-#: TRex, which does not wait long, has sent so many segments again for each connection at most, or they are the figure.
-MOST_AGAIN = 0.2
+#: So many segments were sent again for each connection at most, or they are the figure. TRex does not wait long; nor
+#: does the kernel with a SYN, one second, and a host that is very busy may take longer. (It sent 0.24 then, and a
+#: connection had 9.4 packets.) Beside a flood some are lost, so there wrk's are no sign of that.
+MOST_AGAIN = {"trex": 0.2, "wrk": 0.02}
 #: A trial at a rate has this share of the connections that the clients completed flat out, for about so long (s).
 LIGHT, LIGHT_S = 0.25, 6.0
 
@@ -99,10 +101,10 @@ class Connecting:
         found.clients = [flat.clients]
         found.tcp = flat.trials(beside=both.connections.beside is not None)
         if len(flat.kept) == wanted:
-            self._compare(flat, found)
+            self._compare(flat, found, beside=both.connections.beside is not None)
 
     @staticmethod
-    def _compare(flat: Flat, found: Measured) -> None:
+    def _compare(flat: Flat, found: Measured, *, beside: bool) -> None:
         """The DUT and the clients, each by its own count. Only the DUT's may have those that were cut off at the end,
         and answers that crossed it a second time.
         """
@@ -110,7 +112,8 @@ class Connecting:
         if not -MOST_APART * counted <= flat.answers - counted <= MOST_APART * counted + more:
             found.problems.append(f"{flat.answers:.0f} answers crossed the DUT, the clients counted {counted}")
         again, opened = flat.clients.retransmitted, flat.clients.opened
-        if flat.clients.program == "trex" and again > MOST_AGAIN * opened:
+        program = "trex" if flat.clients.program == "trex" else "wrk"
+        if again > MOST_AGAIN[program] * opened and not (beside and program == "wrk"):
             found.problems.append(f"{again} segments were sent again for {opened} connections: answers came too late")
 
     def _flat_out(self, both: Both, task: Task, found: Measured, step: int) -> Flat:

@@ -48,6 +48,7 @@ def test_method_tells_of_connections_what_is_done() -> None:
     assert f"packets have {MOST_IDLE * 100:g} and {MOST_OTHER * 100:g} %" in text
     assert f"({Connections().concurrent}, if `lab.yml` does not say otherwise)" in text
     assert f"at least {connecting.LEAST_PACKETS} on both links" in text
+    assert f"wrk's side sent more than {connecting.MOST_AGAIN['wrk'] * 100:g} % as many segments again" in text
     doubtful = f"by more than {connecting.MOST_APART * 100:g} % (beyond those that were open, and what was sent again)"
     assert doubtful in text
 
