@@ -191,6 +191,13 @@ def test_what_is_played_beside_is_counted_on_its_own() -> None:
     assert found.clients[0].completed == 5000
 
 
+@pytest.mark.parametrize(("program", "doubtful"), [("wrk", False), ("trex", True)])
+def test_what_a_flood_beside_takes_is_sent_again_and_no_sign_of_a_busy_host(program: str, doubtful: bool) -> None:
+    declared = Traffic(connections={"beside": "flood", "beside_pps": 100}).connections
+    bed = Testbed(clients=counted(program=program, retransmitted=2000))
+    assert any("sent again" in problem for problem in bed.measure(declared, [Metric.CONNECTIONS]).problems) == doubtful
+
+
 def test_a_rate_beside_that_the_generator_cannot_keep_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     short = "generator limited: asked for 100 pps, it sent 70"
     monkeypatch.setattr(Testbed._Engine, "limited", short)
