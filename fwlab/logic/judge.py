@@ -55,8 +55,7 @@ def doubts(measured: Measured, metric: Metric, run: Run) -> list[str]:
     """Why this figure is not to be relied on; empty when it is."""
     found = faults(measured, metric)
     apart = figure(measured, metric, run.testbed) if metric in SATURATED else None
-    # A figure is None if the DUT was never busy at all.
-    return [*found, _spread(apart)] if apart is not None and apart.spread > LARGEST_SPREAD else found
+    return found + _beyond(apart, LARGEST_SPREAD, "can be judged")
 
 
 def all_doubts(measured: Measured, run: Run) -> list[str]:
@@ -74,10 +73,7 @@ def worth_again(measured: Measured, run: Run) -> list[str]:
         return reasons
     if Metric.CAPACITY not in (measured.metric, *measured.also):
         return []
-    apart = figure(measured, Metric.CAPACITY, run.testbed)
-    if apart is None or apart.spread <= WORTH_AGAIN:
-        return []
-    return [f"the trials are {apart.spread:.1%} apart; at most {WORTH_AGAIN:.0%} is usual here"]
+    return _beyond(figure(measured, Metric.CAPACITY, run.testbed), WORTH_AGAIN, "is usual here")
 
 
 def faults(measured: Measured, metric: Metric) -> list[str]:
@@ -171,8 +167,11 @@ def _reach(found: Figure) -> tuple[float, float]:
     return found.low - margin, found.high + margin
 
 
-def _spread(apart: Figure) -> str:
-    return f"the trials are {apart.spread:.1%} apart; at most {LARGEST_SPREAD:.0%} can be judged"
+def _beyond(apart: Figure | None, most: float, says: str) -> list[str]:
+    """What is said of trials that are further apart than `most`; a figure is None if the DUT was never busy at all."""
+    if apart is None or apart.spread <= most:
+        return []
+    return [f"the trials are {apart.spread:.1%} apart; at most {most:.0%} {says}"]
 
 
 def _made(

@@ -23,7 +23,7 @@ class Sink:
         self._takes_all = False
 
     def take_all(self, classes: dict[str, TrafficClass]) -> None:
-        """As `declare`, but where nothing climbs further up as it is, nothing is done: that takes half a second."""
+        """As `declare`, but where nothing climbs further up as it is, nothing is done: there are many cases."""
         if not self._takes_all:
             self.declare(classes)
 

@@ -32,8 +32,8 @@ SETTLE_S = 0.25
 #: Answers that the DUT saw and answers that the clients counted are this far apart at most.
 MOST_APART = 0.02
 #: So many segments were sent again for each connection at most, or they are the figure. TRex does not wait long; nor
-#: does the kernel with a SYN, one second, and a host that is very busy may take longer. (It sent 0.24 then, and a
-#: connection had 9.4 packets.) Beside a flood some are lost, so there wrk's are no sign of that.
+#: does the kernel with a SYN, one second, and a host that is very busy may take longer. Beside a flood some are lost,
+#: so there wrk's are no sign of that.
 MOST_AGAIN = {"trex": 0.2, "wrk": 0.02}
 #: A trial at a rate has this share of the connections that the clients completed flat out, for about so long (s).
 LIGHT, LIGHT_S = 0.25, 6.0
@@ -99,12 +99,13 @@ class Connecting:
         wanted = task.trial.count
         flat = self._ladder.climb(lambda step: self._flat_out(both, task, found, step), wanted, found)
         found.clients = [flat.clients]
-        found.tcp = flat.trials(beside=both.connections.beside is not None)
+        beside = both.connections.beside is not None
+        found.tcp = flat.trials(beside)
         if len(flat.kept) == wanted:
-            self._compare(flat, found, beside=both.connections.beside is not None)
+            self._compare(flat, found, beside)
 
     @staticmethod
-    def _compare(flat: Flat, found: Measured, *, beside: bool) -> None:
+    def _compare(flat: Flat, found: Measured, beside: bool) -> None:
         """The DUT and the clients, each by its own count. Only the DUT's may have those that were cut off at the end,
         and answers that crossed it a second time.
         """
@@ -112,8 +113,8 @@ class Connecting:
         if not -MOST_APART * counted <= flat.answers - counted <= MOST_APART * counted + more:
             found.problems.append(f"{flat.answers:.0f} answers crossed the DUT, the clients counted {counted}")
         again, opened = flat.clients.retransmitted, flat.clients.opened
-        program = "trex" if flat.clients.program == "trex" else "wrk"
-        if again > MOST_AGAIN[program] * opened and not (beside and program == "wrk"):
+        trex = flat.clients.program == "trex"
+        if (trex or not beside) and again > MOST_AGAIN["trex" if trex else "wrk"] * opened:
             found.problems.append(f"{again} segments were sent again for {opened} connections: answers came too late")
 
     def _flat_out(self, both: Both, task: Task, found: Measured, step: int) -> Flat:

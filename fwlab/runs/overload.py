@@ -20,19 +20,20 @@ class Overload:
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
         self._ladder = Ladder(nodes.steps)
-        self._back = 0
 
     def measure(self, task: Task, found: Measured) -> None:
         """Trials flat out, the DUT slowed step by step until it is never idle."""
+        dut = self._nodes.dut
+        before = dut.received()
         attempt = self._ladder.climb(lambda step: self._flat_out(task, found, step), task.trial.count, found)
         found.trials = attempt.kept
-        if self._back:
+        taken, *_, back = (now - then for (now, _), (then, _) in zip(dut.received(), before, strict=True))
+        if back > MOST_BACK * taken:
             # Each cost the DUT as much as one that is counted, and none of them is.
-            found.problems.append(f"{self._back} packets came back from the sink, which is to take and not to answer")
+            found.problems.append(f"{back} packets came back from the sink, which is to take and not to answer")
 
     def _flat_out(self, task: Task, found: Measured, step: int) -> Attempt[Trial]:
         nodes, trial = self._nodes, task.trial
-        before = nodes.dut.received()
         if task.fresh:
             # An attempt before this one, at a smaller step, has made the flows known.
             nodes.dut.reset()
@@ -52,8 +53,6 @@ class Overload:
             with under_way(nodes.engine.start()) as playing:
                 trials = nodes.dut.collect(timeout=900)
         played = playing.stop()
-        taken, *_, back = (now - then for (now, _), (then, _) in zip(nodes.dut.received(), before, strict=True))
         found.generator_sent = played.sent
         found.generator_pps = round(played.rate, 1)
-        self._back = back if back > MOST_BACK * taken else 0
         return Attempt(*trials)

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.logic.figures import MOST_IDLE, MOST_IDLE_LOOP, MOST_OTHER, MOST_OTHER_LOOP
+from fwlab.logic.figures import MOST_IDLE, MOST_IDLE_LOOP, MOST_OTHER, MOST_OTHER_LOOP, figure
 from fwlab.logic.judge import LARGEST_SPREAD, WORTH_AGAIN
 from fwlab.logic.stacks import shares
 from fwlab.outside import slowing
 from fwlab.runs import connecting, filling, light_load, sampling, surviving
 from fwlab.runs.overload import MOST_BACK
+from fwlab.words.metric import Metric
 from fwlab.words.results import Run
 from fwlab.words.traffic import Connections
 
@@ -34,6 +35,16 @@ def test_method_names_the_limits_that_judging_has() -> None:
     assert f"more than {WORTH_AGAIN * 100:g} % apart is measured once" in text
     assert f"idle for more than {MOST_IDLE * 100:g} %" in text
     assert f"packets took more than {MOST_OTHER * 100:g} %" in text
+
+
+def test_a_sink_that_answers_cost_what_the_page_says() -> None:
+    name = "results/lab01-forwarding/2026-11-21-{}.json"
+    answered, taken = (Run.model_validate_json((ROOT / name.format(kind)).read_text()) for kind in ("answered", "full"))
+    lost = []
+    for case in ("ipv6", "ipv6-gro-off"):
+        less, whole = (figure(run.case(case), Metric.CAPACITY, run.testbed).median for run in (answered, taken))
+        lost.append(f"{1 - less / whole:.0%}".removesuffix("%"))
+    assert f"{lost[1]} and {lost[0]} %, of two cases with IPv6 (`{name.format('answered')}`)" in words()
 
 
 def test_method_tells_of_connections_what_is_done() -> None:
