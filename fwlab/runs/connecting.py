@@ -36,7 +36,7 @@ MOST_APART = 0.02
 #: so there wrk's are no sign of that.
 MOST_AGAIN = {"trex": 0.2, "wrk": 0.02}
 #: A trial at a rate has this share of the connections that the clients completed flat out, for about so long (s).
-LIGHT, LIGHT_S = 0.25, 6.0
+LIGHT, LIGHT_S = 0.25, 4.0
 
 
 @dataclass(frozen=True)

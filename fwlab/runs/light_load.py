@@ -24,8 +24,11 @@ DELIVERY_S = 4.0
 DELIVERY_PACKETS = (256, 8192)
 #: What a DUT sends on may hold a few packets of its own (neighbour and group discovery), which the sink does not count.
 STRAY = 2
-#: What the DUT carries in real time is watched for so long (s).
-RATE_S = 1.0
+#: What the DUT carries in real time is watched for so long (s) and for so many packets at least: they are counted in
+#: bursts of 64. It begins with the first of them; a busy host may take seconds to start the engine.
+RATE_S, RATE_PACKETS = 0.8, 256
+#: Packets are looked for every so often, and for so long (s).
+LOOK_S, PATIENCE_S = 0.05, 20.0
 #: Packets on their way are in after so long (s).
 SETTLED_S = 0.5
 
@@ -86,15 +89,24 @@ def play(nodes: Nodes, load: float, count: int) -> Passage:
 
 def real_rate(nodes: Nodes) -> float:
     """Packets per real second that the DUT processes flat out and not slowed."""
-    before, _ = through(nodes)
-    began = time.monotonic()
     with under_way(nodes.engine.start()) as playing:
+        before, began = _once_taken(nodes, STRAY, through(nodes)[0])
         time.sleep(RATE_S)
+        after, ended = _once_taken(nodes, RATE_PACKETS, before)
         playing.stop()
-    after, _ = through(nodes)
     if after == before:
         raise CannotMeasure("no packet reached the DUT", "fwlab doctor")
-    return (after - before) / (time.monotonic() - began)
+    return (after - before) / (ended - began)
+
+
+def _once_taken(nodes: Nodes, count: int, since: int) -> tuple[int, float]:
+    """Wait until the DUT has taken in more than `count` packets since it had `since`: how many then, and when."""
+    patience = time.monotonic() + PATIENCE_S
+    while True:
+        taken, now = through(nodes)[0], time.monotonic()
+        if taken > since + count or now > patience:
+            return taken, now
+        time.sleep(LOOK_S)
 
 
 def through(nodes: Nodes) -> tuple[int, int]:

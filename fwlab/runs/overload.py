@@ -47,8 +47,8 @@ class Overload:
                 settle_s=trial.settle,
                 idle_share=MOST_IDLE,
                 other_share=MOST_OTHER if nodes.steps > 1 else 1.0,
-                # A slower DUT costs more than a few trials in vain. Those next to an idle one count as disturbed.
-                most_idle=(6 if last else 1) * trial.count,
+                # A few trials in vain cost less than a slower DUT. Those next to an idle one count as disturbed.
+                most_idle=(6 if last else 2) * trial.count,
             )
             with under_way(nodes.engine.start()) as playing:
                 trials = nodes.dut.collect(timeout=900)

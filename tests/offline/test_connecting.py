@@ -166,7 +166,7 @@ def test_what_is_sent_again_is_no_figure_of_the_dut(program: str, again: int, do
 def test_delivered_is_at_a_light_rate() -> None:
     bed = Testbed()
     found = bed.measure(WEB, [Metric.CONNECTIONS, Metric.DELIVERED])
-    assert bed.rates == [(125.0, 750)], "a quarter of 5000 in 10 s, for 6 s"
+    assert bed.rates == [(125.0, 500)], "a quarter of 5000 in 10 s, for 4 s"
     assert [clients.intended_load for clients in found.clients] == [None, 125.0]
 
 

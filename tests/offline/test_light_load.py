@@ -12,6 +12,7 @@ from factories import a_lab, attempt
 from fwlab.outside.generator import Played
 from fwlab.runs import light_load
 from fwlab.runs.task import Nodes, Task
+from fwlab.words.errors import CannotMeasure
 from fwlab.words.metric import Metric
 from fwlab.words.results import Measured
 
@@ -75,3 +76,51 @@ def test_what_never_arrives_whole_is_in_doubt(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_duts_own_packets_are_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     assert delivered(Way(own=2), monkeypatch).problems == []
+
+
+class Late:
+    """An engine that takes a while to begin, on a clock of its own; then the DUT takes in `pace` packets a second."""
+
+    def __init__(self, begins_s: float, pace: float) -> None:
+        self.begins_s, self.pace, self.now, self.ended = begins_s, pace, 0.0, False
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    def start(self) -> SimpleNamespace:
+        return SimpleNamespace(stop=self.stop, abandon=self.stop)
+
+    def stop(self, timeout: float = 60) -> None:
+        self.ended = True
+
+    def sample(self) -> dict[str, int]:
+        bursts = max(0.0, self.now - self.begins_s) * self.pace // 64
+        taken = 2 + int(bursts) * 64
+        return {"eth1.rx_packets": taken, "eth2.tx_packets": 0}
+
+
+def rate(late: Late, monkeypatch: pytest.MonkeyPatch) -> float:
+    monkeypatch.setattr(light_load, "time", late)
+    return light_load.real_rate(Nodes(late, late, None, None, {}, lambda step: nullcontext(), 1))
+
+
+@pytest.mark.parametrize("begins_s", [0, 0.4, 6])
+@pytest.mark.parametrize(("pace", "off"), [(17_000, 0.01), (60, 0.25)])
+def test_what_the_dut_carries_is_counted_from_its_first_packets_on(
+    begins_s: float, pace: float, off: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However late they are, and however slow the ruleset: a burst may take longer than one looks."""
+    late = Late(begins_s, pace)
+    assert rate(late, monkeypatch) == pytest.approx(pace, rel=off)
+    assert late.ended
+
+
+@pytest.mark.parametrize(("begins_s", "pace"), [(1e9, 17_000), (0, 0)])
+def test_an_engine_that_is_not_heard_is_told(begins_s: float, pace: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    late = Late(begins_s, pace)
+    with pytest.raises(CannotMeasure, match="no packet reached the DUT"):
+        rate(late, monkeypatch)
+    assert late.ended
