@@ -117,7 +117,7 @@ def make(choice: Choice, ssh: Ssh, topology: Topology, testbed: Testbed) -> Engi
     device = topology.end(FIRST_LINK, "generator").dev
     if choice.name == Trex.name:
         return Trex(ssh, topology, small=testbed.slows_the_dut)
-    return Replay(ssh, device)
+    return Replay(ssh, device, emulated=testbed.slows_the_dut)
 
 
 def make_ends(

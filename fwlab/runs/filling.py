@@ -10,7 +10,7 @@ from fwlab.words.trial import States
 
 #: The load, as a share of what the DUT was seen to carry in real time. A packet that is lost in its ring leaves no
 #: state, so where too many were, the same are played once more on top: what is tracked already stays as it is.
-LOADS = (0.4, 0.4, 0.2, 0.08)
+LOADS = (0.5, 0.5, 0.25, 0.1)
 #: A host that is busy with something else lets the ring run over now and then. Where a larger share of the packets has
 #: not reached the DUT, they are played again. (A million of them takes more than a minute, so not for each one.)
 PLAYED_AGAIN = 0.001

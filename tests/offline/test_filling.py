@@ -72,7 +72,7 @@ def filled(monkeypatch: pytest.MonkeyPatch):
 
 def test_every_packet_is_a_state(filled) -> None:
     dut, engine, found = filled(carries=1000, seen=1000)
-    assert engine.loads == [400]
+    assert engine.loads == [500]
     assert dut.done == ["reset", "load"], "what was tried before has left states behind"
     assert (found.states.played, found.states.held, found.problems) == (10_000, 10_000, [])
     assert figure(found, Metric.STATES, testbed()).median == 10_000
@@ -80,34 +80,34 @@ def test_every_packet_is_a_state(filled) -> None:
 
 
 def test_what_was_lost_is_played_once_more_on_top(filled) -> None:
-    dut, engine, found = filled(carries=399.5, seen=1000)  # 13 of 10 000 are lost, hardly one of them twice
-    assert engine.loads == [400, 400]
+    dut, engine, found = filled(carries=499.4, seen=1000)  # 13 of 10 000 are lost, hardly one of them twice
+    assert engine.loads == [500, 500]
     assert dut.done == ["reset", "load"]
     assert (found.states.held, found.problems) == (10_000, [])
 
 
 def test_a_few_that_were_lost_are_not_worth_it(filled) -> None:
-    _, engine, found = filled(carries=399.73, seen=1000)  # 7 of 10 000
-    assert engine.loads == [400]
+    _, engine, found = filled(carries=499.65, seen=1000)  # 7 of 10 000
+    assert engine.loads == [500]
     assert (found.states.held, found.problems) == (9_993, [])
 
 
 def test_what_is_lost_twice_is_played_at_a_smaller_load(filled) -> None:
-    _, engine, found = filled(carries=380, seen=1000)  # one in twenty is lost, 25 of 10 000 twice
-    assert engine.loads == [400, 400, 200]
+    _, engine, found = filled(carries=475, seen=1000)  # one in twenty is lost, 25 of 10 000 twice
+    assert engine.loads == [500, 500, 250]
     assert (found.states.held, found.problems) == (10_000, [])
 
 
 def test_a_load_that_was_too_big_is_lowered(filled) -> None:
-    dut, engine, found = filled(carries=200, seen=1000)
-    assert engine.loads == [400, 400, 200]
+    dut, engine, found = filled(carries=250, seen=1000)
+    assert engine.loads == [500, 500, 250]
     assert (found.states.held, found.problems) == (10_000, [])
 
 
 def test_lost_packets_are_told(filled) -> None:
     _, engine, found = filled(carries=50, seen=1000)
     assert len(engine.loads) == len(filling.LOADS)
-    assert found.problems == ["2153 of 10000 packets were lost before the DUT could track them"]
+    assert found.problems == ["3240 of 10000 packets were lost before the DUT could track them"]
 
 
 def test_a_generator_that_fell_short_is_told(filled) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.outside.generator import Replay
+from fwlab.outside.generator import LONG, Replay
 
 #: Listens late, as the engine does on a busy host; then ends by its signal alone, and reports.
 LATE = f"""#!{sys.executable}
@@ -61,3 +61,33 @@ def test_a_host_that_is_gone_ends_the_engine(replay: Replay) -> None:
     out, errors = playing._process.stdout.read(), playing._process.stderr.read()
     assert playing._process.wait(30) == 0, errors
     assert b'"sent": 5' in out
+
+
+class Asked:
+    """Stands for the generator: keeps what it was told to run."""
+
+    def __init__(self) -> None:
+        self.commands: list[str] = []
+
+    def open(self, command: str) -> None:
+        self.commands.append(command)
+
+
+def command(*, emulated: bool, load: float | None, count: int | None) -> str:
+    node = Asked()
+    Replay(node, "eth7", emulated=emulated).start(load=load, count=count)
+    return node.commands[0]
+
+
+def test_a_long_count_has_the_nic_to_itself_where_the_cpu_is_emulated() -> None:
+    said = command(emulated=True, load=9000, count=LONG)
+    assert f"--rate 9000 --count {LONG} --driver virtio </dev/null" in said
+    assert said.index("wait $p") < said.index("systemd-networkd-wait-online -q -i eth7") < said.index("exit $r")
+
+
+@pytest.mark.parametrize(("emulated", "load", "count"), [
+    (True, 9000, LONG - 1), (True, 9000, None), (True, None, LONG), (True, None, None), (False, 9000, LONG),
+])
+def test_else_the_nic_stays_the_kernels(emulated: bool, load: float | None, count: int | None) -> None:
+    said = command(emulated=emulated, load=load, count=count)
+    assert "--driver" not in said and "networkd" not in said
