@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
-from fwlab.runs.light_load import play, real_rate
+from fwlab.runs.light_load import RATE_S, play, real_rate
 from fwlab.runs.task import Nodes, Task
 from fwlab.words.results import Measured
 from fwlab.words.trial import States
 
 #: The load, as a share of what the DUT was seen to carry in real time. A packet that is lost in its ring leaves no
 #: state, so where too many were, the same are played once more on top: what is tracked already stays as it is.
-LOADS = (0.5, 0.5, 0.25, 0.1)
+LOADS = (0.65, 0.65, 0.3, 0.1)
+#: What a host carries goes up and down from second to second: before a long filling one looks longer (s), a second for
+#: so many packets. Too small a load is a long wait, too big a load is two.
+PACKETS_A_LOOK, LONGEST_LOOK_S = 125_000, 4.0
 #: A host that is busy with something else lets the ring run over now and then. Where a larger share of the packets has
 #: not reached the DUT, they are played again. (A million of them takes more than a minute, so not for each one.)
 PLAYED_AGAIN = 0.001
@@ -25,7 +28,7 @@ def fill(nodes: Nodes, task: Task, found: Measured) -> None:
     States time out while they are counted up: what shall be there at the end needs time-outs (net.netfilter.*) that
     are longer than the filling, which takes the DUT some ten seconds for every 100 000 packets.
     """
-    carried = real_rate(nodes)
+    carried = real_rate(nodes, min(LONGEST_LOOK_S, max(RATE_S, task.fill / PACKETS_A_LOOK)))
     # What was tried before has left states behind, and modules that hold them.
     nodes.dut.reset()
     nodes.dut.load(task.files)

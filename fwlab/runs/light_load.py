@@ -87,11 +87,11 @@ def play(nodes: Nodes, load: float, count: int) -> Passage:
     return Passage(played.sent, taken, sent_on, played.limited)
 
 
-def real_rate(nodes: Nodes) -> float:
-    """Packets per real second that the DUT processes flat out and not slowed."""
+def real_rate(nodes: Nodes, seconds: float = RATE_S) -> float:
+    """Packets per real second that the DUT processes flat out and not slowed, seen for so long at least."""
     with under_way(nodes.engine.start()) as playing:
         before, began = _once_taken(nodes, STRAY, through(nodes)[0])
-        time.sleep(RATE_S)
+        time.sleep(seconds)
         after, ended = _once_taken(nodes, RATE_PACKETS, before)
         playing.stop()
     if after == before:

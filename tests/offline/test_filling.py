@@ -57,22 +57,25 @@ class FakeEngine:
 def filled(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(light_load, "SETTLED_S", 0)
 
-    def run(carries: float, seen: float, short: int = 0) -> tuple[FakeDut, FakeEngine, Measured]:
+    looked: list[float] = []
+
+    def run(carries: float, seen: float, short: int = 0, count: int = 10_000) -> tuple[FakeDut, FakeEngine, Measured]:
         """`seen` is what the DUT was taken to carry; `carries` what it does."""
         dut = FakeDut(carries)
         engine = FakeEngine(dut, short)
-        monkeypatch.setattr(filling, "real_rate", lambda _nodes: seen)
-        task = Task("x", "x", "x", [], [Metric.STATES, Metric.STATE_BYTES], traffic="flows", fill=10_000)
+        monkeypatch.setattr(filling, "real_rate", lambda _nodes, seconds: looked.append(seconds) or seen)
+        task = Task("x", "x", "x", [], [Metric.STATES, Metric.STATE_BYTES], traffic="flows", fill=count)
         found = Measured(id="x", title="x", ruleset="x", ruleset_hash="", metric=Metric.STATES)
         filling.fill(SimpleNamespace(dut=dut, engine=engine), task, found)
         return dut, engine, found
 
+    run.looked = looked
     return run
 
 
 def test_every_packet_is_a_state(filled) -> None:
     dut, engine, found = filled(carries=1000, seen=1000)
-    assert engine.loads == [500]
+    assert engine.loads == [650]
     assert dut.done == ["reset", "load"], "what was tried before has left states behind"
     assert (found.states.played, found.states.held, found.problems) == (10_000, 10_000, [])
     assert figure(found, Metric.STATES, testbed()).median == 10_000
@@ -80,36 +83,42 @@ def test_every_packet_is_a_state(filled) -> None:
 
 
 def test_what_was_lost_is_played_once_more_on_top(filled) -> None:
-    dut, engine, found = filled(carries=499.4, seen=1000)  # 13 of 10 000 are lost, hardly one of them twice
-    assert engine.loads == [500, 500]
+    dut, engine, found = filled(carries=649.2, seen=1000)  # 13 of 10 000 are lost, hardly one of them twice
+    assert engine.loads == [650, 650]
     assert dut.done == ["reset", "load"]
     assert (found.states.held, found.problems) == (10_000, [])
 
 
 def test_a_few_that_were_lost_are_not_worth_it(filled) -> None:
-    _, engine, found = filled(carries=499.65, seen=1000)  # 7 of 10 000
-    assert engine.loads == [500]
+    _, engine, found = filled(carries=649.55, seen=1000)  # 7 of 10 000
+    assert engine.loads == [650]
     assert (found.states.held, found.problems) == (9_993, [])
 
 
 def test_what_is_lost_twice_is_played_at_a_smaller_load(filled) -> None:
-    _, engine, found = filled(carries=475, seen=1000)  # one in twenty is lost, 25 of 10 000 twice
-    assert engine.loads == [500, 500, 250]
+    _, engine, found = filled(carries=617.5, seen=1000)  # one in twenty is lost, 25 of 10 000 twice
+    assert engine.loads == [650, 650, 300]
     assert (found.states.held, found.problems) == (10_000, [])
 
 
 def test_a_load_that_was_too_big_is_lowered(filled) -> None:
-    dut, engine, found = filled(carries=250, seen=1000)
-    assert engine.loads == [500, 500, 250]
+    dut, engine, found = filled(carries=300, seen=1000)
+    assert engine.loads == [650, 650, 300]
     assert (found.states.held, found.problems) == (10_000, [])
 
 
 def test_lost_packets_are_told(filled) -> None:
     _, engine, found = filled(carries=50, seen=1000)
     assert len(engine.loads) == len(filling.LOADS)
-    assert found.problems == ["3240 of 10000 packets were lost before the DUT could track them"]
+    assert found.problems == ["3551 of 10000 packets were lost before the DUT could track them"]
 
 
 def test_a_generator_that_fell_short_is_told(filled) -> None:
     _, _, found = filled(carries=1000, seen=1000, short=10)
     assert found.problems == ["the generator sent 9990 of 10000 packets"]
+
+
+@pytest.mark.parametrize(("count", "seconds"), [(2000, 0.8), (65_000, 0.8), (250_000, 2), (1_000_000, 4)])
+def test_before_a_long_filling_one_looks_longer(filled, count: int, seconds: float) -> None:
+    filled(carries=1000, seen=1000, count=count)
+    assert filled.looked == [seconds]

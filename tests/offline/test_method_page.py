@@ -69,7 +69,7 @@ def test_method_tells_of_light_loads_and_survival_what_is_done() -> None:
     assert light_load.LIGHT == (1 / 4, 1 / 10, 1 / 25, 1 / 60, 1 / 60)
     assert "at a quarter, a tenth, a twenty-fifth, and twice at a sixtieth" in text
     assert f"lost more than {light_load.STRAY} behind it" in text
-    assert filling.LOADS[0] == 1 / 2 and "at half of what the DUT was seen to carry" in text
+    assert filling.LOADS[0] == 0.65 and "at two thirds of what the DUT was seen to carry" in text
     assert f"where more than {filling.PLAYED_AGAIN * 100:g} % of them did not come in, once more" in text
     assert f"more than {filling.MOST_LOST * 100:g} % of them did not come in" in text
     assert f"less than {surviving.KEPT_UP:.0%}".replace("%", " %") in text
