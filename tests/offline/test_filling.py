@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -31,6 +32,12 @@ class FakeDut:
 
     def load(self, files: list) -> None:
         self.done.append("load")
+
+    @contextmanager
+    def muted(self):
+        self.done.append("mute")
+        yield
+        self.done.append("unmute")
 
     def sample(self) -> dict[str, int]:
         return {"eth0.rx_bytes": 1, "eth0.rx_packets": self.counted, "eth1.rx_packets": 9, "eth1.tx_packets": 0}
@@ -76,7 +83,7 @@ def filled(monkeypatch: pytest.MonkeyPatch):
 def test_every_packet_is_a_state(filled) -> None:
     dut, engine, found = filled(carries=1000, seen=1000)
     assert engine.loads == [650]
-    assert dut.done == ["reset", "load"], "what was tried before has left states behind"
+    assert dut.done == ["reset", "load", "mute", "unmute"], "what was tried before has left states behind"
     assert (found.states.played, found.states.held, found.problems) == (10_000, 10_000, [])
     assert figure(found, Metric.STATES, testbed()).median == 10_000
     assert figure(found, Metric.STATE_BYTES, testbed()).median == pytest.approx((1.5 * (1 << 20)) / 10_000)
@@ -85,7 +92,7 @@ def test_every_packet_is_a_state(filled) -> None:
 def test_what_was_lost_is_played_once_more_on_top(filled) -> None:
     dut, engine, found = filled(carries=649.2, seen=1000)  # 13 of 10 000 are lost, hardly one of them twice
     assert engine.loads == [650, 650]
-    assert dut.done == ["reset", "load"]
+    assert dut.done == ["reset", "load", "mute", "unmute"]
     assert (found.states.held, found.problems) == (10_000, [])
 
 

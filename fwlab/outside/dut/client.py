@@ -11,7 +11,7 @@ import re
 import subprocess
 import threading
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -148,6 +148,16 @@ class LinuxDut:
     def states(self) -> dict[str, int]:
         """The connection table: words/trial.States without `played`."""
         return self._ask({"op": "states"}, timeout=120)
+
+    @contextlib.contextmanager
+    def muted(self) -> Iterator[None]:
+        """Meanwhile what the DUT would send by its last link is dropped behind all of its rules."""
+        last = {"device": self._devices[-1]}
+        self._ask({"op": "mute", **last}, timeout=120)
+        try:
+            yield
+        finally:
+            self._ask({"op": "unmute", **last}, timeout=120)
 
     def sample(self) -> dict[str, int]:
         return self._ask({"op": "sample", "devices": self._devices}, timeout=120)

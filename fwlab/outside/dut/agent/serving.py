@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 
-from fwlab.outside.dut.agent import counting, holding, loading, sampling, start_state
+from fwlab.outside.dut.agent import counting, holding, loading, muting, sampling, start_state
 
 CONFIRM_S = 15
 #: What the host can ask for, by the name of the function that answers.
@@ -21,6 +21,8 @@ OPERATIONS = {
         loading.confirm,
         holding.entries,
         holding.states,
+        muting.mute,
+        muting.unmute,
         counting.measure,
         counting.sample,
         counting.clock,
