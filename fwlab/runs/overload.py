@@ -12,6 +12,9 @@ from fwlab.words.trial import Trial
 
 #: Of what came in on the first link so much may come in on the last: a few packets that nodes say by themselves.
 MOST_BACK = 0.001
+#: So many idle trials, for each that is wanted, are borne before the DUT is slowed by a step; at the last one more.
+#: A few trials in vain cost less than a slower DUT.
+IN_VAIN, IN_VAIN_AT_LAST = 2, 6
 
 
 class Overload:
@@ -47,8 +50,8 @@ class Overload:
                 settle_s=trial.settle,
                 idle_share=MOST_IDLE,
                 other_share=MOST_OTHER if nodes.steps > 1 else 1.0,
-                # A few trials in vain cost less than a slower DUT. Those next to an idle one count as disturbed.
-                most_idle=(6 if last else 2) * trial.count,
+                # Those next to an idle one count as disturbed.
+                most_idle=(IN_VAIN_AT_LAST if last else IN_VAIN) * trial.count,
             )
             with under_way(nodes.engine.start()) as playing:
                 trials = nodes.dut.collect(timeout=900)

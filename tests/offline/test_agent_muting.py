@@ -35,7 +35,10 @@ def told(monkeypatch: pytest.MonkeyPatch):
     def on(queues: list[dict]) -> tuple[Tc, list[dict]]:
         tc = Tc(queues)
         monkeypatch.setattr(muting, "quiet", tc)
-        return tc, [muting.mute({"device": "eth1"}), muting.unmute({"device": "eth1"})]
+        answers = [muting.mute({"device": "eth1"})]
+        if answers[0]["muted"]:  # the host asks no other
+            answers.append(muting.unmute({"device": "eth1"}))
+        return tc, answers
 
     return on
 
@@ -54,4 +57,4 @@ def test_if_the_host_is_gone_meanwhile_the_way_back_knows_of_it(told) -> None:
 
 def test_a_queue_that_a_ruleset_brought_stays(told) -> None:
     tc, answers = told([{"kind": "htb", "handle": "1:", "root": True}])
-    assert (tc.changes, answers) == ([], [{"muted": False}, {}])
+    assert (tc.changes, answers) == ([], [{"muted": False}])

@@ -13,7 +13,7 @@ from fwlab.logic.judge import LARGEST_SPREAD, WORTH_AGAIN
 from fwlab.logic.stacks import shares
 from fwlab.outside import slowing
 from fwlab.runs import connecting, filling, light_load, sampling, surviving
-from fwlab.runs.overload import MOST_BACK
+from fwlab.runs.overload import IN_VAIN, MOST_BACK
 from fwlab.words.metric import Metric
 from fwlab.words.results import Run
 from fwlab.words.traffic import Connections
@@ -35,6 +35,7 @@ def test_method_names_the_limits_that_judging_has() -> None:
     assert f"more than {WORTH_AGAIN * 100:g} % apart is measured once" in text
     assert f"idle for more than {MOST_IDLE * 100:g} %" in text
     assert f"packets took more than {MOST_OTHER * 100:g} %" in text
+    assert IN_VAIN == 2 and "more than twice as many of them as trials are wanted, the DUT is slowed by one" in text
 
 
 def test_a_sink_that_answers_cost_what_the_page_says() -> None:

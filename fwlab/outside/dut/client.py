@@ -151,13 +151,17 @@ class LinuxDut:
 
     @contextlib.contextmanager
     def muted(self) -> Iterator[None]:
-        """Meanwhile what the DUT would send by its last link is dropped behind all of its rules."""
+        """Meanwhile what the DUT would send by its last link is dropped behind all of its rules.
+
+        Unless a ruleset has a queue of its own there: then all goes on as it does.
+        """
         last = {"device": self._devices[-1]}
-        self._ask({"op": "mute", **last}, timeout=120)
+        muted = self._ask({"op": "mute", **last}, timeout=120)["muted"]
         try:
             yield
         finally:
-            self._ask({"op": "unmute", **last}, timeout=120)
+            if muted:
+                self._ask({"op": "unmute", **last}, timeout=120)
 
     def sample(self) -> dict[str, int]:
         return self._ask({"op": "sample", "devices": self._devices}, timeout=120)
