@@ -9,11 +9,12 @@ from .conftest import LAB, Checkout, document
 
 pytestmark = pytest.mark.live
 
-#: What must come back, by node: addresses, routes, neighbours; the queues that packets leave by.
+#: What must come back, by node: addresses, routes, neighbours, MTU; the queues that packets leave by. Sorted, for the
+#: NIC that comes back is the last of its machine.
 SHOWN = {
-    "generator": "ip -br -4 address; ip -br -6 address; ip route; ip -6 route show dev eth0; ip neigh | sort; "
-    "cat /sys/class/net/eth0/mtu",
-    "dut": "tc qdisc show",
+    "generator": "(ip -br -4 address; ip -br -6 address; ip route; ip -6 route show dev eth0; ip neigh; "
+    "cat /sys/class/net/eth0/mtu) | sort",
+    "dut": "sudo tc qdisc show | sort",
 }
 
 
