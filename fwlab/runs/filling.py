@@ -15,7 +15,7 @@ LOADS = (0.65, 0.65, 0.3, 0.1)
 #: so many packets. Too small a load is a long wait, too big a load is two.
 PACKETS_A_LOOK, LONGEST_LOOK_S = 125_000, 4.0
 #: A host that is busy with something else lets the ring run over now and then. Where a larger share of the packets has
-#: not reached the DUT, they are played again. (A million of them takes more than a minute, so not for each one.)
+#: not reached the DUT, they are played again. (That takes as long once more, so not for each one.)
 PLAYED_AGAIN = 0.001
 #: After the last play there is no further: above this the count of states is in doubt. What a lab asks to be tracked
 #: is to leave so many room.
@@ -26,7 +26,7 @@ def fill(nodes: Nodes, task: Task, found: Measured) -> None:
     """Play `task.fill` packets from the beginning of the traffic, then count. The ruleset is loaded anew for it.
 
     States time out while they are counted up: what shall be there at the end needs time-outs (net.netfilter.*) that
-    are longer than the filling, which takes the DUT some ten seconds for every 100 000 packets.
+    are longer than all its plays.
     """
     carried = real_rate(nodes, min(LONGEST_LOOK_S, max(RATE_S, task.fill / PACKETS_A_LOOK)))
     # What was tried before has left states behind, and modules that hold them.
