@@ -35,8 +35,11 @@ _PLAY = (
 LONG = 16384
 _OWN_DRIVER = "--driver virtio"
 #: Then the kernel finds the NIC as new, and systemd-networkd gives it its addresses and neighbours, within a second or
-#: so. What comes next may need them.
-_CONFIGURED = "timeout 15 /lib/systemd/systemd-networkd-wait-online -q -i {dev} --timeout=10 >&2 || true; "
+#: so. What comes next may need them: without them nothing more can be measured from here.
+_CONFIGURED = (
+    "/lib/systemd/systemd-networkd-wait-online -q -i {dev} --timeout=60 "
+    "|| {{ echo {dev} was not given its addresses back >&2; r=1; }}; "
+)
 
 
 @dataclass(frozen=True)

@@ -45,11 +45,11 @@ class Sink:
             if "counter" in item
         }
 
-    def settled_counts(self, patience_s: float = 30) -> dict[str, int]:
-        """The counts once they no longer change, so that packets on their way are in."""
+    def settled_counts(self, all_of: int | None = None, patience_s: float = 30) -> dict[str, int]:
+        """The counts once they no longer change, so that packets on their way are in; or once they are `all_of`."""
         deadline = time.monotonic() + patience_s
         counts = self.counts()
-        while time.monotonic() < deadline:
+        while sum(counts.values()) != all_of and time.monotonic() < deadline:
             time.sleep(0.4)
             again = self.counts()
             if again == counts:

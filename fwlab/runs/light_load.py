@@ -56,7 +56,7 @@ def deliver(nodes: Nodes, task: Task, found: Measured) -> None:
         count = int(min(high, max(low, load * DELIVERY_S)))
         nodes.sink.declare(nodes.classes)
         passage = play(nodes, load, count)
-        arrived = nodes.sink.settled_counts()
+        arrived = nodes.sink.settled_counts(passage.sent_on)
         lost_behind = max(0, passage.sent_on - sum(arrived.values()))
         if passage.lost_before + lost_behind == 0:
             break

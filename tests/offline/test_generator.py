@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from fwlab.outside import generator
 from fwlab.outside.generator import LONG, Replay
+from fwlab.words.errors import CannotMeasure
 
 #: Listens late, as the engine does on a busy host; then ends by its signal alone, and reports.
 LATE = f"""#!{sys.executable}
@@ -91,3 +93,22 @@ def test_a_long_count_has_the_nic_to_itself_where_the_cpu_is_emulated() -> None:
 def test_else_the_nic_stays_the_kernels(emulated: bool, load: float | None, count: int | None) -> None:
     said = command(emulated=emulated, load=load, count=count)
     assert "--driver" not in said and "networkd" not in said
+
+
+@pytest.mark.parametrize("given_back", [True, False])
+def test_a_nic_without_its_addresses_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given_back: bool
+) -> None:
+    program = tmp_path / "fwlab-replay"
+    program.write_text("""#!/bin/sh\necho '{"sent": 5, "attempted": 5, "duration_s": 0.5}'\n""")
+    program.chmod(0o755)
+    waits = "/lib/systemd/systemd-networkd-wait-online"
+    assert waits in generator._CONFIGURED
+    instead = generator._CONFIGURED.replace(waits, str(given_back).lower())  # true and false are programs, too
+    monkeypatch.setattr(generator, "_CONFIGURED", instead)
+    playing = Replay(Here(tmp_path), "eth7", emulated=True).start(load=9000, count=LONG)
+    if given_back:
+        assert playing.wait(timeout=30).sent == 5
+    else:
+        with pytest.raises(CannotMeasure, match="eth7 was not given its addresses back"):
+            playing.wait(timeout=30)

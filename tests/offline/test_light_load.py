@@ -43,7 +43,7 @@ class Way:
     def declare(self, classes: object) -> None:
         self.arrived = 0
 
-    def settled_counts(self) -> dict[str, int]:
+    def settled_counts(self, all_of: int) -> dict[str, int]:
         return {"attacker": self.arrived}
 
 

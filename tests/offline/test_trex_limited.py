@@ -38,7 +38,7 @@ def delivered_by(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr("fwlab.runs.light_load.real_rate", lambda nodes: 4000.0)
     monkeypatch.setattr("fwlab.runs.light_load.SETTLED_S", 0)
     tables = SimpleNamespace(offered=lambda traffic, sent, classes: {"attacker": sent})
-    sink = SimpleNamespace(declare=lambda classes: None, settled_counts=lambda: {"attacker": 0})
+    sink = SimpleNamespace(declare=lambda classes: None, settled_counts=lambda _all_of: {"attacker": 0})
     nodes = Nodes(engine, engine, sink, tables, a_lab().classes, lambda step: nullcontext(), 1)
     found = attempt()
     task = Task(id="x", title="X", ruleset="x", files=[], metrics=[Metric.DELIVERED], traffic="flood")
