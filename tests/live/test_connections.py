@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import statistics
 from pathlib import Path
 
 import pytest
@@ -30,7 +29,9 @@ LAB_YML = {
     "cases": [
         {"id": "plain", "title": "Plain", "ruleset": "plain", "traffic": "web"},
         {"id": "conntrack", "title": "With conntrack", "ruleset": "conntrack", "traffic": "web"},
-        {"id": "attacked", "title": "With a flood beside", "ruleset": "plain", "traffic": "attacked"},
+        # The flood keeps to the host's clock and the DUT to its own, so its share differs from trial to trial: with
+        # several they would be so far apart that all is measured once more, to no avail.
+        {"id": "attacked", "title": "With a flood beside", "ruleset": "plain", "traffic": "attacked", "trials": 1},
     ],
     "exercises": [],
 }
@@ -105,9 +106,7 @@ def test_flood_and_connections_are_counted_each_on_its_own(run: dict, figures: d
     assert 0 < beside["arrived"]["flood"] <= beside["sent"]
     assert beside["arrived"]["other"] == 0, "connections are not counted as packets"
     assert run["cases"][2]["clients"][0]["completed"] > 1000
-    # The flood keeps to the host's clock and the DUT to its own, so its share differs from trial to trial.
-    attacked, plain = (statistics.median(figures[case]) for case in ("attacked", "plain"))
-    assert attacked < plain, "the flood takes its share of the DUT"
+    assert figures["attacked"][0] < min(figures["plain"]), "the flood takes its share of the DUT"
 
 
 def test_all_is_put_back(lab: Checkout, run: dict) -> None:
