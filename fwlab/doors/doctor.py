@@ -16,7 +16,7 @@ from rich.console import Console
 
 from fwlab.outside.engine import choose as choose_engine
 from fwlab.outside.engine import trex_in_image
-from fwlab.outside.machines import built_images
+from fwlab.outside.machines import built_images, libvirt_uri
 from fwlab.outside.project import Project, find_project, load_topology
 from fwlab.outside.testbed import choose, kvm_works
 from fwlab.words.errors import EXIT_PASS, EXIT_UNMEASURED, CannotMeasure
@@ -68,7 +68,7 @@ def _programs() -> list[Finding]:
 
 
 def _libvirt() -> Finding:
-    uri = os.environ.get("FWLAB_LIBVIRT_URI") or ("qemu:///system" if os.getuid() == 0 else "qemu:///session")
+    uri = libvirt_uri()
     if shutil.which("virsh") is None:
         return Finding("libvirt", False, "virsh is not installed", "make setup")
     asked = subprocess.run(["virsh", "-c", uri, "uri"], capture_output=True, text=True, timeout=30)

@@ -22,6 +22,11 @@ from fwlab.words.topology import ROLES, Role, Topology
 UP_TIMEOUT_S = 1200
 
 
+def libvirt_uri() -> str:
+    """The libvirt that Vagrant uses: root's own, or an ordinary user's (as in provision/vagrant/lab_machines.rb)."""
+    return os.environ.get("FWLAB_LIBVIRT_URI") or f"qemu:///{'session' if os.getuid() else 'system'}"
+
+
 class Machines:
     """The three nodes of one lab."""
 

@@ -20,7 +20,11 @@ from pathlib import Path
 
 import pytest
 
+from fwlab.outside.project import find_project, load_topology
+
 ROOT = Path(__file__).resolve().parents[2]
+PROJECT = find_project(ROOT)
+TOPOLOGY = load_topology(PROJECT)
 LAB = "lab03-ipset"
 STAND = os.environ.get("FWLAB_LIVE_MACHINES", LAB)
 OFFSET = 4000

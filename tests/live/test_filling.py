@@ -4,15 +4,11 @@
 from __future__ import annotations
 
 import pytest
-import yaml
 
-from fwlab.words.topology import Topology
-
-from .conftest import LAB, ROOT, Checkout, document
+from .conftest import LAB, TOPOLOGY, Checkout, document
 
 pytestmark = pytest.mark.live
 
-TOPOLOGY = Topology.model_validate(yaml.safe_load((ROOT / "topology.yml").read_text()))
 SENDS = TOPOLOGY.links["generator-dut"].ends["generator"].dev
 
 #: What must come back, by node: addresses, routes and neighbours of the NIC that was taken, and its MTU; the queues

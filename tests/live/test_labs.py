@@ -13,13 +13,12 @@ import io
 import pytest
 import yaml
 
-from fwlab.outside.project import find_project, is_measured, lab_ids
+from fwlab.outside.project import is_measured, lab_ids
 
-from .conftest import LAB, ROOT, Checkout
+from .conftest import LAB, PROJECT, ROOT, Checkout
 
 pytestmark = pytest.mark.live
 
-PROJECT = find_project(ROOT)
 LABS = [name for name in lab_ids(PROJECT) if is_measured(PROJECT, name)]
 
 

@@ -9,15 +9,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import yaml
 
-from fwlab.words.topology import ROLES, Topology
+from fwlab.outside.machines import libvirt_uri
+from fwlab.words.topology import ROLES
 
-from .conftest import LAB, ROOT, Checkout
+from .conftest import LAB, TOPOLOGY, Checkout
 
 pytestmark = pytest.mark.live
 
-TOPOLOGY = Topology.model_validate(yaml.safe_load((ROOT / "topology.yml").read_text()))
 
 
 def test_lab_name_stands_for_its_three_machines(lab: Checkout) -> None:
@@ -64,8 +63,8 @@ def test_the_duts_kernel_keeps_still(lab: Checkout) -> None:
 
 
 def test_libvirt_asks_qemu_once_what_it_can_do(lab: Checkout) -> None:
-    """Where it takes what it learnt for outdated it asks at every call, and `vagrant up` takes a minute longer."""
-    uri = os.environ.get("FWLAB_LIBVIRT_URI", f"qemu:///{'session' if os.geteuid() else 'system'}")
+    """Where it takes what it learnt for outdated it asks at every call, and `vagrant up` makes many of them."""
+    uri = libvirt_uri()
     learnt = (Path("/var/cache") if uri.endswith("/system") else Path.home() / ".cache") / "libvirt/qemu/capabilities"
     if not os.access(learnt, os.R_OK | os.X_OK):
         pytest.skip(f"{learnt} is not to be read: libvirt's notes are another user's")

@@ -10,16 +10,13 @@ import subprocess
 import time
 
 import pytest
-import yaml
 
 from fwlab.outside.slowing import qemu_of
-from fwlab.words.topology import Topology
 
-from .conftest import LAB, OFFSET, ROOT, Checkout, document
+from .conftest import LAB, OFFSET, TOPOLOGY, Checkout, document
 
 pytestmark = pytest.mark.live
 
-TOPOLOGY = Topology.model_validate(yaml.safe_load((ROOT / "topology.yml").read_text()))
 EXERCISE = "ex1-one-host"
 #: A session's programme on the DUT.
 AGENT = "pgrep -f '^python3 -u /run/fwlab-agent' || true"
