@@ -6,6 +6,7 @@ from __future__ import annotations
 from functools import partial
 
 from fwlab.logic.figures import MOST_IDLE, MOST_IDLE_LOOP, Figure, figure
+from fwlab.logic.load_dependence import changes
 from fwlab.words.expectation import Check, Expectation, Range
 from fwlab.words.lab import Exercise, Lab
 from fwlab.words.metric import Metric
@@ -41,7 +42,11 @@ def judge_cases(lab: Lab, run: Run) -> list[Verdict]:
 def judge_exercise(exercise: Exercise, measured: Measured, run: Run) -> list[Verdict]:
     """Every check of an exercise on one ruleset's measurement."""
     verdicts = []
+    changed = {} if exercise.load_dependent else changes(measured)
     for check in exercise.checks:
+        if (reason := _load_dependent(check, changed)) and not measured.problems:
+            verdicts.append(_made(check, check.id, measured, Outcome.FAIL, None, check.between, None, reason))
+            continue
         base = run.case(check.ratio_to) if check.ratio_to else None
         if check.ratio_to and base is None and measured.refused is None:
             verdicts.append(_unmeasured(check, measured, f"case {check.ratio_to} was not measured beside it"))
@@ -49,6 +54,16 @@ def judge_exercise(exercise: Exercise, measured: Measured, run: Run) -> list[Ver
             traffic_class = check.traffic_class or ""
             verdicts.append(_verdict(check, check.id, measured, check.between, base, run, traffic_class))
     return verdicts
+
+
+def _load_dependent(check: Check, changed: dict[str, str]) -> str | None:
+    """Why this check fails for a ruleset that does not treat a packet the same at all times; None where it does not."""
+    if check.metric is Metric.DELIVERED and check.traffic_class in changed:
+        return f"the ruleset behaves differently at different times: {changed[check.traffic_class]}"
+    if check.metric in (Metric.CAPACITY, Metric.SURVIVAL) and changed:
+        how = "; ".join(changed.values())
+        return f"a figure counts only for a ruleset that treats a packet the same at all times: {how}"
+    return None
 
 
 def doubts(measured: Measured, metric: Metric, run: Run) -> list[str]:
@@ -113,6 +128,9 @@ def _verdict(
     traffic_class: str = "",
 ) -> Verdict:
     metric = rule.metric
+    if len(measured.lost) > 1:
+        text = f"the DUT did not survive this ruleset, twice: {measured.lost[-1]}"
+        return _made(rule, rule_id, measured, Outcome.FAIL, None, between, base, text)
     if measured.refused is not None:
         return _made(rule, rule_id, measured, Outcome.FAIL, None, between, base, f"not loaded: {measured.refused}")
     found = figure(measured, metric, run.testbed, traffic_class)

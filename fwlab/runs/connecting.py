@@ -39,7 +39,7 @@ MOST_AGAIN = {"trex": 0.2, "wrk": 0.02}
 LIGHT, LIGHT_S = 0.25, 4.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Flat(Attempt[Window]):
     """One run flat out: its windows, what the clients counted, and packets and answers that crossed the DUT in all.
 

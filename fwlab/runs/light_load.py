@@ -22,6 +22,8 @@ LIGHT = (1 / 4, 1 / 10, 1 / 25, 1 / 60, 1 / 60)
 #: A delivery trial takes about so long, in real seconds, and has so many packets.
 DELIVERY_S = 4.0
 DELIVERY_PACKETS = (256, 8192)
+#: Before the flood nothing is known of what the DUT carries: so few packets that its ring holds them all, at this load.
+FIRST_PACKETS, FIRST_LOAD = 960, 2000.0
 #: What a DUT sends on may hold a few packets of its own (neighbour and group discovery), which the sink does not count.
 STRAY = 2
 #: What the DUT carries in real time is watched for so long (s) and for so many packets at least: they are counted in
@@ -29,7 +31,7 @@ STRAY = 2
 RATE_S, RATE_PACKETS = 0.8, 256
 #: Packets are looked for every so often, and for so long (s).
 LOOK_S, PATIENCE_S = 0.05, 20.0
-#: Packets on their way are in after so long (s).
+#: Packets on their way are in after so long at most (s).
 SETTLED_S = 0.5
 
 
@@ -47,13 +49,22 @@ class Passage:
         return max(0, self.sent - self.taken)
 
 
+def deliver_first(nodes: Nodes, task: Task, found: Measured) -> None:
+    """Before any flood: a ruleset is not to know whether one has been, so what it does to a few packets comes first."""
+    _deliver(nodes, task, found, [(FIRST_LOAD / 2**again, FIRST_PACKETS) for again in range(len(LIGHT))])
+
+
 def deliver(nodes: Nodes, task: Task, found: Measured) -> None:
     """Play lightly; what arrives is counted by class."""
     carried = real_rate(nodes)
-    for share in LIGHT:
-        load = max(20.0, share * carried)
-        low, high = DELIVERY_PACKETS
-        count = int(min(high, max(low, load * DELIVERY_S)))
+    low, high = DELIVERY_PACKETS
+    loads = [max(20.0, share * carried) for share in LIGHT]
+    _deliver(nodes, task, found, [(load, int(min(high, max(low, load * DELIVERY_S)))) for load in loads])
+
+
+def _deliver(nodes: Nodes, task: Task, found: Measured, plays: list[tuple[float, int]]) -> None:
+    """(load, packets) of one play after the other, until none is lost but by the ruleset."""
+    for load, count in plays:
         nodes.sink.declare(nodes.classes)
         passage = play(nodes, load, count)
         arrived = nodes.sink.settled_counts(passage.sent_on)
@@ -82,9 +93,21 @@ def play(nodes: Nodes, load: float, count: int) -> Passage:
     """Play `count` packets from the beginning of the traffic, `load` in a real second, and see them through the DUT."""
     before = through(nodes)
     played = nodes.engine.start(load=load, count=count).wait(timeout=count / load * 4 + 60)
-    time.sleep(SETTLED_S)
-    taken, sent_on = (after - then for after, then in zip(through(nodes), before, strict=True))
+    taken, sent_on = _settled(nodes, before, played.sent)
     return Passage(played.sent, taken, sent_on, played.limited)
+
+
+def _settled(nodes: Nodes, before: tuple[int, int], sent: int) -> tuple[int, int]:
+    """Packets taken in and sent on since `before`, once all that were sent are through, or no more can be expected.
+
+    What was taken in has been sent on or dropped by the next look: the DUT serves both in one go.
+    """
+    patience = time.monotonic() + SETTLED_S
+    while True:
+        taken, sent_on = (after - then for after, then in zip(through(nodes), before, strict=True))
+        if time.monotonic() > patience or (taken >= sent and taken == through(nodes)[0] - before[0]):
+            return taken, through(nodes)[1] - before[1]
+        time.sleep(LOOK_S)
 
 
 def real_rate(nodes: Nodes, seconds: float = RATE_S) -> float:

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 from fwlab.runs.connecting import Connecting
 from fwlab.runs.filling import fill
-from fwlab.runs.light_load import deliver
+from fwlab.runs.light_load import deliver, deliver_first
 from fwlab.runs.overload import Overload
 from fwlab.runs.sampling import sample
 from fwlab.runs.surviving import survive
@@ -28,8 +29,12 @@ class Measurer:
         self._measured: dict[str, Measured] = {}
         self._on_dut: str | None = None
 
-    def measure(self, task: Task) -> Measured:
-        """Everything the task asks for. A node that dies raises CannotMeasure."""
+    def measure(self, task: Task, limit_s: float | None = None) -> Measured:
+        """Everything the task asks for, within so many seconds (Overdue). A node that dies raises CannotMeasure."""
+        with self._nodes.dut.within(limit_s) if limit_s else contextlib.nullcontext():
+            return self._all(task)
+
+    def _all(self, task: Task) -> Measured:
         began = time.monotonic()
         found = Measured(
             id=task.id,
@@ -48,8 +53,10 @@ class Measurer:
                 self._on_dut = None
                 # What is timed is a loading into a DUT that has nothing of it yet.
                 left = self._nodes.dut.reset(ahead=None if task.wants(Metric.LOAD_TIME) else task.files)
+                if left and self._nodes.restored():
+                    left = self._nodes.dut.reset()
                 if left:
-                    found.problems.append(f"the DUT kept the modules {', '.join(left)} of the ruleset before")
+                    found.problems.append(f"the DUT is not in its start state (vagrant reload LAB): {'; '.join(left)}")
                 self._load(task, found)
                 self._on_dut = found.ruleset_hash
             self._measure(task, found)
@@ -82,6 +89,8 @@ class Measurer:
         # First of all: what else is asked for is then measured with these states, not while they come to be.
         if task.wants(Metric.STATES, Metric.STATE_BYTES):
             fill(nodes, task, found)
+        if task.wants(Metric.DELIVERED):
+            deliver_first(nodes, task, found)
         if task.wants(Metric.CAPACITY, Metric.DELIVERED, Metric.SURVIVAL, Metric.GENERATOR):
             self._overload.measure(task, found)
         if task.sampled and found.trials and not found.problems:

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from fwlab.logic.figures import MOST_IDLE, MOST_OTHER
 from fwlab.runs.ladder import Attempt, Ladder
+from fwlab.runs.light_load import through
 from fwlab.runs.task import Nodes, Task
 from fwlab.runs.under_way import under_way
+from fwlab.words.metric import Metric
 from fwlab.words.results import Measured
-from fwlab.words.trial import Trial
+from fwlab.words.trial import Delivery, Trial
 
 #: Of what came in on the first link so much may come in on the last: a few packets that nodes say by themselves.
 MOST_BACK = 0.001
@@ -41,6 +43,10 @@ class Overload:
             # An attempt before this one, at a smaller step, has made the flows known.
             nodes.dut.reset()
             nodes.dut.load(task.files)
+        watched = task.wants(Metric.DELIVERED)
+        if watched:
+            nodes.sink.declare(nodes.classes)
+            before = through(nodes)
         with nodes.slowed(step):
             last = step == nodes.steps - 1
             nodes.dut.arm(
@@ -58,4 +64,20 @@ class Overload:
         played = playing.stop()
         found.generator_sent = played.sent
         found.generator_pps = round(played.rate, 1)
+        if watched:
+            found.flood = self._watched(task, played.sent, before)
         return Attempt(*trials)
+
+    def _watched(self, task: Task, sent: int, before: tuple[int, int]) -> Delivery:
+        """What became of this flood, by class: whether the ruleset does in it what it does at a light load."""
+        nodes = self._nodes
+        arrived = nodes.sink.settled_counts()
+        taken, sent_on = (now - then for now, then in zip(through(nodes), before, strict=True))
+        return Delivery(
+            intended_load=None,
+            sent=sent,
+            offered=nodes.tables.offered(task.traffic, sent, nodes.classes),
+            arrived=arrived,
+            taken=taken,
+            sent_on=sent_on,
+        )

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import functools
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,19 +18,23 @@ from fwlab.outside import engine as engines
 from fwlab.outside.dut import LinuxDut
 from fwlab.outside.machines import Machines
 from fwlab.outside.project import Project
+from fwlab.outside.saved_state import SavedState
 from fwlab.outside.sink import Sink
 from fwlab.outside.slowing import STEPS, qemu_of, slowed
 from fwlab.outside.tables import FIRST_LINK, Tables
 from fwlab.outside.testbed import Testbed, host_facts
 from fwlab.runs.measuring import Measurer
+from fwlab.runs.recovery import Recovery
 from fwlab.runs.task import Nodes, Task
-from fwlab.words.errors import CannotMeasure
+from fwlab.words.errors import CannotMeasure, Overdue
 from fwlab.words.events import ItemBegan, ItemEnded, Listener, PlanMade, StepBegan, Told
 from fwlab.words.lab import Lab
 from fwlab.words.results import DutFacts, Measured, Run
 from fwlab.words.topology import Topology
 
 LAST_LINK = "dut-sink"
+#: One submission may take so long (s). The slowest exercise was seen to take 89 on a busy host.
+EXERCISE_S = 240.0
 
 
 @dataclass(frozen=True)
@@ -63,9 +66,11 @@ class Setting:
 class Session:
     """A lab's machines, ready to measure. Made by `open_session`."""
 
-    def __init__(self, setting: Setting, measurer: Measurer, run: Run, ssh_config: Path, told: Listener) -> None:
+    def __init__(
+        self, setting: Setting, measurer: Measurer, recovery: Recovery, run: Run, ssh_config: Path, told: Listener
+    ) -> None:
         self.setting, self.run, self.ssh_config = setting, run, ssh_config
-        self._measurer, self._tell = measurer, told
+        self._measurer, self._recovery, self._tell = measurer, recovery, told
         self._dead: str | None = None
 
     def measure_cases(self, tasks: list[Task]) -> None:
@@ -73,46 +78,65 @@ class Session:
         self.run.cases.extend(self._measure(tasks))
 
     def measure_exercises(self, tasks: list[Task]) -> None:
-        self.run.exercises.extend(self._measure(tasks))
+        """As measure_cases, of rulesets that may break the DUT: its state is saved before the first one."""
+        with contextlib.suppress(CannotMeasure):  # whoever measures next will find out, and say so
+            self._recovery.prepare()
+        self.run.exercises.extend(self._measure(tasks, limit_s=EXERCISE_S))
 
-    def _measure(self, tasks: list[Task]) -> Iterator[Measured]:
+    def _measure(self, tasks: list[Task], limit_s: float | None = None) -> Iterator[Measured]:
         self._tell(PlanMade(len(tasks)))
         for task in tasks:
             self._tell(ItemBegan(task.id))
-            found = self._one(task)
-            ok = not (found.problems or found.refused)
+            found = self._one(task, limit_s)
+            ok = not (found.problems or found.refused or found.lost)
             self._tell(ItemEnded(task.id, summary(found, self.run), ok))
             yield found
 
-    def _one(self, task: Task) -> Measured:
+    def _one(self, task: Task, limit_s: float | None) -> Measured:
         """Measured, and once more where the first figures are in doubt: a busy host may leave it alone the next time.
 
         The second measurement counts, whatever it says; why there was one goes with it.
         """
-        found = self._attempt(task)
+        found, again = self._attempt(task, limit_s)
         reasons = worth_again(found, self.run)
-        if reasons and self._dead is None:
+        if reasons and again and self._dead is None:
             self._tell(Told(f"{task.id}: {reasons[0].splitlines()[0]}: measured once more"))
-            found = self._attempt(task)
+            lost = found.lost
+            found, _ = self._attempt(task, limit_s)
             found.measured_again = reasons
+            if lost and found.lost:
+                # Twice in a row, and in between the DUT was put back and answered: it was the ruleset.
+                found.lost, found.problems = lost + found.lost, []
+            else:
+                found.lost = []
         return found
 
-    def _attempt(self, task: Task) -> Measured:
-        if self._dead is None:
-            try:
-                return self._measurer.measure(task)
-            except CannotMeasure as error:
+    def _attempt(self, task: Task, limit_s: float | None) -> tuple[Measured, bool]:
+        """What was found, and whether it is of any use to try once more."""
+        if self._dead is not None:
+            return _unmeasured(task, self._dead), False
+        try:
+            return self._measurer.measure(task, limit_s), True
+        except CannotMeasure as error:
+            if not self._recovery.restore():
                 # Without the machine nothing after this can be measured; the results so far are good.
                 self._dead = error.message
-        return Measured(
-            id=task.id,
-            title=task.title,
-            ruleset=task.ruleset,
-            ruleset_hash="",
-            traffic=task.traffic,
-            metric=task.metrics[0],
-            problems=[self._dead],
-        )
+            found = _unmeasured(task, error.message)
+            overdue = isinstance(error, Overdue)
+            found.lost = [] if overdue else [error.message]
+            return found, not overdue
+
+
+def _unmeasured(task: Task, problem: str) -> Measured:
+    return Measured(
+        id=task.id,
+        title=task.title,
+        ruleset=task.ruleset,
+        ruleset_hash="",
+        traffic=task.traffic,
+        metric=task.metrics[0],
+        problems=[problem],
+    )
 
 
 def refuse_wrong_traffic(setting: Setting, traffics: Iterable[str | None]) -> None:
@@ -147,8 +171,9 @@ def open_session(setting: Setting, tell: Listener) -> Iterator[Session]:
             tell(StepBegan(f"vagrant up {lab.id}"))
             started = True
             machines.up(lambda line: tell(Told(line)))
-        with _nodes(setting, machines, choice) as (measurer, facts):
-            yield Session(setting, measurer, _new_run(setting, choice.name, facts), machines.ssh_config, tell)
+        with _nodes(setting, machines, choice, tell) as (measurer, recovery, facts):
+            run = _new_run(setting, choice.name, facts)
+            yield Session(setting, measurer, recovery, run, machines.ssh_config, tell)
     finally:
         if started and not setting.keep:
             tell(StepBegan(f"vagrant destroy {lab.id}"))
@@ -156,23 +181,41 @@ def open_session(setting: Setting, tell: Listener) -> Iterator[Session]:
 
 
 @contextlib.contextmanager
-def _nodes(setting: Setting, machines: Machines, choice: engines.Choice) -> Iterator[tuple[Measurer, DutFacts]]:
+def _nodes(
+    setting: Setting, machines: Machines, choice: engines.Choice, tell: Listener
+) -> Iterator[tuple[Measurer, Recovery, DutFacts]]:
     topology, tables = setting.topology, setting.tables
     devices = [topology.end(FIRST_LINK, "dut").dev, topology.end(LAST_LINK, "dut").dev]
     engine = engines.make(choice, machines.ssh("generator"), topology, setting.testbed)
     sink = Sink(machines.ssh("sink"), topology.end(LAST_LINK, "sink").dev)
+    forwarded = topology.ports.address, topology.ssh_port(setting.stand.number, "dut")
     if setting.testbed.slows_the_dut:
-        qemu = qemu_of(topology.ports.address, topology.ssh_port(setting.stand.number, "dut"))
-        slower, steps = functools.partial(slowed, qemu), len(STEPS)
+        slower, steps = _slower(*forwarded), len(STEPS)
     else:
         slower, steps = (lambda *_, **__: contextlib.nullcontext()), 1
     with contextlib.closing(engine), LinuxDut(machines.ssh("dut"), devices) as dut:
         facts = _dut_facts(dut)
+        others = [machines.ssh("generator"), machines.ssh("sink")]
+        recovery = Recovery(
+            dut, machines.ssh("dut"), lambda: SavedState(*forwarded), others, lambda line: tell(Told(line))
+        )
         dut.reset()
         ring = topology.machine.receive_ring
         tcp = engines.make_ends(choice, machines.ssh("generator"), machines.ssh("sink"), topology, setting.testbed)
-        nodes = Nodes(dut, engine, sink, tables, setting.lab.classes, slower, steps, ring, tcp)
-        yield Measurer(nodes), facts
+        nodes = Nodes(dut, engine, sink, tables, setting.lab.classes, slower, steps, ring, tcp, recovery.restore)
+        with contextlib.closing(recovery):
+            yield Measurer(nodes), recovery, facts
+
+
+def _slower(address: str, port: int) -> Callable[..., contextlib.AbstractContextManager]:
+    """Slows the DUT's QEMU, which is another process once the DUT was put back."""
+
+    @contextlib.contextmanager
+    def slower(step: int, *, loop: bool = False) -> Iterator[None]:
+        with slowed(qemu_of(address, port), step, loop=loop):
+            yield
+
+    return slower
 
 
 def _dut_facts(dut: LinuxDut) -> DutFacts:

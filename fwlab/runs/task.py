@@ -55,9 +55,9 @@ class Nodes:
     """The three nodes of one session.
 
     `slowed(step)` slows the DUT while the generator plays, by one of `steps` steps; `slowed(step, loop=True)` as a
-    closed loop of answers needs it. On the host's clock there is one step, which does nothing. `ring` is how many
-    packets the DUT's receive ring holds. `tcp(connections)` sets generator and sink up for TCP connections while it
-    is open.
+    closed loop of answers needs it. On the host's clock there is one step, which does nothing. `restored()` puts the
+    DUT back into its saved state; False where it cannot. `ring` is how many packets the DUT's receive ring holds.
+    `tcp(connections)` sets generator and sink up for TCP connections while it is open.
     """
 
     dut: LinuxDut
@@ -69,3 +69,4 @@ class Nodes:
     steps: int
     ring: int = 1024
     tcp: Callable[[Connections], contextlib.AbstractContextManager[Both]] | None = None
+    restored: Callable[[], bool] = lambda: False

@@ -42,3 +42,7 @@ class CannotMeasure(FwlabError):
     """The testbed could not produce a figure: a node died, a port is taken, libvirt is not there."""
 
     exit_code = EXIT_UNMEASURED
+
+
+class Overdue(CannotMeasure):
+    """A measurement took longer than it may. Trying it again would take as long."""

@@ -25,7 +25,10 @@ class Predict(Strict):
 
 
 class Exercise(Strict):
-    """What the student writes into work/<id>/, and how it is judged."""
+    """What the student writes into work/<id>/, and how it is judged.
+
+    load_dependent  the exercise teaches limits: what a ruleset does to a packet may depend on load, time and number
+    """
 
     id: Identifier
     title: str
@@ -33,6 +36,7 @@ class Exercise(Strict):
     parameters: dict[str, Value] = {}
     fill: int | None = Field(default=None, ge=1)
     offered: float | None = Field(default=None, gt=0)
+    load_dependent: bool = False
     predict: Predict
     checks: list[Check] = Field(min_length=1)
 

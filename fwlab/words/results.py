@@ -56,11 +56,15 @@ class DutFacts(_Strict):
 class Measured(_Strict):
     """One case or exercise, measured: every trial, every loading, what was counted at the sink.
 
+    deliveries  what became of counted packets at a light load: before the flood, then after it
+    flood     what became of the packets that the DUT took in during the flood of `trials`
+    lost      why the DUT stopped answering while this ruleset was loaded, each time that it was tried
     tcp       trials with TCP connections; `clients` is what the clients counted, run by run
     tracked   the class that survival is about; `offered` the load, as a multiple of the baseline's capacity
     stacks    samples of the DUT under load by call stack, outermost function first, joined by semicolons
     loads     seconds of busy DUT time, one for each loading of the whole ruleset
-    disturbed_trials  trials left out because something else than packets ran on the DUT
+    disturbed_trials  trials left out because something else than packets ran on the DUT; `disturbed_by` says what: by
+              program or [kernel thread], the share of all that ran beside the packets
     idle_trials  trials left out because the DUT was idle at times; `slowed` is the step that it took (0: none)
     measured_again  why a measurement before this one was not kept; empty where there was none
     problems  why a figure of it cannot be trusted; any makes the verdict inconclusive
@@ -77,6 +81,7 @@ class Measured(_Strict):
     trials: list[Trial] = []
     loads: list[float] = []
     deliveries: list[Delivery] = []
+    flood: Delivery | None = None
     survivals: list[Delivery] = []
     tracked: str | None = None
     tcp: list[TcpTrial] = []
@@ -89,11 +94,13 @@ class Measured(_Strict):
     generator_pps: float | None = None
     idle_trials: int = 0
     disturbed_trials: int = 0
+    disturbed_by: dict[str, float] = {}
     slowed: int = 0
     wall_s: float = 0.0
     measured_again: list[str] = []
     problems: list[str] = []
     refused: str | None = None
+    lost: list[str] = []
 
 
 class Run(_Strict):

@@ -39,7 +39,8 @@ class Trial(_Timed):
 class Delivery(BaseModel):
     """What became of a counted number of packets, at a load that the DUT can carry or, for survival, above it.
 
-    intended_load  packets per second asked of the generator; for survival, per second of the DUT's clock
+    intended_load  packets per second asked of the generator; for survival, per second of the DUT's clock; None is
+              flat out
     sent      packets that left the generator
     offered   of these, how many belong to each traffic class (from the frame table)
     arrived   packets that reached the sink, by traffic class
@@ -49,7 +50,7 @@ class Delivery(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    intended_load: float
+    intended_load: float | None
     sent: int
     offered: dict[str, int]
     arrived: dict[str, int]

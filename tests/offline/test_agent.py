@@ -24,6 +24,7 @@ from fwlab.outside.dut.parcel import agent_parcel
 def nothing_changed_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     """The agent remembers what it has changed; here it begins anew for every test."""
     monkeypatch.setattr(start_state, "changed_sysctls", {})
+    monkeypatch.setattr(start_state, "noted", {})
     monkeypatch.setattr(loading, "cut_off", [])
 
 
@@ -146,6 +147,25 @@ def test_a_host_that_cannot_be_reached_is_told_so_once() -> None:
     assert loading.confirm({}) == {"reached": True}
 
 
+@pytest.mark.parametrize("tool", ["printf 'element \\303' >&2; exit 1", "printf 'a\\377b'; exit 1"])
+def test_a_message_that_is_cut_in_the_middle_of_a_letter(
+    tool: str, on_no_dut: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ipset does so with long names; the agent died of it."""
+    monkeypatch.setattr(loading, "TOOLS", {"nft": ["sh", "-c", tool]})
+    answer = loading.load({"files": [packed("table ip t {}")]})
+    assert answer["refused"].startswith("rules.nft: sh said (exit 1): ")
+    assert "\N{REPLACEMENT CHARACTER}" in answer["refused"]
+    assert on_no_dut == ["reset"]
+
+
+def test_a_tool_that_cannot_be_run_refuses_the_file(on_no_dut: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "TOOLS", {"nft": ["/no/such/tool"]})
+    answer = loading.load({"files": [packed("table ip t {}")]})
+    assert answer["refused"].startswith("FileNotFoundError: ")
+    assert on_no_dut == ["reset"]
+
+
 def test_wrong_request_does_not_end_the_agent(parcel: Path) -> None:
     asked = [{"op": "no-such"}, {"no": "op"}, {"op": "sample", "devices": ["lo"]}]
     lines = "".join(json.dumps(request) + "\n" for request in asked)
@@ -167,7 +187,20 @@ def test_wrong_request_does_not_end_the_agent(parcel: Path) -> None:
 def test_settings_are_remembered_as_they_were_first(monkeypatch: pytest.MonkeyPatch) -> None:
     forward, ttl = "/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv4/ip_default_ttl"
     before = {path: Path(path).read_text() for path in (forward, ttl)}
-    start_state.remember_sysctls("# mine\n; too\n\nnet.ipv4.ip_forward = 1\nnet.no.such.setting=1\n")
+    start_state.remember_sysctls("a.sysctl", "# mine\n; too\n\nnet.ipv4.ip_forward = 1\nnet.no.such.setting=1\n")
     start_state.changed_sysctls[forward] = "as it was first"
-    start_state.remember_sysctls("net.ipv4.ip_forward=0\n- net/ipv4/ip_default_ttl = 3\n")
+    start_state.remember_sysctls("a.sysctl", "net.ipv4.ip_forward=0\n- net/ipv4/ip_default_ttl = 3\n")
     assert start_state.changed_sysctls == {forward: "as it was first", ttl: before[ttl]}
+
+
+@pytest.mark.parametrize("key", ["net.ipv4", "net.ipv4.route.flush"])
+def test_a_setting_that_could_not_be_put_back_is_refused(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder, and a setting that can only be written."""
+
+    def read(path: str) -> str:
+        raise IsADirectoryError(path) if key == "net.ipv4" else PermissionError(path)
+
+    monkeypatch.setattr(start_state, "read", read)
+    monkeypatch.setattr(start_state.os.path, "exists", lambda _path: True)
+    with pytest.raises(Refusal, match=f"x.sysctl: {key} cannot be read, so it could not be put back"):
+        start_state.remember_sysctls("x.sysctl", f"{key}=1\n")

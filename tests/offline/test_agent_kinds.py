@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from fwlab.logic.render import ruleset_file
-from fwlab.outside.dut.agent import holding, links, loading, start_state
+from fwlab.outside.dut.agent import holding, links, loading, network_state, start_state
 from fwlab.outside.dut.client import tables_in
 
 
@@ -34,13 +34,15 @@ class FakeTools:
 @pytest.fixture
 def tools(monkeypatch: pytest.MonkeyPatch) -> FakeTools:
     found = FakeTools()
-    for module in (links, start_state, holding):
+    for module in (links, network_state, start_state, holding):
         monkeypatch.setattr(module, "quiet", found)
-    for name in ("changed_links", "changed_routes"):
-        monkeypatch.setattr(links, name, {})
+    monkeypatch.setattr(links, "changed_links", {})
     monkeypatch.setattr(start_state, "changed_sysctls", {})
-    monkeypatch.setattr(start_state, "loaded_kinds", set())
-    monkeypatch.setattr(start_state, "left_behind", set())
+    for name in ("loaded_kinds", "left_behind", "touched"):
+        monkeypatch.setattr(start_state, name, set())
+    noted = {"modules": ["virtio_net", "x_tables"], "sysctls": {}, "network": {}, "killed": 0}
+    monkeypatch.setattr(start_state, "noted", noted)
+    monkeypatch.setattr(start_state, "compare", lambda: [])
     return found
 
 
@@ -93,31 +95,19 @@ def test_link_settings_are_noted_once_and_put_back(tools: FakeTools) -> None:
 
 
 def test_every_route_is_marked(tools: FakeTools) -> None:
-    tools.answers["ip -4 route show"] = "198.19.0.0/16 via 198.19.0.2 dev eth1 proto static \n"
     text = "# many\nroute add 198.19.7.0/24 dev eth1\n\n -6 route replace 2001:2:0:1301::/64 dev eth1 # one\n"
-    ((argv, batch),) = loading.calls("routes", links.marked(text), each=False)
+    ((argv, batch),) = loading.calls("x.routes", "routes", links.marked(text), each=False)
     assert argv == ["ip", "-batch", "-"]
     assert [" ".join(line.split()) for line in batch.splitlines() if line and not line.startswith("#")] == [
         "route add 198.19.7.0/24 dev eth1 proto 200",
         "route replace 2001:2:0:1301::/64 dev eth1 proto 200",
     ]
-    assert links.changed_routes["-4"] == ["198.19.0.0/16 via 198.19.0.2 dev eth1 proto static"]
-
-
-def test_a_route_that_was_replaced_comes_back(tools: FakeTools) -> None:
-    kept, replaced = "198.18.0.0/30 dev eth0 proto kernel", "198.19.0.0/16 via 198.19.0.2 dev eth1 proto static"
-    tools.answers["ip -4 route show"] = f"{kept} \n{replaced} \n"
-    loading.calls("routes", "route replace 198.19.0.0/16 dev eth0\n", each=False)
-    tools.answers["ip -4 route show"] = f"{kept} \n"
-    tools.called.clear()
-    links.restore_routes()
-    assert tools.called.index("ip -4 route flush proto 200") < tools.called.index("ip -4 route show")
-    assert [call for call in tools.called if " replace " in call] == [f"ip -4 route replace {replaced}"]
-    assert links.changed_routes == {}
+    assert "systemctl stop systemd-networkd.socket systemd-networkd.service" in tools.called
 
 
 def test_xdp_filter_gets_line_by_line(tools: FakeTools) -> None:
-    calls = loading.calls("xdp-filter", "load eth0 -m native\n\n# one\nip 198.18.1.1 -m src\n", each=False)
+    text = "load eth0 -m native\n\n# one\nip 198.18.1.1 -m src\n"
+    calls = loading.calls("x.xdp-filter", "xdp-filter", text, each=False)
     assert calls == [
         (["xdp-filter", "load", "eth0", "-m", "native"], None),
         (["xdp-filter", "ip", "198.18.1.1", "-m", "src"], None),
@@ -188,7 +178,7 @@ def test_modules_go_in_one_call_the_youngest_first(
     tools: FakeTools, kernel: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there = ["xt_set", "ip_set_hash_ip", "ip_set", "nfnetlink", "virtio_net", "x_tables"]
-    kernel(there, **{"fwlab-modules": "virtio_net\nx_tables"})
+    kernel(there)
 
     def rmmod(*argv: str, text: str | None = None) -> SimpleNamespace:
         if argv[0] == "rmmod":
@@ -196,7 +186,7 @@ def test_modules_go_in_one_call_the_youngest_first(
         return tools(*argv, text=text)
 
     monkeypatch.setattr(start_state, "quiet", rmmod)
-    assert start_state.reset({}) == {"left": ["nfnetlink"]}
+    assert start_state.reset({}) == {"left": ["module nfnetlink"]}
     assert "rmmod xt_set ip_set_hash_ip ip_set nfnetlink" in tools.called
 
 
@@ -215,7 +205,7 @@ def test_modules_stay_only_where_they_cost_nothing(
     tools: FakeTools, kernel: Callable[..., None], there: list[str], tables: str, ahead: list[str], stays: bool
 ) -> None:
     """An empty table is a hook that every packet visits; connections are tracked until their module goes."""
-    kernel(there, **{"ip_tables_names": tables, "fwlab-modules": "virtio_net"})
+    kernel(there, **{"ip_tables_names": tables})
     start_state.reset({"ahead": ahead})
     assert ("rmmod " + " ".join(there) in tools.called) == (not stays)
 

@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 from factories import a_lab, a_run, measured, testbed, trials
 
+from fwlab.logic.judge import judge_exercise
 from fwlab.runs.session import Session
 from fwlab.runs.task import Task
 from fwlab.words.case import Trials
-from fwlab.words.errors import CannotMeasure
+from fwlab.words.errors import CannotMeasure, Overdue
 from fwlab.words.events import Told
 from fwlab.words.metric import Metric
 from fwlab.words.results import Measured
+from fwlab.words.verdict import Outcome
 
 LAB = a_lab()
 TASK = Task(
@@ -40,7 +42,7 @@ class Scripted:
     def __init__(self, *found: dict | Exception) -> None:
         self._found = list(found)
 
-    def measure(self, task: Task) -> Measured:
+    def measure(self, task: Task, limit_s: float | None = None) -> Measured:
         found = self._found.pop(0)
         if isinstance(found, Exception):
             raise found
@@ -51,11 +53,30 @@ class Scripted:
         return len(self._found)
 
 
-def measure(*found: dict | Exception, **of_run: object) -> tuple[Measured, Scripted, list[str]]:
+class Backup:
+    """A saved state that brings the DUT back so many times."""
+
+    def __init__(self, times: int = 0) -> None:
+        self.times, self.prepared = times, 0
+
+    def prepare(self) -> None:
+        self.prepared += 1
+
+    def restore(self) -> bool:
+        self.times -= 1
+        return self.times >= 0
+
+
+def measure(*found: dict | Exception, restores: int = 0, **of_run: object) -> tuple[Measured, Scripted, list[str]]:
     told: list[str] = []
     measurer = Scripted(*found)
     run = a_run([], **of_run)
-    session = Session(None, measurer, run, Path("none"), lambda e: told.append(e.line) if isinstance(e, Told) else None)
+
+    def tell(event: object) -> None:
+        if isinstance(event, Told):
+            told.append(event.line)
+
+    session = Session(None, measurer, Backup(restores), run, Path("none"), tell)
     session.measure_cases([TASK])
     return run.cases[0], measurer, told
 
@@ -108,3 +129,45 @@ def test_a_machine_that_dies_the_second_time_leaves_its_reason() -> None:
     found, _, _ = measure(APART, CannotMeasure("the DUT is gone", "vagrant up"))
     assert found.problems == ["the DUT is gone"]
     assert "6.9% apart" in found.measured_again[0]
+
+
+GONE = CannotMeasure("lost the connection to the dut", "vagrant up")
+
+
+def test_a_dut_that_was_put_back_is_measured_again() -> None:
+    found, measurer, _ = measure(GONE, GOOD, restores=1)
+    assert measurer.left == 0
+    assert (found.trials, found.problems, found.lost) == (GOOD["trials"], [], [])
+    assert found.measured_again == ["lost the connection to the dut"]
+
+
+def test_a_ruleset_that_costs_the_dut_twice_has_failed() -> None:
+    """In between it was put back, and answered: it was no accident of the host's."""
+    found, _, _ = measure(GONE, GONE, restores=2)
+    assert found.lost == ["lost the connection to the dut"] * 2
+    verdict, *_ = judge_exercise(LAB.exercises[0], found, a_run([]))
+    assert verdict.outcome is Outcome.FAIL
+    assert verdict.text == "the DUT did not survive this ruleset, twice: lost the connection to the dut"
+
+
+def test_a_dut_that_is_lost_once_and_slow_then_is_inconclusive() -> None:
+    found, _, _ = measure(GONE, Overdue("it was not measured within 240 s"), restores=2)
+    assert (found.lost, found.problems) == ([], ["it was not measured within 240 s"])
+
+
+def test_what_takes_too_long_is_not_tried_again() -> None:
+    found, measurer, _ = measure(Overdue("it was not measured within 240 s"), GOOD, restores=1)
+    assert measurer.left == 1
+    assert found.problems == ["it was not measured within 240 s"]
+
+
+def test_the_next_is_measured_on_a_dut_that_was_put_back() -> None:
+    session = Session(None, Scripted(GONE, GONE, GOOD), Backup(2), a_run([]), Path("none"), lambda _event: None)
+    session.measure_exercises([TASK, TASK])
+    assert [len(found.trials) for found in session.run.exercises] == [0, len(GOOD["trials"])]
+
+
+def test_where_the_dut_is_gone_for_good_the_rest_is_inconclusive() -> None:
+    session = Session(None, Scripted(GONE, GOOD), Backup(0), a_run([]), Path("none"), lambda _event: None)
+    session.measure_exercises([TASK, TASK])
+    assert [found.problems for found in session.run.exercises] == [[GONE.message]] * 2

@@ -103,3 +103,18 @@ def test_the_sink_is_told_once_and_again_after_connections() -> None:
     sink.take_all({})
     assert (len(told), told[2]) == (3, told[0])
     assert f"tcp dport {web.port} accept".encode() in told[1]
+
+
+def test_what_the_sink_gets_of_the_flood_is_counted_by_class() -> None:
+    """Where the exercise asks what is delivered: whether that is so in the flood, too."""
+    world, found = World(), a_case()
+    nodes = world.nodes()
+    nodes.dut.sample = lambda: {"eth0.rx_packets": world.came, "eth1.tx_packets": world.came // 4}
+    nodes.sink.declare = lambda _classes: world.done.append("count from now")
+    nodes.sink.settled_counts = lambda: {"legitimate": 2400}
+    nodes.tables.offered = lambda _traffic, sent, _classes: {"legitimate": sent // 4}
+    task = Task("x", "x", "x", [], [Metric.CAPACITY, Metric.DELIVERED], traffic="flood", trial=Trials(count=1))
+    Overload(nodes).measure(task, found)
+    assert world.done == ["count from now", "play"]
+    assert (found.flood.sent, found.flood.taken, found.flood.arrived) == (TAKEN, TAKEN, {"legitimate": 2400})
+    assert found.flood.passed("legitimate") == pytest.approx(1.0, abs=0.05)

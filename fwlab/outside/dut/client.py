@@ -5,26 +5,19 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import json
-import queue
 import re
-import subprocess
-import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from fwlab.outside.dut.agent.links import marked
-from fwlab.outside.dut.parcel import agent_parcel
+from fwlab.outside.dut.conversation import Conversation
 from fwlab.outside.ssh import Ssh
 from fwlab.words.errors import CannotMeasure, Refused
 from fwlab.words.ruleset import RulesetFile, RulesetKind
 from fwlab.words.trial import Trial
 
-AGENT = "/run/fwlab-agent.pyz"
-#: The agent of a session that was interrupted needs so long at most to end what it does and clear up (s).
-CLEARING_UP_S = 60
 _TABLE = re.compile(r"^\*(\w+)", re.MULTILINE)
 T = TypeVar("T")
 
@@ -69,21 +62,14 @@ def _as_loaded(file: RulesetFile) -> str:
 
 
 class LinuxDut:
-    """A conversation with the agent. Use as a context manager; leaving it restores the start state."""
+    """What the agent can be asked for. Use as a context manager; leaving it restores the start state."""
 
     def __init__(self, ssh: Ssh, devices: list[str]) -> None:
-        self._ssh = ssh
         self._devices = devices
-        self._process: subprocess.Popen[bytes] | None = None
-        self._answers: queue.Queue[bytes] = queue.Queue()
-        self._number = 0
+        self._agent = Conversation(ssh)
 
     def __enter__(self) -> LinuxDut:
-        # One at a time: that of a session which was interrupted may still be clearing up.
-        alone = f"flock -o -w {CLEARING_UP_S} {AGENT}.lock"
-        self._ssh.run(f"{alone} sh -c 'cat > {AGENT}'", data=agent_parcel(), timeout=CLEARING_UP_S + 60)
-        self._process = self._ssh.open(f"exec {alone} python3 -u {AGENT}")
-        threading.Thread(target=self._listen, daemon=True).start()
+        self.open()
         return self
 
     def __exit__(self, trouble: type[BaseException] | None, *_: object) -> None:
@@ -93,28 +79,31 @@ class LinuxDut:
                 self.reset()
         self.close()
 
+    def open(self) -> None:
+        self._agent.open()
+
     def close(self) -> None:
-        if self._process is not None:
-            with contextlib.suppress(OSError):
-                self._process.stdin.close()
-            try:
-                self._process.wait(timeout=CLEARING_UP_S)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-            self._process = None
+        self._agent.close()
+
+    def abandon(self) -> None:
+        """Drop the conversation without waiting for the agent: the machine below it is put back, or gone."""
+        self._agent.abandon()
+
+    def within(self, seconds: float) -> contextlib.AbstractContextManager[None]:
+        """Meanwhile every answer has to come within so many seconds from now; one that does not raises Overdue."""
+        return self._agent.within(seconds)
 
     def hello(self) -> dict[str, Any]:
         """Kernel, command line, clock source, image manifest and open packet sockets of the DUT."""
-        return self._ask({"op": "hello"}, timeout=120)
+        return self._agent.ask({"op": "hello"}, timeout=120)
 
     def reset(self, ahead: list[RulesetFile] | None = None) -> list[str]:
-        """Back to the start state; returns the modules that would not go.
+        """Back to the start state; returns what still differs from it, a line each.
 
         With `ahead`, the ruleset to be loaded next, modules may stay that cost its packets nothing.
         """
         request = {"op": "reset"} if ahead is None else {"op": "reset", "ahead": tables_in(ahead)}
-        return self._ask(request, timeout=300)["left"]
+        return self._agent.ask(request, timeout=300)["left"]
 
     def load(self, files: list[RulesetFile], *, each: bool = False, times: int = 1) -> LoadReport:
         """Load every file by its own tool. Raises Refused with the tool's own words; then nothing is loaded."""
@@ -126,10 +115,10 @@ class LinuxDut:
             }
             for f in files
         ]
-        answer = self._ask({"op": "load", "files": packed, "each": each, "times": times}, timeout=1800)
+        answer = self._agent.ask({"op": "load", "files": packed, "each": each, "times": times}, timeout=1800)
         if "refused" in answer:
             raise Refused(answer["refused"], "correct the file and try again; the DUT is in its start state")
-        if not self._ask({"op": "confirm"}, timeout=120)["reached"]:
+        if not self._agent.ask({"op": "confirm"}, timeout=120)["reached"]:
             raise Refused(
                 "the ruleset cuts the DUT off from its management (SSH on the last NIC), so it was taken away again",
                 "match the test traffic by address or interface, not everything",
@@ -143,11 +132,11 @@ class LinuxDut:
 
     def entries(self) -> int:
         """Addresses in sets and maps, plus rules."""
-        return sum(self._ask({"op": "entries"}, timeout=600).values())
+        return sum(self._agent.ask({"op": "entries"}, timeout=600).values())
 
     def states(self) -> dict[str, int]:
         """The connection table: words/trial.States without `played`."""
-        return self._ask({"op": "states"}, timeout=120)
+        return self._agent.ask({"op": "states"}, timeout=120)
 
     @contextlib.contextmanager
     def muted(self) -> Iterator[None]:
@@ -156,15 +145,15 @@ class LinuxDut:
         Unless a ruleset has a queue of its own there: then all goes on as it does.
         """
         last = {"device": self._devices[-1]}
-        muted = self._ask({"op": "mute", **last}, timeout=120)["muted"]
+        muted = self._agent.ask({"op": "mute", **last}, timeout=120)["muted"]
         try:
             yield
         finally:
             if muted:
-                self._ask({"op": "unmute", **last}, timeout=120)
+                self._agent.ask({"op": "unmute", **last}, timeout=120)
 
     def sample(self) -> dict[str, int]:
-        return self._ask({"op": "sample", "devices": self._devices}, timeout=120)
+        return self._agent.ask({"op": "sample", "devices": self._devices}, timeout=120)
 
     def arm(
         self,
@@ -184,7 +173,7 @@ class LinuxDut:
         when more than `most_idle` trials were idle for more than `idle_share` of their time. A trial in which
         anything but packets took more than `other_share` of the CPU is disturbed and left out.
         """
-        self._send(
+        self._agent.send(
             {
                 "op": "measure",
                 "devices": self._devices,
@@ -199,11 +188,14 @@ class LinuxDut:
             }
         )
 
-    def collect(self, timeout: float) -> tuple[list[Trial], list[Trial], list[Trial]]:
-        """Trials under overload; those in which the DUT was idle at times; those that something disturbed."""
+    def collect(self, timeout: float) -> tuple[list[Trial], list[Trial], list[Trial], dict[str, int]]:
+        """Trials under overload; those in which the DUT was idle at times; those that something disturbed.
+
+        Last, for how many nanoseconds each program and each [kernel thread] ran around the disturbed ones.
+        """
         return self._sorted(timeout, self._trial)
 
-    def collect_by_link(self, timeout: float) -> tuple[list[Window], ...]:
+    def collect_by_link(self, timeout: float) -> tuple[list[Window], list[Window], list[Window], dict[str, int]]:
         """The same, with what came in on each link, in their order."""
 
         def window(found: dict[str, Any]) -> Window:
@@ -217,9 +209,12 @@ class LinuxDut:
         counts = self.sample()
         return [(counts[f"{d}.rx_packets"], counts[f"{d}.rx_bytes"]) for d in self._devices]
 
-    def _sorted(self, timeout: float, made: Callable[[dict[str, Any]], T]) -> tuple[list[T], ...]:
-        answer = self._receive(timeout)
-        return tuple([made(window) for window in answer[kind]] for kind in ("kept", "idle", "disturbed"))
+    def _sorted(
+        self, timeout: float, made: Callable[[dict[str, Any]], T]
+    ) -> tuple[list[T], list[T], list[T], dict[str, int]]:
+        answer = self._agent.receive(timeout)
+        kept, idle, disturbed = ([made(window) for window in answer[kind]] for kind in ("kept", "idle", "disturbed"))
+        return kept, idle, disturbed, answer["ran"]
 
     def _trial(self, window: dict[str, Any]) -> Trial:
         return Trial(
@@ -231,11 +226,11 @@ class LinuxDut:
 
     def prepare_stacks(self, rates: Sequence[int]) -> None:
         """Start perf on the DUT, to sample at all these rates at once (Hz of its clock). Before the packets come."""
-        self._ask({"op": "prepare_stacks", "rates": list(rates)}, timeout=300)
+        self._agent.ask({"op": "prepare_stacks", "rates": list(rates)}, timeout=300)
 
     def arm_stacks(self, *, seconds: float, settle_s: float = 0.02, patience_s: float = 30) -> None:
         """Tell the agent to sample for `seconds` as soon as packets come; `collect_stacks` waits until it has."""
-        self._send(
+        self._agent.send(
             {
                 "op": "record_stacks",
                 "devices": self._devices,
@@ -247,47 +242,11 @@ class LinuxDut:
 
     def collect_stacks(self, timeout: float) -> int:
         """Packets that the DUT took in while it was sampled."""
-        return self._receive(timeout)["counts"][f"{self._devices[0]}.rx_packets"]
+        return self._agent.receive(timeout)["counts"][f"{self._devices[0]}.rx_packets"]
 
     def read_stacks(self) -> dict[str, int]:
         """Samples by stack: the program, then its functions from the outermost inwards, joined by semicolons.
 
         Once the packets are gone, for it takes the DUT a while.
         """
-        return self._ask({"op": "read_stacks"}, timeout=600)["stacks"]
-
-    # -- the wire --
-
-    def _listen(self) -> None:
-        for line in self._process.stdout:
-            self._answers.put(line)
-        self._answers.put(b"")
-
-    def _ask(self, request: dict[str, Any], timeout: float) -> dict[str, Any]:
-        self._send(request)
-        return self._receive(timeout)
-
-    def _send(self, request: dict[str, Any]) -> None:
-        self._number += 1
-        request["number"] = self._number
-        try:
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")
-            self._process.stdin.flush()
-        except (OSError, AttributeError) as error:
-            raise self._ssh.lost() from error
-
-    def _receive(self, timeout: float) -> dict[str, Any]:
-        """The answer to the last request; one to an earlier request, which nobody waited for, is passed over."""
-        answer = {"number": None}
-        while answer.pop("number") != self._number:
-            try:
-                line = self._answers.get(timeout=timeout)
-            except queue.Empty as error:
-                raise CannotMeasure(f"dut: no answer within {timeout:g} s", "fwlab doctor") from error
-            if not line:
-                self._answers.put(b"")  # the end stays the end: whoever asks next is told at once
-                raise self._ssh.lost()
-            answer = json.loads(line)
-        if "failed" in answer:
-            raise CannotMeasure(f"dut: {answer['failed']}", "vagrant reload LAB")
-        return answer
+        return self._agent.ask({"op": "read_stacks"}, timeout=600)["stacks"]

@@ -6,6 +6,13 @@ import os
 import time
 
 from fwlab.outside.dut.agent.kernel import Refusal, idle_ns, read
+from fwlab.outside.dut.agent.tasks import SOFTIRQ_THREAD, Tasks
+
+#: Work that packets make outside of ksoftirqd took 2.8 % where it was seen; more than this is a disturbance, however
+#: alike the trials are.
+MOST_OWN = 0.1
+#: So many trials in which a program ran are borne.
+MOST_BUSY = 8
 
 
 def task(name):
@@ -23,7 +30,7 @@ class Counters:
     def __init__(self, devices):
         names = [(d, c) for d in devices for c in ("rx_packets", "tx_packets", "rx_dropped", "rx_bytes")]
         path = "/sys/class/net/{}/statistics/{}"
-        self.softirqs = os.open("/proc/{}/schedstat".format(task("ksoftirqd/0")), os.O_RDONLY)
+        self.softirqs = os.open(f"/proc/{task(SOFTIRQ_THREAD)}/schedstat", os.O_RDONLY)
         self.files = {"{}.{}".format(*name): os.open(path.format(*name), os.O_RDONLY) for name in names}
         self.opened = [self.softirqs, *self.files.values()]
 
@@ -86,14 +93,18 @@ def window(counters, device, seconds, packets):
     return {"duration_ns": end - begin, "idle_ns": idle, "other_ns": max(0, end - begin - known), "counts": counts}
 
 
-def steady(disturbed, other_share):
+def own_work(disturbed, other_share):
     """Of these trials the ones in which something else ran as long as in all others; none if they are few.
 
     That is no disturbance but work that the packets make elsewhere: a kernel thread that ends the grace periods of
-    what they free, such as a route that is made anew for each.
+    what they free, such as a route that is made anew for each. It takes a small share, and no program has part in it.
     """
-    shares = [trial["other_ns"] / trial["duration_ns"] for trial in disturbed]
-    alike = [t for t, share in zip(disturbed, shares, strict=True) if share <= min(shares) + other_share]
+    able = [trial for trial in disturbed if trial["other_ns"] <= MOST_OWN * trial["duration_ns"]]
+    able = [trial for trial in able if trial["programs_ns"] <= other_share * trial["duration_ns"]]
+    if not able:
+        return []
+    least = min(trial["other_ns"] / trial["duration_ns"] for trial in able)
+    alike = [t for t in able if t["other_ns"] / t["duration_ns"] <= least + other_share]
     return alike if len(alike) > len(disturbed) // 2 else []
 
 
@@ -103,30 +114,42 @@ def measure(request):
     A trial in which it was idle was no overload and says nothing about capacity: it is left out and counted. Those
     beside it are doubtful too, as a ring that is almost empty is served in smaller bursts; but those bursts are served
     outside of ksoftirqd, which shows as something else that ran. A trial in which anything else ran for a noticeable
-    time (a kernel thread that frees what the ruleset before left behind) is left out and counted as well.
+    time (a kernel thread that frees what the ruleset before left behind) is left out and counted as well; `ran` says
+    for how many nanoseconds each program and each [kernel thread] ran around these. Where programs keep running it
+    gives up early: somebody is logged in, and no further trial would do.
     """
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
     try:
-        counters = Counters(request["devices"])
+        counters, tasks = Counters(request["devices"]), None
         wait_for_packets(counters, request["devices"][0], request["patience_s"])
         time.sleep(request["settle_s"])
-        wanted, kept, idle, disturbed = request["windows"], [], [], []
+        wanted, kept, idle, disturbed, ran = request["windows"], [], [], [], {}
         while len(kept) < wanted and len(idle) <= request["most_idle"] and len(disturbed) <= 5 * wanted:
             trial = window(counters, request["devices"][0], request["window_s"], request["packets"])
             overload = trial["idle_ns"] <= request["idle_share"] * trial["duration_ns"]
             alone = trial["other_ns"] <= request["other_share"] * trial["duration_ns"]
             (idle if not overload else kept if alone else disturbed).append(trial)
+            if overload and not alone:
+                # To look at all tasks takes a while: not before it is needed, so of the first one nothing is known.
+                trial["programs_ns"] = attribute(tasks.look(), ran) if tasks else trial["other_ns"]
+                tasks = tasks or Tasks()
+                busy = [t for t in disturbed if t["programs_ns"] > request["other_share"] * t["duration_ns"]]
+                if len(busy) > max(MOST_BUSY, 2 * len(kept)):
+                    break
             if not kept and len(disturbed) >= 2 * wanted:
-                kept = steady(disturbed, request["other_share"])[:wanted]
-        return {"kept": kept, "idle": idle, "disturbed": disturbed}
+                kept = own_work(disturbed, request["other_share"])[:wanted]
+        return {"kept": kept, "idle": idle, "disturbed": disturbed, "ran": ran}
     finally:
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
+def attribute(looked, ran):
+    """Add what ran to `ran`, by name; returns the nanoseconds that belong to programs, not to kernel threads."""
+    for (name, kernel), took in looked.items():
+        shown = f"[{name}]" if kernel else name  # as ps does
+        ran[shown] = ran.get(shown, 0) + took
+    return sum(took for (_, kernel), took in looked.items() if not kernel)
+
+
 def sample(request):
     return Counters(request["devices"]).read()
-
-
-def clock(_request):
-    """The DUT's clock and how much of it the CPU was idle, in ns."""
-    return {"now_ns": time.monotonic_ns(), "idle_ns": idle_ns()}

@@ -1,22 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Links and routes: what a ruleset changes there, and what they were before."""
+"""Links and routes: what a ruleset changes there, and what the links were set to before."""
 
 import re
 
+from fwlab.outside.dut.agent import network_state
 from fwlab.outside.dut.agent.kernel import quiet
 
 #: Routes that a ruleset brings carry this protocol number, by which they are found again (any number that nobody
 #: else uses would do: /etc/iproute2/rt_protos).
 PROTOCOL = "200"
-FAMILIES = ("-4", "-6")
 #: A line that adds a route, without the family before it and the comment behind it. One pass, for there may be 100 000.
 MARKED = re.compile(r"^[ \t]*(?:-[46][ \t]+)?(route[^#\n]*)(?:#.*)?$", re.MULTILINE)
 #: Features, rings, coalescing, channels: the option of ethtool that shows what its capital sets.
 SHOWN = {"-K": "-k", "-G": "-g", "-C": "-c", "-L": "-l"}
 
-#: (device, option) -> settings as they were; family -> routes as they were.
+#: (device, option) -> settings as they were.
 changed_links = {}
-changed_routes = {}
 
 
 def words(text):
@@ -63,32 +62,21 @@ def restore_links():
     changed_links.clear()
 
 
-def routes_now(family):
-    return [line.strip() for line in quiet("ip", family, "route", "show").stdout.splitlines()]
-
-
 def marked(text):
     """The lines for one `ip -batch`, each route marked as ours. The host does this, on whose clock it costs nothing."""
     # ip knows the family by the address; within a batch it does not take the option.
     return MARKED.sub(rf"\1 proto {PROTOCOL}", text)
 
 
-def remember_routes():
-    if changed_routes:
-        return
-    # It listens to every route that comes and goes, at the cost of more than half of their loading. Its work is
-    # done: the links stay as it has set them up.
+def quieten_networkd():
+    """Before routes are loaded: networkd listens to each one, at the cost of more than half of their loading.
+
+    Its work is done: the links stay as it has set them up.
+    """
     quiet("systemctl", "stop", "systemd-networkd.socket", "systemd-networkd.service")
-    changed_routes.update({family: routes_now(family) for family in FAMILIES})
 
 
-def restore_routes():
-    """Take ours away, and put back what one of them replaced."""
-    for family in FAMILIES:
+def flush_routes():
+    """Take the ruleset's routes away. What one of them replaced comes back when the start state is compared."""
+    for family in network_state.FAMILIES:
         quiet("ip", family, "route", "flush", "proto", PROTOCOL)
-    for family, before in changed_routes.items():
-        missing = set(before) - set(routes_now(family))
-        for line in before:
-            if line in missing:
-                quiet("ip", family, "route", "replace", *line.split())
-    changed_routes.clear()

@@ -53,19 +53,20 @@ def commands(kind, text):
 
 
 def run_tool(name, argv, text=None):
-    done = subprocess.run(argv, input=text, text=True, capture_output=True)
+    # A tool may cut its message in the middle of a character.
+    done = subprocess.run(argv, input=text, text=True, capture_output=True, errors="replace")
     if done.returncode:
         words = (done.stderr or done.stdout).strip()
         raise Refusal(f"{name}: {argv[0]} said (exit {done.returncode}): {words[:2000]}")
 
 
-def calls(kind, text, each):
+def calls(name, kind, text, each):
     """What loads a file: (arguments, standard input) of one call after the other. Notes what it will change.
 
     ethtool and xdp-filter know no file, so each line is a call. The filter's maps hold 10 000 addresses at most.
     """
     if kind == "sysctl":
-        start_state.remember_sysctls(text)
+        start_state.remember_sysctls(name, text)
     elif kind == "ethtool":
         return [(argv, None) for argv in links.link_calls(text)]
     elif kind == "xdp-filter":
@@ -73,7 +74,7 @@ def calls(kind, text, each):
         # do neither. The kernel warns that two CPUs' worth of transmit queues are missing: that slows XDP_TX only.
         return [(["xdp-filter", *words], None) for words in links.words(text)]
     elif kind == "routes":
-        links.remember_routes()
+        links.quieten_networkd()
     elif each:
         return [(argv, None) for argv in commands(kind, text)]
     return [(TOOLS[kind], text)]
@@ -87,7 +88,7 @@ def apply(files, each):
         if kind not in TOOLS and kind not in ("ethtool", "xdp-filter"):
             raise Refusal(f"{name}: this DUT has no tool for .{kind}")
         start_state.loaded_kinds.add(kind)
-        planned = calls(kind, item["text"], each)
+        planned = calls(name, kind, item["text"], each)
         before = busy_clock()
         for argv, text in planned:
             run_tool(name, argv, text)
@@ -106,9 +107,10 @@ def load(request):
         for _ in range(request.get("times", 1) - 1):
             start_state.flush()
             runs.append(apply(files, each))
-    except Refusal as refusal:
+    except (Refusal, OSError, ValueError, MemoryError) as refusal:
         start_state.reset(request)
-        return {"refused": str(refusal)}
+        named = str(refusal) if isinstance(refusal, Refusal) else f"{type(refusal).__name__}: {refusal}"
+        return {"refused": named}
     return {"seconds": runs}
 
 

@@ -25,7 +25,6 @@ OPERATIONS = {
         muting.unmute,
         counting.measure,
         counting.sample,
-        counting.clock,
         sampling.prepare_stacks,
         sampling.record_stacks,
         sampling.read_stacks,

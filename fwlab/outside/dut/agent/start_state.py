@@ -6,16 +6,16 @@ import glob
 import itertools
 import json
 import os
-import re
 import time
 
-from fwlab.outside.dut.agent import links
-from fwlab.outside.dut.agent.kernel import modules, quiet, read
+from fwlab.outside.dut.agent import links, network_state
+from fwlab.outside.dut.agent.kernel import Refusal, modules, quiet, read
 
-MODULES_AT_BOOT = "/run/fwlab-modules"
-OURS = re.compile(
-    r"^(ip6?table_|ip6?_tables|arp_?tables|x_tables|xt_|ipt_|ip6t_|nft_|nf_|nfnetlink|ip_set|cls_|act_|em_|sch_)"
-)
+#: The start state as it was noted after boot.
+NOTE = "/run/fwlab-start-state.json"
+#: Console log level, so low that no message of the kernel goes out by the serial line, at which a flooded DUT would
+#: spend minutes.
+SILENT = "0"
 #: The chains that a table of iptables brings itself.
 CHAINS = {
     "raw": ("PREROUTING", "OUTPUT"),
@@ -26,17 +26,22 @@ CHAINS = {
 }
 #: How often modules that do not go are told again.
 PATIENCE = 10
+#: So many differences say enough.
+LONGEST = 20
 changed_sysctls = {}
 #: Kinds of files that were loaded since the last flush, and those that an agent before this one may have left behind.
 loaded_kinds = set()
-left_behind = {"routes", "tc", "xdp-filter"}
+left_behind = {"routes", "tc", "xdp-filter", "sysctl"}
+noted = {}
+#: Kinds of files that were loaded since the network was last compared with the start state.
+touched = set()
 
 
 def hello(_request):
-    """Who this is. The first call after a boot notes which modules belong to the start state."""
-    if not os.path.exists(MODULES_AT_BOOT):
-        with open(MODULES_AT_BOOT, "w") as note:
-            note.write("\n".join(sorted(modules())))
+    """Who this is. The first call after a boot notes the start state."""
+    with contextlib.suppress(OSError), open("/proc/sys/kernel/printk", "w") as level:
+        level.write(SILENT)
+    start_state()
     answer = {"kernel": os.uname().release, "cmdline": read("/proc/cmdline").strip()}
     answer["clocksource"] = read("/sys/devices/system/clocksource/clocksource0/current_clocksource").strip()
     try:
@@ -47,14 +52,37 @@ def hello(_request):
     return answer
 
 
-def remember_sysctls(text):
+def start_state():
+    """The note of the start state: modules, sysctls, network, and how many processes had run out of memory."""
+    if not noted:
+        try:
+            noted.update(json.loads(read(NOTE)))
+        except (OSError, ValueError):
+            now = {"modules": sorted(modules()), "sysctls": network_state.sysctls()}
+            noted.update(now, network=network_state.network(), killed=out_of_memory())
+            with open(NOTE + ".part", "w") as note:
+                json.dump(noted, note)
+            os.replace(NOTE + ".part", NOTE)
+    return noted
+
+
+def out_of_memory():
+    """How many processes the kernel has killed for want of memory since boot."""
+    return next((int(line.split()[1]) for line in read("/proc/vmstat").splitlines() if line.startswith("oom_kill ")), 0)
+
+
+def remember_sysctls(name, text):
+    """Note what the lines of this file change. Raises Refusal for a setting that could not be put back."""
     for line in text.splitlines():
         key = line.split("=")[0].strip().lstrip("-").strip()
         if not key or key[0] in "#;":
             continue
         path = "/proc/sys/" + key.replace(".", "/")
-        if os.path.exists(path):
-            changed_sysctls.setdefault(path, read(path))
+        if os.path.exists(path) and path not in changed_sysctls:
+            try:
+                changed_sysctls[path] = read(path)
+            except (OSError, UnicodeDecodeError):
+                raise Refusal(f"{name}: {key} cannot be read, so it could not be put back") from None
 
 
 def flush():
@@ -64,19 +92,20 @@ def flush():
         quiet("nft", "flush", "ruleset")
     for family, found in itertools.groupby(map(str.split, tables()), key=lambda table: table[0]):
         quiet(family + "-legacy-restore", text="".join(empty_table(name) for _, name in found))
-    if "ip_set" in known:
-        quiet("ipset", "destroy")
     if "tc" in loaded_kinds | left_behind:
         flush_tc(known)
+    if "ip_set" in known:  # after all that can refer to a set
+        quiet("ipset", "destroy")
     if "xdp-filter" in loaded_kinds | left_behind:
         quiet("xdp-filter", "unload", "--all")
     links.restore_links()
     if "routes" in loaded_kinds | left_behind:
-        links.restore_routes()
+        links.flush_routes()
     for path, value in changed_sysctls.items():
         with contextlib.suppress(OSError), open(path, "w") as setting:  # what a module brought may be gone with it
             setting.write(value)
     changed_sysctls.clear()
+    touched.update(loaded_kinds | left_behind)
     loaded_kinds.clear()
     left_behind.clear()
 
@@ -116,26 +145,44 @@ def flush_actions(known):
 
 
 def reset(request):
-    """Back to the start state: nothing loaded, and no module that was not there after boot.
+    """Back to the start state; `left` says what still differs from it.
 
     Modules matter: an empty table of iptables is still a hook that every packet visits, and connections are tracked
     until their module goes. With `ahead`, the tables that will be loaded next, modules that do neither may stay: to
     take them out and bring them in again takes longer than many a measurement.
     """
     flush()
-    if "ahead" in request and idle(set(request["ahead"])):
-        return {"left": []}
-    at_boot = set(read(MODULES_AT_BOOT).split())
+    left = []
+    if not ("ahead" in request and idle(set(request["ahead"]))):
+        left += [f"module {name}" for name in unload_modules()]
+    return {"left": left + compare()}
+
+
+def unload_modules():
+    """Take out every module that was not there at the start; returns those that would not go."""
+    at_start = set(start_state()["modules"])
     before, patience = None, PATIENCE
     while True:
         # The kernel lists the youngest first, and a module is younger than those it needs: one call takes most of
         # them. What is freed only when no CPU can see it any more holds on to some for a moment.
-        extra = [name for name in modules() if name not in at_boot and OURS.match(name)]
+        extra = [name for name in modules() if name not in at_start]
         if extra == before:
             patience -= 1
             time.sleep(0.02)
         if not extra or not patience:
-            return {"left": sorted(extra)}
+            return sorted(extra)
         before = extra
         flush_actions(extra)
         quiet("rmmod", *extra)
+
+
+def compare():
+    """What still differs from the start state, once all that can be put back has been."""
+    start, left = start_state(), []
+    if "sysctl" in touched:
+        left += [f"sysctl {path[len('/proc/sys/'):]}" for path in network_state.put_back_sysctls(start["sysctls"])]
+    left += network_state.put_back_network(start["network"])
+    if out_of_memory() > start["killed"]:
+        left.append("processes killed for want of memory")
+    touched.clear()
+    return left[:LONGEST]

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A ruleset that is cheap in the flood and right at a light load has not earned a pass."""
+
+from __future__ import annotations
+
+import pytest
+from factories import a_lab, a_run, attempt
+
+from fwlab.logic.judge import judge_exercise
+from fwlab.logic.load_dependence import changes
+from fwlab.words.results import Measured
+from fwlab.words.trial import Delivery
+from fwlab.words.verdict import Outcome
+
+LAB = a_lab()
+MIX = {"attacker": 0.9, "others": 0.1}
+
+
+def light(attacker: float, others: float, sent: int = 1000) -> Delivery:
+    offered = {name: round(sent * share) for name, share in MIX.items()}
+    arrived = {"attacker": round(offered["attacker"] * attacker), "others": round(offered["others"] * others)}
+    return Delivery(intended_load=1000, sent=sent, offered=offered, arrived=arrived)
+
+
+def flood(attacker: float, others: float, taken: int = 40_000, missed: float = 0.0) -> Delivery:
+    """Of 100 000 packets sent the DUT took so many; the sink missed a share of what it sent on."""
+    offered = {name: round(100_000 * share) for name, share in MIX.items()}
+    passed = {"attacker": taken * MIX["attacker"] * attacker, "others": taken * MIX["others"] * others}
+    arrived = {name: round(count * (1 - missed)) for name, count in passed.items()}
+    sent_on = round(sum(passed.values()))
+    return Delivery(
+        intended_load=None, sent=100_000, offered=offered, arrived=arrived, taken=taken, sent_on=sent_on
+    )
+
+
+def found(before: Delivery, during: Delivery | None, after: Delivery) -> Measured:
+    return attempt(400_000, 400_000, 400_000, deliveries=[before, after], flood=during)
+
+
+RIGHT = light(0, 1)
+
+
+@pytest.mark.parametrize(
+    "during",
+    [flood(0, 1), flood(0, 0.96), flood(0, 1.04), flood(0, 1, missed=0.3), flood(0, 0.5, taken=900), None],
+    ids=["as light", "a little less", "a little more", "a slow sink", "too few packets to say", "not counted"],
+)
+def test_an_honest_ruleset_is_let_be(during: Delivery | None) -> None:
+    assert changes(found(RIGHT, during, RIGHT)) == {}
+
+
+@pytest.mark.parametrize(
+    ("before", "during", "after", "says"),
+    [
+        (RIGHT, flood(0, 0), RIGHT, {"others": "it blocks others in the flood and not at a light load"}),
+        (RIGHT, flood(0, 0.8), RIGHT, {"others": "it blocks others in the flood and not at a light load"}),
+        (RIGHT, flood(0.01, 1), RIGHT, {"attacker": "it lets through attacker in the flood and not at a light load"}),
+        (light(0, 0), flood(0, 1), RIGHT, {"others": "it lets through others after the flood and not before it"}),
+        (RIGHT, flood(0, 1), light(1, 1), {"attacker": "it lets through attacker after the flood and not before it"}),
+        (RIGHT, flood(0, 1), light(0, 0.5), {"others": "it blocks others after the flood and not before it"}),
+    ],
+)
+def test_what_behaves_otherwise_at_another_time_is_said(
+    before: Delivery, during: Delivery, after: Delivery, says: dict[str, str]
+) -> None:
+    assert changes(found(before, during, after)) == says
+
+
+def test_it_fails_in_the_class_and_in_the_figure_that_it_bought() -> None:
+    cheat = found(RIGHT, flood(0, 0), RIGHT)
+    capacity, delivered = judge_exercise(LAB.exercises[0], cheat, a_run([]))
+    assert (capacity.outcome, delivered.outcome) == (Outcome.FAIL, Outcome.PASS), "the attacker is blocked at all times"
+    assert "it blocks others in the flood and not at a light load" in capacity.text
+
+
+def test_an_exercise_that_teaches_limits_may_want_it() -> None:
+    limits = LAB.exercises[0].model_copy(update={"load_dependent": True})
+    capacity, _ = judge_exercise(limits, found(RIGHT, flood(0, 0), RIGHT), a_run([]))
+    assert capacity.outcome is Outcome.PASS
+
+
+def test_what_is_in_doubt_stays_in_doubt() -> None:
+    busy = found(RIGHT, flood(0, 0), RIGHT).model_copy(update={"problems": ["7 packets were lost on their way"]})
+    capacity, _ = judge_exercise(LAB.exercises[0], busy, a_run([]))
+    assert capacity.outcome is Outcome.INCONCLUSIVE
