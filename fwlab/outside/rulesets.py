@@ -20,15 +20,18 @@ NOTES = {".md", ".txt"}
 
 def lab_ruleset(folder: Path, parameters: dict[str, Any], topology: Topology) -> list[RulesetFile]:
     """A ruleset that the lab brings, rendered, in loading order."""
-    files = []
+    return in_loading_order([ruleset_file(*text) for text in rendered(folder, parameters, topology)])
+
+
+def rendered(folder: Path, parameters: dict[str, Any], topology: Topology) -> Iterator[tuple[str, str]]:
+    """The names and texts of a lab's ruleset, whatever a tool may think of them."""
     for path in _files(folder):
         text = _read(path)
         name = path.name
         if name.endswith(TEMPLATE):
             name = name.removesuffix(TEMPLATE)
             text = render(f"{folder.name}/{path.name}", text, parameters, topology)
-        files.append(ruleset_file(name, text))
-    return in_loading_order(files)
+        yield name, text
 
 
 def student_ruleset(folder: Path) -> list[RulesetFile]:

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What an instructor grades: a class's folders, or the lab's own start, reference and mistake."""
+"""What an instructor grades: a class's folders, or the lab's own start, reference, mistake and variants."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from fwlab.outside.variants import FOLDERS, load_variants, variant_folder
 from fwlab.runs.session import Setting
 from fwlab.runs.task import Task
 from fwlab.runs.tasks import PARTS, lab_part_task, work_task
@@ -19,16 +21,28 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 
 #: What each ruleset that the lab brings must come to.
 OUTCOMES = {"start": Outcome.FAIL, "reference": Outcome.PASS, "mistake": Outcome.FAIL}
+#: The part that is all variants; they are graded as right-NAME and wrong-NAME.
+VARIANTS = "variants"
+RIGHT, WRONG = "right-", "wrong-"
+#: What `pytest --testinfra` may be asked for; `all` are these and the lab's quick cases.
+ALL = "all"
+CHOICES = (*PARTS, VARIANTS, ALL)
 
 
 @dataclass(frozen=True)
 class Work:
-    """One ruleset to grade: whose, which exercise, where, and what it must come to (a mark: pass)."""
+    """One ruleset to grade: whose, which exercise, where, and what it must come to (a mark: pass).
+
+    part   which of the exercise's own rulesets it is (a folder below the exercise's); None for a submission
+    fails  the checks that it must fail by, no more and no fewer; None where any will do
+    """
 
     who: str
     exercise: Exercise
     folder: Path
     expected: Outcome = Outcome.PASS
+    part: str | None = None
+    fails: frozenset[str] | None = None
 
     @property
     def name(self) -> str:
@@ -36,21 +50,41 @@ class Work:
 
     def task(self, setting: Setting) -> Task:
         """Raises FwlabError where the folder holds what is no ruleset; that is the student's failure."""
-        if self.who in PARTS:
-            return lab_part_task(setting, self.exercise, self.who)
+        if self.part is not None:
+            return lab_part_task(setting, self.exercise, self.part)
         return work_task(setting, self.exercise, self.folder)
 
 
 def own_work(setting: Setting, parts: list[str]) -> list[Work]:
-    """The lab's own rulesets; grading them shows that the grader grades."""
+    """The lab's own rulesets; grading them shows that the grader grades. Raises BadInput naming a bad variants.yml."""
     for part in parts:
-        if part not in PARTS:
-            raise BadInput(f"unknown part {part}", f"use {', '.join(PARTS)}")
-    return [
-        Work(part, exercise, setting.lab.folder / "rulesets" / exercise.id / part, OUTCOMES[part])
-        for exercise in setting.lab.exercises
-        for part in parts
+        if part not in CHOICES:
+            raise BadInput(f"unknown part {part}", f"use {', '.join(CHOICES)}")
+    chosen = [part for part in (*PARTS, VARIANTS) if part in parts or ALL in parts]
+    works = []
+    for exercise in setting.lab.exercises:
+        for part in chosen:
+            if part == VARIANTS:
+                works += _variants(setting, exercise)
+            else:
+                folder = setting.lab.folder / "rulesets" / exercise.id / part
+                works.append(Work(part, exercise, folder, OUTCOMES[part], part))
+    return works
+
+
+def _variants(setting: Setting, exercise: Exercise) -> list[Work]:
+    variants = load_variants(setting.project, setting.lab, exercise)
+
+    def work(kind: str, name: str, **expected: Any) -> Work:
+        folder = variant_folder(setting.lab, exercise, name)
+        return Work(kind + name, exercise, folder, part=f"{FOLDERS}/{name}", **expected)
+
+    right = [work(RIGHT, name) for name in variants.right]
+    wrong = [
+        work(WRONG, name, expected=Outcome.FAIL, fails=frozenset(variant.fails))
+        for name, variant in variants.wrong.items()
     ]
+    return right + wrong
 
 
 def handed_in(setting: Setting, folder: Path) -> list[Work]:
@@ -66,7 +100,7 @@ def handed_in(setting: Setting, folder: Path) -> list[Work]:
             raise BadInput(f"{path}: not a student's folder", f"remove it from {folder}")
         if not NAME.fullmatch(path.name):
             raise BadInput(f"{path}: a student's folder is named by letters, digits and . _ @ -", "rename it")
-        if path.name in PARTS:  # whose work that is must be plain, or the lab's own would be graded
+        if path.name in PARTS or path.name.startswith((RIGHT, WRONG)):  # whose mark that is must be plain
             raise BadInput(f"{path}: {path.name} is the name of a part of the lab", "rename it")
     if not students:
         raise BadInput(f"{folder} is empty", "put one folder a student into it")

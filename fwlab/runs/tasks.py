@@ -14,6 +14,7 @@ from fwlab.words.case import Case, Trials
 from fwlab.words.errors import BadInput
 from fwlab.words.lab import Exercise, Lab
 from fwlab.words.metric import Metric
+from fwlab.words.ruleset import SETTINGS, RulesetFile
 
 #: A trial of an exercise has so many packets at least: its mix has dear ones and cheap ones, and with 640 packets the
 #: trials of a list of 500 pairs lay 3.6 % apart. Cheap ones are many more in so many seconds of the DUT's clock.
@@ -80,7 +81,7 @@ def chosen_exercises(lab: Lab, name: str | None) -> list[Exercise]:
 
 
 def lab_part_task(setting: Setting, exercise: Exercise, part: str, trials: int | None = None) -> Task:
-    """An exercise with the lab's own start, reference or mistake."""
+    """An exercise with the lab's own start, reference or mistake, or with a variant: variants/NAME."""
     folder = setting.lab.folder / "rulesets" / exercise.id / part
     files = lab_ruleset(folder, exercise.parameters, setting.topology)
     return _exercise_task(setting.lab, exercise, f"{exercise.id}/{part}", files, trials)
@@ -91,7 +92,20 @@ def work_task(setting: Setting, exercise: Exercise, folder: Path, trials: int | 
     return _exercise_task(setting.lab, exercise, shown(setting.project, folder), student_ruleset(folder), trials)
 
 
+def refuse_settings(exercise: Exercise, files: list[RulesetFile]) -> None:
+    """Raises BadInput naming the first file that sets the machine where the exercise is about rules."""
+    for file in files:
+        if file.kind in SETTINGS and file.kind.value not in exercise.settings:
+            taken = " and ".join(f"*.{kind}" for kind in exercise.settings)
+            raise BadInput(
+                f"{file.name}: {exercise.id} takes no *.{file.kind.value} file: such settings change what every packet "
+                f"costs, and the exercise is about {'rules and ' + taken if taken else 'rules'}",
+                f"remove {file.name}",
+            )
+
+
 def _exercise_task(lab: Lab, exercise: Exercise, ruleset: str, files: list, trials: int | None) -> Task:
+    refuse_settings(exercise, files)
     wanted = {check.metric for check in exercise.checks}
     survivors = [check.traffic_class for check in exercise.checks if check.metric is Metric.SURVIVAL]
     return Task(

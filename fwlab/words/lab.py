@@ -25,7 +25,10 @@ class Predict(Strict):
 
 
 class Exercise(Strict):
-    """What the student writes into work/<id>/, and how it is judged."""
+    """What the student writes into work/<id>/, and how it is judged.
+
+    settings  kinds of files that are taken beside rules: what they set may buy what a ruleset should
+    """
 
     id: Identifier
     title: str
@@ -33,6 +36,7 @@ class Exercise(Strict):
     parameters: dict[str, Value] = {}
     fill: int | None = Field(default=None, ge=1)
     offered: float | None = Field(default=None, gt=0)
+    settings: list[Literal["ethtool", "routes", "sysctl"]] = []
     predict: Predict
     checks: list[Check] = Field(min_length=1)
 

@@ -171,6 +171,39 @@ def test_file_that_is_not_utf8(folder: Path) -> None:
     assert refused.value.hint == "save it as UTF-8"
 
 
+SETTINGS = {
+    "links.ethtool": "eth0 -K gro off\n",
+    "table.routes": "route add blackhole 198.19.7.0/24\n",
+    "tune.sysctl": "net.core.netdev_budget = 600\n",
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_are_refused_where_the_exercise_is_about_rules(
+    folder: Path, setting: SimpleNamespace, name: str
+) -> None:
+    (folder / name).write_text(SETTINGS[name])
+    (folder / "rules.iptables").write_text(RULES)
+    (exercise,) = setting.lab.exercises
+    kind = name.partition(".")[2]
+    with pytest.raises(BadInput) as refused:
+        work_task(setting, exercise, folder)
+    assert refused.value.message == (
+        f"{name}: ex1-block takes no *.{kind} file: such settings change what every packet costs, and the exercise is "
+        "about rules"
+    )
+    assert refused.value.hint == f"remove {name}"
+    allowed = exercise.model_copy(update={"settings": [kind]})
+    assert {file.name for file in work_task(setting, allowed, folder).files} == {name, "rules.iptables"}
+
+
+def test_refusal_of_settings_names_those_that_are_taken(folder: Path, setting: SimpleNamespace) -> None:
+    (folder / "links.ethtool").write_text(SETTINGS["links.ethtool"])
+    exercise = setting.lab.exercises[0].model_copy(update={"settings": ["sysctl"]})
+    with pytest.raises(BadInput, match=r"the exercise is about rules and \*\.sysctl\n"):
+        work_task(setting, exercise, folder)
+
+
 # ---- a lab's own templates ------------------------------------------------------------------------------------
 
 
@@ -221,7 +254,9 @@ def test_submissions_without_a_student(setting: SimpleNamespace, tmp_path: Path,
         handed_in(setting, tmp_path / "class")
 
 
-@pytest.mark.parametrize("name", ["start", "reference", "mistake", "ada lovelace", "-rf", "[x]", "a" * 65])
+@pytest.mark.parametrize(
+    "name", ["start", "reference", "mistake", "right-x", "wrong-x", "ada lovelace", "-rf", "[x]", "a" * 65]
+)
 def test_student_whose_folder_has_a_name_that_cannot_be(setting: SimpleNamespace, tmp_path: Path, name: str) -> None:
     """A name of one of the lab's own parts would have the reference graded in the student's place."""
     (tmp_path / "class" / name).mkdir(parents=True)

@@ -123,6 +123,10 @@ class Classroom:
             self._verdicts[key] = judge_exercise(work.exercise, measured, run)
         return self._verdicts[key]
 
+    def refused(self, lab: str, work: Work) -> str | None:
+        """Why the work was not loaded; None if it was. It has been measured before."""
+        return self._measured[(lab, work.name)].refused
+
     def loaded(self, lab: str, work: Work) -> Task:
         """The work's ruleset, on the DUT now."""
         self.verdicts(lab, work)
