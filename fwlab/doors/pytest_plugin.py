@@ -49,6 +49,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--engine", default="auto", help="auto (trex where its image holds it), trex or replay")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    if config.getoption("testinfra"):
+        config.option.reportchars += "s"  # why something could not be measured belongs to the marks
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_ENDS] = set()

@@ -109,7 +109,7 @@ def grading(tmp_path: Path) -> FakeGrading:
 def test_inconclusive_is_a_skip_with_its_reason(grading: FakeGrading, class_: list, code: int, tags: dict) -> None:
     for word in class_:
         grading.hand_in(NAMES[word], "rules.iptables", f"# on the DUT: {word}\n*raw\nCOMMIT\n")
-    done = grading.run("-ra")
+    done = grading.run()
     assert done.returncode == code, done.stdout
     assert "Traceback" not in done.stdout + done.stderr
     checks = {name: case for name, case in grading.junit().items() if name.startswith("test_check")}
