@@ -8,6 +8,8 @@ need of the DUT (asked through Testinfra), every quick case, and every check of 
 
 from __future__ import annotations
 
+import contextlib
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,6 +52,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Where grading/guard.py was not asked (pytest under another program, say) this is the earliest that we hear of it.
+
+    Too late for a plugin that a configuration names, in time for conftest.py.
+    """
+    told = early_config.known_args_namespace
+    if not told.testinfra or told.submissions is None:
+        return
+    told.noconftest = True
+    found = early_config.inipath
+    if found is not None and found.resolve().is_relative_to(told.submissions.resolve()):
+        raise pytest.UsageError(f"{found}: pytest took its configuration from the class's folder\n  next: remove it")
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
     if config.getoption("testinfra"):
         config.option.reportchars += "s"  # why something could not be measured belongs to the marks
@@ -80,11 +97,27 @@ def pytest_configure(config: pytest.Config) -> None:
     except FwlabError as error:
         raise pytest.UsageError(str(error)) from error
     config.args = [test_lab.__file__]
+    # A time limit around this command ends it as Ctrl-C does: machines that it started go with it.
+    with contextlib.suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """The files of the marks, before the first mark: who is to be graded."""
+    if _CLASSROOM not in session.config.stash or session.config.option.collectonly:
+        return
+    room = session.config.stash[_CLASSROOM]
+    chosen = {item.callspec.params["lab"]: set() for item in session.items}
+    for item in session.items:
+        if "work" in item.callspec.params:
+            chosen[item.callspec.params["lab"]].add(item.callspec.params["work"].name)
+    room.begin({lab: [work for work in room.works[lab] if work.name in names] for lab, names in chosen.items()})
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if _CLASSROOM in config.stash:
-        config.stash[_CLASSROOM].close()
+        config.stash[_CLASSROOM].close()  # where pytest did not come to its end
 
 
 @pytest.fixture
@@ -170,12 +203,19 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    if _CLASSROOM not in session.config.stash or exitstatus not in (0, 1):
+    if _CLASSROOM not in session.config.stash:
         return
-    ends = session.config.stash[_ENDS]
+    room, ends = session.config.stash[_CLASSROOM], session.config.stash[_ENDS]
+    try:
+        room.close()
+    except FwlabError as error:
+        ends.add("unmeasured")
+        room.console.print(str(error), markup=False, highlight=False, soft_wrap=True)
+    if exitstatus not in (0, 1):
+        return
     if "failed" in ends:
         session.exitstatus = EXIT_FAIL
-    elif "unmeasured" in ends:
+    elif "unmeasured" in ends or room.records.trouble is not None:
         session.exitstatus = EXIT_UNMEASURED
 
 
@@ -183,6 +223,6 @@ def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:
     if _CLASSROOM not in config.stash:
         return
     room = config.stash[_CLASSROOM]
-    for lab in room.settings:
+    for lab in room.graded:
         terminalreporter.section(f"marks of {lab}")
         terminalreporter.write(room.marks(lab))

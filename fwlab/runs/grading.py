@@ -8,16 +8,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fwlab.outside.rulesets import LONGEST_PATH
+from fwlab.outside.submissions import HandedIn, Submissions
 from fwlab.outside.variants import FOLDERS, load_variants, variant_folder
 from fwlab.runs.session import Setting
 from fwlab.runs.task import Task
-from fwlab.runs.tasks import PARTS, lab_part_task, work_task
-from fwlab.words.errors import BadInput, FwlabError
+from fwlab.runs.tasks import PARTS, lab_part_task, submitted_task
+from fwlab.words.errors import BadInput
 from fwlab.words.lab import Exercise
+from fwlab.words.plain import plain
 from fwlab.words.verdict import Outcome
 
 #: What a name in a class folder may look like; it becomes part of a test's name and of a report.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+
+_WHAT_IT_IS = "give --submissions the folder that holds one folder a student"
+
+#: What pytest, now or in another version, takes for its configuration, or runs.
+CONFIGURATION = frozenset(
+    {
+        *(f"{dot}pytest.{kind}" for dot in ("", ".") for kind in ("ini", "toml")),
+        *("pyproject.toml", "tox.ini", "setup.cfg", "setup.py", "conftest.py"),
+    }
+)
 
 #: What each ruleset that the lab brings must come to.
 OUTCOMES = {"start": Outcome.FAIL, "reference": Outcome.PASS, "mistake": Outcome.FAIL}
@@ -35,6 +48,7 @@ class Work:
 
     part   which of the exercise's own rulesets it is (a folder below the exercise's); None for a submission
     fails  the checks that it must fail by, no more and no fewer; None where any will do
+    handed_in  a submission as it was read; the lab's own rulesets are read when they are graded
     """
 
     who: str
@@ -43,16 +57,17 @@ class Work:
     expected: Outcome = Outcome.PASS
     part: str | None = None
     fails: frozenset[str] | None = None
+    handed_in: HandedIn | None = None
 
     @property
     def name(self) -> str:
         return f"{self.who}/{self.exercise.id}"
 
     def task(self, setting: Setting) -> Task:
-        """Raises FwlabError where the folder holds what is no ruleset; that is the student's failure."""
-        if self.part is not None:
+        """Raises BadInput where the folder holds what is no ruleset; that is the student's failure."""
+        if self.handed_in is None:
             return lab_part_task(setting, self.exercise, self.part)
-        return work_task(setting, self.exercise, self.folder)
+        return submitted_task(setting, self.exercise, self.folder, self.handed_in.ruleset())
 
 
 def own_work(setting: Setting, parts: list[str]) -> list[Work]:
@@ -87,31 +102,52 @@ def _variants(setting: Setting, exercise: Exercise) -> list[Work]:
     return right + wrong
 
 
-def handed_in(setting: Setting, folder: Path) -> list[Work]:
-    """One Work for every student and exercise; a student's missing exercise is a failed one.
+def handed_in(setting: Setting, folder: Path, submissions: Submissions) -> list[Work]:
+    """One Work for every student and exercise, read into `submissions`; a student's missing exercise is a failed one.
 
     `folder` holds one folder a student, in it one folder an exercise. Raises BadInput naming what is odd.
     """
-    if not folder.is_dir():
-        raise BadInput(f"no folder {folder}", "give --submissions the folder that holds one folder a student")
-    students = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    try:
+        entries = sorted(folder.iterdir())
+    except NotADirectoryError as error:
+        raise BadInput(f"{_shown(folder)}: not a folder", _WHAT_IT_IS) from error
+    except FileNotFoundError as error:
+        raise BadInput(f"no folder {_shown(folder)}", _WHAT_IT_IS) from error
+    except OSError as error:
+        raise BadInput(f"{_shown(folder)}: {error.strerror}", _WHAT_IT_IS) from error
+    for path in entries:
+        if path.name in CONFIGURATION and not path.is_dir():
+            raise BadInput(
+                f"{_shown(path)}: pytest could take this file for its own configuration, and run what it says",
+                f"remove it from {_shown(folder)}: nothing but students' folders belongs there",
+            )
+    students = [path for path in entries if not path.name.startswith(".")]
     for path in students:
         if path.is_symlink() or not path.is_dir():
-            raise BadInput(f"{path}: not a student's folder", f"remove it from {folder}")
+            raise BadInput(f"{_shown(path)}: not a student's folder", f"remove it from {_shown(folder)}")
         if not NAME.fullmatch(path.name):
-            raise BadInput(f"{path}: a student's folder is named by letters, digits and . _ @ -", "rename it")
+            raise BadInput(f"{_shown(path)}: a student's folder is named by letters, digits and . _ @ -", "rename it")
         if path.name in PARTS or path.name.startswith((RIGHT, WRONG)):  # whose mark that is must be plain
-            raise BadInput(f"{path}: {path.name} is the name of a part of the lab", "rename it")
+            raise BadInput(f"{_shown(path)}: {path.name} is the name of a part of the lab", "rename it")
     if not students:
-        raise BadInput(f"{folder} is empty", "put one folder a student into it")
-    exercises = setting.lab.exercises
-    return [Work(student.name, exercise, student / exercise.id) for student in students for exercise in exercises]
+        raise BadInput(f"{_shown(folder)} is empty", "put one folder a student into it")
+    works = []
+    for student in students:
+        for exercise in setting.lab.exercises:
+            where = student / exercise.id
+            read = submissions.read(student.name, exercise.id, where)
+            works.append(Work(student.name, exercise, where, handed_in=read))
+    return works
+
+
+def _shown(path: Path) -> str:
+    return plain(path, LONGEST_PATH)
 
 
 def unreadable(work: Work, setting: Setting) -> str | None:
     """Why a submission cannot even be tried; None if it can."""
     try:
         work.task(setting)
-    except FwlabError as error:
+    except BadInput as error:
         return error.message
     return None

@@ -7,13 +7,14 @@ import shutil
 from pathlib import Path
 
 from fwlab.outside.project import shown
-from fwlab.outside.rulesets import lab_ruleset, student_ruleset
+from fwlab.outside.rulesets import LONGEST_PATH, lab_ruleset, student_ruleset
 from fwlab.runs.session import Setting
 from fwlab.runs.task import Task
 from fwlab.words.case import Case, Trials
 from fwlab.words.errors import BadInput
 from fwlab.words.lab import Exercise, Lab
 from fwlab.words.metric import Metric
+from fwlab.words.plain import plain
 from fwlab.words.ruleset import SETTINGS, RulesetFile
 
 #: A trial of an exercise has so many packets at least: its mix has dear ones and cheap ones, and with 640 packets the
@@ -89,7 +90,15 @@ def lab_part_task(setting: Setting, exercise: Exercise, part: str, trials: int |
 
 def work_task(setting: Setting, exercise: Exercise, folder: Path, trials: int | None = None) -> Task:
     """An exercise with what a student wrote into `folder`."""
-    return _exercise_task(setting.lab, exercise, shown(setting.project, folder), student_ruleset(folder), trials)
+    return submitted_task(setting, exercise, folder, student_ruleset(folder), trials)
+
+
+def submitted_task(
+    setting: Setting, exercise: Exercise, folder: Path, files: list[RulesetFile], trials: int | None = None
+) -> Task:
+    """The same with what was read before; `folder` only says where it came from."""
+    where = plain(shown(setting.project, folder), LONGEST_PATH)
+    return _exercise_task(setting.lab, exercise, where, files, trials)
 
 
 def refuse_settings(exercise: Exercise, files: list[RulesetFile]) -> None:

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from fwlab.doors.grading.loaded import missing
+from fwlab.doors.grading.inconclusive import Inconclusive
+from fwlab.doors.grading.loaded import absent_from
 from fwlab.doors.grading.outcomes import failed, hold, hold_case, hold_failure
 
 
@@ -35,14 +36,17 @@ def test_case(classroom, lab, case):
 
 def test_loaded(classroom, lab, work):
     """What the kernel holds is what the files say, as the tools themselves list it."""
-    classroom.verdicts(lab, work)
-    refused = classroom.refused(lab, work)
-    if refused is not None:
-        failed(f"not loaded: {refused}")
-    for file in classroom.loaded(lab, work).files:
-        absent = missing(classroom.host(lab), file)
-        if absent is not None:
-            failed(f"{file.name}: loaded, but the DUT does not hold: {absent}")
+    measured = classroom.measured(lab, work)
+    if measured.refused is not None:
+        failed(f"not loaded: {measured.refused}")
+    if measured.problems:
+        raise Inconclusive("; ".join(measured.problems))
+    absent = absent_from(classroom.host(lab), classroom.loaded(lab, work).files)
+    if absent is not None:
+        # The DUT may have been put back meanwhile. Then it holds everything again, or cannot be measured.
+        absent = absent_from(classroom.host(lab), classroom.loaded(lab, work, anew=True).files)
+    if absent is not None:
+        failed(absent)
 
 
 def test_check(classroom, lab, work, check):
@@ -52,4 +56,4 @@ def test_check(classroom, lab, work, check):
 
 def test_grader_refuses(classroom, lab, work):
     """A start, a mistake or a wrong variant that passed would mean that the exercise tests too little."""
-    hold_failure(work.name, classroom.verdicts(lab, work), classroom.refused(lab, work), work.fails)
+    hold_failure(work.name, classroom.verdicts(lab, work), classroom.measured(lab, work).refused, work.fails)
