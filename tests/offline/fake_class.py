@@ -10,7 +10,9 @@ A file of a submission may hold the line `# on the DUT: WORD`, where WORD is
     stops    Ctrl-C while it is measured
 
 and else the ruleset passes. Machines tell on standard output when they are started and when they are let go.
-FAKE_HOST=lost|empty: what Testinfra finds when it looks at the DUT (default: all that the files say).
+FAKE_HOST=lost|empty    what Testinfra finds when it looks at the DUT (default: all that the files say)
+FAKE_WHILE_MEASURING    a command that is run meanwhile
+FAKE_REPORT=raises      a bug where the report is written
 """
 
 from __future__ import annotations
@@ -86,8 +88,14 @@ class FakeHost:
         return 1
 
 
+def broken_report(*_) -> None:
+    raise RuntimeError("a bug")
+
+
 def pytest_configure() -> None:
     classroom.open_session = fake_session
+    if os.environ.get("FAKE_REPORT"):
+        classroom.write_report = broken_report
     classroom.Classroom.host = lambda *_: FakeHost()
 
 

@@ -3,16 +3,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import os
 import shutil
-import subprocess
+import signal
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 from xml.etree import ElementTree
 
 import factories
+import fake_class
+import pytest
+
+from fwlab.doors.grading import classroom
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab98-trouble"
@@ -37,20 +44,24 @@ class FakeGrading:
         path.write_bytes(text.encode() if isinstance(text, str) else text)
         return path
 
-    def command(self, *words: str) -> list[str]:
-        python = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "fake_class", "--junitxml=j.xml"]
-        return [*python, "--testinfra", "--lab", LAB, "--submissions", str(self.folder), *words]
-
-    def run(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            self.command(*words),
-            cwd=self.top,
-            env={**self.environment, **environment},
-            capture_output=True,
-            text=True,
-            errors="surrogateescape",
-            timeout=100,
-        )
+    def run(self, *words: str, **environment: str) -> SimpleNamespace:
+        """pytest within this process: another would spend most of its time on imports."""
+        own = ["--capture=sys", "--rootdir", str(self.top), "-c", os.devnull, "--junitxml", str(self.top / "j.xml")]
+        graded = ["--testinfra", "--lab", LAB, "--submissions", str(self.folder)]
+        out, err = io.StringIO(), io.StringIO()
+        hooks, handler = sys.meta_path[:], signal.getsignal(signal.SIGTERM)
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(mock.patch.dict(os.environ, {"COLUMNS": "200", **environment}))
+            stack.enter_context(contextlib.chdir(self.top))
+            stack.enter_context(contextlib.redirect_stdout(out))
+            stack.enter_context(contextlib.redirect_stderr(err))
+            for name in ("open_session", "write_report"):
+                stack.enter_context(mock.patch.object(classroom, name, getattr(classroom, name)))
+            stack.enter_context(mock.patch.object(classroom.Classroom, "host"))
+            code = pytest.main(["-p", "no:cacheprovider", *own, *graded, *words], plugins=[fake_class])
+        sys.meta_path[:] = hooks
+        signal.signal(signal.SIGTERM, handler)
+        return SimpleNamespace(returncode=int(code), stdout=out.getvalue(), stderr=err.getvalue())
 
     def junit(self) -> dict[str, ElementTree.Element | None]:
         """What became of each test: None, or its failure, error or skipped element."""

@@ -66,7 +66,8 @@ class Records:
     def attempt(self, write: Callable[..., Any], *arguments: Any) -> None:
         try:
             write(*arguments)
-        except (FwlabError, OSError, ValueError) as error:
+        except Exception as error:  # a defect in a report costs no marks either
             if self.trouble is None:
-                self.trouble = plain_lines(error)
+                expected = isinstance(error, FwlabError)
+                self.trouble = plain_lines(error if expected else f"{type(error).__name__}: {error}")
                 self._tell(f"the marks cannot be kept: {self.trouble}")
