@@ -174,8 +174,9 @@ class Classroom:
         self.verdicts(lab, work)
         if anew or self._loaded != (lab, work.name):
             again = self._measure(lab, work)
-            if again.problems or again.refused:
-                raise Inconclusive("; ".join(again.problems) or f"not loaded a second time: {again.refused}")
+            reason = "; ".join(again.problems) or why_not_loaded(again)
+            if reason:
+                raise Inconclusive(f"it was loaded, and the second time it could not be: {reason}")
         return work.task(self.settings[lab])
 
     def _measure(self, lab: str, work: Work) -> Measured:
@@ -184,7 +185,7 @@ class Classroom:
         self._loaded = None
         session.measure_exercises([work.task(setting)])
         measured = session.run.exercises[-1]
-        if not measured.problems and measured.refused is None:
+        if not measured.problems and why_not_loaded(measured) is None:
             self._loaded = (lab, work.name)
         return measured
 
@@ -216,3 +217,11 @@ class Classroom:
 
     def _folder(self, lab: str) -> Path:
         return reports_folder(self.project, lab) / "grading"
+
+
+def why_not_loaded(measured: Measured) -> str | None:
+    """A tool refused it, or the DUT did not survive it; None where it was on the DUT at the end."""
+    if measured.refused is not None:
+        return f"not loaded: {measured.refused}"
+    lost = getattr(measured, "lost", [])
+    return lost[-1] if lost else None

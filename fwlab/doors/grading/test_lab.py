@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from fwlab.doors.grading.classroom import why_not_loaded
 from fwlab.doors.grading.inconclusive import Inconclusive
 from fwlab.doors.grading.loaded import absent_from
 from fwlab.doors.grading.outcomes import failed, hold, hold_case, hold_failure
@@ -37,10 +38,11 @@ def test_case(classroom, lab, case):
 def test_loaded(classroom, lab, work):
     """What the kernel holds is what the files say, as the tools themselves list it."""
     measured = classroom.measured(lab, work)
-    if measured.refused is not None:
-        failed(f"not loaded: {measured.refused}")
     if measured.problems:
         raise Inconclusive("; ".join(measured.problems))
+    reason = why_not_loaded(measured)
+    if reason is not None:
+        failed(reason)
     absent = absent_from(classroom.host(lab), classroom.loaded(lab, work).files)
     if absent is not None:
         # The DUT may have been put back meanwhile. Then it holds everything again, or cannot be measured.
