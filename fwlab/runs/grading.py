@@ -13,7 +13,7 @@ from fwlab.outside.submissions import HandedIn, Submissions
 from fwlab.outside.variants import FOLDERS, load_variants, variant_folder
 from fwlab.runs.session import Setting
 from fwlab.runs.task import Task
-from fwlab.runs.tasks import PARTS, lab_part_task, submitted_task
+from fwlab.runs.tasks import PARTS, lab_part_task, submitted_from, submitted_task
 from fwlab.words.errors import BadInput
 from fwlab.words.lab import Exercise
 from fwlab.words.plain import plain
@@ -62,6 +62,12 @@ class Work:
     @property
     def name(self) -> str:
         return f"{self.who}/{self.exercise.id}"
+
+    def ruleset(self, setting: Setting) -> str:
+        """As the results name it."""
+        if self.part is not None:
+            return f"{self.exercise.id}/{self.part}"
+        return submitted_from(setting, self.folder)
 
     def task(self, setting: Setting) -> Task:
         """Raises BadInput where the folder holds what is no ruleset; that is the student's failure."""

@@ -97,8 +97,12 @@ def submitted_task(
     setting: Setting, exercise: Exercise, folder: Path, files: list[RulesetFile], trials: int | None = None
 ) -> Task:
     """The same with what was read before; `folder` only says where it came from."""
-    where = plain(shown(setting.project, folder), LONGEST_PATH)
-    return _exercise_task(setting.lab, exercise, where, files, trials)
+    return _exercise_task(setting.lab, exercise, submitted_from(setting, folder), files, trials)
+
+
+def submitted_from(setting: Setting, folder: Path) -> str:
+    """A student's folder as the results name it."""
+    return plain(shown(setting.project, folder), LONGEST_PATH)
 
 
 def refuse_settings(exercise: Exercise, files: list[RulesetFile]) -> None:

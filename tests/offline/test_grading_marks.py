@@ -115,6 +115,8 @@ def test_odd_names_are_told_and_stop_nobody(grading: FakeGrading) -> None:
     assert reasons["ann"] == "not loaded: \\xff.bad: no tool loads such a file"
     assert max(map(len, reasons.values())) < 200
     assert f"class/bob/{EXERCISE}: \\x1b[31m\\xff.nft" in done.stdout
+    kept = json.loads((grading.results / "run.json").read_text())["exercises"]
+    assert [Path(work["ruleset"]).parent.name for work in kept if work["refused"]] == ["ann", "cid"]
     page = (grading.results / "report.html").read_bytes() + (grading.top / "j.xml").read_bytes()
     assert b"\x1b" not in page and b"\xff" not in page
     ElementTree.parse(grading.top / "j.xml")

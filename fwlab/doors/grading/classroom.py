@@ -157,7 +157,11 @@ class Classroom:
 
     def _judged(self, lab: str, work: Work) -> list[Verdict]:
         reason = unreadable(work, self.settings[lab])
-        measured = self._measure(lab, work) if reason is None else self._refused(work, reason)
+        if reason is None:
+            measured = self._measure(lab, work)
+        else:
+            measured = self._refused(lab, work, reason)
+            self.session(lab).run.exercises.append(measured)
         self._measured[(lab, work.name)] = measured
         return judge_exercise(work.exercise, measured, self.session(lab).run)
 
@@ -196,10 +200,10 @@ class Classroom:
             session.measure_cases([case_task(setting, setting.lab.cases[name], None) for name in missing])
             self._loaded = None
 
-    @staticmethod
-    def _refused(work: Work, reason: str) -> Measured:
-        exercise = work.exercise
-        return Measured(id=exercise.id, title=exercise.title, ruleset=work.name, ruleset_hash="", refused=reason)
+    def _refused(self, lab: str, work: Work, reason: str) -> Measured:
+        """In the results, too: who reads them finds every work."""
+        exercise, ruleset = work.exercise, work.ruleset(self.settings[lab])
+        return Measured(id=exercise.id, title=exercise.title, ruleset=ruleset, ruleset_hash="", refused=reason)
 
     # -- marks --
 
