@@ -36,7 +36,7 @@ def missing(dut: Host, file: RulesetFile) -> str | None:
     lines = [line.partition("#")[0].strip() for line in file.text.splitlines()]
     try:
         return look(_Asked(dut), [line for line in lines if line]) if look is not None else None
-    except (IndexError, ValueError, StopIteration):
+    except (LookupError, ValueError, StopIteration):
         return None  # its tool has loaded what this reader does not understand
 
 
