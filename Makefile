@@ -26,13 +26,13 @@ boxes: setup
 lab: boxes
 	$(FWLAB) run $(LAB)
 
-# Every case, and start, reference and mistake of every exercise. One set of machines serves all labs. A lab that fails
-# does not keep the others from being measured.
+# Every case, and start, reference, mistake and variants of every exercise. One set of machines serves all labs. A lab
+# that fails does not keep the others from being measured.
 labs: boxes
 	@vagrant up $(LAB) && code=0; \
 	for lab in labs/lab[0-9][0-9]-*; do \
 		$(FWLAB) run $${lab#labs/} --machines $(LAB) || code=$$?; \
-		$(PYTEST) --testinfra --lab $${lab#labs/} --machines $(LAB) || code=$$?; \
+		$(PYTEST) --testinfra --lab $${lab#labs/} --part all --machines $(LAB) || code=$$?; \
 	done; \
 	vagrant destroy -f $(LAB) && exit $$code
 

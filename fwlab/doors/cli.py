@@ -215,11 +215,13 @@ def grade_command(
     """Grade a class: the same as `pytest --testinfra --lab LAB [--submissions DIR]`."""
     import pytest
 
+    from fwlab.doors.grading.guard import explicit
+
     project = find_project()
     load_lab(project, lab)
-    arguments = ["--testinfra", "--lab", lab, *(["-v"] if verbose else [])]
+    arguments = [*explicit(), "-p", "no:cacheprovider", "--testinfra", "--lab", lab, *(["-v"] if verbose else [])]
     if submissions is not None:
-        arguments += ["--submissions", str(submissions)]
+        arguments.append(f"--submissions={submissions}")
     code = pytest.main(arguments)
     raise typer.Exit(EXIT_USAGE if code == pytest.ExitCode.USAGE_ERROR else int(code))
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from fwlab.words.events import Event, ItemBegan, ItemEnded, Listener, PlanMade, StepBegan, Told
 
@@ -64,6 +65,6 @@ class _Plain:
                 self._console.print(f"[{self._done}/{self._items}] {item}: {words}", markup=False, highlight=False)
 
 
-def _line(item: str, words: str, ok: bool) -> str:
-    colour = "green" if ok else "yellow"
-    return f"[{colour}]{item}[/]  {words}".replace("[/]", f"[/{colour}]")
+def _line(item: str, words: str, ok: bool) -> Text:
+    """Not as markup: `words` may quote a student's file, and its brackets would be read."""
+    return Text.assemble((item, "green" if ok else "yellow"), "  ", words)

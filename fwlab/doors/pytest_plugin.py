@@ -8,11 +8,15 @@ need of the DUT (asked through Testinfra), every quick case, and every check of 
 
 from __future__ import annotations
 
+import contextlib
+import signal
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from fwlab.doors.grading.inconclusive import Inconclusive
 from fwlab.words.errors import EXIT_FAIL, EXIT_UNMEASURED, CannotMeasure, FwlabError
 
 if TYPE_CHECKING:
@@ -22,8 +26,12 @@ _CLASSROOM = pytest.StashKey["Classroom"]()
 _ENDS = pytest.StashKey[set]()
 
 
-class Inconclusive(Exception):
-    """Could not be measured: neither passed nor failed."""
+@dataclass(frozen=True)
+class Place:
+    """A check by its place in the exercise; its name becomes part of the test's."""
+
+    place: int
+    name: str
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,12 +42,34 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--part",
         action="append",
-        choices=("start", "reference", "mistake"),
-        help="of the lab's own rulesets grade only these (default: all three, or none beside --submissions)",
+        choices=("start", "reference", "mistake", "variants", "all"),
+        help="which of the lab's own rulesets to grade; all: every one, and the quick cases (default: start, "
+        "reference, mistake and the quick cases; none beside --submissions)",
     )
     group.addoption("--machines", metavar="LAB", help="grade on the machines of another lab that is up")
     group.addoption("--testbed", default="auto", help="auto (virtual: the same marks everywhere), virtual or real")
     group.addoption("--engine", default="auto", help="auto (trex where its image holds it), trex or replay")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Where grading/guard.py was not asked (pytest under another program, say) this is the earliest that we hear of it.
+
+    Too late for a plugin that a configuration names, in time for conftest.py.
+    """
+    told = early_config.known_args_namespace
+    if not told.testinfra or told.submissions is None:
+        return
+    told.noconftest = True
+    found = early_config.inipath
+    if found is not None and found.resolve().is_relative_to(told.submissions.resolve()):
+        raise pytest.UsageError(f"{found}: pytest took its configuration from the class's folder\n  next: remove it")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    if config.getoption("testinfra"):
+        config.option.reportchars += "s"  # why something could not be measured belongs to the marks
 
 
 @pytest.hookimpl(trylast=True)
@@ -67,11 +97,27 @@ def pytest_configure(config: pytest.Config) -> None:
     except FwlabError as error:
         raise pytest.UsageError(str(error)) from error
     config.args = [test_lab.__file__]
+    # A time limit around this command ends it as Ctrl-C does: machines that it started go with it.
+    with contextlib.suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """The files of the marks, before the first mark: who is to be graded."""
+    if _CLASSROOM not in session.config.stash or session.config.option.collectonly:
+        return
+    room = session.config.stash[_CLASSROOM]
+    chosen = {item.callspec.params["lab"]: set() for item in session.items}
+    for item in session.items:
+        if "work" in item.callspec.params:
+            chosen[item.callspec.params["lab"]].add(item.callspec.params["work"].name)
+    room.begin({lab: [work for work in room.works[lab] if work.name in names] for lab, names in chosen.items()})
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if _CLASSROOM in config.stash:
-        config.stash[_CLASSROOM].close()
+        config.stash[_CLASSROOM].close()  # where pytest did not come to its end
 
 
 @pytest.fixture
@@ -105,11 +151,14 @@ def _rows(metafunc: pytest.Metafunc, lab_id: str, lab) -> list[tuple]:
     if "sysctl" in asked:
         return [(item,) for item in lab.needs.sysctls.items()]
     if "case" in asked:
-        if metafunc.config.getoption("submissions") or metafunc.config.getoption("part"):
+        parts = metafunc.config.getoption("part")
+        if metafunc.config.getoption("submissions") or (parts and "all" not in parts):
             return []
         return [(case.id,) for case in chosen_cases(lab, [], quick=True)]
     if "check" in asked:
-        return [(work, place) for work in marked for place in range(len(work.exercise.checks))]
+        return [
+            (work, Place(place, check.id)) for work in marked for place, check in enumerate(work.exercise.checks)
+        ]
     if metafunc.function.__name__ == "test_grader_refuses":
         return [(work,) for work in works if work.expected is Outcome.FAIL]
     return [(work,) for work in marked] if "work" in asked else [()]
@@ -138,24 +187,35 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
-    outcome = yield
+    report = (yield).get_result()
     error = call.excinfo.value if call.excinfo else None
     if isinstance(error, (Inconclusive, CannotMeasure)):
+        # A skip, in JUnit too: who reads that file as a grade book must not take it for a failure.
         item.config.stash[_ENDS].add("unmeasured")
-        report = outcome.get_result()
-        report.longrepr = f"inconclusive: {error}"
-    elif outcome.get_result().failed:
+        report.outcome = "skipped"
+        path, line, _ = item.location
+        report.longrepr = (path, (line or 0) + 1, f"Skipped: inconclusive: {item.name}: {error}")
+    elif report.failed:
         item.config.stash[_ENDS].add("failed")
+        if isinstance(error, FwlabError):
+            report.longrepr = str(error)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    if _CLASSROOM not in session.config.stash or exitstatus not in (0, 1):
+    if _CLASSROOM not in session.config.stash:
         return
-    ends = session.config.stash[_ENDS]
+    room, ends = session.config.stash[_CLASSROOM], session.config.stash[_ENDS]
+    try:
+        room.close()
+    except Exception as error:  # else pytest would end with a traceback, and with the code of a failed check
+        ends.add("unmeasured")
+        room.console.print(str(error), markup=False, highlight=False, soft_wrap=True)
+    if exitstatus not in (0, 1):
+        return
     if "failed" in ends:
         session.exitstatus = EXIT_FAIL
-    elif "unmeasured" in ends:
+    elif "unmeasured" in ends or room.records.trouble is not None:
         session.exitstatus = EXIT_UNMEASURED
 
 
@@ -163,6 +223,6 @@ def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:
     if _CLASSROOM not in config.stash:
         return
     room = config.stash[_CLASSROOM]
-    for lab in room.settings:
+    for lab in room.graded:
         terminalreporter.section(f"marks of {lab}")
         terminalreporter.write(room.marks(lab))

@@ -7,13 +7,15 @@ import shutil
 from pathlib import Path
 
 from fwlab.outside.project import shown
-from fwlab.outside.rulesets import lab_ruleset, student_ruleset
+from fwlab.outside.rulesets import LONGEST_PATH, lab_ruleset, student_ruleset
 from fwlab.runs.session import Setting
 from fwlab.runs.task import Task
 from fwlab.words.case import Case, Trials
 from fwlab.words.errors import BadInput
 from fwlab.words.lab import Exercise, Lab
 from fwlab.words.metric import Metric
+from fwlab.words.plain import plain
+from fwlab.words.ruleset import SETTINGS, RulesetFile
 
 #: A trial of an exercise has so many packets at least: its mix has dear ones and cheap ones, and with 640 packets the
 #: trials of a list of 500 pairs lay 3.6 % apart. Cheap ones are many more in so many seconds of the DUT's clock.
@@ -80,7 +82,7 @@ def chosen_exercises(lab: Lab, name: str | None) -> list[Exercise]:
 
 
 def lab_part_task(setting: Setting, exercise: Exercise, part: str, trials: int | None = None) -> Task:
-    """An exercise with the lab's own start, reference or mistake."""
+    """An exercise with the lab's own start, reference or mistake, or with a variant: variants/NAME."""
     folder = setting.lab.folder / "rulesets" / exercise.id / part
     files = lab_ruleset(folder, exercise.parameters, setting.topology)
     return _exercise_task(setting.lab, exercise, f"{exercise.id}/{part}", files, trials)
@@ -88,10 +90,35 @@ def lab_part_task(setting: Setting, exercise: Exercise, part: str, trials: int |
 
 def work_task(setting: Setting, exercise: Exercise, folder: Path, trials: int | None = None) -> Task:
     """An exercise with what a student wrote into `folder`."""
-    return _exercise_task(setting.lab, exercise, shown(setting.project, folder), student_ruleset(folder), trials)
+    return submitted_task(setting, exercise, folder, student_ruleset(folder), trials)
+
+
+def submitted_task(
+    setting: Setting, exercise: Exercise, folder: Path, files: list[RulesetFile], trials: int | None = None
+) -> Task:
+    """The same with what was read before; `folder` only says where it came from."""
+    return _exercise_task(setting.lab, exercise, submitted_from(setting, folder), files, trials)
+
+
+def submitted_from(setting: Setting, folder: Path) -> str:
+    """A student's folder as the results name it."""
+    return plain(shown(setting.project, folder), LONGEST_PATH)
+
+
+def refuse_settings(exercise: Exercise, files: list[RulesetFile]) -> None:
+    """Raises BadInput naming the first file that sets the machine where the exercise is about rules."""
+    for file in files:
+        if file.kind in SETTINGS and file.kind.value not in exercise.settings:
+            taken = " and ".join(f"*.{kind}" for kind in exercise.settings)
+            raise BadInput(
+                f"{file.name}: {exercise.id} takes no *.{file.kind.value} file: such settings change what every packet "
+                f"costs, and the exercise is about {'rules and ' + taken if taken else 'rules'}",
+                f"remove {file.name}",
+            )
 
 
 def _exercise_task(lab: Lab, exercise: Exercise, ruleset: str, files: list, trials: int | None) -> Task:
+    refuse_settings(exercise, files)
     wanted = {check.metric for check in exercise.checks}
     survivors = [check.traffic_class for check in exercise.checks if check.metric is Metric.SURVIVAL]
     return Task(

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from fwlab.words.plain import plain_lines
+
 #: Exit codes of every command and of the grading run (design.md, "Commands").
 EXIT_PASS = 0
 EXIT_FAIL = 1
@@ -14,15 +16,14 @@ class FwlabError(Exception):
     """Something the user can act on. The doors print it in two lines and never show a traceback.
 
     `message` names the item and the place; `hint` is the next command or step; `exit_code` is what
-    the command ends with.
+    the command ends with. Both are made plain: they may quote a stranger's file.
     """
 
     exit_code = EXIT_USAGE
 
     def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message, self.hint = plain_lines(message), plain_lines(hint)
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         return f"{self.message}\n  next: {self.hint}" if self.hint else self.message

@@ -28,6 +28,7 @@ class Exercise(Strict):
     """What the student writes into work/<id>/, and how it is judged.
 
     load_dependent  the exercise teaches limits: what a ruleset does to a packet may depend on load, time and number
+    settings  kinds of files that are taken beside rules: what they set may buy what a ruleset should
     """
 
     id: Identifier
@@ -37,6 +38,7 @@ class Exercise(Strict):
     fill: int | None = Field(default=None, ge=1)
     offered: float | None = Field(default=None, gt=0)
     load_dependent: bool = False
+    settings: list[Literal["ethtool", "routes", "sysctl"]] = []
     predict: Predict
     checks: list[Check] = Field(min_length=1)
 

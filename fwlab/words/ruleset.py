@@ -28,6 +28,10 @@ class RulesetKind(StrEnum):
     SYSCTL = "sysctl"
 
 
+#: Settings of the machine, not rules: an exercise takes them only where it says so.
+SETTINGS = (RulesetKind.ETHTOOL, RulesetKind.ROUTES, RulesetKind.SYSCTL)
+
+
 @dataclass(frozen=True)
 class RulesetFile:
     name: str

@@ -2,7 +2,8 @@
 """Every measured lab on the real machines: its quick cases hold, references pass, mistakes and starts fail.
 
 One set of machines serves all labs, as an instructor's would. Of each lab's exercises every third is graded, from the
-first on, so that this ends in CI's time; `make labs` grades all.
+first on, and of the variants the first right and the first wrong one of the first exercise that has any, so that this
+ends in CI's time; `make labs` grades all.
 """
 
 from __future__ import annotations
@@ -11,25 +12,42 @@ import csv
 import io
 
 import pytest
-import yaml
 
-from fwlab.outside.project import is_measured, lab_ids
+from fwlab.outside.project import is_measured, lab_ids, load_lab
+from fwlab.outside.variants import load_variants
 
-from .conftest import LAB, PROJECT, ROOT, Checkout
+from .conftest import LAB, PROJECT, Checkout
 
 pytestmark = pytest.mark.live
 
 LABS = [name for name in lab_ids(PROJECT) if is_measured(PROJECT, name)]
 
 
+def sample_of_variants(name: str) -> list[tuple[str, str, str]]:
+    """(who, exercise, verdict): one right and one wrong of one exercise; none where the lab has none yet."""
+    lab = load_lab(PROJECT, name)
+    for exercise in lab.exercises:
+        variants = load_variants(PROJECT, lab, exercise)
+        if variants.names:
+            right = [("right-" + variant, exercise.id, "pass") for variant in variants.right]
+            wrong = [("wrong-" + variant, exercise.id, "fail") for variant in variants.wrong]
+            return right[:1] + wrong[:1]
+    return []
+
+
 @pytest.mark.parametrize("name", LABS)
 def test_a_lab_grades_itself(lab: Checkout, name: str) -> None:
-    declared = [e["id"] for e in yaml.safe_load((ROOT / "labs" / name / "lab.yml").read_text())["exercises"]]
+    declared = [exercise.id for exercise in load_lab(PROJECT, name).exercises]
     chosen = declared[::3]
-    left_out = " and ".join(f"not {exercise}" for exercise in declared if exercise not in chosen)
-    done = lab.pytest("--testinfra", "--lab", name, "--machines", LAB, "-q", "-k", left_out)
+    sampled = sample_of_variants(name)
+    left_out = [exercise for exercise in declared if exercise not in chosen]
+    own = " and ".join(f"not {word}" for word in [*left_out, "right-", "wrong-"])
+    others = "".join(f" or {who}/{exercise}" for who, exercise, _ in sampled)
+    words = ("--testinfra", "--lab", name, "--machines", LAB, "--part", "all", "-q", "-k", f"({own}){others}")
+    done = lab.pytest(*words)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     marks = list(csv.DictReader(io.StringIO((lab.top / "reports" / name / "grading" / "marks.csv").read_text())))
-    verdicts = {(row["who"], row["exercise"]): row["verdict"] for row in marks}
+    verdicts = {(row["who"], row["exercise"]): row["verdict"] for row in marks if row["verdict"] in ("pass", "fail")}
     wanted = {"start": "fail", "reference": "pass", "mistake": "fail"}
-    assert verdicts == {(who, exercise): wanted[who] for who in wanted for exercise in chosen}
+    by_part = {(who, exercise): wanted[who] for who in wanted for exercise in chosen}
+    assert verdicts == by_part | {(who, exercise): verdict for who, exercise, verdict in sampled}

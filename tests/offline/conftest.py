@@ -5,8 +5,12 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
+import factories
 import pytest
+
+from fwlab.outside.project import find_project, load_topology
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -17,3 +21,12 @@ def checkout(tmp_path: Path) -> Path:
     for name in ("packer", "provision", "engine"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path
+
+
+@pytest.fixture
+def setting(tmp_path: Path) -> SimpleNamespace:
+    """What grading needs to know of a session: which lab, and where."""
+    lab = factories.a_lab()
+    lab._folder = tmp_path / "labs" / lab.id
+    project = find_project(ROOT)
+    return SimpleNamespace(project=project, topology=load_topology(project), lab=lab)

@@ -7,21 +7,21 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.doors.grading.loaded import ROUTES, missing
+from fwlab.doors.grading import nft_text
+from fwlab.doors.grading.inconclusive import Inconclusive
+from fwlab.doors.grading.loaded import NFT, ROUTES, missing
 from fwlab.logic.render import ruleset_file
 
 
 class FakeHost:
     """A DUT whose tools answer what they are told to; each call must be one that was foreseen."""
 
-    def __init__(self, answers: dict[str, str]) -> None:
-        self.answers = answers
+    def __init__(self, answers: dict[str, str], rc: int = 0) -> None:
+        self.answers, self.rc = answers, rc
 
     def run(self, command: str, *arguments: str) -> SimpleNamespace:
-        return SimpleNamespace(stdout=self.answers[command % arguments if arguments else command])
-
-    def check_output(self, command: str) -> str:
-        return self.answers[command].rstrip()
+        answer = self.answers[command % arguments if arguments else command]
+        return SimpleNamespace(rc=self.rc, stdout=answer, stderr="no such tool\n" if self.rc else "")
 
 
 def tc(ingress: str) -> dict[str, str]:
@@ -36,6 +36,29 @@ Filtered IP addresses:
 Loaded on interfaces:
   eth0 (native mode)                       tcp,udp,ipv6,ipv4,ethernet,allow
 """
+#: What nft, ethtool list; both on the DUT.
+ONE_RULE = "table netdev t {\n  chain c {\n    type filter hook ingress device eth0 priority 0;\n    drop\n  }\n}\n"
+LISTED = """table netdev t { # handle 1
+\tchain c { # handle 2
+\t\ttype filter hook ingress device "eth0" priority filter; policy accept;
+\t\tdrop # handle 4
+\t}
+}
+"""
+FEATURES = """Features for eth0:
+rx-checksumming: on [fixed]
+generic-receive-offload: off
+tx-udp-segmentation: on [requested off]
+"""
+RINGS = """Ring parameters for eth0:
+Pre-set maximums:
+RX:\t\t1024
+Current hardware settings:
+RX:\t\t128
+TX:\t\t256
+"""
+CHANNELS = "Channel parameters for eth0:\nPre-set maximums:\nCombined:\t2\nCurrent hardware settings:\nCombined:\t1\n"
+NFT_SAVE = "iptables-nft-save | grep -c ^-A || true"
 LEGACY, LEGACY6 = (f"{name}-legacy-save | grep -c ^-A || true" for name in ("iptables", "ip6tables"))
 
 
@@ -47,7 +70,14 @@ LEGACY, LEGACY6 = (f"{name}-legacy-save | grep -c ^-A || true" for name in ("ipt
         ("a.iptables", "*raw\n-A A -j X\n-I A -j Y\nCOMMIT\n", {LEGACY: "2"}, None),
         ("a.iptables", "*raw\n-A A -j X\n-I A -j Y\nCOMMIT\n", {LEGACY: "1"}, "1 of 2 rules"),
         ("a.ip6tables", "*raw\n-A A -j X\nCOMMIT\n", {LEGACY6: "0"}, "1 of 1 rules"),
-        ("a.nft", "table ip t {\n}\n", {"nft list tables": ""}, "tables"),
+        ("a.iptables", "*raw\n[0:0] -A A -j X\nCOMMIT\n", {LEGACY: "0"}, "1 of 1 rules"),
+        ("a.iptables-nft", "*raw\n-A A -j X\nCOMMIT\n", {NFT_SAVE: "0"}, "1 of 1 rules"),
+        ("a.ipset", "create one hash:ip\nrename one two\ndestroy x\n", {"ipset list -n": "two\n"}, None),
+        ("a.nft", "table ip t {\n}\n", {NFT: ""}, "tables ip t"),
+        ("a.nft", "add table t; add table inet u\n", {NFT: "table ip t { # handle 1\n}\n"}, "tables inet u"),
+        ("a.nft", ONE_RULE, {NFT: LISTED}, None),
+        ("a.nft", ONE_RULE, {NFT: LISTED.replace("\t\tdrop # handle 4\n", "")}, "1 of 1 rules of table netdev t"),
+        ("a.nft", ONE_RULE, {NFT: LISTED.replace("netdev t", "netdev u")}, "tables netdev t"),
         ("a.routes", "route add 198.19.1.0/24 dev eth1\n# x\n", {ROUTES: "1"}, None),
         (
             "a.routes",
@@ -68,8 +98,68 @@ LEGACY, LEGACY6 = (f"{name}-legacy-save | grep -c ^-A || true" for name in ("ipt
         ("a.sysctl", "; x=1\n- net.core.a = 1 2\n", {"sysctl -n net.core.a": "1\t2\n"}, None),
         ("a.sysctl", "net.core.a=1\n", {"sysctl -n net.core.a": "2\n"}, "net.core.a = 1 (it is 2)"),
         ("a.sysctl", "net.core.a=1\n", {"sysctl -n net.core.a": ""}, "net.core.a = 1 (it is unknown)"),
-        ("a.ethtool", "eth0 -K gro off\n", {}, None),
+        ("a.ethtool", "eth0 -K gro off\n", {"ethtool -k eth0": FEATURES}, None),
+        ("a.ethtool", "eth0 -K gro on\n", {"ethtool -k eth0": FEATURES}, "eth0 -K gro on (it is off)"),
+        ("a.ethtool", "eth0 -K gro on\neth0 -K gro off\n", {"ethtool -k eth0": FEATURES}, None),
+        ("a.ethtool", "eth0 -K tx-udp-segmentation on\n", {"ethtool -k eth0": FEATURES}, None),
+        ("a.ethtool", "eth0 -G rx 64 tx 256\n", {"ethtool -g eth0": RINGS}, "eth0 -G rx 64 (it is 128)"),
+        ("a.ethtool", "eth0 -L combined 1\n", {"ethtool -l eth0": CHANNELS}, None),
+        ("a.ethtool", "eth0 -C rx-usecs 9\n", {"ethtool -c eth0": "rx-usecs: n/a\n"}, "eth0 -C rx-usecs 9 (it is n/a)"),
     ],
 )
 def test_what_is_missing_is_named(name: str, text: str, answers: dict[str, str], absent: str | None) -> None:
     assert missing(FakeHost(answers), ruleset_file(name, text)) == absent
+
+
+class LostHost:
+    def run(self, *_: str) -> None:
+        raise RuntimeError("CommandResult(exit_status=255)")
+
+
+EVERY_KIND = {
+    "a.ipset": "create one hash:ip\n",
+    "a.iptables": "*raw\n-A A -j X\nCOMMIT\n",
+    "a.ip6tables": "*raw\n-A A -j X\nCOMMIT\n",
+    "a.iptables-nft": "*raw\n-A A -j X\nCOMMIT\n",
+    "a.nft": ONE_RULE,
+    "a.routes": "route add 198.19.1.0/24 dev eth1\n",
+    "a.tc": "filter add dev eth0 ingress matchall\n",
+    "a.xdp-filter": "load eth0\n",
+    "a.sysctl": "net.core.a=1\n",
+    "a.ethtool": "eth0 -K gro off\n",
+}
+
+
+@pytest.mark.parametrize("name", EVERY_KIND)
+def test_a_dut_that_is_not_reached_fails_nobody(name: str) -> None:
+    with pytest.raises(Inconclusive, match="lost the connection to the DUT"):
+        missing(LostHost(), ruleset_file(name, EVERY_KIND[name]))
+
+
+def test_a_tool_that_does_not_list_fails_nobody() -> None:
+    with pytest.raises(Inconclusive, match="the DUT cannot list what it holds: ipset: no such tool"):
+        missing(FakeHost({"ipset list -n": ""}, rc=1), ruleset_file("a.ipset", EVERY_KIND["a.ipset"]))
+
+
+@pytest.mark.parametrize(
+    ("text", "tables", "rules"),
+    [
+        ("table t { chain c { drop; accept } }", {"ip t"}, {"ip t": 2}),
+        ("table inet t {\n set s { type ipv4_addr; elements = { 1.1.1.1, 2.2.2.2 } }\n}", {"inet t"}, {}),
+        ("table t {\n chain c {\n  ip saddr {\n 1.1.1.1,\n 2.2.2.2\n } drop\n  accept\n }\n}", {"ip t"}, {"ip t": 2}),
+        ('table t {\n chain c {\n  comment "a {"; policy drop;\n  counter comment "; {"\n }\n}', {"ip t"}, {"ip t": 1}),
+        ("add table t\nadd chain t c { type filter hook input priority 0; }\nadd rule t c drop", {"ip t"}, {"ip t": 1}),
+        ("add table t\nadd rule t c ip saddr { 1.1.1.1 } \\\n drop\ninsert rule t c accept", {"ip t"}, {"ip t": 2}),
+        ("table t { chain c { drop } }\nflush ruleset\ntable ip6 u { chain c { drop } }", {"ip6 u"}, {"ip6 u": 1}),
+        ("table t {}\ntable ip6 u {}\nflush ruleset ip6\n", {"ip t"}, {}),
+        ("table t {}\ndelete table t\n", set(), {}),
+        ("table t { chain c { drop } }\ndelete rule t c handle 4\n", {"ip t"}, {}),
+        ("define x = 1.1.1.1\nadd element t s { $x }\n# table u {}\n", set(), {}),
+        ("}}}{{{ table", set(), {}),
+        ('table t { chain c { log prefix "', {"ip t"}, {}),
+    ],
+)
+def test_what_a_text_of_nft_holds(text: str, tables: set[str], rules: dict[str, int]) -> None:
+    found, counted = nft_text.declared(text)
+    assert {" ".join(table) for table in found} == tables
+    assert {" ".join(table): count for table, count in counted.items() if count} == rules

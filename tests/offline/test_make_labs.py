@@ -12,10 +12,12 @@ import pytest
 from fwlab.logic.figures import figure
 from fwlab.logic.judge import judge_cases, judge_exercise
 from fwlab.outside.project import find_project, is_measured, lab_ids, load_lab
+from fwlab.outside.variants import load_variants
 from fwlab.runs.saved import load_run
 from fwlab.words.lab import Lab
 from fwlab.words.metric import Metric
 from fwlab.words.results import Run
+from fwlab.words.variants import REFUSED
 from fwlab.words.verdict import Outcome
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,7 +56,26 @@ def test_references_pass_starts_and_mistakes_fail(name: str) -> None:
         outcomes = {v.outcome for v in judge_exercise(lab.exercise(work.id), work, run)}
         found[work.ruleset] = "fail" if Outcome.FAIL in outcomes else "pass" if outcomes == {Outcome.PASS} else "?"
     wanted = {"start": "fail", "reference": "pass", "mistake": "fail"}
-    assert found == {f"{exercise.id}/{part}": wanted[part] for exercise in lab.exercises for part in wanted}
+    own = {ruleset: verdict for ruleset, verdict in found.items() if "/variants/" not in ruleset}
+    assert own == {f"{exercise.id}/{part}": wanted[part] for exercise in lab.exercises for part in wanted}
+
+
+@each_lab
+def test_right_variants_pass_and_wrong_ones_fail_by_what_they_name(name: str) -> None:
+    """Where the run has any, it has all: those that were added later wait for the next run."""
+    lab, run = kept(name, "labs-exercises")
+    graded = {work.ruleset: work for work in run.exercises if "/variants/" in work.ruleset}
+    for exercise in lab.exercises if graded else []:
+        variants = load_variants(PROJECT, lab, exercise)
+        for variant in variants.names:
+            work = graded[f"{exercise.id}/variants/{variant}"]
+            wrong = variants.wrong.get(variant)
+            if wrong is not None and wrong.fails == [REFUSED]:
+                assert work.refused, work.ruleset
+                continue
+            outcomes = {v.check: v.outcome for v in judge_exercise(exercise, work, run)}
+            failing = {check for check, outcome in outcomes.items() if outcome is not Outcome.PASS}
+            assert failing == set(wrong.fails if wrong else []), work.ruleset
 
 
 def test_the_figures_repeat_as_the_page_on_method_says() -> None:

@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
+import json
 import os
+import socket
 from pathlib import Path
 from types import SimpleNamespace
 
-import factories
 import pytest
 
 from fwlab.logic.render import render, ruleset_file
 from fwlab.outside import rulesets
 from fwlab.outside.project import find_project, load_topology
-from fwlab.outside.rulesets import lab_ruleset, student_ruleset
-from fwlab.runs.grading import handed_in, own_work, unreadable
+from fwlab.outside.rulesets import MOST_FILES, lab_ruleset, student_ruleset
 from fwlab.runs.tasks import work_task
 from fwlab.words.errors import BadInput
 from fwlab.words.ruleset import RulesetKind
@@ -22,14 +22,6 @@ from fwlab.words.ruleset import RulesetKind
 PROJECT = find_project(Path(__file__).parent)
 TOPOLOGY = load_topology(PROJECT)
 RULES = "*raw\n-A PREROUTING -s 198.18.20.66 -j DROP\nCOMMIT\n"
-
-
-@pytest.fixture
-def setting(tmp_path: Path) -> SimpleNamespace:
-    """What grading needs to know of a session: which lab, and where."""
-    lab = factories.a_lab()
-    lab._folder = tmp_path / "labs" / lab.id
-    return SimpleNamespace(project=PROJECT, topology=TOPOLOGY, lab=lab)
 
 
 @pytest.fixture
@@ -122,7 +114,7 @@ def test_options_that_only_resemble_it_are_not(rule: str) -> None:
     assert ruleset_file("rules.iptables", f"*mangle\n{rule}\n# -M is for comments\n").text.startswith("*mangle")
 
 
-@pytest.mark.parametrize("kind", ["link to a file", "link to nothing", "folder", "pipe"])
+@pytest.mark.parametrize("kind", ["link to a file", "link to nothing", "folder", "pipe", "socket"])
 def test_only_plain_files_are_read(folder: Path, kind: str) -> None:
     path = folder / "rules.nft"
     match kind:
@@ -134,6 +126,8 @@ def test_only_plain_files_are_read(folder: Path, kind: str) -> None:
             path.mkdir()
         case "pipe":
             os.mkfifo(path)
+        case "socket":
+            socket.socket(socket.AF_UNIX).bind(os.path.relpath(path))
     with pytest.raises(BadInput) as refused:
         student_ruleset(folder)
     assert refused.value.message == f"{path}: a ruleset is plain files, no links, no folders"
@@ -171,6 +165,97 @@ def test_file_that_is_not_utf8(folder: Path) -> None:
     assert refused.value.hint == "save it as UTF-8"
 
 
+SETTINGS = {
+    "links.ethtool": "eth0 -K gro off\n",
+    "table.routes": "route add blackhole 198.19.7.0/24\n",
+    "tune.sysctl": "net.core.netdev_budget = 600\n",
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_are_refused_where_the_exercise_is_about_rules(
+    folder: Path, setting: SimpleNamespace, name: str
+) -> None:
+    (folder / name).write_text(SETTINGS[name])
+    (folder / "rules.iptables").write_text(RULES)
+    (exercise,) = setting.lab.exercises
+    kind = name.partition(".")[2]
+    with pytest.raises(BadInput) as refused:
+        work_task(setting, exercise, folder)
+    assert refused.value.message == (
+        f"{name}: ex1-block takes no *.{kind} file: such settings change what every packet costs, and the exercise is "
+        "about rules"
+    )
+    assert refused.value.hint == f"remove {name}"
+    allowed = exercise.model_copy(update={"settings": [kind]})
+    assert {file.name for file in work_task(setting, allowed, folder).files} == {name, "rules.iptables"}
+
+
+def test_refusal_of_settings_names_those_that_are_taken(folder: Path, setting: SimpleNamespace) -> None:
+    (folder / "links.ethtool").write_text(SETTINGS["links.ethtool"])
+    exercise = setting.lab.exercises[0].model_copy(update={"settings": ["sysctl"]})
+    with pytest.raises(BadInput, match=r"the exercise is about rules and \*\.sysctl\n"):
+        work_task(setting, exercise, folder)
+
+
+def test_too_many_files(folder: Path) -> None:
+    for number in range(MOST_FILES):
+        (folder / f"{number}.nft").write_text("# nothing\n")
+    (folder / "notes.md").write_text("not counted\n")
+    assert len(student_ruleset(folder)) == MOST_FILES
+    (folder / "one-more.nft").write_text("# nothing\n")
+    with pytest.raises(BadInput) as refused:
+        student_ruleset(folder)
+    assert refused.value.message == f"{folder}: {MOST_FILES + 1} files; an exercise has at most {MOST_FILES}"
+
+
+def test_too_much_in_all(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rulesets, "LARGEST_SUM", 2 << 20)
+    for name in ("a.nft", "b.nft"):
+        (folder / name).write_text("#" * (1 << 20))
+    assert len(student_ruleset(folder)) == 2
+    (folder / "c.nft").write_text("#\n")
+    with pytest.raises(BadInput) as refused:
+        student_ruleset(folder)
+    assert refused.value.message == f"{folder}: more than 2 MiB; an exercise has at most that"
+
+
+@pytest.mark.parametrize("data", [RULES.replace("\n", "\r\n").encode(), b"\xef\xbb\xbf" + RULES.encode()])
+def test_a_file_of_windows_is_taken(folder: Path, data: bytes) -> None:
+    (folder / "rules.iptables").write_bytes(data)
+    assert [file.text for file in student_ruleset(folder)] == [RULES]
+
+
+def test_other_carriage_returns_are_none_of_windows(folder: Path) -> None:
+    (folder / "rules.iptables").write_bytes(b"*raw\n-A PREROUTING -j DROP\r-A PREROUTING -j ACCEPT\nCOMMIT\n")
+    with pytest.raises(BadInput, match=r"rules\.iptables:2: a control character \('\\r'\)"):
+        student_ruleset(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        (b"\xff.bad", "\\xff.bad"),
+        (b"\x1b]0;owned\x07.bad", "\\x1b]0;owned\\x07.bad"),
+        (b"two\nlines.bad", "two\\nlines.bad"),
+        ("\u202edab.bad".encode(), "\\u202edab.bad"),
+        (b"x" * 240 + b".bad", "x" * 79 + "…" + "x" * 36 + ".bad"),
+        ("für.bad".encode(), "für.bad"),
+    ],
+)
+def test_names_are_told_in_plain_letters(folder: Path, name: bytes, shown: str) -> None:
+    """And what loads, loads: the name is only told."""
+    path = folder / os.fsdecode(name)
+    path.write_text("# nothing\n")
+    with pytest.raises(BadInput) as refused:
+        student_ruleset(folder)
+    assert refused.value.message == f"{shown}: no tool loads such a file"
+    path.rename(path.with_suffix(".nft"))
+    (file,) = student_ruleset(folder)
+    assert file.name == shown.replace(".bad", ".nft") and file.kind is RulesetKind.NFT
+    json.dumps(file.name).encode()
+
+
 # ---- a lab's own templates ------------------------------------------------------------------------------------
 
 
@@ -201,60 +286,3 @@ def test_template_that_cannot_be_rendered_is_named(tmp_path: Path, text: str, wo
 def test_templates_see_parameters_addresses_and_links() -> None:
     text = "{{ links['dut-sink'].ends.dut.dev }} {{ addresses(n) | join(' ') }}\n"
     assert render("x", text, {"n": 2}, TOPOLOGY) == f"{TOPOLOGY.end('dut-sink', 'dut').dev} 10.0.0.1 10.0.0.3\n"
-
-
-# ---- a class's folders ----------------------------------------------------------------------------------------
-
-
-def test_submissions_that_are_not_there(setting: SimpleNamespace, tmp_path: Path) -> None:
-    with pytest.raises(BadInput) as refused:
-        handed_in(setting, tmp_path / "class")
-    assert refused.value.message == f"no folder {tmp_path / 'class'}"
-
-
-@pytest.mark.parametrize("inside", [[], [".git"]])
-def test_submissions_without_a_student(setting: SimpleNamespace, tmp_path: Path, inside: list[str]) -> None:
-    for name in inside:
-        (tmp_path / "class" / name).mkdir(parents=True)
-    (tmp_path / "class").mkdir(exist_ok=True)
-    with pytest.raises(BadInput, match=r"(?m)class is empty$"):
-        handed_in(setting, tmp_path / "class")
-
-
-@pytest.mark.parametrize("name", ["start", "reference", "mistake", "ada lovelace", "-rf", "[x]", "a" * 65])
-def test_student_whose_folder_has_a_name_that_cannot_be(setting: SimpleNamespace, tmp_path: Path, name: str) -> None:
-    """A name of one of the lab's own parts would have the reference graded in the student's place."""
-    (tmp_path / "class" / name).mkdir(parents=True)
-    with pytest.raises(BadInput) as refused:
-        handed_in(setting, tmp_path / "class")
-    assert refused.value.message.startswith(f"{tmp_path / 'class' / name}: ")
-    assert refused.value.hint == "rename it"
-
-
-@pytest.mark.parametrize("kind", ["file", "link"])
-def test_student_who_is_no_folder(setting: SimpleNamespace, tmp_path: Path, kind: str) -> None:
-    (tmp_path / "class").mkdir()
-    if kind == "file":
-        (tmp_path / "class" / "ada.zip").write_bytes(b"PK")
-    else:
-        (tmp_path / "class" / "ada.zip").symlink_to("/etc")
-    with pytest.raises(BadInput, match=r"(?m)ada\.zip: not a student's folder$"):
-        handed_in(setting, tmp_path / "class")
-
-
-def test_missing_exercise_is_the_students_and_stops_nobody_else(setting: SimpleNamespace, tmp_path: Path) -> None:
-    for name in ("ada", "bob", "eve"):
-        (tmp_path / "class" / name).mkdir(parents=True)
-    (tmp_path / "class/ada/ex1-block").mkdir()
-    (tmp_path / "class/ada/ex1-block/rules.iptables").write_text(RULES)
-    (tmp_path / "class/eve/ex1-block").mkdir()
-    (tmp_path / "class/eve/ex1-block/run-me.sh").write_text("reboot\n")
-    ada, bob, eve = handed_in(setting, tmp_path / "class")
-    assert unreadable(ada, setting) is None
-    assert unreadable(bob, setting) == f"no folder {bob.folder}"
-    assert unreadable(eve, setting) == "run-me.sh: no tool loads such a file"
-
-
-def test_part_that_no_lab_has(setting: SimpleNamespace) -> None:
-    with pytest.raises(BadInput, match="(?m)^unknown part solution$"):
-        own_work(setting, ["reference", "solution"])

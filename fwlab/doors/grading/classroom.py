@@ -4,28 +4,30 @@
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import testinfra
+from rich.console import Console
 from testinfra.host import Host
 
+from fwlab.doors.grading.inconclusive import Inconclusive
+from fwlab.doors.grading.marks import Records, table
 from fwlab.doors.progress import listener
 from fwlab.logic.judge import judge_cases, judge_exercise
 from fwlab.outside.engine import AUTO
 from fwlab.outside.project import Project, is_measured, lab_ids, load_lab, load_topology
+from fwlab.outside.submissions import Submissions
 from fwlab.outside.testbed import choose
 from fwlab.runs.grading import OUTCOMES, Work, handed_in, own_work, unreadable
-from fwlab.runs.report import write_atomically, write_report
+from fwlab.runs.report import write_report
 from fwlab.runs.saved import reports_folder
 from fwlab.runs.session import Session, Setting, open_session, refuse_wrong_traffic
 from fwlab.runs.task import Task
 from fwlab.runs.tasks import base_cases, case_task, chosen_cases
-from fwlab.words.errors import BadInput
+from fwlab.words.errors import BadInput, CannotMeasure
 from fwlab.words.results import Measured
-from fwlab.words.verdict import Outcome, Verdict, overall
+from fwlab.words.verdict import Verdict
 
 
 @dataclass
@@ -35,14 +37,18 @@ class Classroom:
     project: Project
     settings: dict[str, Setting]
     works: dict[str, list[Work]]
-    console: object
+    console: Console
+    records: Records
+    submissions: Submissions | None = None
+    graded: dict[str, list[Work]] = field(default_factory=dict)
     _lab: str | None = None
     _stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _session: Session | None = None
     _verdicts: dict[tuple[str, str], list[Verdict]] = field(default_factory=dict)
     _measured: dict[tuple[str, str], Measured] = field(default_factory=dict)
-    _bases_of: set[str] = field(default_factory=set)
+    _lost: dict[tuple[str, str], str] = field(default_factory=dict)
     _loaded: tuple[str, str] | None = None
+    _down: dict[str, CannotMeasure] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -52,7 +58,7 @@ class Classroom:
         submissions: Path | None,
         parts: list[str] | None,
         testbed: str,
-        console: object,
+        console: Console,
         machines: str | None = None,
         engine: str = AUTO,
     ) -> Classroom:
@@ -66,24 +72,43 @@ class Classroom:
             name: Setting(project, topology, load_lab(project, name), chosen, borrowed=borrowed, engine=engine)
             for name in labs
         }
-        works = {}
+        works: dict[str, list[Work]] = {}
+        read = Submissions() if submissions is not None else None
         for name, setting in settings.items():
-            own = own_work(setting, parts if parts is not None else [] if submissions else list(OUTCOMES))
-            works[name] = own + (handed_in(setting, submissions) if submissions else [])
+            own = own_work(setting, parts if parts is not None else [] if read is not None else list(OUTCOMES))
+            works[name] = own + (handed_in(setting, submissions, read) if read is not None else [])
             exercises = [work.exercise for work in works[name]]
             cases = [*chosen_cases(setting.lab, [], quick=True), *base_cases(setting.lab, exercises)]
             refuse_wrong_traffic(setting, (item.traffic for item in [*cases, *exercises]))
-        return cls(project, settings, works, console)
+
+        def tell(text: str) -> None:
+            console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+        return cls(project, settings, works, console, Records(tell), read)
+
+    def begin(self, works: dict[str, list[Work]]) -> None:
+        """The files of the marks are there before the first mark: what is to be graded, and what was handed in."""
+        self.graded = works
+        for lab in works:
+            self._keep_marks(lab)
+            if self.submissions is not None:
+                self.records.write(self._folder(lab) / "submissions.json", self.submissions.document())
 
     # -- machines --
 
     def session(self, lab: str) -> Session:
         """The lab's machines, up; another lab's are let go first. Raises CannotMeasure."""
+        if lab in self._down:  # every test would try again, for minutes
+            raise self._down[lab]
         if self._lab != lab:
             self.close()
             setting = self.settings[lab]
             tell = self._stack.enter_context(listener(self.console))
-            self._session = self._stack.enter_context(open_session(setting, tell))
+            try:
+                self._session = self._stack.enter_context(open_session(setting, tell))
+            except CannotMeasure as error:
+                self._down[lab] = error
+                raise
             self._lab = lab
         return self._session
 
@@ -92,11 +117,14 @@ class Classroom:
         return testinfra.get_host(f"ssh://{role}", ssh_config=str(self.session(lab).ssh_config), sudo=True)
 
     def close(self) -> None:
-        if self._session is not None:
-            self._keep_results()
+        """Keep the results and let the machines go; they go whatever became of the results."""
+        lab, session, stack = self._lab, self._session, self._stack
         self._session, self._lab, self._loaded = None, None, None
-        self._stack.close()
         self._stack = contextlib.ExitStack()
+        with stack:
+            if session is not None:
+                self.records.attempt(write_report, self.settings[lab].lab, session.run, self._folder(lab))
+                self._keep_marks(lab)
 
     # -- measuring, each thing once --
 
@@ -109,33 +137,61 @@ class Classroom:
         return session.run.case(case), verdicts
 
     def verdicts(self, lab: str, work: Work) -> list[Verdict]:
-        """One verdict a check of the work's exercise."""
+        """One verdict a check of the work's exercise. Raises CannotMeasure; once so, always so."""
         key = (lab, work.name)
         if key not in self._verdicts:
-            setting = self.settings[lab]
-            reason = unreadable(work, setting)
-            if reason is not None:
-                measured = self._refused(work, reason)
-                run = self.session(lab).run
-            else:
-                measured, run = self._measure(lab, work), self._session.run
-            self._measured[key] = measured
-            self._verdicts[key] = judge_exercise(work.exercise, measured, run)
+            if key in self._lost:
+                raise CannotMeasure(self._lost[key])
+            try:
+                self._verdicts[key] = self._judged(lab, work)
+            except CannotMeasure as error:
+                self._lost[key] = error.message
+                raise
+            except Exception as error:  # a defect of ours is no student's failure, and stops nobody else's grading
+                self.console.print_exception()
+                self._lost[key] = f"the grading itself failed: {type(error).__name__}: {error}"
+                raise CannotMeasure(self._lost[key], "see the traceback above") from error
+            finally:
+                self._keep_marks(lab)
         return self._verdicts[key]
 
-    def loaded(self, lab: str, work: Work) -> Task:
-        """The work's ruleset, on the DUT now."""
+    def _judged(self, lab: str, work: Work) -> list[Verdict]:
+        reason = unreadable(work, self.settings[lab])
+        if reason is None:
+            measured = self._measure(lab, work)
+        else:
+            measured = self._refused(lab, work, reason)
+            self.session(lab).run.exercises.append(measured)
+        self._measured[(lab, work.name)] = measured
+        return judge_exercise(work.exercise, measured, self.session(lab).run)
+
+    def measured(self, lab: str, work: Work) -> Measured:
+        """What the verdicts rest on: why it was not loaded, or what went wrong meanwhile."""
         self.verdicts(lab, work)
-        if self._loaded != (lab, work.name):
-            self._measured[(lab, work.name)] = self._measure(lab, work)
+        return self._measured[(lab, work.name)]
+
+    def loaded(self, lab: str, work: Work, *, anew: bool = False) -> Task:
+        """The work's ruleset, on the DUT now; `anew` loads it once more. Raises Inconclusive where it cannot be there.
+
+        The verdicts stay those of the first measurement.
+        """
+        self.verdicts(lab, work)
+        if anew or self._loaded != (lab, work.name):
+            again = self._measure(lab, work)
+            reason = "; ".join(again.problems) or why_not_loaded(again)
+            if reason:
+                raise Inconclusive(f"it was loaded, and the second time it could not be: {reason}")
         return work.task(self.settings[lab])
 
     def _measure(self, lab: str, work: Work) -> Measured:
         session, setting = self.session(lab), self.settings[lab]
         self._measure_cases(session, [c.id for c in base_cases(setting.lab, [work.exercise])])
+        self._loaded = None
         session.measure_exercises([work.task(setting)])
-        self._loaded = (lab, work.name)
-        return session.run.exercises[-1]
+        measured = session.run.exercises[-1]
+        if not measured.problems and why_not_loaded(measured) is None:
+            self._loaded = (lab, work.name)
+        return measured
 
     def _measure_cases(self, session: Session, wanted: list[str]) -> None:
         missing = [name for name in wanted if session.run.case(name) is None]
@@ -144,36 +200,32 @@ class Classroom:
             session.measure_cases([case_task(setting, setting.lab.cases[name], None) for name in missing])
             self._loaded = None
 
-    @staticmethod
-    def _refused(work: Work, reason: str) -> Measured:
-        exercise = work.exercise
-        return Measured(id=exercise.id, title=exercise.title, ruleset=work.name, ruleset_hash="", refused=reason)
+    def _refused(self, lab: str, work: Work, reason: str) -> Measured:
+        """In the results, too: who reads them finds every work."""
+        exercise, ruleset = work.exercise, work.ruleset(self.settings[lab])
+        return Measured(id=exercise.id, title=exercise.title, ruleset=ruleset, ruleset_hash="", refused=reason)
 
     # -- marks --
 
     def marks(self, lab: str) -> str:
-        """The class as CSV: who, exercise, verdict, checks passed, checks, what failed first."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(["who", "exercise", "verdict", "passed", "checks", "reason"])
-        for work in self.works[lab]:
-            verdicts = self._verdicts.get((lab, work.name))
-            if verdicts is None:
-                continue
-            passed = sum(v.outcome is Outcome.PASS for v in verdicts)
-            reason = next((v.text for v in verdicts if v.outcome is not Outcome.PASS), "")
-            verdict = overall([v.outcome for v in verdicts])
-            writer.writerow([work.who, work.exercise.id, verdict.value, passed, len(verdicts), _harmless(reason)])
-        return out.getvalue()
+        """The class as CSV: every work that is to be graded, whether it was or not."""
 
-    def _keep_results(self) -> None:
-        folder = reports_folder(self.project, self._lab) / "grading"
-        folder.mkdir(parents=True, exist_ok=True)
-        write_report(self.settings[self._lab].lab, self._session.run, folder)
-        write_atomically(folder / "marks.csv", self.marks(self._lab))
+        def found(work: Work) -> list[Verdict] | str | None:
+            key = (lab, work.name)
+            return self._verdicts.get(key) or self._lost.get(key)
+
+        return table(self.graded.get(lab, []), found)
+
+    def _keep_marks(self, lab: str) -> None:
+        self.records.write(self._folder(lab) / "marks.csv", self.marks(lab))
+
+    def _folder(self, lab: str) -> Path:
+        return reports_folder(self.project, lab) / "grading"
 
 
-def _harmless(text: str) -> str:
-    """One line that no spreadsheet takes for a formula: it may quote a student's file."""
-    line = " ".join(text.split())
-    return f"'{line}" if line[:1] in ("=", "+", "-", "@") else line
+def why_not_loaded(measured: Measured) -> str | None:
+    """A tool refused it, or the DUT did not survive it; None where it was on the DUT at the end."""
+    if measured.refused is not None:
+        return f"not loaded: {measured.refused}"
+    lost = getattr(measured, "lost", [])
+    return lost[-1] if lost else None

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from fwlab.doors.grading.loaded import missing
-from fwlab.doors.pytest_plugin import Inconclusive
-from fwlab.words.results import Measured
-from fwlab.words.verdict import Outcome, Verdict, overall
+from fwlab.doors.grading.classroom import why_not_loaded
+from fwlab.doors.grading.inconclusive import Inconclusive
+from fwlab.doors.grading.loaded import absent_from
+from fwlab.doors.grading.outcomes import failed, hold, hold_case, hold_failure
 
 
 def test_dut_forwards(classroom, lab):
@@ -32,49 +32,30 @@ def test_sysctl(classroom, lab, sysctl):
 
 def test_case(classroom, lab, case):
     """Every expectation on the case, absolute and as a ratio within this session."""
-    measured, verdicts = classroom.case_verdicts(lab, case)
-    for_all(measured, verdicts)
+    hold_case(*classroom.case_verdicts(lab, case))
 
 
 def test_loaded(classroom, lab, work):
     """What the kernel holds is what the files say, as the tools themselves list it."""
-    verdicts = classroom.verdicts(lab, work)
-    if any(v.text.startswith("not loaded") for v in verdicts):
-        assert work.expected is Outcome.FAIL, verdicts[0].text
-        return
-    files = classroom.loaded(lab, work).files
-    for file in files:
-        absent = missing(classroom.host(lab), file)
-        assert absent is None, f"{file.name}: loaded, but the DUT does not hold: {absent}"
+    measured = classroom.measured(lab, work)
+    if measured.problems:
+        raise Inconclusive("; ".join(measured.problems))
+    reason = why_not_loaded(measured)
+    if reason is not None:
+        failed(reason)
+    absent = absent_from(classroom.host(lab), classroom.loaded(lab, work).files)
+    if absent is not None:
+        # The DUT may have been put back meanwhile. Then it holds everything again, or cannot be measured.
+        absent = absent_from(classroom.host(lab), classroom.loaded(lab, work, anew=True).files)
+    if absent is not None:
+        failed(absent)
 
 
 def test_check(classroom, lab, work, check):
     """One check of one exercise on one student's ruleset."""
-    hold(classroom.verdicts(lab, work)[check])
+    hold(classroom.verdicts(lab, work)[check.place])
 
 
 def test_grader_refuses(classroom, lab, work):
-    """A start or a mistake that passed would mean that the exercise tests nothing."""
-    verdicts = classroom.verdicts(lab, work)
-    outcome = overall([v.outcome for v in verdicts])
-    if outcome is Outcome.INCONCLUSIVE:
-        raise Inconclusive("; ".join(v.text for v in verdicts if v.outcome is Outcome.INCONCLUSIVE))
-    assert outcome is Outcome.FAIL, f"{work.name} passes every check"
-
-
-def for_all(measured: Measured, verdicts: list[Verdict]) -> None:
-    if measured.problems:
-        raise Inconclusive("; ".join(measured.problems))
-    assert measured.refused is None, measured.refused
-    for verdict in verdicts:
-        hold(verdict)
-
-
-def hold(verdict: Verdict) -> None:
-    """A verdict as a test's outcome, in the words that the lab has for it."""
-    if verdict.outcome is Outcome.INCONCLUSIVE:
-        raise Inconclusive(verdict.text)
-    value = "not measured" if verdict.value is None else f"{verdict.value:g}"
-    base = f" of {verdict.relative_to}" if verdict.relative_to else f" {verdict.metric.unit}"
-    measured = f"{verdict.check}: {value}{base}, wanted {verdict.low:g} to {verdict.high:g}"
-    assert verdict.outcome is Outcome.PASS, f"{verdict.text}\n{measured}\nwhy: {verdict.why}"
+    """A start, a mistake or a wrong variant that passed would mean that the exercise tests too little."""
+    hold_failure(work.name, classroom.verdicts(lab, work), classroom.measured(lab, work).refused, work.fails)

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A class of thirty of which every mark is known, graded in one run on lab03's machines.
+
+    python -m tests.live.class_of_30 make DIR        write DIR/class and DIR/expected.json
+    python -m tests.live.class_of_30 compare DIR [MARKS.CSV]
+    python -m tests.live.class_of_30 run DIR [OUT.JSON] [WORDS FOR PYTEST...]   all three; keeps what it found in OUT
+
+10 references and right variants, 6 mistakes and wrong variants, 4 starts, 5 cheats, 5 hostile files, shuffled, always
+in the same way. The machines are those of --machines LAB among the words, else the lab's own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import datetime
+import itertools
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from fwlab.outside.project import Project, find_project, load_lab, load_topology
+from fwlab.outside.rulesets import rendered
+from fwlab.outside.variants import load_variants, variant_folder
+from fwlab.runs.session import commit
+from fwlab.words.lab import Exercise, Lab
+from fwlab.words.variants import REFUSED
+
+from .submissions import CHEATS, HOSTILE
+
+LAB = "lab03-ipset"
+#: Of the attacks those whose harm does not depend on the host's memory.
+ATTACKS = ("half-a-letter", "log-of-the-flood", "redirect", "jump-bomb", "no-text")
+
+Submission = tuple[str, str, dict[str, str], list[str]]  # what it is, exercise, files, verdicts that it may get
+
+
+def submissions(project: Project, lab: Lab) -> list[Submission]:
+    references = _in_turn(_part(project, lab, exercise, "reference", ["pass"]) for exercise in lab.exercises)
+    mistakes = _in_turn(_part(project, lab, exercise, "mistake", ["fail"]) for exercise in lab.exercises)
+    starts = _in_turn(_part(project, lab, exercise, "start", ["fail"]) for exercise in lab.exercises)
+    right, wrong = (_variants(project, lab, kind) for kind in ("right", "wrong"))
+    return [
+        *_first(10, _alternately(references, right)),
+        *_first(6, _alternately(mistakes, wrong)),
+        *_first(4, starts),
+        *((name, *submission, ["fail"]) for name, submission in CHEATS.items()),
+        *((name, *HOSTILE[name], ["fail", "inconclusive"]) for name in ATTACKS),
+    ]
+
+
+def _part(project: Project, lab: Lab, exercise: Exercise, part: str, verdicts: list[str]) -> Submission:
+    folder = lab.folder / "rulesets" / exercise.id / part
+    return part, exercise.id, dict(rendered(folder, exercise.parameters, load_topology(project))), verdicts
+
+
+def _variants(project: Project, lab: Lab, kind: str) -> list[Submission]:
+    """The first of each exercise, then the second of each, and so on; not those that no tool is given."""
+    by_exercise = []
+    for exercise in lab.exercises:
+        variants = load_variants(project, lab, exercise)
+        loaded = [name for name, wrong in variants.wrong.items() if REFUSED not in wrong.fails]
+        names = list(variants.right) if kind == "right" else loaded
+        verdicts = ["pass"] if kind == "right" else ["fail"]
+        row = []
+        for name in names[:4]:
+            folder = variant_folder(lab, exercise, name)
+            files = dict(rendered(folder, exercise.parameters, load_topology(project)))
+            row.append((f"{kind}-{name}", exercise.id, files, verdicts))
+        by_exercise.append(row)
+    return [item for rank in itertools.zip_longest(*by_exercise) for item in rank if item is not None]
+
+
+def _in_turn(items: Iterable[Submission]) -> Iterator[Submission]:
+    return itertools.cycle(list(items))
+
+
+def _alternately(first: Iterator[Submission], second: list[Submission]) -> Iterator[Submission]:
+    others = iter(second)
+    while True:
+        yield next(first)
+        other = next(others, None)
+        if other is not None:
+            yield other
+
+
+def _first(count: int, items: Iterator[Submission]) -> list[Submission]:
+    return list(itertools.islice(items, count))
+
+
+def make(top: Path) -> dict[str, dict]:
+    """Writes the class and returns what is expected: by student the exercise and the verdicts that it may get."""
+    project = find_project()
+    lab = load_lab(project, LAB)
+    every = submissions(project, lab)
+    assert len(every) == 30, len(every)
+    random.Random(30).shuffle(every)
+    expected = {}
+    for number, (what, exercise, files, verdicts) in enumerate(every, 1):
+        student = f"student-{number:02}"
+        folder = top / "class" / student / exercise
+        folder.mkdir(parents=True)
+        for name, text in files.items():
+            (folder / name).write_text(text)
+        expected[student] = {"exercise": exercise, "what": what, "verdicts": verdicts}
+    (top / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
+    return expected
+
+
+def compare(expected: dict[str, dict], marks: Path) -> list[dict]:
+    """A row for each student, with `right`; an exercise that a student did not hand in must have failed."""
+    rows = list(csv.DictReader(marks.open(newline="")))
+    found = {(row["who"], row["exercise"]): row for row in rows}
+    told = []
+    for student, wanted in expected.items():
+        row = found.pop((student, wanted["exercise"]), {"verdict": "no mark", "reason": ""})
+        told.append({"student": student, **wanted, "verdict": row["verdict"], "reason": row["reason"]})
+    told += [
+        {"student": who, "exercise": exercise, "what": "not handed in", "verdicts": ["fail"], **_outcome(row)}
+        for (who, exercise), row in found.items()
+    ]
+    return [{**row, "right": row["verdict"] in row["verdicts"]} for row in told]
+
+
+def _outcome(row: dict) -> dict:
+    return {"verdict": row["verdict"], "reason": row["reason"]}
+
+
+def show(rows: list[dict]) -> int:
+    handed_in = [row for row in rows if row["what"] != "not handed in"]
+    for row in handed_in:
+        mark = "  " if row["right"] else "!!"
+        what = f"{row['student']} {row['exercise']:<18} {row['what']:<26}"
+        print(f"{mark} {what} {row['verdict']:<13} {row['reason'][:90]}")
+    wrong = [row for row in rows if not row["right"]]
+    print(f"{len(rows) - len(wrong)} of {len(rows)} marks as expected, {len(handed_in)} of them of what was handed in")
+    return 1 if wrong else 0
+
+
+def run(top: Path, out: Path | None, words: list[str]) -> int:
+    expected = make(top)
+    command = [sys.executable, "-m", "pytest", "--testinfra", "--lab", LAB, f"--submissions={top / 'class'}", "-q"]
+    began = time.monotonic()
+    code = subprocess.run([*command, "-p", "no:cacheprovider", *words]).returncode
+    seconds = time.monotonic() - began
+    project = find_project()
+    rows = compare(expected, project.root / "reports" / LAB / "grading" / "marks.csv")
+    if out is not None:
+        document = {
+            "what": "a class of thirty, graded in one run",
+            "date": datetime.date.today().isoformat(),
+            "commit": commit(project),
+            "load_average": os.getloadavg(),
+            "seconds": round(seconds, 1),
+            "exit_code": code,
+            "marks": rows,
+        }
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(json.dumps(document, indent=1) + "\n")
+    print(f"graded in {seconds:.0f} s, exit code {code}")
+    return show(rows)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("action", choices=("make", "compare", "run"))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("file", type=Path, nargs="?")
+    told, words = parser.parse_known_args()
+    if told.action == "make":
+        make(told.folder)
+        return 0
+    if told.action == "run":
+        return run(told.folder.resolve(), told.file, words)
+    marks = told.file or find_project().root / "reports" / LAB / "grading" / "marks.csv"
+    return show(compare(json.loads((told.folder / "expected.json").read_text()), marks))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

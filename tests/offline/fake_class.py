@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A plugin for pytest (`-p fake_class`): the real grading, on machines that only answer what a submission says.
+
+A file of a submission may hold the line `# on the DUT: WORD`, where WORD is
+
+    leaks    the attacker's packets arrive: the check fails
+    idle     the DUT was never saturated: inconclusive
+    dies     the DUT dies of it, and stays dead
+    raises   a bug in our own code
+    stops    Ctrl-C while it is measured
+
+and else the ruleset passes. Machines tell on standard output when they are started and when they are let go.
+FAKE_HOST=lost|empty    what Testinfra finds when it looks at the DUT (default: all that the files say)
+FAKE_WHILE_MEASURING    a command that is run meanwhile
+FAKE_REPORT=raises      a bug where the report is written
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import factories
+
+from fwlab.doors.grading import classroom
+
+SAYS = re.compile(r"^# on the DUT: (\w+)$", re.MULTILINE)
+
+
+class FakeSession:
+    """Answers like a session; a dead DUT makes this and all that follow inconclusive."""
+
+    def __init__(self, setting) -> None:
+        self.setting, self.run, self.ssh_config = setting, factories.a_run([], lab=setting.lab.id), Path("/none")
+        self._dead: str | None = None
+
+    def measure_cases(self, tasks: list) -> None:
+        self.run.cases.extend(self._measure(task, "") for task in tasks)
+
+    def measure_exercises(self, tasks: list) -> None:
+        for task in tasks:
+            said = SAYS.search("\n".join(file.text for file in task.files))
+            self.run.exercises.append(self._measure(task, said[1] if said else ""))
+
+    def _measure(self, task, word: str):
+        print(f"measured: {task.ruleset}: {','.join(file.name for file in task.files)}", flush=True)
+        if hook := os.environ.get("FAKE_WHILE_MEASURING"):
+            os.system(hook)
+        if word == "raises":
+            raise RuntimeError("a bug")
+        if word == "stops":
+            raise KeyboardInterrupt
+        if word == "dies":
+            self._dead = "the DUT does not answer"
+        problems = [self._dead] if self._dead else ["the DUT was not saturated"] if word == "idle" else []
+        arrived = 900 if word == "leaks" else 0
+        known = {"id": task.id, "title": task.title, "ruleset": task.ruleset, "traffic": task.traffic}
+        return factories.attempt(250_000, 250_000, arrived=arrived, problems=problems, **known)
+
+
+@contextlib.contextmanager
+def fake_session(setting, tell):
+    print("machines up", flush=True)
+    try:
+        yield FakeSession(setting)
+    finally:
+        print("machines down", flush=True)
+
+
+class FakeHost:
+    """Holds what it is asked for: every command that lists rules finds a great many."""
+
+    def run(self, command: str, *arguments: str) -> SimpleNamespace:
+        if os.environ.get("FAKE_HOST") == "lost":
+            return SimpleNamespace(rc=255, stdout="", stderr="ssh: connect to host: Connection refused")
+        found = "0" if os.environ.get("FAKE_HOST") == "empty" else "1000"
+        return SimpleNamespace(rc=0, stdout=found + "\n", stderr="")
+
+    def check_output(self, command: str, *arguments: str) -> str:
+        done = self.run(command, *arguments)
+        assert done.rc == 0, f"Unexpected exit code {done.rc} for {command}"
+        return done.stdout.rstrip()
+
+    def sysctl(self, name: str) -> int:
+        return 1
+
+
+def broken_report(*_) -> None:
+    raise RuntimeError("a bug")
+
+
+def pytest_configure() -> None:
+    classroom.open_session = fake_session
+    if os.environ.get("FAKE_REPORT"):
+        classroom.write_report = broken_report
+    classroom.Classroom.host = lambda *_: FakeHost()
+
+

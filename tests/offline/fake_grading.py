@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A checkout with one small lab, a class, and the instructor's command: all real but the machines (fake_class.py)."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
+from xml.etree import ElementTree
+
+import factories
+import fake_class
+import pytest
+
+from fwlab.doors.grading import classroom
+
+ROOT = Path(__file__).resolve().parents[2]
+LAB = "lab98-trouble"
+EXERCISE = "ex1-block"
+
+
+class FakeGrading:
+    def __init__(self, top: Path) -> None:
+        self.top, self.folder = top / "checkout", top / "class"
+        lab = self.top / "labs" / LAB
+        lab.mkdir(parents=True)
+        shutil.copy(ROOT / "topology.yml", self.top)
+        shutil.copy(ROOT / "tests/offline/errors/good.yml", lab / "lab.yml")
+        (lab / "profile.py").write_text(factories.PROFILE)
+        self.environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{Path(__file__).parent}", "COLUMNS": "200"}
+
+    def hand_in(self, student: str, name: str | bytes, text: str | bytes = "*raw\nCOMMIT\n") -> Path:
+        """Write one file of a student's exercise; its name may be what no text is."""
+        folder = self.folder / student / EXERCISE
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / os.fsdecode(name)
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return path
+
+    def run(self, *words: str, **environment: str) -> SimpleNamespace:
+        """pytest within this process: another would spend most of its time on imports."""
+        own = ["--capture=sys", "--rootdir", str(self.top), "-c", os.devnull, "--junitxml", str(self.top / "j.xml")]
+        graded = ["--testinfra", "--lab", LAB, "--submissions", str(self.folder)]
+        out, err = io.StringIO(), io.StringIO()
+        hooks, handler = sys.meta_path[:], signal.getsignal(signal.SIGTERM)
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(mock.patch.dict(os.environ, {"COLUMNS": "200", **environment}))
+            stack.enter_context(contextlib.chdir(self.top))
+            stack.enter_context(contextlib.redirect_stdout(out))
+            stack.enter_context(contextlib.redirect_stderr(err))
+            for name in ("open_session", "write_report"):
+                stack.enter_context(mock.patch.object(classroom, name, getattr(classroom, name)))
+            stack.enter_context(mock.patch.object(classroom.Classroom, "host"))
+            code = pytest.main(["-p", "no:cacheprovider", *own, *graded, *words], plugins=[fake_class])
+        sys.meta_path[:] = hooks
+        signal.signal(signal.SIGTERM, handler)
+        return SimpleNamespace(returncode=int(code), stdout=out.getvalue(), stderr=err.getvalue())
+
+    def junit(self) -> dict[str, ElementTree.Element | None]:
+        """What became of each test: None, or its failure, error or skipped element."""
+        cases = ElementTree.parse(self.top / "j.xml").iter("testcase")
+        return {case.get("name"): next((part for part in case if part.tag != "system-out"), None) for case in cases}
+
+    @property
+    def results(self) -> Path:
+        return self.top / "reports" / LAB / "grading"
+
+    def marks(self) -> list[dict[str, str]]:
+        return list(csv.DictReader(io.StringIO((self.results / "marks.csv").read_text())))

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A class's folder as the instructor gives it: read once, odd things named, and a student's mistakes their own."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from fwlab.outside.submissions import Submissions
+from fwlab.runs.grading import handed_in, own_work, unreadable
+from fwlab.words.errors import BadInput
+
+RULES = "*raw\n-A PREROUTING -s 198.18.20.66 -j DROP\nCOMMIT\n"
+
+
+@pytest.fixture
+def submissions() -> Iterator[Submissions]:
+    with contextlib.closing(Submissions()) as opened:
+        yield opened
+
+
+def test_submissions_that_are_not_there(
+    setting: SimpleNamespace, submissions: Submissions, tmp_path: Path
+) -> None:
+    with pytest.raises(BadInput) as refused:
+        handed_in(setting, tmp_path / "class", submissions)
+    assert refused.value.message == f"no folder {tmp_path / 'class'}"
+
+
+@pytest.mark.parametrize("inside", [[], [".git"]])
+def test_submissions_without_a_student(
+    setting: SimpleNamespace, submissions: Submissions, tmp_path: Path, inside: list[str]
+) -> None:
+    for name in inside:
+        (tmp_path / "class" / name).mkdir(parents=True)
+    (tmp_path / "class").mkdir(exist_ok=True)
+    with pytest.raises(BadInput, match=r"(?m)class is empty$"):
+        handed_in(setting, tmp_path / "class", submissions)
+
+
+@pytest.mark.parametrize(
+    "name", ["start", "reference", "mistake", "right-x", "wrong-x", "ada lovelace", "-rf", "[x]", "a" * 65]
+)
+def test_student_whose_folder_has_a_name_that_cannot_be(
+    setting: SimpleNamespace, submissions: Submissions, tmp_path: Path, name: str
+) -> None:
+    """A name of one of the lab's own parts would have the reference graded in the student's place."""
+    (tmp_path / "class" / name).mkdir(parents=True)
+    with pytest.raises(BadInput) as refused:
+        handed_in(setting, tmp_path / "class", submissions)
+    assert refused.value.message.startswith(f"{tmp_path / 'class' / name}: ")
+    assert refused.value.hint == "rename it"
+
+
+@pytest.mark.parametrize("kind", ["file", "link"])
+def test_student_who_is_no_folder(
+    setting: SimpleNamespace, submissions: Submissions, tmp_path: Path, kind: str
+) -> None:
+    (tmp_path / "class").mkdir()
+    if kind == "file":
+        (tmp_path / "class" / "ada.zip").write_bytes(b"PK")
+    else:
+        (tmp_path / "class" / "ada.zip").symlink_to("/etc")
+    with pytest.raises(BadInput, match=r"(?m)ada\.zip: not a student's folder$"):
+        handed_in(setting, tmp_path / "class", submissions)
+
+
+def test_missing_exercise_is_the_students_and_stops_nobody_else(
+    setting: SimpleNamespace, submissions: Submissions, tmp_path: Path
+) -> None:
+    for name in ("ada", "bob", "eve"):
+        (tmp_path / "class" / name).mkdir(parents=True)
+    (tmp_path / "class/ada/ex1-block").mkdir()
+    (tmp_path / "class/ada/ex1-block/rules.iptables").write_text(RULES)
+    (tmp_path / "class/eve/ex1-block").mkdir()
+    (tmp_path / "class/eve/ex1-block/run-me.sh").write_text("reboot\n")
+    ada, bob, eve = handed_in(setting, tmp_path / "class", submissions)
+    assert unreadable(ada, setting) is None
+    assert unreadable(bob, setting) == f"no folder {bob.folder}"
+    assert unreadable(eve, setting) == "run-me.sh: no tool loads such a file"
+
+
+def test_what_was_handed_in_is_what_is_graded(
+    setting: SimpleNamespace, submissions: Submissions, tmp_path: Path
+) -> None:
+    there = tmp_path / "class/ada/ex1-block"
+    there.mkdir(parents=True)
+    (there / "rules.iptables").write_text(RULES)
+    (there / "notes.txt").write_text("not read\n")
+    (work,) = handed_in(setting, tmp_path / "class", submissions)
+    (there / "rules.iptables").write_text("changed\n")
+    shutil.rmtree(tmp_path / "class" / "ada")
+    task = work.task(setting)
+    assert [(file.name, file.text) for file in task.files] == [("rules.iptables", RULES)]
+    assert json.loads(submissions.document()) == {
+        "ada": {
+            "ex1-block": {"rules.iptables": {"sha256": hashlib.sha256(RULES.encode()).hexdigest(), "size": len(RULES)}}
+        }
+    }
+
+
+def test_what_could_not_be_read_is_on_record(
+    setting: SimpleNamespace, submissions: Submissions, tmp_path: Path
+) -> None:
+    (tmp_path / "class/ada/ex1-block/rules.nft").mkdir(parents=True)
+    handed_in(setting, tmp_path / "class", submissions)
+    told = json.loads(submissions.document())["ada"]["ex1-block"]
+    assert told["refused"].endswith("rules.nft: a ruleset is plain files, no links, no folders")
+
+
+@pytest.mark.parametrize("name", [".pytest.ini", "pytest.ini", "conftest.py", "pyproject.toml", ".pytest.toml"])
+def test_file_that_pytest_could_run_is_named(
+    setting: SimpleNamespace, submissions: Submissions, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "class" / "ada").mkdir(parents=True)
+    (tmp_path / "class" / name).write_text("")
+    with pytest.raises(BadInput) as refused:
+        handed_in(setting, tmp_path / "class", submissions)
+    assert refused.value.message.startswith(f"{tmp_path / 'class' / name}: pytest could take this file")
+
+
+def test_part_that_no_lab_has(setting: SimpleNamespace) -> None:
+    with pytest.raises(BadInput, match="(?m)^unknown part solution$"):
+        own_work(setting, ["reference", "solution"])

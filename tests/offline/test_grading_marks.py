@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Marks are kept whatever happens: each test is a whole grading, on machines that only answer (fake_class.py)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from fake_grading import EXERCISE, FakeGrading
+
+from fwlab.doors.grading.marks import LONGEST_REASON, NOT_YET, harmless
+
+COMMIT = "*raw\n-A PREROUTING -s 198.18.20.66 -j DROP\nCOMMIT\n"
+
+
+@pytest.fixture
+def grading(tmp_path: Path) -> FakeGrading:
+    return FakeGrading(tmp_path)
+
+
+def hand_in(grading: FakeGrading, **words: str) -> None:
+    for who, word in words.items():
+        grading.hand_in(who, "rules.iptables", f"# on the DUT: {word}\n{COMMIT}")
+
+
+def verdicts(grading: FakeGrading) -> dict[str, str]:
+    return {row["who"]: row["verdict"] for row in grading.marks()}
+
+
+def test_every_row_is_there_from_the_start_and_what_was_handed_in(grading: FakeGrading) -> None:
+    hand_in(grading, ann="fine", bob="leaks", cid="idle")
+    first = grading.top / "first.csv"
+    copy = f"test -e {first} || cp {grading.results}/marks.csv {first}"
+    done = grading.run(FAKE_WHILE_MEASURING=copy)
+    assert done.returncode == 1, done.stdout
+    rows = [f"{who},{EXERCISE},{NOT_YET},0,1," for who in ("ann", "bob", "cid")]
+    assert first.read_text().splitlines() == ["who,exercise,verdict,passed,checks,reason", *rows]
+    assert verdicts(grading) == {"ann": "pass", "bob": "fail", "cid": "inconclusive"}
+    assert (grading.results / "marks.csv").read_text() in done.stdout
+    told = json.loads((grading.results / "submissions.json").read_text())
+    text = f"# on the DUT: fine\n{COMMIT}".encode()
+    known = {"sha256": hashlib.sha256(text).hexdigest(), "size": len(text)}
+    assert told["ann"] == {EXERCISE: {"rules.iptables": known}}
+
+
+def test_one_student_alone(grading: FakeGrading) -> None:
+    hand_in(grading, ann="fine", bob="leaks")
+    assert grading.run("-k", "ann").returncode == 0
+    assert verdicts(grading) == {"ann": "pass"}
+
+
+def test_the_folder_may_go_while_it_is_graded(grading: FakeGrading) -> None:
+    hand_in(grading, ann="fine", bob="leaks", cid="fine")
+    done = grading.run(FAKE_WHILE_MEASURING=f"rm -rf {grading.folder}/*")
+    assert done.returncode == 1, done.stdout
+    assert verdicts(grading) == {"ann": "pass", "bob": "fail", "cid": "pass"}
+    assert not list(grading.folder.iterdir())
+
+
+def test_an_interruption_keeps_the_marks_and_ends_the_machines(grading: FakeGrading) -> None:
+    hand_in(grading, ann="fine", bob="stops", cid="fine")
+    done = grading.run("-s")
+    assert done.returncode == pytest.ExitCode.INTERRUPTED
+    assert verdicts(grading) == {"ann": "pass", "bob": NOT_YET, "cid": NOT_YET}
+    assert [case["ruleset"] for case in json.loads((grading.results / "run.json").read_text())["exercises"]]
+    assert done.stdout.count("machines down") == 1
+
+
+def test_a_defect_of_ours_is_no_failure_of_a_student(grading: FakeGrading) -> None:
+    hand_in(grading, ann="raises", bob="fine")
+    done = grading.run("-s")
+    assert done.returncode == 3, done.stdout
+    assert verdicts(grading) == {"ann": "inconclusive", "bob": "pass"}
+    assert grading.marks()[0]["reason"] == "the grading itself failed: RuntimeError: a bug"
+    assert done.stdout.count("measured: ") == 2 and "machines down" in done.stdout
+
+
+@pytest.mark.parametrize("word", ["fine", "leaks"])
+def test_no_room_for_the_marks(grading: FakeGrading, word: str) -> None:
+    """They are on the screen, and the exit code says that they are nowhere else."""
+    hand_in(grading, ann=word)
+    (grading.top / "reports").write_text("in the way\n")
+    done = grading.run("-s")
+    assert done.returncode == {"fine": 3, "leaks": 1}[word], done.stdout
+    assert done.stderr.count("the marks cannot be kept: ") == 1
+    assert "Traceback" not in done.stdout + done.stderr
+    mark = {"fine": "pass,1,1,", "leaks": "fail,0,1,Not blocked."}[word]
+    assert f"ann,{EXERCISE},{mark}\n" in done.stdout
+    assert "machines down" in done.stdout
+
+
+def test_an_exception_in_closing_leaves_no_machine(grading: FakeGrading) -> None:
+    hand_in(grading, ann="fine")
+    done = grading.run("-s", FAKE_REPORT="raises")
+    assert done.returncode == 3
+    assert "the marks cannot be kept: RuntimeError: a bug" in done.stderr
+    assert "machines down" in done.stdout
+    assert verdicts(grading) == {"ann": "pass"}
+
+
+def test_odd_names_are_told_and_stop_nobody(grading: FakeGrading) -> None:
+    grading.hand_in("ann", b"\xff.bad")
+    grading.hand_in("bob", b"\x1b[31m\xff.nft", "# on the DUT: leaks\n")
+    grading.hand_in("cid", "x" * 240 + ".bad")
+    grading.hand_in("dan", "[red][x].nft")
+    hand_in(grading, eve="fine")
+    done = grading.run("-s")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stdout + done.stderr and "\x1b[31m" not in done.stdout + done.stderr
+    assert verdicts(grading) == {"ann": "fail", "bob": "fail", "cid": "fail", "dan": "pass", "eve": "pass"}
+    reasons = {row["who"]: row["reason"] for row in grading.marks()}
+    assert reasons["ann"] == "not loaded: \\xff.bad: no tool loads such a file"
+    assert max(map(len, reasons.values())) < 200
+    assert f"class/bob/{EXERCISE}: \\x1b[31m\\xff.nft" in done.stdout
+    kept = json.loads((grading.results / "run.json").read_text())["exercises"]
+    assert [Path(work["ruleset"]).parent.name for work in kept if work["refused"]] == ["ann", "cid"]
+    page = (grading.results / "report.html").read_bytes() + (grading.top / "j.xml").read_bytes()
+    assert b"\x1b" not in page and b"\xff" not in page
+    ElementTree.parse(grading.top / "j.xml")
+
+
+def test_what_the_dut_holds_cannot_be_asked(grading: FakeGrading) -> None:
+    hand_in(grading, ann="fine")
+    done = grading.run(FAKE_HOST="lost")
+    assert done.returncode == 3
+    (test,) = [case for name, case in grading.junit().items() if name.startswith("test_loaded")]
+    assert test.tag == "skipped" and "lost the connection to the DUT" in test.get("message")
+    assert verdicts(grading) == {"ann": "pass"}
+
+
+def test_what_the_dut_does_not_hold_is_loaded_once_more_before_it_is_told(grading: FakeGrading) -> None:
+    hand_in(grading, ann="fine")
+    done = grading.run("-s", FAKE_HOST="empty")
+    assert done.returncode == 1
+    assert done.stdout.count("measured: ") == 2
+    (test,) = [case for name, case in grading.junit().items() if name.startswith("test_loaded")]
+    assert "rules.iptables: loaded, but the DUT does not hold: 1 of 1 rules" in test.get("message")
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        ("=HYPERLINK(1)", "'=HYPERLINK(1)"),
+        (" +1", "'+1"),
+        ("a\n  b\x1b[0m", "a b\\x1b[0m"),
+        ("x" * 9_000_000, None),
+    ],
+)
+def test_a_cell_is_short_and_harmless(text: str, cell: str | None) -> None:
+    found = harmless(text)
+    assert len(found) <= LONGEST_REASON
+    assert cell is None or found == cell
+
+

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From verdicts to pytest's outcomes, JUnit and the exit code: what could not be measured is a skip with its reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import factories
+import pytest
+from fake_grading import FakeGrading
+
+from fwlab.doors.grading.inconclusive import Inconclusive
+from fwlab.doors.grading.outcomes import hold_failure
+from fwlab.logic.judge import judge_exercise
+from fwlab.words.results import Measured
+from fwlab.words.verdict import Outcome, Verdict
+
+LAB = factories.a_lab()
+RUN = factories.a_run([])
+
+
+def verdicts(measured: Measured) -> list[Verdict]:
+    return judge_exercise(LAB.exercises[0], measured, RUN)
+
+
+# ---- rulesets that must fail -----------------------------------------------------------------------------------
+
+SLOW = factories.attempt(150_000, 150_000)
+LEAKS = factories.attempt(250_000, 250_000, arrived=900)
+BOTH = factories.attempt(150_000, 150_000, arrived=900)
+GOOD = factories.attempt(250_000, 250_000)
+REFUSED = factories.attempt(refused="rules.nft: nft said: syntax error")
+UNCLEAR = factories.attempt(250_000, 250_000, problems=["the DUT was not saturated"])
+
+
+def said_of(measured: Measured, *wanted: str) -> str | None:
+    """The failure; "inconclusive: ..." where it is none; None if all is as it should be."""
+    try:
+        hold_failure("wrong-x/ex1", verdicts(measured), measured.refused, frozenset(wanted) if wanted else None)
+    except Inconclusive as unclear:
+        return f"inconclusive: {unclear}"
+    except pytest.fail.Exception as failure:
+        return failure.msg.splitlines()[0]
+    return None
+
+
+@pytest.mark.parametrize("measured", [SLOW, LEAKS, BOTH, REFUSED])
+def test_a_mistake_may_fail_by_any_check(measured: Measured) -> None:
+    assert said_of(measured) is None
+
+
+def test_a_mistake_that_passes_is_a_failure_of_the_lab() -> None:
+    assert said_of(GOOD) == "wrong-x/ex1 passes every check"
+
+
+@pytest.mark.parametrize(
+    ("measured", "wanted"),
+    [
+        (SLOW, ["capacity"]),
+        (LEAKS, ["delivered-attacker"]),
+        (BOTH, ["capacity", "delivered-attacker"]),
+        (REFUSED, ["refused"]),
+    ],
+)
+def test_a_wrong_variant_fails_by_the_named_checks(measured: Measured, wanted: list[str]) -> None:
+    assert said_of(measured, *wanted) is None
+
+
+@pytest.mark.parametrize(
+    ("measured", "wanted", "by"),
+    [
+        (GOOD, ["capacity"], "no check"),
+        (BOTH, ["capacity"], "capacity, delivered-attacker"),
+        (SLOW, ["delivered-attacker"], "capacity"),
+        (SLOW, ["capacity", "delivered-attacker"], "capacity"),
+        (REFUSED, ["capacity", "delivered-attacker"], "refused"),
+        (SLOW, ["refused"], "capacity"),
+        (GOOD, ["refused"], "no check"),
+    ],
+)
+def test_a_wrong_variant_that_fails_otherwise_is_named(measured: Measured, wanted: list[str], by: str) -> None:
+    assert said_of(measured, *wanted) == f"wrong-x/ex1 fails by {by}, and should by {', '.join(sorted(wanted))}"
+
+
+@pytest.mark.parametrize("wanted", [[], ["capacity"], ["refused"]])
+def test_what_was_not_measured_says_nothing_of_a_wrong_one(wanted: list[str]) -> None:
+    assert all(verdict.outcome is Outcome.INCONCLUSIVE for verdict in verdicts(UNCLEAR))
+    assert said_of(UNCLEAR, *wanted).startswith("inconclusive: capacity: the DUT was not saturated")
+
+
+# ---- pytest, JUnit, exit code ----------------------------------------------------------------------------------
+
+NAMES = {"pass": "ann", "leaks": "bob", "idle": "cid", "dies": "dan"}
+
+
+@pytest.fixture
+def grading(tmp_path: Path) -> FakeGrading:
+    return FakeGrading(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("class_", "code", "tags"),
+    [
+        (["pass"], 0, {"ann": None}),
+        (["pass", "idle"], 3, {"ann": None, "cid": "skipped"}),
+        (["pass", "leaks", "idle"], 1, {"ann": None, "bob": "failure", "cid": "skipped"}),
+    ],
+)
+def test_inconclusive_is_a_skip_with_its_reason(grading: FakeGrading, class_: list, code: int, tags: dict) -> None:
+    for word in class_:
+        grading.hand_in(NAMES[word], "rules.iptables", f"# on the DUT: {word}\n*raw\nCOMMIT\n")
+    done = grading.run()
+    assert done.returncode == code, done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+    checks = {name: case for name, case in grading.junit().items() if name.startswith("test_check")}
+    test = "test_check[lab98-trouble-{}/ex1-block-delivered-attacker]".format
+    assert {name: case.tag if case is not None else None for name, case in checks.items()} == {
+        test(who): tag for who, tag in tags.items()
+    }
+    if "idle" in class_:
+        reason = f"inconclusive: {test('cid')}: delivered-attacker: the DUT was not saturated"
+        assert checks[test("cid")].get("message") == reason
+        assert reason in done.stdout
+    if "leaks" in class_:
+        assert checks[test("bob")].get("message").startswith("Failed: Not blocked.")
+
+
+def test_a_lost_dut_is_no_failure_of_those_that_follow(grading: FakeGrading) -> None:
+    for who, word in (("ann", "pass"), ("dan", "dies"), ("eve", "pass")):
+        grading.hand_in(who, "rules.iptables", f"# on the DUT: {word}\n*raw\nCOMMIT\n")
+    assert grading.run().returncode == 3
+    tags = {name: case.tag for name, case in grading.junit().items() if case is not None}
+    assert set(tags.values()) == {"skipped"}
+    assert not [name for name in tags if "ann" in name]
+    assert {row["who"]: row["verdict"] for row in grading.marks()} == {
+        "ann": "pass",
+        "dan": "inconclusive",
+        "eve": "inconclusive",
+    }

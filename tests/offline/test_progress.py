@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Progress on a terminal and elsewhere: the words of an event are words, whatever is in them."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from fwlab.doors.progress import listener
+from fwlab.words.events import ItemBegan, ItemEnded, PlanMade
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_brackets_of_a_students_file_are_no_markup(terminal: bool) -> None:
+    out = io.StringIO()
+    with listener(Console(file=out, force_terminal=terminal, width=100)) as tell:
+        for event in (PlanMade(1), ItemBegan("ex1"), ItemEnded("ex1", "refused: [red]x[/blue].nft: no", False)):
+            tell(event)
+    assert "refused: [red]x[/blue].nft: no" in out.getvalue()

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Other right and wrong solutions of an exercise: declared and there, accepted by our own validation, and each of them
+something of its own. Whether they pass and fail as declared is measured (`--part variants`)."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from fwlab.logic.render import ruleset_file
+from fwlab.outside.project import Project, find_project, lab_ids, load_lab, load_topology, read_yaml
+from fwlab.outside.rulesets import rendered
+from fwlab.outside.variants import load_variants, variant_folder
+from fwlab.runs.grading import own_work
+from fwlab.runs.tasks import refuse_settings
+from fwlab.words.errors import BadInput
+from fwlab.words.lab import Exercise, Lab
+from fwlab.words.variants import REFUSED
+from fwlab.words.verdict import Outcome
+
+PROJECT = find_project(Path(__file__).parent)
+TOPOLOGY = load_topology(PROJECT)
+TEMPLATE = "_template"
+#: A long list is long for its cost, and takes seconds to render; as a shorter one it says the same here.
+LONGEST = 3000
+
+
+def labs() -> list[Lab]:
+    template = read_yaml(PROJECT, PROJECT.labs / TEMPLATE / "lab.yml", Lab)
+    template._folder = PROJECT.labs / TEMPLATE
+    return [*(load_lab(PROJECT, name) for name in lab_ids(PROJECT)), template]
+
+
+EXERCISES = [
+    pytest.param(lab, exercise, id=f"{lab.folder.name}:{exercise.id}") for lab in labs() for exercise in lab.exercises
+]
+each_exercise = pytest.mark.parametrize(("lab", "exercise"), EXERCISES)
+
+
+def shortened(exercise: Exercise) -> dict:
+    whole = {name: value for name, value in exercise.parameters.items() if isinstance(value, int)}
+    return {**exercise.parameters, **{name: min(value, LONGEST) for name, value in whole.items()}}
+
+
+def texts(lab: Lab, exercise: Exercise, folder: Path) -> list[tuple[str, str]]:
+    return sorted(rendered(folder, shortened(exercise), TOPOLOGY))
+
+
+@each_exercise
+def test_variants_are_declared_and_loadable(lab: Lab, exercise: Exercise) -> None:
+    variants = load_variants(PROJECT, lab, exercise)
+    for name in variants.names:
+        files = texts(lab, exercise, variant_folder(lab, exercise, name))
+        assert files, f"{name} is empty"
+        wrong = variants.wrong.get(name)
+        if wrong is None or wrong.fails != [REFUSED]:
+            refuse_settings(exercise, [ruleset_file(*file) for file in files])
+
+
+@each_exercise
+def test_where_there_are_variants_there_are_enough_of_both(lab: Lab, exercise: Exercise) -> None:
+    variants = load_variants(PROJECT, lab, exercise)
+    least = 2 if lab.folder.name == TEMPLATE else 4
+    if variants.names:
+        assert min(len(variants.right), len(variants.wrong)) >= least
+
+
+@each_exercise
+def test_each_variant_is_something_of_its_own(lab: Lab, exercise: Exercise) -> None:
+    names = load_variants(PROJECT, lab, exercise).names
+    own = lab.folder / "rulesets" / exercise.id
+    folders = [own / part for part in ("start", "reference", "mistake")] if names else []
+    folders += [variant_folder(lab, exercise, name) for name in names]
+    seen: dict[tuple, str] = {}
+    for folder in folders:
+        # Line ends, comments and the order of files do not make another ruleset; the order of lines may.
+        files = tuple((name, tuple(_rules_only(text))) for name, text in texts(lab, exercise, folder))
+        assert files not in seen, f"{folder.name} is the same as {seen.get(files)}"
+        seen[files] = folder.name
+
+
+def _rules_only(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
+
+
+# ---- what is said of a bad one ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> SimpleNamespace:
+    """A lab with one exercise and its variants, to be spoilt."""
+    shutil.copytree(PROJECT.labs / TEMPLATE, tmp_path / "labs" / TEMPLATE)
+    lab = read_yaml(PROJECT, PROJECT.labs / TEMPLATE / "lab.yml", Lab)
+    lab._folder = tmp_path / "labs" / TEMPLATE
+    folder = lab.folder / "rulesets" / "ex1-example"
+    return SimpleNamespace(project=Project(tmp_path), topology=TOPOLOGY, lab=lab, folder=folder)
+
+
+def changed(old: str, new: str) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        path = folder / "variants.yml"
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new))
+
+    return change
+
+
+WHERE = "labs/_template/rulesets/ex1-example/variants.yml"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda f: (f / "variants.yml").unlink(), f"{WHERE} is missing, variants/ is there"),
+        (lambda f: shutil.rmtree(f / "variants/nft"), f"{WHERE}: nft has no folder variants/nft"),
+        (lambda f: (f / "variants/more").mkdir(), f"{WHERE}: nothing is said of variants/more"),
+        (lambda f: shutil.rmtree(f / "variants"), f"{WHERE}: nft has no folder variants/nft"),
+        (
+            changed("[delivered-others]", "[capacity]"),
+            f"{WHERE}: wrong.whole-network.fails: the exercise has no check capacity; "
+            "there are: delivered-attacker, delivered-others, refused",
+        ),
+        (
+            changed("[delivered-others]", "[refused, delivered-others]"),
+            f"{WHERE}: wrong.whole-network.fails: a ruleset that is refused fails every check: write [refused]",
+        ),
+        (changed("[delivered-others]", "[]"), f"{WHERE}: wrong.whole-network.fails: there must be at least 1"),
+        (changed("    why: The flood is UDP.\n", ""), f"{WHERE}: wrong.other-protocol.why: this field is missing"),
+        (changed("other-protocol:", "nft:"), f"{WHERE}: nft is right and wrong"),
+        (changed("other-protocol:", "Other_Protocol:"), f"{WHERE}: wrong.Other_Protocol.[key]: Other_Protocol does "),
+        (changed("right:", "rihgt:"), f"{WHERE}: rihgt: there is no such field"),
+        (changed("right:", "right: ["), f"{WHERE}:"),
+    ],
+)
+def test_bad_declaration_is_named(copied: SimpleNamespace, spoil: Callable[[Path], None], message: str) -> None:
+    spoil(copied.folder)
+    with pytest.raises(BadInput) as refused:
+        own_work(copied, ["variants"])
+    assert refused.value.message.startswith(message)
+    assert refused.value.hint
+
+
+def test_exercise_without_variants_has_none(copied: SimpleNamespace) -> None:
+    (copied.folder / "variants.yml").unlink()
+    shutil.rmtree(copied.folder / "variants")
+    assert own_work(copied, ["variants"]) == []
+
+
+# ---- as works to grade -----------------------------------------------------------------------------------------
+
+
+def test_variants_are_works_with_what_they_must_come_to(copied: SimpleNamespace) -> None:
+    works = own_work(copied, ["variants"])
+    assert [(work.who, work.expected, work.fails) for work in works] == [
+        ("right-nft", Outcome.PASS, None),
+        ("right-counted-network", Outcome.PASS, None),
+        ("wrong-whole-network", Outcome.FAIL, {"delivered-others"}),
+        ("wrong-other-protocol", Outcome.FAIL, {"delivered-attacker"}),
+    ]
+    task = works[1].task(copied)
+    assert task.ruleset == "ex1-example/variants/counted-network"
+    assert [file.name for file in task.files] == ["one.ipset", "rules.iptables"]
+
+
+def test_all_are_the_labs_own_parts_and_the_variants(copied: SimpleNamespace) -> None:
+    whose = [work.who for work in own_work(copied, ["all"])]
+    assert whose[:3] == ["start", "reference", "mistake"] and len(whose) == 7
