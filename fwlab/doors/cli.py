@@ -22,7 +22,7 @@ from fwlab.logic.table import case_rows, exercise_rows, overall_outcome
 from fwlab.outside.engine import AUTO
 from fwlab.outside.predictions import read_predictions, write_prediction
 from fwlab.outside.project import find_project, lab_ids, load_lab, load_topology
-from fwlab.outside.testbed import choose
+from fwlab.outside.testbed import TestbedRequest
 from fwlab.runs.report import show, write_report
 from fwlab.runs.saved import folder_beside, load_run, reports_folder
 from fwlab.runs.session import Setting, open_session, refuse_wrong_traffic
@@ -79,7 +79,7 @@ def _setting(
     project = find_project()
     lab = load_lab(project, lab_id)
     borrowed = load_lab(project, machines) if machines else None
-    return Setting(project, load_topology(project), lab, choose(testbed), seed, keep, borrowed, engine)
+    return Setting(project, load_topology(project), lab, TestbedRequest(testbed), seed, keep, borrowed, engine)
 
 
 @app.command("list")

@@ -18,7 +18,7 @@ from fwlab.logic import wording
 from fwlab.logic.stacks import shares
 from fwlab.logic.table import Row, case_rows
 from fwlab.outside.project import find_project, load_lab, load_topology
-from fwlab.outside.testbed import choose
+from fwlab.outside.testbed import TestbedRequest
 from fwlab.runs.report import write_report
 from fwlab.runs.saved import reports_folder
 from fwlab.runs.session import Setting, open_session, refuse_wrong_traffic
@@ -51,7 +51,7 @@ def profile_command(
     project = find_project()
     found = load_lab(project, lab)
     borrowed = load_lab(project, machines) if machines else None
-    setting = Setting(project, load_topology(project), found, choose(testbed), seed, keep, borrowed)
+    setting = Setting(project, load_topology(project), found, TestbedRequest(testbed), seed, keep, borrowed)
     chosen = chosen_cases(found, [case])
     if len(chosen) != 1:
         names = ", ".join(one.id for one in chosen)

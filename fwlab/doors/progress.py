@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from fwlab.words.events import Event, ItemBegan, ItemEnded, Listener, PlanMade, StepBegan, Told
+from fwlab.words.events import Event, ItemBegan, ItemEnded, Listener, PlanMade, StepBegan, Told, Waits
 
 
 @contextlib.contextmanager
@@ -35,6 +35,9 @@ class _OnTerminal:
         match event:
             case StepBegan(what):
                 self._bar.update(self._task, description=what, total=None, completed=0)
+            case Waits(machines):
+                self._bar.console.print(str(event), markup=False, highlight=False)
+                self._bar.update(self._task, description=f"waiting for {machines}")
             case Told(line) if self._verbose:
                 self._bar.console.print(line, markup=False, highlight=False)
             case PlanMade(items):
@@ -55,6 +58,8 @@ class _Plain:
         match event:
             case StepBegan(what):
                 self._console.print(f"{what} ...", markup=False, highlight=False)
+            case Waits():
+                self._console.print(str(event), markup=False, highlight=False)
             case Told(line) if self._verbose:
                 self._console.print(line, markup=False, highlight=False)
             case PlanMade(items):

@@ -9,7 +9,7 @@ import re
 import shutil
 import socket
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from fwlab.outside.project import Project
 from fwlab.outside.ssh import Ssh, write_ssh_config
@@ -30,11 +30,10 @@ def libvirt_uri() -> str:
 class Machines:
     """The three nodes of one lab."""
 
-    def __init__(self, project: Project, topology: Topology, lab: Lab, testbed: Testbed) -> None:
+    def __init__(self, project: Project, topology: Topology, lab: Lab) -> None:
         self._project = project
         self._topology = topology
         self._lab = lab
-        self._testbed = testbed
         config = write_ssh_config(project, topology, lab.number, lab.id)
         self.ssh_config = config
         self._ssh = {role: Ssh(config, role) for role in ROLES}
@@ -54,9 +53,9 @@ class Machines:
         name = self._lab.id
         raise CannotMeasure(f"{name}: no answer from: {missing}", f"vagrant destroy -f {name}; vagrant up {name}")
 
-    def up(self, told: Callable[[str], None]) -> None:
-        """`vagrant up` of the lab; every line of Vagrant's goes to `told`."""
-        self._vagrant(["up", self._lab.id], told, UP_TIMEOUT_S)
+    def up(self, testbed: Testbed, told: Callable[[str], None]) -> None:
+        """`vagrant up` of the lab for this testbed; every line of Vagrant's goes to `told`."""
+        self._vagrant(["up", self._lab.id], told, UP_TIMEOUT_S, testbed.environment())
         silent = [role for role in ROLES if not self._ssh[role].answers()]
         if silent:
             raise CannotMeasure(f"{self._lab.id}: no SSH answer from: {', '.join(silent)}", "fwlab doctor")
@@ -72,10 +71,12 @@ class Machines:
             probe.settimeout(2)
             return probe.connect_ex((self._topology.ports.address, port)) == 0
 
-    def _vagrant(self, arguments: list[str], told: Callable[[str], None], timeout: float) -> None:
+    def _vagrant(
+        self, arguments: list[str], told: Callable[[str], None], timeout: float, chosen: Mapping[str, str] | None = None
+    ) -> None:
         if shutil.which("vagrant") is None:
             raise CannotMeasure("vagrant is not installed", "make setup")
-        environment = {**os.environ, **self._testbed.environment(), "VAGRANT_NO_COLOR": "1"}
+        environment = {**os.environ, **(chosen or {}), "VAGRANT_NO_COLOR": "1"}
         process = subprocess.Popen(
             ["vagrant", *arguments],
             cwd=self._project.root,

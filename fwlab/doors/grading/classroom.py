@@ -16,7 +16,7 @@ from fwlab.doors.progress import listener
 from fwlab.logic.judge import judge_cases, judge_exercise
 from fwlab.outside.engine import AUTO
 from fwlab.outside.project import Project, is_measured, lab_ids, load_lab, load_topology
-from fwlab.outside.testbed import choose
+from fwlab.outside.testbed import TestbedRequest
 from fwlab.runs.grading import OUTCOMES, Work, handed_in, own_work, unreadable
 from fwlab.runs.report import write_atomically, write_report
 from fwlab.runs.saved import reports_folder
@@ -60,7 +60,7 @@ class Classroom:
         labs = [lab] if lab else [name for name in lab_ids(project) if is_measured(project, name)]
         if submissions is not None and lab is None:
             raise BadInput("--submissions needs --lab", "say which lab was handed in")
-        topology, chosen = load_topology(project), choose(testbed, grading=True)
+        topology, chosen = load_topology(project), TestbedRequest(testbed, grading=True)
         borrowed = load_lab(project, machines) if machines else None
         settings = {
             name: Setting(project, topology, load_lab(project, name), chosen, borrowed=borrowed, engine=engine)
@@ -168,7 +168,6 @@ class Classroom:
 
     def _keep_results(self) -> None:
         folder = reports_folder(self.project, self._lab) / "grading"
-        folder.mkdir(parents=True, exist_ok=True)
         write_report(self.settings[self._lab].lab, self._session.run, folder)
         write_atomically(folder / "marks.csv", self.marks(self._lab))
 

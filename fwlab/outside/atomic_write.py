@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Files that are either whole or not there: written beside their place, then renamed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from fwlab.words.errors import BadInput
+
+
+def write_atomically(path: Path, content: str | bytes, *, make_folder: bool = True) -> Path:
+    """Write `content` to `path`, making its folder. Raises BadInput naming the file, which is then unchanged."""
+    # What UTF-8 cannot say (half a character of a file's name) is escaped rather than lost with all the rest.
+    data = content if isinstance(content, bytes) else content.encode("utf-8", errors="backslashreplace")
+    draft = None
+    with told_if_unwritable(path):
+        try:
+            if make_folder:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            os.chmod(draft, 0o666 & ~_umask())  # mkstemp makes it private, a report is to be handed on
+            os.replace(draft, path)
+        finally:
+            if draft is not None:
+                with contextlib.suppress(OSError):
+                    os.unlink(draft)
+    return path
+
+
+@contextlib.contextmanager
+def told_if_unwritable(path: Path) -> Iterator[None]:
+    """Whatever the system says against writing `path` becomes a BadInput that names it."""
+    try:
+        yield
+    except OSError as error:
+        message = f"{path}: cannot be written: {error.strerror or error}"
+        raise BadInput(message, "make room there (`df -h`), or name another folder") from error
+
+
+def refuse_unwritable(folder: Path) -> None:
+    """Raises BadInput where nothing can be written into `folder`: told before an hour of measuring, not after it."""
+    probe = folder / f".writable.{os.getpid()}"
+    write_atomically(probe, "x" * 4096)
+    with contextlib.suppress(OSError):
+        probe.unlink()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
