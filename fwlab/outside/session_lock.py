@@ -60,24 +60,24 @@ def machines_held(project: Project, machines: str, lab: str, waits: Callable[[st
 
 
 def _wait(file: TextIO, waits: Callable[[str], None]) -> None:
-    told = None
+    told: str | None = None
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except BlockingIOError:
             holder = _holder(file)
-            if holder != told and (holder is not None or told is None):
-                waits("another command" if holder is None else str(holder))
-                told = holder
+            if told is None or holder not in (None, told):
+                told = holder or "another command"
+                waits(told)
             time.sleep(LOOK_AGAIN_S)
 
 
-def _holder(file: TextIO) -> Holder | None:
+def _holder(file: TextIO) -> str | None:
     """None in the moment before the holder has written who it is."""
     file.seek(0)
     with contextlib.suppress(ValueError, TypeError, RecursionError):
-        return Holder(**json.loads(file.read(10_000)))
+        return str(Holder(**json.loads(file.read(10_000))))
     return None
 
 
