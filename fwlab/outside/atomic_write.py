@@ -45,10 +45,10 @@ def told_if_unwritable(path: Path) -> Iterator[None]:
 
 def refuse_unwritable(folder: Path) -> None:
     """Raises BadInput where nothing can be written into `folder`: told before an hour of measuring, not after it."""
-    probe = folder / f".writable.{os.getpid()}"
-    write_atomically(probe, "x" * 4096)
-    with contextlib.suppress(OSError):
-        probe.unlink()
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    with told_if_unwritable(folder), tempfile.TemporaryFile(dir=there) as probe:
+        probe.write(b"x" * 4096)
+        probe.flush()
 
 
 def _umask() -> int:

@@ -8,6 +8,7 @@ import math
 import yaml
 
 from fwlab.outside.atomic_write import write_atomically
+from fwlab.outside.yaml_text import parse_yaml
 from fwlab.words.errors import BadInput
 from fwlab.words.lab import Lab
 
@@ -19,11 +20,11 @@ def read_predictions(lab: Lab) -> dict[str, float]:
     if not path.exists():
         return {}
     try:
-        data = yaml.safe_load(path.read_text()) or {}
+        data = parse_yaml(path.read_text(encoding="utf-8"), FILE) or {}
         predictions = {str(key): float(value) for key, value in data.items()}
         if not all(math.isfinite(number) for number in predictions.values()):
             raise ValueError("not finite")
-    except (yaml.YAMLError, OSError, AttributeError, TypeError, ValueError) as error:
+    except (BadInput, OSError, AttributeError, TypeError, ValueError, OverflowError) as error:
         hint = f"fwlab predict {lab.id} EXERCISE N"
         raise BadInput(f"work/{FILE}: not one number for each exercise", hint) from error
     return predictions
