@@ -103,7 +103,7 @@ module FirewallLab
 
     # Joins the above to Vagrant's own actions, once.
     def self.install
-      return if const_defined?(:Plugin)
+      return if const_defined?(:Plugin, false)
 
       plugin = Class.new(Vagrant.plugin("2")) do
         name "fwlab"

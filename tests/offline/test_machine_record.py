@@ -71,6 +71,13 @@ class Checkout:
         argv = ["ruby", "-e", head + script]
         return subprocess.run(argv, cwd=self.root, env=env, capture_output=True, text=True, timeout=60)
 
+    def vagrant(self, *words: str) -> subprocess.CompletedProcess[str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("FWLAB_", "VAGRANT_"))}
+        env = {**kept, "VAGRANT_HOME": str(self.root / "home"), "VAGRANT_CHECKPOINT_DISABLE": "1"}
+        return subprocess.run(
+            ["vagrant", *words], cwd=self.root, env=env, capture_output=True, text=True, timeout=100
+        )
+
     def update(self, *machines: str) -> None:
         calls = ";".join(f"FirewallLab::Record.update(project, {machine}, 'box-of-{machine}')" for machine in machines)
         done = self.ruby(calls)
@@ -144,6 +151,22 @@ def test_machines_that_come_up_at_once_do_not_lose_each_other(checkout: Checkout
     script = f"8.times.map {{ |n| Thread.new {{ {write} }} }}.each(&:join)"
     assert checkout.ruby(script).stderr == ""
     assert set(machines_made(Project(checkout.root), TOPOLOGY, 3, LAB).boxes) == {"dut", "generator"}
+
+
+@needs("vagrant")
+def test_vagrant_writes_it_down_after_each_of_its_actions(checkout: Checkout) -> None:
+    shutil.copy(ROOT / "Vagrantfile", checkout.root)
+    script = """
+%i[up reload destroy].each do |action|
+  hooks = Vagrant.plugin("2").manager.action_hooks(:"machine_action_#{action}")
+  puts "#{action}: #{hooks.count { |hook| hook.source_location.first.end_with?('record.rb') }}"
+end
+"""
+    with open(checkout.root / "Vagrantfile", "a") as file:
+        file.write(script)
+    done = checkout.vagrant("validate")
+    assert done.returncode == 0, done.stderr
+    assert [line for line in done.stdout.splitlines() if ": " in line] == ["up: 1", "reload: 1", "destroy: 1"]
 
 
 # ---- read ----------------------------------------------------------------------------------------
