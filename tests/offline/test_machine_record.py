@@ -157,9 +157,11 @@ def test_machines_that_come_up_at_once_do_not_lose_each_other(checkout: Checkout
 def test_vagrant_writes_it_down_after_each_of_its_actions(checkout: Checkout) -> None:
     shutil.copy(ROOT / "Vagrantfile", checkout.root)
     script = """
-%i[up reload destroy].each do |action|
-  hooks = Vagrant.plugin("2").manager.action_hooks(:"machine_action_#{action}")
-  puts "#{action}: #{hooks.count { |hook| hook.source_location.first.end_with?('record.rb') }}"
+at_exit do
+  %i[up reload destroy].each do |action|
+    hooks = Vagrant.plugin("2").manager.action_hooks(:"machine_action_#{action}")
+    puts "#{action}: #{hooks.count { |hook| hook.source_location.first.end_with?('record.rb') }}"
+  end
 end
 """
     with open(checkout.root / "Vagrantfile", "a") as file:
