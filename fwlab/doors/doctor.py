@@ -83,7 +83,10 @@ def _libvirt() -> Finding:
     uri = libvirt_uri()
     if shutil.which("virsh") is None:
         return Finding("libvirt", False, "virsh is not installed", "make setup")
-    asked = subprocess.run(["virsh", "-c", uri, "uri"], capture_output=True, text=True, timeout=30)
+    try:
+        asked = subprocess.run(["virsh", "-c", uri, "uri"], capture_output=True, text=True, timeout=10)
+    except subprocess.TimeoutExpired:
+        return Finding("libvirt", False, f"{uri} does not answer within 10 s", f"virsh --connect {uri} uri")
     if asked.returncode == 0:
         return Finding("libvirt", True, f"{uri} answers")
     if os.getuid() == 0:

@@ -9,15 +9,17 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from fwlab.words.errors import BadInput
+from fwlab.words.errors import BadInput, FwlabError
 
 
-def write_atomically(path: Path, content: str | bytes, *, make_folder: bool = True) -> Path:
-    """Write `content` to `path`, making its folder. Raises BadInput naming the file, which is then unchanged."""
+def write_atomically(
+    path: Path, content: str | bytes, *, make_folder: bool = True, error: type[FwlabError] = BadInput
+) -> Path:
+    """Write `content` to `path`, making its folder. Raises `error` naming the file, which is then unchanged."""
     # What UTF-8 cannot say (half a character of a file's name) is escaped rather than lost with all the rest.
     data = content if isinstance(content, bytes) else content.encode("utf-8", errors="backslashreplace")
     draft = None
-    with told_if_unwritable(path):
+    with told_if_unwritable(path, error):
         try:
             if make_folder:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,13 +36,16 @@ def write_atomically(path: Path, content: str | bytes, *, make_folder: bool = Tr
 
 
 @contextlib.contextmanager
-def told_if_unwritable(path: Path) -> Iterator[None]:
-    """Whatever the system says against writing `path` becomes a BadInput that names it."""
+def told_if_unwritable(path: Path, error: type[FwlabError] = BadInput) -> Iterator[None]:
+    """Whatever the system says against writing `path` becomes an `error` that names it.
+
+    What a session needs in order to measure is a CannotMeasure: no student fails because a disk is full.
+    """
     try:
         yield
-    except OSError as error:
-        message = f"{path}: cannot be written: {error.strerror or error}"
-        raise BadInput(message, "make room there (`df -h`), or name another folder") from error
+    except OSError as trouble:
+        message = f"{path}: cannot be written: {trouble.strerror or trouble}"
+        raise error(message, "make room there (`df -h`), or name another folder") from trouble
 
 
 def refuse_unwritable(folder: Path) -> None:

@@ -111,9 +111,12 @@ def built_images(project: Project) -> dict[str, dict]:
     """What packer/build left in .fwlab/images.json. Raises CannotMeasure where there is none."""
     path = project.state / "images.json"
     try:
-        return json.loads(path.read_text())
-    except (OSError, json.JSONDecodeError) as error:
+        images = json.loads(path.read_text())
+        if not isinstance(images, dict):
+            raise ValueError("not a list of boxes")
+    except (OSError, ValueError, RecursionError) as error:
         raise CannotMeasure("the boxes are not built", "make boxes") from error
+    return images
 
 
 def kernel_series(release: str) -> str:

@@ -20,6 +20,7 @@ from typing import TextIO
 
 from fwlab.outside.atomic_write import told_if_unwritable
 from fwlab.outside.project import Project
+from fwlab.words.errors import CannotMeasure
 
 #: How often a session that waits looks again (s).
 LOOK_AGAIN_S = 0.3
@@ -47,7 +48,7 @@ def lock_path(project: Project, machines: str) -> Path:
 def machines_held(project: Project, machines: str, lab: str, waits: Callable[[str], None]) -> Iterator[None]:
     """Hold the machines of lab `machines` in order to measure `lab`; `waits` is told, once each, for whom we wait."""
     path = lock_path(project, machines)
-    with told_if_unwritable(path):
+    with told_if_unwritable(path, CannotMeasure):
         path.parent.mkdir(parents=True, exist_ok=True)
         file = open(path, "a+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed below
     with file:

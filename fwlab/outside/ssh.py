@@ -26,7 +26,7 @@ def write_ssh_config(project: Project, topology: Topology, lab_number: int, lab_
     path = project.state / lab_id / "ssh_config"
     # A socket's path may have 107 bytes at most, so it cannot lie under a deep checkout.
     sockets = Path(tempfile.gettempdir()) / f"fwlab-ssh-{os.getuid()}"
-    with told_if_unwritable(sockets):
+    with told_if_unwritable(sockets, CannotMeasure):
         sockets.mkdir(mode=0o700, exist_ok=True)
     blocks = [
         f"""Host {role}
@@ -48,7 +48,7 @@ def write_ssh_config(project: Project, topology: Topology, lab_number: int, lab_
 """
         for role in ROLES
     ]
-    return write_atomically(path, "\n".join(blocks))
+    return write_atomically(path, "\n".join(blocks), error=CannotMeasure)
 
 
 class Ssh:

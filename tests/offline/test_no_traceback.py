@@ -17,13 +17,14 @@ import pytest
 
 from fwlab.doors import cli
 from fwlab.outside import atomic_write
+from fwlab.outside.machines import built_images
 from fwlab.outside.predictions import read_predictions
 from fwlab.outside.project import Project, load_lab
 from fwlab.outside.rulesets import student_ruleset
 from fwlab.outside.ssh import write_ssh_config
 from fwlab.outside.yaml_text import parse_yaml
 from fwlab.runs.saved import load_run
-from fwlab.words.errors import EXIT_USAGE, BadInput
+from fwlab.words.errors import EXIT_USAGE, BadInput, CannotMeasure
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab98-trouble"
@@ -147,7 +148,7 @@ def test_what_a_session_writes_on_a_full_disk(checkout: Path, monkeypatch: pytes
 
     project = Project(checkout)
     monkeypatch.setattr(tempfile, "mkstemp", refuse)
-    with pytest.raises(BadInput, match="ssh_config: cannot be written: No space left on device"):
+    with pytest.raises(CannotMeasure, match="ssh_config: cannot be written: No space left on device"):
         write_ssh_config(project, load_topology(project), 98, LAB)
 
 
@@ -190,7 +191,14 @@ def test_strange_files_of_a_lab(
     assert name in (said := capsys.readouterr().err) and "\n  next: " in said
 
 
-HUGE = ["ex1-block: 1" + "0" * 400, "ex1-block: .inf", "ex1-block: .nan", "ex1-block: 1" + "0" * 5000, "[" * 100_000]
+@pytest.mark.parametrize("number", ["1e300", "-1", "nan", "inf", "1e16"])
+def test_a_number_that_is_no_prediction(checkout: Path, number: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert fwlab("predict", LAB, "ex1-block", "--", number, monkeypatch=monkeypatch) == EXIT_USAGE
+    assert read_predictions(load_lab(Project(checkout), LAB)) == {}
+
+
+NUMBERS = ["1" + "0" * 400, "1.0e+300", ".inf", ".nan", "1" + "0" * 5000]
+HUGE = [*(f"ex1-block: {number}" for number in NUMBERS), "[" * 100_000]
 
 
 @pytest.mark.parametrize("text", HUGE, ids=range(len(HUGE)))
@@ -220,6 +228,19 @@ def test_a_run_that_is_nested_deeply(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text("[" * 1_000_000)
     with pytest.raises(BadInput, match="not a run of fwlab"):
         load_run(tmp_path / "run.json", LAB)
+
+
+def test_streams_that_are_nested_deeply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    assert fwlab("traffic", "expand", str(tmp_path / "deep.json"), monkeypatch=monkeypatch) == EXIT_USAGE
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[]", '"boxes"', "\x00"])
+def test_a_list_of_boxes_that_is_none(checkout: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (checkout / ".fwlab").mkdir()
+    (checkout / ".fwlab" / "images.json").write_text(text)
+    with pytest.raises(CannotMeasure, match="the boxes are not built"):
+        built_images(Project(checkout))
 
 
 NAMES = [b"\xff.nft", b"\xff.bad", b"a\x1b[2J.nft", b"two\nlines.nft", b"\xe2\x80\xae.nft"]

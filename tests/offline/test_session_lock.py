@@ -19,7 +19,7 @@ from fwlab.doors.progress import listener
 from fwlab.outside import session_lock
 from fwlab.outside.project import Project
 from fwlab.outside.session_lock import lock_path, machines_held
-from fwlab.words.errors import BadInput
+from fwlab.words.errors import CannotMeasure
 from fwlab.words.events import Waits
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -116,7 +116,7 @@ def test_without_room_it_is_held_all_the_same(tmp_path: Path, monkeypatch: pytes
     with machines_held(project, STAND, LAB, print):
         pass
     monkeypatch.setattr(Path, "mkdir", full)
-    said = pytest.raises(BadInput, match="session.lock: cannot be written: No space left on device")
+    said = pytest.raises(CannotMeasure, match="session.lock: cannot be written: No space left on device")
     with said, machines_held(project, STAND, LAB, print):
         pass
 

@@ -14,6 +14,8 @@ import pytest
 import yaml
 from programs import needs
 
+from fwlab.outside.kvm_probe import cache_folder
+from fwlab.outside.machines import libvirt_uri
 from fwlab.words.topology import Topology
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -124,6 +126,17 @@ def test_ports_are_those_that_the_package_computes(checkout: Path, monkeypatch: 
             far = next(other for other in TOPOLOGY.links[link["name"]].ends if other != role)
             assert link["local"] == TOPOLOGY.link_port(3, link["name"], role)
             assert link["remote"] == TOPOLOGY.link_port(3, link["name"], far)
+
+
+@needs_ruby
+def test_a_setting_of_nothing_is_none(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = dict.fromkeys(("FWLAB_PORT_OFFSET", "FWLAB_LIBVIRT_URI", "FWLAB_CACHE", "FWLAB_TESTBED", "FWLAB_ACCEL"), "")
+    script = "m = project.machines.find { |one| one.role == 'dut' };"
+    script += "puts JSON.generate([m.ssh_port, project.libvirt_uri, project.cache, project.driver(m)])"
+    for name, value in empty.items():
+        monkeypatch.setenv(name, value)
+    wanted = [TOPOLOGY.ssh_port(3, "dut"), libvirt_uri(), str(cache_folder()), "qemu"]
+    assert json.loads(ruby(checkout, script, **empty).stdout) == wanted
 
 
 @needs_ruby
