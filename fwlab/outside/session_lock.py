@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO
 
 from fwlab.outside.atomic_write import told_if_unwritable
 from fwlab.outside.project import Project
@@ -50,7 +50,7 @@ def machines_held(project: Project, machines: str, lab: str, waits: Callable[[st
     path = lock_path(project, machines)
     with told_if_unwritable(path, CannotMeasure):
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = open(path, "a+", encoding="utf-8", errors="replace")  # noqa: SIM115 - closed below
+        file = open(path, "a+b", buffering=0)  # noqa: SIM115 - closed below
     with file:
         _wait(file, waits)
         _write(file, json.dumps(asdict(Holder(lab, _command(), os.getpid(), time.strftime("%H:%M:%S")))))
@@ -60,7 +60,7 @@ def machines_held(project: Project, machines: str, lab: str, waits: Callable[[st
             _write(file, "")
 
 
-def _wait(file: TextIO, waits: Callable[[str], None]) -> None:
+def _wait(file: BinaryIO, waits: Callable[[str], None]) -> None:
     told: str | None = None
     while True:
         try:
@@ -74,7 +74,7 @@ def _wait(file: TextIO, waits: Callable[[str], None]) -> None:
             time.sleep(LOOK_AGAIN_S)
 
 
-def _holder(file: TextIO) -> str | None:
+def _holder(file: BinaryIO) -> str | None:
     """None in the moment before the holder has written who it is."""
     file.seek(0)
     with contextlib.suppress(ValueError, TypeError, RecursionError):
@@ -82,12 +82,11 @@ def _holder(file: TextIO) -> str | None:
     return None
 
 
-def _write(file: TextIO, text: str) -> None:
+def _write(file: BinaryIO, text: str) -> None:
     with contextlib.suppress(OSError):  # a full disk: the lock holds all the same
         file.seek(0)
         file.truncate()
-        file.write(text)
-        file.flush()
+        file.write(text.encode())
 
 
 def _command() -> str:
