@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 import yaml
 
 from fwlab.words.errors import BadInput
@@ -23,6 +26,8 @@ def parse_yaml(text: str, name: str) -> object:
         raise BadInput(f"{where}: not YAML: {error.problem}", hint) from error
     except (yaml.YAMLError, UnicodeError) as error:
         raise BadInput(f"{name}: not YAML: {error}", hint) from error
+    except RecursionError as error:
+        raise BadInput(f"{name}: nested more than {DEEPEST} levels deep", hint) from error
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
         # A scalar of a known form that has no value: 2026-13-45, a number of 5000 digits, !!bool x
         raise BadInput(f"{name}: not YAML: a value cannot be read: {error}", hint) from error
@@ -30,7 +35,7 @@ def parse_yaml(text: str, name: str) -> object:
 
 def _refuse_deep(text: str, name: str) -> None:
     depth = 0
-    for event in yaml.parse(text, Loader=_LOADER):
+    for event in _events(text):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
@@ -38,6 +43,11 @@ def _refuse_deep(text: str, name: str) -> None:
         if depth > DEEPEST:
             line = event.start_mark.line + 1
             raise BadInput(f"{name}:{line}: nested more than {DEEPEST} levels deep", f"mend {name}")
+
+
+def _events(text: str) -> Iterator[yaml.Event]:
+    with contextlib.suppress(yaml.YAMLError, UnicodeError):  # whoever reads the text meets it again
+        yield from yaml.parse(text, Loader=_LOADER)
 
 
 def _load(text: str) -> object:
