@@ -26,10 +26,6 @@ def folder_beside(project: Project, lab_id: str, path: Path) -> Path:
     return reports_folder(project, lab_id) / path.stem if path.resolve().is_relative_to(published) else path.parent
 
 
-#: No count, load or time of a run comes near these; 10**15 packets take a century. Beyond them arithmetic overflows.
-SMALLEST, LARGEST = 1e-15, 1e15
-
-
 def load_run(path: Path, lab_id: str) -> Run:
     """Raises BadInput naming the file where it is missing, not a run, or another lab's."""
     try:
@@ -40,18 +36,7 @@ def load_run(path: Path, lab_id: str) -> Run:
         raise BadInput(f"{path}: not a run of fwlab", f"fwlab run {lab_id}") from error
     if run.lab != lab_id:
         raise BadInput(f"{path}: a run of {run.lab}, not of {lab_id}", f"fwlab report {run.lab} {path}")
-    if (wrong := _impossible(run.model_dump())) is not None:
-        raise BadInput(f"{path}: {wrong}: no run has such a number", f"fwlab run {lab_id}")
     return run
-
-
-def _impossible(data: object, place: str = "") -> str | None:
-    """The first number that no measurement gives, as `cases.3.trials.0.busy_s`; None where there is none."""
-    if isinstance(data, dict | list):
-        items = data.items() if isinstance(data, dict) else enumerate(data)
-        return next((w for key, value in items if (w := _impossible(value, f"{place}.{key}")) is not None), None)
-    possible = not isinstance(data, int | float) or data == 0 or SMALLEST <= abs(data) <= LARGEST
-    return None if possible else place.lstrip(".")
 
 
 def command(name: str, about: str, write: Callable[[Project, Lab, Run], list[Path]]) -> int:

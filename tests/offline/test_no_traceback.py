@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 import subprocess
@@ -18,12 +17,9 @@ import pytest
 from fwlab.doors import cli
 from fwlab.outside import atomic_write
 from fwlab.outside.machines import built_images
-from fwlab.outside.predictions import read_predictions
-from fwlab.outside.project import Project, load_lab
+from fwlab.outside.project import Project
 from fwlab.outside.rulesets import student_ruleset
 from fwlab.outside.ssh import write_ssh_config
-from fwlab.outside.yaml_text import parse_yaml
-from fwlab.runs.saved import load_run
 from fwlab.words.errors import EXIT_USAGE, BadInput, CannotMeasure
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -153,81 +149,6 @@ def test_what_a_session_writes_on_a_full_disk(checkout: Path, monkeypatch: pytes
 
 
 # ---- files ---------------------------------------------------------------------------------------
-
-TOO_DEEP = "x.yml:1: nested more than 50 levels deep"
-VALUE = "x.yml: not YAML: a value cannot be read: "
-STRANGE = {
-    "a list in a list": ("[" * 1_000_000, TOO_DEEP),
-    "closed again": ("[" * 60 + "]" * 60, TOO_DEEP),
-    "a field in a field": ("{a: " * 20_000, TOO_DEEP),
-    "item of an item": ("- " * 20_000 + "a", TOO_DEEP),
-    "a date that is none": ("a: 2026-13-45", VALUE + "month must be in 1..12"),
-    "a number of 5000 digits": ("a: " + "9" * 5000, VALUE + "Exceeds the limit"),
-    "no number": ("a: !!int ''", VALUE),
-    "no truth": ("a: !!bool x", VALUE),
-    "no time": ("a: !!timestamp ''", VALUE),
-    "half a character": ("a: \ud800", "x.yml: not YAML: "),
-    "a NUL": ("\x00", "x.yml: not YAML: "),
-    "another version": ("%YAML 9.9\n---\na", "x.yml:1: not YAML: "),
-    "somebody's class": ("!!python/object:os.system x", "x.yml:1: not YAML: "),
-}
-
-
-@pytest.mark.parametrize(("text", "message"), STRANGE.values(), ids=STRANGE)
-def test_strange_yaml_is_told_with_its_file(text: str, message: str) -> None:
-    with pytest.raises(BadInput) as error:
-        parse_yaml(text, "x.yml")
-    assert error.value.message.startswith(message)
-    assert error.value.hint == "mend x.yml"
-
-
-@pytest.mark.parametrize("text", [STRANGE[name][0] for name in STRANGE if name != "half a character"])
-@pytest.mark.parametrize("name", ["lab.yml", "topology.yml"])
-def test_strange_files_of_a_lab(
-    checkout: Path, text: str, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (checkout / "labs" / LAB / name if name == "lab.yml" else checkout / name).write_text(text)
-    assert fwlab("start", LAB, monkeypatch=monkeypatch) == EXIT_USAGE
-    assert name in (said := capsys.readouterr().err) and "\n  next: " in said
-
-
-@pytest.mark.parametrize("number", ["1e300", "-1", "nan", "inf", "1e16"])
-def test_a_number_that_is_no_prediction(checkout: Path, number: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert fwlab("predict", LAB, "ex1-block", "--", number, monkeypatch=monkeypatch) == EXIT_USAGE
-    assert read_predictions(load_lab(Project(checkout), LAB)) == {}
-
-
-NUMBERS = ["1" + "0" * 400, "1.0e+300", ".inf", ".nan", "1" + "0" * 5000]
-HUGE = [*(f"ex1-block: {number}" for number in NUMBERS), "[" * 100_000]
-
-
-@pytest.mark.parametrize("text", HUGE, ids=range(len(HUGE)))
-def test_predictions_that_are_no_numbers(checkout: Path, text: str) -> None:
-    (checkout / "labs" / LAB / "work" / "predictions.yml").write_text(text)
-    with pytest.raises(BadInput, match="work/predictions.yml: not one number for each exercise"):
-        read_predictions(load_lab(Project(checkout), LAB))
-
-
-@pytest.mark.parametrize("number", ["1" + "0" * 400, "1e300", "Infinity", "NaN", "5e-324", "-1e16"])
-@pytest.mark.parametrize("field", ["processed", "busy_s", "icount"])
-def test_a_run_with_an_impossible_number(tmp_path: Path, number: str, field: str) -> None:
-    run = factories.a_full_run(factories.a_lab())
-    data = json.loads(run.model_dump_json())
-    place = {"processed": ("cases", 0, "trials", 0, "processed"), "busy_s": ("cases", 0, "trials", 0, "busy_s")}
-    *path, last = place.get(field, ("testbed", "ns_per_instruction"))
-    part = data
-    for key in path:
-        part = part[key]
-    part[last] = "HERE"
-    (tmp_path / "run.json").write_text(json.dumps(data).replace('"HERE"', number))
-    with pytest.raises(BadInput, match="no run has such a number|not a run of fwlab"):
-        load_run(tmp_path / "run.json", "lab99-made-up")
-
-
-def test_a_run_that_is_nested_deeply(tmp_path: Path) -> None:
-    (tmp_path / "run.json").write_text("[" * 1_000_000)
-    with pytest.raises(BadInput, match="not a run of fwlab"):
-        load_run(tmp_path / "run.json", LAB)
 
 
 def test_streams_that_are_nested_deeply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
