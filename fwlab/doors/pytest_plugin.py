@@ -8,6 +8,9 @@ need of the DUT (asked through Testinfra), every quick case, and every check of 
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,7 +69,15 @@ def pytest_configure(config: pytest.Config) -> None:
         )
     except FwlabError as error:
         raise pytest.UsageError(str(error)) from error
+    config.stash[_CLASSROOM].aloud = functools.partial(_say_aloud, config)
     config.args = [test_lab.__file__]
+
+
+def _say_aloud(config: pytest.Config, text: str) -> None:
+    """Now, past pytest's capture: a grading that waits for another would only seem to hang."""
+    capture = config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
+        print(f"\n{text}", file=sys.stderr, flush=True)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from fwlab.words.events import Waits
 ROOT = Path(__file__).resolve().parents[2]
 LAB, STAND = "lab03-ipset", "lab01-forwarding"
 
+PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
 HOLDER = """
 import sys
 from pathlib import Path
@@ -41,8 +43,7 @@ with machines_held(Project(Path(sys.stdin.readline().strip())), "lab01-forwardin
 def other(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """A command that measures on the machines."""
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-c", HOLDER], env=env, text=True, **pipes) as process:
+    with subprocess.Popen([sys.executable, "-c", HOLDER], env=env, text=True, **PIPES) as process:
         process.stdin.write(f"{tmp_path}\n")
         process.stdin.flush()
         assert process.stdout.readline() == "held\n"
@@ -134,6 +135,27 @@ def test_a_long_and_harmful_command_is_told_in_one_short_line(monkeypatch: pytes
     assert line.startswith("pytest -k ")
     assert len(line) == session_lock.LONGEST_COMMAND
     assert line.isprintable()
+
+
+def test_a_grading_says_that_it_waits_although_pytest_keeps_output_back(tmp_path: Path) -> None:
+    (tmp_path / "labs").mkdir()
+    shutil.copy(ROOT / "topology.yml", tmp_path)
+    shutil.copytree(ROOT / "labs" / LAB, tmp_path / "labs" / LAB, ignore=shutil.ignore_patterns("work"))
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "FWLAB_PORT_OFFSET": "9000"}
+    with subprocess.Popen([sys.executable, "-c", HOLDER.replace(STAND, LAB)], env=env, text=True, **PIPES) as holder:
+        holder.stdin.write(f"{tmp_path}\n")
+        holder.stdin.flush()
+        assert holder.stdout.readline() == "held\n"
+        argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--testinfra", "--lab", LAB]
+        pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+        with subprocess.Popen(
+            [*argv, "--part", "start", "-k", "test_dut_forwards"], cwd=tmp_path, env=env, text=True, **pipes
+        ) as grading:
+            assert not (line := grading.stderr.readline().strip()) or line.startswith("waiting for")
+            line = line or grading.stderr.readline()
+            assert line.startswith(f"waiting for the machines of {LAB}: in use by `fwlab check")
+            grading.kill()
+        holder.kill()
 
 
 @pytest.mark.parametrize("terminal", [True, False])

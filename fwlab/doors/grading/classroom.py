@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,6 +37,7 @@ class Classroom:
     settings: dict[str, Setting]
     works: dict[str, list[Work]]
     console: object
+    aloud: Callable[[str], None] | None = None
     _lab: str | None = None
     _stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _session: Session | None = None
@@ -82,7 +84,7 @@ class Classroom:
         if self._lab != lab:
             self.close()
             setting = self.settings[lab]
-            tell = self._stack.enter_context(listener(self.console))
+            tell = self._stack.enter_context(listener(self.console, aloud=self.aloud))
             self._session = self._stack.enter_context(open_session(setting, tell))
             self._lab = lab
         return self._session
