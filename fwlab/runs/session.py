@@ -17,20 +17,19 @@ from fwlab.logic.figures import figure
 from fwlab.logic.judge import worth_again
 from fwlab.outside import engine as engines
 from fwlab.outside.dut import LinuxDut
-from fwlab.outside.machine_record import machines_made
 from fwlab.outside.machines import Machines
 from fwlab.outside.project import Project
 from fwlab.outside.session_lock import machines_held
 from fwlab.outside.sink import Sink
 from fwlab.outside.slowing import STEPS, qemu_of, slowed
 from fwlab.outside.tables import FIRST_LINK, Tables
-from fwlab.outside.testbed import Testbed, TestbedRequest, host_facts, settle
+from fwlab.outside.testbed import TestbedRequest, host_facts
 from fwlab.runs.measuring import Measurer
 from fwlab.runs.task import Nodes, Task
 from fwlab.words.errors import CannotMeasure
 from fwlab.words.events import ItemBegan, ItemEnded, Listener, PlanMade, StepBegan, Told, Waits
 from fwlab.words.lab import Lab
-from fwlab.words.results import DutFacts, Measured, Run, TestbedFacts
+from fwlab.words.results import DutFacts, Measured, Run
 from fwlab.words.topology import Topology
 
 LAST_LINK = "dut-sink"
@@ -148,24 +147,17 @@ def open_session(setting: Setting, tell: Listener) -> Iterator[Session]:
 def _machines_up(setting: Setting, tell: Listener) -> Iterator[Session]:
     lab = setting.stand
     choice = engines.choose(setting.project, setting.engine)
-    machines = Machines(setting.project, setting.topology, lab)
-    there = functools.partial(machines_made, setting.project, setting.topology, lab.number, lab.id)
+    machines = Machines(setting.project, setting.topology, lab, setting.testbed)
     started = False
     try:
         if not machines.running():
             if setting.borrowed is not None:
                 raise CannotMeasure(f"{lab.id} is not up, and --machines starts none", f"vagrant up {lab.id}")
-            testbed = settle(setting.testbed, there(), lab.id)
             tell(StepBegan(f"vagrant up {lab.id}"))
             started = True
-            machines.up(testbed, lambda line: tell(Told(line)))
-        made = there()
-        if made is None:
-            raise CannotMeasure(f"what `vagrant up {lab.id}` made is not known", f"vagrant reload {lab.id}")
-        testbed = settle(setting.testbed, made, lab.id)
-        with _nodes(setting, testbed, machines, choice) as (measurer, facts):
-            run = _new_run(setting, testbed.facts(made, choice.name), facts)
-            yield Session(setting, measurer, run, machines.ssh_config, tell)
+            machines.up(lambda line: tell(Told(line)))
+        with _nodes(setting, machines, choice) as (measurer, facts):
+            yield Session(setting, measurer, _new_run(setting, machines, choice.name, facts), machines.ssh_config, tell)
     finally:
         if started and not setting.keep:
             tell(StepBegan(f"vagrant destroy {lab.id}"))
@@ -173,14 +165,12 @@ def _machines_up(setting: Setting, tell: Listener) -> Iterator[Session]:
 
 
 @contextlib.contextmanager
-def _nodes(
-    setting: Setting, testbed: Testbed, machines: Machines, choice: engines.Choice
-) -> Iterator[tuple[Measurer, DutFacts]]:
+def _nodes(setting: Setting, machines: Machines, choice: engines.Choice) -> Iterator[tuple[Measurer, DutFacts]]:
     topology, tables = setting.topology, setting.tables
     devices = [topology.end(FIRST_LINK, "dut").dev, topology.end(LAST_LINK, "dut").dev]
-    engine = engines.make(choice, machines.ssh("generator"), topology, testbed)
+    engine = engines.make(choice, machines.ssh("generator"), topology, machines.testbed)
     sink = Sink(machines.ssh("sink"), topology.end(LAST_LINK, "sink").dev)
-    if testbed.slows_the_dut:
+    if machines.testbed.slows_the_dut:
         qemu = qemu_of(topology.ports.address, topology.ssh_port(setting.stand.number, "dut"))
         slower, steps = functools.partial(slowed, qemu), len(STEPS)
     else:
@@ -189,7 +179,7 @@ def _nodes(
         facts = _dut_facts(dut)
         dut.reset()
         ring = topology.machine.receive_ring
-        tcp = engines.make_ends(choice, machines.ssh("generator"), machines.ssh("sink"), topology, testbed)
+        tcp = engines.make_ends(choice, machines.ssh("generator"), machines.ssh("sink"), topology, machines.testbed)
         nodes = Nodes(dut, engine, sink, tables, setting.lab.classes, slower, steps, ring, tcp)
         yield Measurer(nodes), facts
 
@@ -204,7 +194,7 @@ def _dut_facts(dut: LinuxDut) -> DutFacts:
     return DutFacts(**answer)
 
 
-def _new_run(setting: Setting, testbed: TestbedFacts, dut: DutFacts) -> Run:
+def _new_run(setting: Setting, machines: Machines, engine: str, dut: DutFacts) -> Run:
     return Run(
         lab=setting.lab.id,
         started=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -212,7 +202,7 @@ def _new_run(setting: Setting, testbed: TestbedFacts, dut: DutFacts) -> Run:
         fwlab=fwlab.__version__,
         seed=setting.seed,
         host=host_facts(),
-        testbed=testbed,
+        testbed=machines.testbed.facts(machines.made, engine),
         dut=dut,
     )
 

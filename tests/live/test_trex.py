@@ -67,7 +67,7 @@ class Bench:
         self.topology, self.lab = load_topology(project), load_lab(project, LAB)
         self.testbed = choose(TestbedRequest("virtual"))
         self.tables = Tables(project, self.topology, self.lab)
-        self.machines = Machines(project, self.topology, load_lab(project, STAND))
+        self.machines = Machines(project, self.topology, load_lab(project, STAND), TestbedRequest("virtual"))
         self.device = self.topology.end("dut-sink", "sink").dev
         self.sink = Sink(self.machines.ssh("sink"), self.device)
 
