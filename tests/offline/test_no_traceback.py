@@ -50,6 +50,34 @@ def fwlab(*words: str, monkeypatch: pytest.MonkeyPatch) -> int:
     return left.value.code or 0
 
 
+# ---- before anything slow ------------------------------------------------------------------------
+
+
+MISTYPED = [
+    (["run", LAB, "no-such"], "has no case no-such"),
+    (["run", LAB, "raw-drop", "--engine", "fast"], "unknown engine fast"),
+    (["run", LAB, "--testbed", "fast"], "unknown testbed fast"),
+    (["run", LAB, "--machines", "lab97-none"], "unknown lab lab97-none"),
+    (["check", LAB, "ex9-none"], "has no exercise ex9-none"),
+    (["check", LAB, "ex1-block"], "rules.nfta: no tool loads such a file"),
+    (["profile", LAB, "no-such"], "has no case no-such"),
+    (["grade", "lab97-none"], "unknown lab lab97-none"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), MISTYPED, ids=[" ".join(words) for words, _ in MISTYPED])
+def test_what_is_mistyped_is_told_before_kvm_is_tried(
+    checkout: Path, words: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (checkout / "labs" / LAB / "work" / "ex1-block").mkdir()
+    (checkout / "labs" / LAB / "work" / "ex1-block" / "rules.nfta").touch()
+    monkeypatch.setattr("fwlab.outside.kvm_probe.DEVICE", Path("/dev/null"))
+    monkeypatch.setattr("fwlab.outside.kvm_probe.subprocess.Popen", lambda *_, **__: pytest.fail("KVM was tried"))
+    monkeypatch.setattr("fwlab.outside.testbed.kvm_works", lambda: pytest.fail("KVM was asked for"))
+    assert fwlab(*words, monkeypatch=monkeypatch) == EXIT_USAGE
+    assert message in capsys.readouterr().err
+
+
 # ---- Ctrl-C --------------------------------------------------------------------------------------
 
 

@@ -288,7 +288,7 @@ def test_libvirt_script_refuses_an_unknown_command() -> None:
 
 @needs_ruby
 def test_a_guest_that_does_not_shut_down_is_switched_off(checkout: Path) -> None:
-    """The provider's step waits, and its library ends the wait with an error; the next step switches the machine off."""
+    """The provider's step waits, and its library ends the wait with an error; the next step is to switch it off."""
     script = """
         require './provision/vagrant/commands'
         module Fog; module Errors; class TimeoutError < StandardError; end; end; end
