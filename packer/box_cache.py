@@ -32,10 +32,12 @@ class BuildError(Exception):
 
 
 def cache_directory() -> Path:
-    """$FWLAB_CACHE, else /var/cache/fwlab for root and ~/.cache/fwlab for anybody else."""
+    """$FWLAB_CACHE, else /var/cache/fwlab for root, else fwlab below $XDG_CACHE_HOME or ~/.cache."""
     if chosen := os.environ.get("FWLAB_CACHE"):
         return Path(chosen).resolve()
-    return Path("/var/cache/fwlab") if os.geteuid() == 0 else Path.home() / ".cache" / "fwlab"
+    if os.geteuid() == 0:
+        return Path("/var/cache/fwlab")
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fwlab"
 
 
 def _files(root: Path, *patterns: str) -> Iterator[Path]:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -15,14 +17,17 @@ from rich.console import Console
 
 from fwlab.doors import doctor as doctor_door
 from fwlab.doors import traffic
+from fwlab.doors.entry import EXIT_INTERRUPTED
 from fwlab.doors.profile import profile_command
 from fwlab.doors.progress import listener
 from fwlab.logic.documents import check_document, run_document
 from fwlab.logic.table import case_rows, exercise_rows, overall_outcome
+from fwlab.outside.atomic_write import refuse_unwritable
 from fwlab.outside.engine import AUTO
+from fwlab.outside.engine import choose as choose_engine
 from fwlab.outside.predictions import read_predictions, write_prediction
 from fwlab.outside.project import find_project, lab_ids, load_lab, load_topology
-from fwlab.outside.testbed import choose
+from fwlab.outside.testbed import TestbedRequest
 from fwlab.runs.report import show, write_report
 from fwlab.runs.saved import folder_beside, load_run, reports_folder
 from fwlab.runs.session import Setting, open_session, refuse_wrong_traffic
@@ -48,9 +53,6 @@ app = typer.Typer(
 app.add_typer(traffic.app, name="traffic")
 app.command("doctor")(doctor_door.doctor)
 app.command("profile")(profile_command)
-
-#: 128 + SIGINT, as shells have it.
-EXIT_INTERRUPTED = 130
 
 out = Console()
 err = Console(stderr=True)
@@ -79,7 +81,8 @@ def _setting(
     project = find_project()
     lab = load_lab(project, lab_id)
     borrowed = load_lab(project, machines) if machines else None
-    return Setting(project, load_topology(project), lab, choose(testbed), seed, keep, borrowed, engine)
+    choose_engine(project, engine)  # told at once where there is none
+    return Setting(project, load_topology(project), lab, TestbedRequest(testbed), seed, keep, borrowed, engine)
 
 
 @app.command("list")
@@ -128,11 +131,13 @@ def run_command(
 ) -> None:
     """Measure cases, judge them, write a report."""
     setting = _setting(lab, testbed, keep, seed, machines, engine)
+    folder = output or reports_folder(setting.project, lab)
+    refuse_unwritable(folder)
     tasks = [case_task(setting, case, trials) for case in chosen_cases(setting.lab, cases or [], quick=quick)]
     refuse_wrong_traffic(setting, (task.traffic for task in tasks))
     with listener(err, verbose=verbose) as tell, open_session(setting, tell) as session:
         session.measure_cases(tasks)
-    page = write_report(setting.lab, session.run, output or reports_folder(setting.project, lab))
+    page = write_report(setting.lab, session.run, folder)
     _show(setting.lab, session.run, page, run_document if as_json else None)
     _leave(case_rows(setting.lab, session.run))
 
@@ -155,12 +160,14 @@ def check_command(
     tasks = [work_task(setting, e, ensure_started(setting, e), trials) for e in exercises]
     predictions = read_predictions(setting.lab)
     bases = [case_task(setting, case, trials) for case in base_cases(setting.lab, exercises)]
+    folder = reports_folder(setting.project, lab) / "check"
+    refuse_unwritable(folder)
     refuse_wrong_traffic(setting, (task.traffic for task in [*bases, *tasks]))
     with listener(err, verbose=verbose) as tell, open_session(setting, tell) as session:
         session.measure_cases(bases)
         session.measure_exercises(tasks)
     session.run.predictions = predictions
-    page = write_report(setting.lab, session.run, reports_folder(setting.project, lab) / "check")
+    page = write_report(setting.lab, session.run, folder)
     _show(setting.lab, session.run, page, check_document if as_json else None)
     _leave(exercise_rows(setting.lab, session.run))
 
@@ -248,8 +255,14 @@ def main() -> None:
     """The entry point: what a user can act on is two lines and an exit code, never a traceback."""
     # A time limit around this command ends it as Ctrl-C does: machines that it started go with it.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a name on disk need not be text that a terminal can show
+            stream.reconfigure(errors="backslashreplace")
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except FwlabError as error:
         err.print(f"fwlab: {error.message}", markup=False, highlight=False, soft_wrap=True)
         if error.hint:
@@ -260,6 +273,18 @@ def main() -> None:
             err.print("fwlab: interrupted; nothing was left running that this command started")
         raise
     except BrokenPipeError:
+        _drop_output()
         sys.exit(EXIT_UNMEASURED)
+    except OSError as error:
+        _drop_output()
+        said = f"{error.filename}: {error.strerror}" if error.filename else f"cannot write: {error.strerror or error}"
+        err.print(f"fwlab: {said}\n  next: df -h", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(EXIT_USAGE)
+
+
+def _drop_output() -> None:
+    """Nobody takes standard output any more; the interpreter must not try again as it ends."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

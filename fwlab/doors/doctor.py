@@ -16,9 +16,10 @@ from rich.console import Console
 
 from fwlab.outside.engine import choose as choose_engine
 from fwlab.outside.engine import trex_in_image
+from fwlab.outside.kvm_probe import kvm_works
 from fwlab.outside.machines import built_images, libvirt_uri
 from fwlab.outside.project import Project, find_project, load_topology
-from fwlab.outside.testbed import choose, kvm_works
+from fwlab.outside.testbed import TestbedRequest, choose
 from fwlab.words.errors import EXIT_PASS, EXIT_UNMEASURED, CannotMeasure
 
 #: Programs and the step that installs them all.
@@ -33,17 +34,21 @@ class Finding:
     next: str = ""
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False) -> None:
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    probe: Annotated[bool, typer.Option("--probe", help="Try KVM again, whatever is remembered of it.")] = False,
+) -> None:
     """Say which testbed would be used, and what is missing."""
     project = find_project()
     findings = [*_programs(), _libvirt(), _images(project), _slowing(), _memory(project)]
-    testbed, kvm, engine = choose(), kvm_works(), choose_engine(project)
+    kvm = kvm_works(again=probe)
+    testbed, engine = choose(TestbedRequest(), kvm), choose_engine(project)
     ready = all(f.ok for f in findings)
     if as_json:
         document = {
             "testbed": testbed.name,
             "why": testbed.why,
-            "kvm": {"works": kvm[0], "says": kvm[1]},
+            "kvm": {"works": kvm.works, "says": kvm.why, "remembered": kvm.remembered},
             "engine": {"name": engine.name, "why": engine.why},
             "ready": ready,
             "findings": [asdict(f) for f in findings],
@@ -52,6 +57,13 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON 
     else:
         console = Console()
         console.print(f"testbed: [bold]{testbed.name}[/] ({testbed.why}); grading: virtual", highlight=False)
+        if kvm.remembered:
+            console.print(
+                f"        KVM was tried at {kvm.remembered} and is not tried each time; again: `fwlab doctor --probe`",
+                highlight=False,
+                soft_wrap=True,
+                markup=False,
+            )
         console.print(f"engine: [bold]{engine.name}[/] ({engine.why})", highlight=False)
         for finding in findings:
             mark = "[green]ok[/]     " if finding.ok else "[red]missing[/]"
@@ -71,7 +83,10 @@ def _libvirt() -> Finding:
     uri = libvirt_uri()
     if shutil.which("virsh") is None:
         return Finding("libvirt", False, "virsh is not installed", "make setup")
-    asked = subprocess.run(["virsh", "-c", uri, "uri"], capture_output=True, text=True, timeout=30)
+    try:
+        asked = subprocess.run(["virsh", "-c", uri, "uri"], capture_output=True, text=True, timeout=10)
+    except subprocess.TimeoutExpired:
+        return Finding("libvirt", False, f"{uri} does not answer within 10 s", f"virsh --connect {uri} uri")
     if asked.returncode == 0:
         return Finding("libvirt", True, f"{uri} answers")
     if os.getuid() == 0:

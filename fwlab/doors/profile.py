@@ -17,8 +17,9 @@ from fwlab.doors.progress import listener
 from fwlab.logic import wording
 from fwlab.logic.stacks import shares
 from fwlab.logic.table import Row, case_rows
+from fwlab.outside.atomic_write import refuse_unwritable
 from fwlab.outside.project import find_project, load_lab, load_topology
-from fwlab.outside.testbed import choose
+from fwlab.outside.testbed import TestbedRequest
 from fwlab.runs.report import write_report
 from fwlab.runs.saved import reports_folder
 from fwlab.runs.session import Setting, open_session, refuse_wrong_traffic
@@ -51,7 +52,7 @@ def profile_command(
     project = find_project()
     found = load_lab(project, lab)
     borrowed = load_lab(project, machines) if machines else None
-    setting = Setting(project, load_topology(project), found, choose(testbed), seed, keep, borrowed)
+    setting = Setting(project, load_topology(project), found, TestbedRequest(testbed), seed, keep, borrowed)
     chosen = chosen_cases(found, [case])
     if len(chosen) != 1:
         names = ", ".join(one.id for one in chosen)
@@ -60,11 +61,13 @@ def profile_command(
     if task.traffic is None or found.traffic[task.traffic].connections is not None:
         raise BadInput(f"{case}: only a case with a traffic profile can be sampled", f"fwlab list {lab}")
     task = dataclasses.replace(task, metrics=[Metric.CAPACITY], sampled=True)
+    folder = output or reports_folder(project, lab) / "profile"
+    refuse_unwritable(folder)
     refuse_wrong_traffic(setting, [task.traffic])
     err = Console(stderr=True)
     with listener(err, verbose=verbose) as tell, open_session(setting, tell) as session:
         session.measure_cases([task])
-    page = write_report(found, session.run, output or reports_folder(project, lab) / "profile")
+    page = write_report(found, session.run, folder)
     row = _row(found, session.run)
     if as_json:
         sys.stdout.write(json.dumps(_document(row, session.run), indent=1, allow_nan=False) + "\n")

@@ -179,7 +179,7 @@ def _read_form(file: Path) -> dict[str, Any]:
         data = json.loads(file.read_text())
     except OSError as error:
         raise BadInput(f"{file}: cannot read it: {error.strerror}", f"ls -l {file}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{file}: not JSON: {error}", _HINT) from error
     form = {"streams": data} if isinstance(data, list) else data
     if not isinstance(form, dict) or "streams" not in form:

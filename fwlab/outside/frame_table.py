@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fwlab.outside.whole import write_whole
-from fwlab.words.errors import BadInput
+from fwlab.outside.atomic_write import write_atomically
+from fwlab.words.errors import BadInput, CannotMeasure
 
 MAGIC = b"FWLFRAME"
 VERSION = 1
@@ -69,7 +69,7 @@ def write_table(
     elif loop_ns:
         raise BadInput(f"{path}: a loop of {loop_ns} ns, but frames without times", "give times_ns as well")
     header = np.array([(MAGIC, VERSION, count, loop, len(padded))], HEADER)
-    write_whole(Path(path), header.tobytes() + records.tobytes() + padded, "frame table")
+    write_atomically(Path(path), header.tobytes() + records.tobytes() + padded, error=CannotMeasure)
 
 
 def _lay_out(path: Path | str, frames: Sequence[bytes]) -> tuple[bytes, list[int], list[int]]:

@@ -9,11 +9,13 @@ import re
 import shutil
 import socket
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cached_property
 
+from fwlab.outside.machine_record import Made, machines_made
 from fwlab.outside.project import Project
 from fwlab.outside.ssh import Ssh, write_ssh_config
-from fwlab.outside.testbed import Testbed
+from fwlab.outside.testbed import Testbed, TestbedRequest, settle
 from fwlab.words.errors import CannotMeasure
 from fwlab.words.lab import Lab
 from fwlab.words.topology import ROLES, Role, Topology
@@ -30,11 +32,11 @@ def libvirt_uri() -> str:
 class Machines:
     """The three nodes of one lab."""
 
-    def __init__(self, project: Project, topology: Topology, lab: Lab, testbed: Testbed) -> None:
+    def __init__(self, project: Project, topology: Topology, lab: Lab, request: TestbedRequest) -> None:
         self._project = project
         self._topology = topology
         self._lab = lab
-        self._testbed = testbed
+        self._request = request
         config = write_ssh_config(project, topology, lab.number, lab.id)
         self.ssh_config = config
         self._ssh = {role: Ssh(config, role) for role in ROLES}
@@ -54,9 +56,30 @@ class Machines:
         name = self._lab.id
         raise CannotMeasure(f"{name}: no answer from: {missing}", f"vagrant destroy -f {name}; vagrant up {name}")
 
+    @cached_property
+    def made(self) -> Made:
+        """What `vagrant up` made, once the machines run. Raises CannotMeasure where that is not known."""
+        made = self._made()
+        if made is None:
+            name = self._lab.id
+            raise CannotMeasure(f"what `vagrant up {name}` made is not known", f"vagrant reload {name}")
+        return made
+
+    @cached_property
+    def testbed(self) -> Testbed:
+        """The testbed of the machines that run. Raises CannotMeasure where another was asked for."""
+        return settle(self._request, self.made, self._lab.id)
+
+    def _made(self) -> Made | None:
+        return machines_made(self._project, self._topology, self._lab.number, self._lab.id)
+
     def up(self, told: Callable[[str], None]) -> None:
-        """`vagrant up` of the lab; every line of Vagrant's goes to `told`."""
-        self._vagrant(["up", self._lab.id], told, UP_TIMEOUT_S)
+        """`vagrant up` of the lab, for the testbed that halted machines have or that is chosen now.
+
+        Every line of Vagrant's goes to `told`.
+        """
+        testbed = settle(self._request, self._made(), self._lab.id)
+        self._vagrant(["up", self._lab.id], told, UP_TIMEOUT_S, testbed.environment())
         silent = [role for role in ROLES if not self._ssh[role].answers()]
         if silent:
             raise CannotMeasure(f"{self._lab.id}: no SSH answer from: {', '.join(silent)}", "fwlab doctor")
@@ -72,10 +95,12 @@ class Machines:
             probe.settimeout(2)
             return probe.connect_ex((self._topology.ports.address, port)) == 0
 
-    def _vagrant(self, arguments: list[str], told: Callable[[str], None], timeout: float) -> None:
+    def _vagrant(
+        self, arguments: list[str], told: Callable[[str], None], timeout: float, chosen: Mapping[str, str] | None = None
+    ) -> None:
         if shutil.which("vagrant") is None:
             raise CannotMeasure("vagrant is not installed", "make setup")
-        environment = {**os.environ, **self._testbed.environment(), "VAGRANT_NO_COLOR": "1"}
+        environment = {**os.environ, **(chosen or {}), "VAGRANT_NO_COLOR": "1"}
         process = subprocess.Popen(
             ["vagrant", *arguments],
             cwd=self._project.root,
@@ -110,9 +135,12 @@ def built_images(project: Project) -> dict[str, dict]:
     """What packer/build left in .fwlab/images.json. Raises CannotMeasure where there is none."""
     path = project.state / "images.json"
     try:
-        return json.loads(path.read_text())
-    except (OSError, json.JSONDecodeError) as error:
+        images = json.loads(path.read_text())
+        if not isinstance(images, dict):
+            raise ValueError("not a list of boxes")
+    except (OSError, ValueError, RecursionError) as error:
         raise CannotMeasure("the boxes are not built", "make boxes") from error
+    return images
 
 
 def kernel_series(release: str) -> str:

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterable
 from pathlib import Path
 
-from fwlab.outside.whole import write_whole
+from fwlab.outside.atomic_write import write_atomically
 from fwlab.words.errors import BadInput
 
 _MICRO, _NANO = 0xA1B2C3D4, 0xA1B23C4D
@@ -26,7 +26,7 @@ def write_pcap(
         seconds, rest = divmod(int(time), 1_000_000_000)
         out += struct.pack("<IIII", seconds, rest // unit, len(frame), len(frame)) + frame
         count += 1
-    write_whole(path, out, "capture")
+    write_atomically(path, bytes(out), make_folder=False)
     return count
 
 

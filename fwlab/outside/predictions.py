@@ -7,6 +7,7 @@ import math
 
 import yaml
 
+from fwlab.outside.atomic_write import write_atomically
 from fwlab.words.errors import BadInput
 from fwlab.words.lab import Lab
 
@@ -33,7 +34,4 @@ def write_prediction(lab: Lab, exercise: str, number: float) -> None:
         raise BadInput(f"{number} is no prediction", "give a number, such as 250000")
     predictions = {**read_predictions(lab), exercise: number}
     path = lab.folder / "work" / FILE
-    path.parent.mkdir(exist_ok=True)
-    partial = path.with_name(FILE + ".part")
-    partial.write_text(yaml.safe_dump(predictions))
-    partial.replace(path)
+    write_atomically(path, yaml.safe_dump(predictions))

@@ -135,6 +135,8 @@ def _files(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.iterdir()):
         if path.name.startswith(".") or path.suffix in NOTES:
             continue
+        if not path.name.isprintable():  # control characters, or bytes that are no text: they would reach a terminal
+            raise BadInput(f"{folder}: the name of a file is not plain text: {path.name!a}", "rename it")
         if path.is_symlink() or not path.is_file():
             raise BadInput(f"{path}: a ruleset is plain files, no links, no folders", f"remove {path.name}")
         yield path

@@ -43,9 +43,17 @@ def qemu_of(ssh_address: str, ssh_port: int) -> int:
             continue
         with contextlib.suppress(OSError):
             line = (folder / "cmdline").read_bytes()
-            if wanted in line and b"qemu" in line.split(b"\0")[0]:
+            if wanted in line and b"qemu" in line.split(b"\0")[0] and _here(folder):
                 return int(folder.name)
     raise CannotMeasure(f"no QEMU forwards {ssh_address}:{ssh_port}", "vagrant up LAB")
+
+
+def _here(process: Path) -> bool:
+    """Whether its loopback address is ours: the QEMU of a container on this host may forward the same port."""
+    try:
+        return (process / "ns/net").stat().st_ino == Path("/proc/self/ns/net").stat().st_ino
+    except OSError:
+        return True  # another user's process, of which that cannot be seen
 
 
 def vcpu_thread(pid: int) -> int:

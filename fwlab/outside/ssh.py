@@ -12,6 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from fwlab.outside.atomic_write import told_if_unwritable, write_atomically
 from fwlab.outside.project import Project
 from fwlab.words.errors import CannotMeasure
 from fwlab.words.topology import ROLES, Role, Topology
@@ -23,10 +24,10 @@ def write_ssh_config(project: Project, topology: Topology, lab_number: int, lab_
     Host keys are not checked: the nodes are made anew at every `vagrant up` and answer on the loopback address only.
     """
     path = project.state / lab_id / "ssh_config"
-    path.parent.mkdir(parents=True, exist_ok=True)
     # A socket's path may have 107 bytes at most, so it cannot lie under a deep checkout.
     sockets = Path(tempfile.gettempdir()) / f"fwlab-ssh-{os.getuid()}"
-    sockets.mkdir(mode=0o700, exist_ok=True)
+    with told_if_unwritable(sockets, CannotMeasure):
+        sockets.mkdir(mode=0o700, exist_ok=True)
     blocks = [
         f"""Host {role}
   HostName {topology.ports.address}
@@ -47,8 +48,7 @@ def write_ssh_config(project: Project, topology: Topology, lab_number: int, lab_
 """
         for role in ROLES
     ]
-    path.write_text("\n".join(blocks))
-    return path
+    return write_atomically(path, "\n".join(blocks), error=CannotMeasure)
 
 
 class Ssh:

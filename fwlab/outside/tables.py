@@ -72,7 +72,6 @@ class Tables:
         path = self._project.state / self._lab.id / f"{traffic}.frames"
         if traffic not in self._built or not path.exists():
             table = self.table(traffic)
-            path.parent.mkdir(parents=True, exist_ok=True)
             write_table(
                 path,
                 list(table.frames),

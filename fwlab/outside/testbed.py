@@ -8,25 +8,37 @@ from __future__ import annotations
 
 import os
 import platform
-import select
 import shutil
 import subprocess
-import time
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from fwlab.words.errors import BadInput
+from fwlab.outside.kvm_probe import KvmAnswer, kvm_works
+from fwlab.outside.machine_record import Made
+from fwlab.words.errors import BadInput, CannotMeasure
 from fwlab.words.results import HostFacts, TestbedFacts
-from fwlab.words.topology import Topology
+
+
+@dataclass(frozen=True)
+class TestbedRequest:
+    """What was asked for. Which testbed that comes to is settled when machines are: KVM may have to be tried."""
+
+    __test__ = False  # not a test case, whatever pytest thinks of the name
+
+    name: str = "auto"
+    grading: bool = False
+
+    def __post_init__(self) -> None:
+        if self.name not in ("auto", "virtual", "real"):
+            raise BadInput(f"unknown testbed {self.name}", "use auto, virtual or real")
 
 
 @dataclass(frozen=True)
 class Testbed:
-    """The chosen testbed and why. `judged`: whether absolute ranges may be held against it."""
+    """The chosen testbed and why. `forced`: the user named it."""
 
-    __test__ = False  # not a test case, whatever pytest thinks of the name
+    __test__ = False
 
     name: Literal["virtual", "real"]
     accelerator: Literal["tcg", "kvm"]
@@ -43,98 +55,57 @@ class Testbed:
         """Whether taking host CPU from the DUT leaves its figures alone."""
         return self.name == "virtual"
 
-    def facts(self, topology: Topology, engine: str) -> TestbedFacts:
-        virtual = self.name == "virtual"
+    def facts(self, made: Made, engine: str) -> TestbedFacts:
+        """What goes into results: of the machines as they are, not as they were asked for."""
         note = ""
-        if not virtual and self.accelerator == "tcg":
+        if made.testbed == "real" and made.accelerator == "tcg":
             note = "emulation by the wall clock: figures show that the machinery works, nothing else"
         return TestbedFacts(
-            name=self.name,
-            accelerator=self.accelerator,
-            clock="instructions" if virtual else "host",
-            ns_per_instruction=topology.clock.ns_per_instruction if virtual else None,
+            name=made.testbed,
+            accelerator=made.accelerator,
+            clock="instructions" if made.testbed == "virtual" else "host",
+            ns_per_instruction=made.ns_per_instruction,
             forced=self.forced,
-            link="socket",
+            link=made.link,
+            boxes=made.boxes,
             engine=engine,
             note=note,
         )
 
 
-def choose(wanted: str = "auto", *, grading: bool = False) -> Testbed:
-    """`auto`: real where KVM runs a guest, else virtual; grading takes virtual everywhere."""
-    if wanted not in ("auto", "virtual", "real"):
-        raise BadInput(f"unknown testbed {wanted}", "use auto, virtual or real")
-    if wanted == "virtual":
-        return Testbed("virtual", "tcg", True, "asked for")
-    if grading and wanted == "auto":
-        return Testbed("virtual", "tcg", False, "grading is the same everywhere")
-    works, why = kvm_works()
-    if wanted == "real":
-        return Testbed("real", "kvm" if works else "tcg", True, f"asked for; {why}")
-    if works:
-        return Testbed("real", "kvm", False, why)
-    return Testbed("virtual", "tcg", False, why)
+def choose(request: TestbedRequest, kvm: KvmAnswer | None = None) -> Testbed:
+    """`auto`: real where KVM runs a guest, else virtual; grading takes virtual everywhere.
 
-
-@cache
-def kvm_works() -> tuple[bool, str]:
-    """Whether KVM runs a guest. The device file may be there, and even firmware run, and no kernel start.
-
-    So a kernel is started: the boxes' own, else the host's. Without one, KVM is not relied on.
+    `kvm` is asked for where it matters and was not given.
     """
-    if not Path("/dev/kvm").exists():
-        return False, "there is no /dev/kvm"
-    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
-        return False, "/dev/kvm is not yours to open (group kvm)"
-    if shutil.which("qemu-system-x86_64") is None:
-        return False, "qemu-system-x86_64 is not installed"
-    kernel = _some_kernel()
-    if kernel is None:
-        return False, "there is no kernel to try KVM with yet"
-    return _kernel_speaks(kernel)
+    if request.name == "virtual":
+        return Testbed("virtual", "tcg", True, "asked for")
+    if request.grading and request.name == "auto":
+        return Testbed("virtual", "tcg", False, "grading is the same everywhere")
+    kvm = kvm or kvm_works()
+    if request.name == "real":
+        return Testbed("real", "kvm" if kvm.works else "tcg", True, f"asked for; {kvm.why}")
+    if kvm.works:
+        return Testbed("real", "kvm", False, kvm.why)
+    return Testbed("virtual", "tcg", False, kvm.why)
 
 
-def _some_kernel() -> Path | None:
-    candidates = [*sorted(cache_folder().glob("bases/*/vmlinuz*")), *sorted(Path("/boot").glob("vmlinuz*"))]
-    return next((path for path in candidates if os.access(path, os.R_OK)), None)
+def settle(request: TestbedRequest, made: Made | None, lab_id: str) -> Testbed:
+    """The testbed of the machines that are there, where that is what was asked for; else, without machines, `choose`.
 
-
-def cache_folder() -> Path:
-    """Where what is built once is kept, outside the checkout: the same rule as packer/build's."""
-    if "FWLAB_CACHE" in os.environ:
-        return Path(os.environ["FWLAB_CACHE"])
-    if os.getuid() == 0:
-        return Path("/var/cache/fwlab")
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "fwlab"
-
-
-def _kernel_speaks(kernel: Path, patience_s: float = 8) -> tuple[bool, str]:
-    """Start the kernel under KVM without a disk and wait for its first line."""
-    argv = ["qemu-system-x86_64", "-accel", "kvm", "-cpu", "host", "-m", "256", "-display", "none", "-nodefaults"]
-    argv += ["-no-reboot", "-kernel", str(kernel), "-append", "console=ttyS0 earlyprintk=serial panic=-1"]
-    process = subprocess.Popen(
-        [*argv, "-serial", "stdio"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    said = b""
-    deadline = time.monotonic() + patience_s
-    try:
-        while (left := deadline - time.monotonic()) > 0:
-            ready, _, _ = select.select([process.stdout], [], [], left)
-            part = os.read(process.stdout.fileno(), 4096) if ready else b""
-            said += part
-            if b"Linux version" in said:
-                return True, "KVM runs a kernel"
-            if not part:
-                break
-        if process.poll() is None:
-            return False, f"under KVM a kernel says nothing within {patience_s:g} s"
-        words = process.stderr.read().decode(errors="replace").strip().splitlines()
-        return False, f"KVM does not start: {words[-1] if words else 'no words'}"
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-        process.stderr.close()
+    Raises CannotMeasure for machines that do not fit.
+    """
+    if made is None:
+        return choose(request)
+    forced = request.name != "auto"
+    wanted = request.name if forced else "virtual" if request.grading else made.testbed
+    if wanted != made.testbed:
+        asked = f"you asked for {wanted}" if forced else f"grading measures on the {wanted} one"
+        raise CannotMeasure(
+            f"the machines of {lab_id} were made for the {made.testbed} testbed; {asked}",
+            f"vagrant destroy -f {lab_id}, then the same again (or give it --testbed {made.testbed})",
+        )
+    return Testbed(made.testbed, made.accelerator, forced, f"the machines of {lab_id} were made for it")
 
 
 def host_facts(host_class: str | None = None) -> HostFacts:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sys
 
+from fwlab.outside.atomic_write import write_atomically
 from fwlab.outside.project import Project, find_project, is_measured, lab_ids, load_lab
-from fwlab.runs.report.writing import write_atomically
 from fwlab.words.errors import EXIT_PASS, BadInput, FwlabError
 
 BEGIN = "<!-- labs:begin -->"

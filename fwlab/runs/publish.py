@@ -28,7 +28,6 @@ def publish(project: Project, lab: Lab, run: Run) -> list[Path]:
     if doubtful:
         raise BadInput(f"the run has cases in doubt: {', '.join(doubtful)}", f"fwlab run {lab.id}")
     folder = project.root / "results" / lab.id
-    folder.mkdir(parents=True, exist_ok=True)
     kept = folder / f"{run.started[:10]}-full.json"
     written = [write_atomically(kept, run.model_dump_json(indent=1) + "\n")]
     source = f"\n\nRaw results: `{shown(project, kept)}`."

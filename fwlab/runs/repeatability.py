@@ -21,7 +21,7 @@ from pathlib import Path
 
 from fwlab.logic.figures import Figure, figure
 from fwlab.outside.project import find_project, load_lab, load_topology
-from fwlab.outside.testbed import choose
+from fwlab.outside.testbed import TestbedRequest
 from fwlab.runs.report import write_atomically
 from fwlab.runs.session import Setting, open_session
 from fwlab.runs.tasks import case_task
@@ -95,13 +95,12 @@ def main() -> int:
     try:
         project = find_project()
         lab = load_lab(project, chosen.lab)
-        setting = Setting(project, load_topology(project), lab, choose("virtual"))
+        setting = Setting(project, load_topology(project), lab, TestbedRequest("virtual"))
         result = document(measure(setting, chosen.cases), chosen.cases)
     except FwlabError as error:
         print(f"repeatability: {error}", file=sys.stderr)
         return error.exit_code
     folder = Path(project.root / "results" / lab.id)
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{datetime.date.today().isoformat()}-repeatability.json"
     write_atomically(path, json.dumps(result, indent=1) + "\n")
     print(json.dumps(result["spreads"], indent=1))

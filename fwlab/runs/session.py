@@ -19,15 +19,16 @@ from fwlab.outside.dut import LinuxDut
 from fwlab.outside.machines import Machines
 from fwlab.outside.project import Project
 from fwlab.outside.saved_state import SavedState
+from fwlab.outside.session_lock import machines_held
 from fwlab.outside.sink import Sink
 from fwlab.outside.slowing import STEPS, qemu_of, slowed
 from fwlab.outside.tables import FIRST_LINK, Tables
-from fwlab.outside.testbed import Testbed, host_facts
+from fwlab.outside.testbed import TestbedRequest, host_facts
 from fwlab.runs.measuring import Measurer
 from fwlab.runs.recovery import Recovery
 from fwlab.runs.task import Nodes, Task
 from fwlab.words.errors import CannotMeasure, Overdue
-from fwlab.words.events import ItemBegan, ItemEnded, Listener, PlanMade, StepBegan, Told
+from fwlab.words.events import ItemBegan, ItemEnded, Listener, PlanMade, StepBegan, Told, Waits
 from fwlab.words.lab import Lab
 from fwlab.words.results import DutFacts, Measured, Run
 from fwlab.words.topology import Topology
@@ -47,7 +48,7 @@ class Setting:
     project: Project
     topology: Topology
     lab: Lab
-    testbed: Testbed
+    testbed: TestbedRequest
     seed: int = 1
     keep: bool = False
     borrowed: Lab | None = None
@@ -158,8 +159,16 @@ def open_session(setting: Setting, tell: Listener) -> Iterator[Session]:
 
     Machines that run already are used and left running; those started here are destroyed again, whatever
     happens, unless `keep`. Another lab's are only borrowed: they are up, or nothing is measured.
-    Raises CannotMeasure, BadInput.
+    Another session on these machines is waited for, and named. Raises CannotMeasure, BadInput.
     """
+    stand = setting.stand.id
+    held = machines_held(setting.project, stand, setting.lab.id, lambda holder: tell(Waits(stand, holder)))
+    with held, _machines_up(setting, tell) as session:
+        yield session
+
+
+@contextlib.contextmanager
+def _machines_up(setting: Setting, tell: Listener) -> Iterator[Session]:
     lab = setting.stand
     choice = engines.choose(setting.project, setting.engine)
     machines = Machines(setting.project, setting.topology, lab, setting.testbed)
@@ -172,7 +181,7 @@ def open_session(setting: Setting, tell: Listener) -> Iterator[Session]:
             started = True
             machines.up(lambda line: tell(Told(line)))
         with _nodes(setting, machines, choice, tell) as (measurer, recovery, facts):
-            run = _new_run(setting, choice.name, facts)
+            run = _new_run(setting, machines, choice.name, facts)
             yield Session(setting, measurer, recovery, run, machines.ssh_config, tell)
     finally:
         if started and not setting.keep:
@@ -186,10 +195,10 @@ def _nodes(
 ) -> Iterator[tuple[Measurer, Recovery, DutFacts]]:
     topology, tables = setting.topology, setting.tables
     devices = [topology.end(FIRST_LINK, "dut").dev, topology.end(LAST_LINK, "dut").dev]
-    engine = engines.make(choice, machines.ssh("generator"), topology, setting.testbed)
+    engine = engines.make(choice, machines.ssh("generator"), topology, machines.testbed)
     sink = Sink(machines.ssh("sink"), topology.end(LAST_LINK, "sink").dev)
     forwarded = topology.ports.address, topology.ssh_port(setting.stand.number, "dut")
-    if setting.testbed.slows_the_dut:
+    if machines.testbed.slows_the_dut:
         slower, steps = _slower(*forwarded), len(STEPS)
     else:
         slower, steps = (lambda *_, **__: contextlib.nullcontext()), 1
@@ -201,7 +210,7 @@ def _nodes(
         )
         dut.reset()
         ring = topology.machine.receive_ring
-        tcp = engines.make_ends(choice, machines.ssh("generator"), machines.ssh("sink"), topology, setting.testbed)
+        tcp = engines.make_ends(choice, machines.ssh("generator"), machines.ssh("sink"), topology, machines.testbed)
         nodes = Nodes(dut, engine, sink, tables, setting.lab.classes, slower, steps, ring, tcp, recovery.restore)
         with contextlib.closing(recovery):
             yield Measurer(nodes), recovery, facts
@@ -228,7 +237,7 @@ def _dut_facts(dut: LinuxDut) -> DutFacts:
     return DutFacts(**answer)
 
 
-def _new_run(setting: Setting, engine: str, dut: DutFacts) -> Run:
+def _new_run(setting: Setting, machines: Machines, engine: str, dut: DutFacts) -> Run:
     return Run(
         lab=setting.lab.id,
         started=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -236,7 +245,7 @@ def _new_run(setting: Setting, engine: str, dut: DutFacts) -> Run:
         fwlab=fwlab.__version__,
         seed=setting.seed,
         host=host_facts(),
-        testbed=setting.testbed.facts(setting.topology, engine),
+        testbed=machines.testbed.facts(machines.made, engine),
         dut=dut,
     )
 

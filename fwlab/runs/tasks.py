@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from fwlab.outside.atomic_write import told_if_unwritable
 from fwlab.outside.project import shown
 from fwlab.outside.rulesets import LONGEST_PATH, lab_ruleset, student_ruleset
 from fwlab.runs.session import Setting
@@ -145,15 +146,20 @@ def ensure_started(setting: Setting, exercise: Exercise) -> Path:
     if folder.exists():
         return folder
     start = setting.lab.folder / "rulesets" / exercise.id / "start"
+    files = lab_ruleset(start, exercise.parameters, setting.topology)
     partial = folder.with_name(folder.name + ".part")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    for file in lab_ruleset(start, exercise.parameters, setting.topology):
-        (partial / file.name).write_text(file.text)
-    for note in start.iterdir():
-        if note.suffix in (".md", ".txt"):
-            shutil.copy(note, partial / note.name)
-    partial.rename(folder)
+    with told_if_unwritable(folder):
+        shutil.rmtree(partial, ignore_errors=True)
+        try:
+            partial.mkdir(parents=True)
+            for file in files:
+                (partial / file.name).write_text(file.text)
+            for note in start.iterdir():
+                if note.suffix in (".md", ".txt"):
+                    shutil.copy(note, partial / note.name)
+            partial.rename(folder)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
     return folder
 
 

@@ -15,6 +15,17 @@ class StepBegan:
 
 
 @dataclass(frozen=True)
+class Waits:
+    """Another session holds the machines of a lab; `holder` says whose it is."""
+
+    machines: str
+    holder: str
+
+    def __str__(self) -> str:
+        return f"waiting for the machines of {self.machines}: in use by {self.holder}"
+
+
+@dataclass(frozen=True)
 class Told:
     """A line that a tool below said, such as Vagrant."""
 

@@ -32,7 +32,7 @@ class HostFacts(_Strict):
 
 
 class TestbedFacts(_Strict):
-    """`forced`: the user chose it against the probe. `judged`: absolute ranges apply."""
+    """Of the machines as they were made. `forced`: the user named the testbed. `boxes`: by role."""
 
     __test__ = False  # not a test case, whatever pytest thinks of the name
 
@@ -43,6 +43,7 @@ class TestbedFacts(_Strict):
     forced: bool
     link: str
     engine: str
+    boxes: dict[str, str] = {}
     note: str = ""
 
 

@@ -92,7 +92,7 @@ class Topology(_Strict):
         return self._port(self.ports.link_base, lab_number, self.links[link].ends[role].port_offset)
 
     def _port(self, base: int, lab_number: int, offset: int) -> int:
-        wanted = os.environ.get("FWLAB_PORT_OFFSET", "0")
+        wanted = os.environ.get("FWLAB_PORT_OFFSET") or "0"
         try:
             shift = int(wanted)
         except ValueError as error:

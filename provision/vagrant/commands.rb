@@ -7,6 +7,7 @@ require "open3"
 
 require_relative "lab_machines"
 require_relative "ports"
+require_relative "record"
 require_relative "seed"
 
 module FirewallLab
@@ -106,7 +107,9 @@ module FirewallLab
     # Late, since the provider is not loaded yet when the Vagrantfile is read.
     def self.join_driver
       require "vagrant-libvirt/driver"
+      require "vagrant-libvirt/action"
       VagrantPlugins::ProviderLibvirt::Driver.prepend(Driver)
+      VagrantPlugins::ProviderLibvirt::Action::ShutdownDomain.prepend(Shutdown)
     rescue LoadError
       raise Problem.new("Vagrant's libvirt provider is missing", "provision/host/install")
     end
@@ -153,10 +156,24 @@ module FirewallLab
     end
   end
 
+  # Where a guest does not answer, `vagrant halt` and `reload` switch it off. The provider would only do so where the
+  # wait for it ended without an error, and its library ends the wait with one.
+  module Shutdown
+    def call(env)
+      super
+    rescue Fog::Errors::TimeoutError
+      seconds = env[:machine].config.vm.graceful_halt_timeout
+      env[:ui].warn("does not shut down within #{seconds} s: switching it off")
+      env[:result] = false
+      @app.call(env)
+    end
+  end
+
   # Joins the above to Vagrant; harmless when done twice.
   def self.install(project)
     LabNames.project = project
     Seed.ensure_key(project.private_key)
     Vagrant::Plugin::V2::Command.prepend(LabNames)
+    Record.install
   end
 end

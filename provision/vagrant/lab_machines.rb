@@ -37,7 +37,7 @@ module FirewallLab
 
     def initialize(root, env = ENV)
       @root = File.realpath(root)
-      @env = env
+      @env = env.to_h.reject { |_, value| value.empty? } # set to nothing is not set, as for fwlab
       @topology = YAML.safe_load(File.read(File.join(@root, "topology.yml")))
     end
 

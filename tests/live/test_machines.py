@@ -6,14 +6,18 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from fwlab.outside.machine_record import from_command_line, machines_made
 from fwlab.outside.machines import libvirt_uri
+from fwlab.outside.project import Project
+from fwlab.outside.slowing import qemu_of
 from fwlab.words.topology import ROLES
 
-from .conftest import LAB, TOPOLOGY, Checkout
+from .conftest import LAB, OFFSET, TOPOLOGY, Checkout
 
 pytestmark = pytest.mark.live
 
@@ -75,6 +79,34 @@ def test_libvirt_asks_qemu_once_what_it_can_do(lab: Checkout) -> None:
 
     first = when()
     assert first and when() == first
+
+
+def test_what_was_made_is_written_down(lab: Checkout) -> None:
+    made = machines_made(Project(lab.top), TOPOLOGY, -1, LAB)  # no such lab's QEMU is seen: the record alone
+    seen = qemu_of(TOPOLOGY.ports.address, TOPOLOGY.ssh_port(3, "dut") + OFFSET)
+    line = Path(f"/proc/{seen}/cmdline").read_text().split("\0")
+    assert made == replace(from_command_line(line), boxes=made.boxes)
+    assert (made.testbed, made.link) == ("virtual", "socket")
+    images = json.loads((lab.top / ".fwlab" / "images.json").read_text())
+    assert set(made.boxes.values()) == {image["box"] for image in images.values()}
+
+
+def test_machines_of_the_other_testbed_are_refused(lab: Checkout) -> None:
+    done = lab.fwlab("run", LAB, "raw-drop", "--testbed", "real")
+    assert done.returncode == 3
+    assert f"the machines of {LAB} were made for the virtual testbed; you asked for real" in done.stderr
+
+
+def test_a_guest_that_hangs_is_switched_off(lab: Checkout) -> None:
+    """After a panic it answers neither SSH nor the power button."""
+    panic = "sudo sh -c 'sysctl -q kernel.panic=0; echo c >/proc/sysrq-trigger'"
+    lab.call("vagrant", "ssh", LAB, "--no-tty", "-c", panic)
+    said = lab.vagrant("halt", LAB)
+    assert "switching it off" in said
+    assert ".rb:" not in said, "a backtrace"
+    assert set(lab.states().values()) == {"shutoff"}
+    lab.vagrant("up", LAB)
+    assert lab.run("dut", "hostname").strip() == "dut"
 
 
 def test_halt_and_up_again(lab: Checkout) -> None:

@@ -21,7 +21,7 @@ from fwlab.outside.machines import Machines
 from fwlab.outside.project import Project, load_lab, load_topology
 from fwlab.outside.sink import Sink
 from fwlab.outside.tables import Tables
-from fwlab.outside.testbed import choose
+from fwlab.outside.testbed import TestbedRequest, choose
 from fwlab.words.errors import BadInput
 from fwlab.words.traffic import Connections
 from fwlab.words.trial import Clients
@@ -64,9 +64,10 @@ class Bench:
     """The lab's machines and both engines on them."""
 
     def __init__(self, project: Project) -> None:
-        self.topology, self.lab, self.testbed = load_topology(project), load_lab(project, LAB), choose("virtual")
+        self.topology, self.lab = load_topology(project), load_lab(project, LAB)
+        self.testbed = choose(TestbedRequest("virtual"))
         self.tables = Tables(project, self.topology, self.lab)
-        self.machines = Machines(project, self.topology, load_lab(project, STAND), self.testbed)
+        self.machines = Machines(project, self.topology, load_lab(project, STAND), TestbedRequest("virtual"))
         self.device = self.topology.end("dut-sink", "sink").dev
         self.sink = Sink(self.machines.ssh("sink"), self.device)
 

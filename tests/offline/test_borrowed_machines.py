@@ -49,7 +49,7 @@ def test_nothing_is_started(
 ) -> None:
     monkeypatch.setattr(Machines, "up", lambda *_: pytest.fail("vagrant up"))
     monkeypatch.setattr(Machines, "destroy", lambda *_: pytest.fail("vagrant destroy"))
-    monkeypatch.setattr(testbed, "kvm_works", lambda: (False, "a test"))
+    monkeypatch.setattr(testbed, "kvm_works", lambda: pytest.fail("nothing is started, so no testbed is chosen"))
     monkeypatch.setattr("sys.argv", ["fwlab", *words, "--machines", OTHER])
     with pytest.raises(SystemExit) as left:
         cli.main()

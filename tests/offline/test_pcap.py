@@ -46,6 +46,6 @@ def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
     with pytest.raises(BadInput) as error:
         write_pcap(tmp_path / "none" / "d.pcap", FRAMES, TIMES)
     assert (
-        error.value.message == f"{tmp_path}/none/d.pcap: cannot write the capture: No such file or directory"
+        error.value.message == f"{tmp_path}/none/d.pcap: cannot be written: No such file or directory"
     )
     assert list(tmp_path.iterdir()) == []

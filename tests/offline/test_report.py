@@ -259,7 +259,7 @@ class TestWriting:
         def full(*_: object) -> None:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr("fwlab.runs.report.writing.os.replace", full)
+        monkeypatch.setattr("fwlab.outside.atomic_write.os.replace", full)
         with pytest.raises(FwlabError, match="No space left on device"):
             write_atomically(path, "new")
         assert [p.name for p in tmp_path.iterdir()] == ["report.html"]

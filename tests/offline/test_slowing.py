@@ -230,3 +230,21 @@ def test_machine_that_does_not_run_is_named() -> None:
     with pytest.raises(CannotMeasure, match="no QEMU forwards 127.0.0.1:1") as refused:
         qemu_of("127.0.0.1", 1)
     assert refused.value.hint == "vagrant up LAB"
+
+
+@pytest.mark.parametrize(("apart", "found"), [([], True), (["unshare", "--net"], False), (["unshare", "-rn"], False)])
+def test_the_qemu_of_a_container_with_the_same_port_is_not_ours(apart: list[str], found: bool) -> None:
+    """A process that looks like QEMU, in our network and in one of its own."""
+    if apart and subprocess.run([*apart, "true"], capture_output=True).returncode:
+        pytest.skip(f"{' '.join(apart)} is not allowed here")
+    script = ["-c", "print('up', flush=True); input()", "hostfwd=tcp:127.0.0.1:64999-10.0.2.15:22"]
+    argv = [*apart, "bash", "-c", 'exec -a qemu-made-up "$@"', "bash", sys.executable, *script]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(argv, text=True, **pipes) as process:
+        assert process.stdout.readline() == "up\n"
+        if found:
+            assert qemu_of("127.0.0.1", 64999) == process.pid
+        else:
+            with pytest.raises(CannotMeasure):
+                qemu_of("127.0.0.1", 64999)
+        process.kill()

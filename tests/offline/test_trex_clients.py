@@ -10,7 +10,7 @@ import pytest
 from trex_server import STEP, TOPOLOGY, Ssh, Stateful
 
 from fwlab.outside import engine as engines
-from fwlab.outside.testbed import choose
+from fwlab.outside.testbed import TestbedRequest, choose
 from fwlab.outside.trex import clients
 from fwlab.outside.trex.clients import MOST_OPEN, TrexAndServer, trex_ends
 from fwlab.words.errors import CannotMeasure
@@ -173,5 +173,5 @@ def test_the_engine_chooses_the_clients(
     monkeypatch.setattr(engines, "trex_ends", lambda *_, small: ("trex", small))
     monkeypatch.setattr(engines, "ends", lambda *_: ("wrk", True))
     declared = WEB.model_copy(update={"beside": "flood", "beside_pps": 10}) if beside else WEB
-    made = engines.make_ends(engines.Choice(engine, "", asked), None, None, TOPOLOGY, choose("virtual"))
+    made = engines.make_ends(engines.Choice(engine, "", asked), None, None, TOPOLOGY, choose(TestbedRequest("virtual")))
     assert made(declared) == (who, True)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from fwlab.logic.judge import judge_cases, judge_exercise
 from fwlab.outside.engine import AUTO
 from fwlab.outside.project import Project, is_measured, lab_ids, load_lab, load_topology
 from fwlab.outside.submissions import Submissions
-from fwlab.outside.testbed import choose
+from fwlab.outside.testbed import TestbedRequest
 from fwlab.runs.grading import OUTCOMES, Work, handed_in, own_work, unreadable
 from fwlab.runs.report import write_report
 from fwlab.runs.saved import reports_folder
@@ -41,6 +42,7 @@ class Classroom:
     records: Records
     submissions: Submissions | None = None
     graded: dict[str, list[Work]] = field(default_factory=dict)
+    aloud: Callable[[str], None] | None = None
     _lab: str | None = None
     _stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _session: Session | None = None
@@ -66,7 +68,7 @@ class Classroom:
         labs = [lab] if lab else [name for name in lab_ids(project) if is_measured(project, name)]
         if submissions is not None and lab is None:
             raise BadInput("--submissions needs --lab", "say which lab was handed in")
-        topology, chosen = load_topology(project), choose(testbed, grading=True)
+        topology, chosen = load_topology(project), TestbedRequest(testbed, grading=True)
         borrowed = load_lab(project, machines) if machines else None
         settings = {
             name: Setting(project, topology, load_lab(project, name), chosen, borrowed=borrowed, engine=engine)
@@ -103,7 +105,7 @@ class Classroom:
         if self._lab != lab:
             self.close()
             setting = self.settings[lab]
-            tell = self._stack.enter_context(listener(self.console))
+            tell = self._stack.enter_context(listener(self.console, aloud=self.aloud))
             try:
                 self._session = self._stack.enter_context(open_session(setting, tell))
             except CannotMeasure as error:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fwlab.outside.atomic_write import write_atomically
 from fwlab.runs.report.html import page
 from fwlab.runs.report.markdown import figures_table, replace_block
 from fwlab.runs.report.terminal import show
-from fwlab.runs.report.writing import write_atomically
 from fwlab.words.lab import Lab
 from fwlab.words.results import Run
 

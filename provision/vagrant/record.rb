@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# What `vagrant up` made, written down beside the machines in .fwlab/LAB/machines.json: which testbed, box and link.
+# It says what libvirt has defined, not what was asked for: a machine that was halted starts again as it was made.
+# fwlab reads it before it measures.
+
+require "fileutils"
+require "json"
+require "open3"
+require "rexml/document"
+require "tempfile"
+
+require_relative "lab_machines"
+
+module FirewallLab
+  module Record
+    FORMAT = "fwlab-machines/1"
+    ACCELERATORS = { "qemu" => "tcg", "kvm" => "kvm" }.freeze
+    # libvirt's types of interface, as the labs call these links.
+    LINKS = { "udp" => "socket" }.freeze
+    MUTEX = Mutex.new # Vagrant starts machines in threads
+
+    # Runs after Vagrant has brought up, reloaded or destroyed a machine.
+    class Action
+      def initialize(app, _env)
+        @app = app
+      end
+
+      def call(env)
+        project = LabNames.project
+        machine = project.machines.find { |one| one.name == env[:machine].name.to_s }
+        Record.update(project, machine, made_from(env[:machine])) if machine
+      rescue SystemCallError => e
+        env[:ui].warn("#{Record.file(project, machine.lab)}: cannot be written: #{e.message}\n  next: df -h")
+      ensure
+        @app.call(env)
+      end
+
+      private
+
+      # The box that the machine was made from, which need not be the one that is built by now.
+      def made_from(machine)
+        JSON.parse(machine.data_dir.join("box_meta").read).fetch("name")
+      rescue SystemCallError, JSON::ParserError, KeyError
+        machine.config.vm.box
+      end
+    end
+
+    def self.file(project, lab) = File.join(project.root, ".fwlab", lab, "machines.json")
+
+    # Writes down what libvirt has under the machine's name; where it has nothing, takes the machine out.
+    def self.update(project, machine, box)
+      path = file(project, machine.lab)
+      MUTEX.synchronize do
+        FileUtils.mkdir_p(File.dirname(path))
+        File.open("#{path}.lock", File::RDWR | File::CREAT) do |lock|
+          lock.flock(File::LOCK_EX)
+          machines = read(path)
+          xml = defined_as(project, "#{project.prefix}#{machine.name}")
+          xml ? machines[machine.role] = describe(xml, box) : machines.delete(machine.role)
+          machines.empty? ? FileUtils.rm_f(path) : write(path, machine.lab, machines)
+        end
+      end
+    end
+
+    # One machine, from libvirt's XML.
+    def self.describe(xml, box)
+      domain = REXML::Document.new(xml).root
+      arguments = REXML::XPath.match(domain, "//*[local-name()='commandline']/*[local-name()='arg']")
+      icount = arguments.map { |argument| argument.attributes["value"] }.each_cons(2).find { |a, _| a == "-icount" }
+      types = REXML::XPath.match(domain, "devices/interface").map { |interface| interface.attributes["type"] }.uniq
+      {
+        "domain" => domain.elements["name"].text,
+        "box" => box,
+        "accelerator" => ACCELERATORS.fetch(domain.attributes["type"], domain.attributes["type"]),
+        "icount_shift" => icount && icount.last[/shift=(\d+)/, 1]&.to_i,
+        "link" => types.map { |type| LINKS.fetch(type, type) }.sort.join("+")
+      }
+    end
+
+    def self.defined_as(project, name)
+      xml, status = Open3.capture2("virsh", "--quiet", "--connect", project.libvirt_uri, "dumpxml", name,
+                                   err: File::NULL)
+      status.success? ? xml : nil
+    end
+
+    def self.read(path)
+      found = JSON.parse(File.read(path))
+      found.is_a?(Hash) && found["machines"].is_a?(Hash) ? found["machines"] : {}
+    rescue Errno::ENOENT, JSON::ParserError
+      {}
+    end
+
+    def self.write(path, lab, machines)
+      dut = machines["dut"]
+      testbed = dut && (dut["icount_shift"] ? "virtual" : "real")
+      text = JSON.pretty_generate("format" => FORMAT, "lab" => lab, "testbed" => testbed, "machines" => machines)
+      draft = "#{path}.part"
+      File.write(draft, "#{text}\n")
+      File.rename(draft, path)
+    ensure
+      FileUtils.rm_f(draft)
+    end
+
+    # Joins the above to Vagrant's own actions, once.
+    def self.install
+      return if const_defined?(:Plugin, false)
+
+      plugin = Class.new(Vagrant.plugin("2")) do
+        name "fwlab"
+        %i[up reload destroy].each do |action|
+          action_hook(:fwlab, :"machine_action_#{action}") { |hook| hook.append(Action) }
+        end
+      end
+      const_set(:Plugin, plugin)
+    end
+  end
+end

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""KVM is tried once: what a kernel said is remembered until something changes, and its QEMU never outlives the try."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from fwlab.doors.cli import app
+from fwlab.outside import kvm_probe
+from fwlab.outside.kvm_probe import KvmAnswer, kvm_works
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: Counts its starts; what it does else is in the file `says`.
+QEMU = """#!/bin/sh
+cd {folder}
+[ "$1" != --version ] || {{ cat version; exit 0; }}
+echo x >>starts
+. ./says
+"""
+SPEAKS, SILENT, REFUSES = "echo 'Linux version 6'", "exec sleep 100", "echo 'no KVM today' >&2; exit 1"
+
+
+class Host:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.kernel = folder / "cache/bases/dut-0/vmlinuz"
+        self.kernel.parent.mkdir(parents=True)
+        self.kernel.write_text("a kernel")
+        qemu = folder / "qemu-system-x86_64"
+        qemu.write_text(QEMU.format(folder=folder))
+        qemu.chmod(0o755)
+        self.version("7.2.22")
+
+    def says(self, what: str) -> None:
+        (self.folder / "says").write_text(what)
+
+    def version(self, number: str) -> None:
+        (self.folder / "version").write_text(f"QEMU emulator version {number} (Debian)\n")
+
+    @property
+    def starts(self) -> int:
+        path = self.folder / "starts"
+        return len(path.read_text().split()) if path.exists() else 0
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    made = Host(tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("FWLAB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(kvm_probe, "DEVICE", Path("/dev/null"))
+    monkeypatch.setattr(kvm_probe, "PATIENCE_S", 1)
+    return made
+
+
+def test_a_kernel_that_speaks_is_asked_once(host: Host) -> None:
+    host.says(SPEAKS)
+    assert kvm_works() == KvmAnswer(True, "KVM runs a kernel")
+    again = kvm_works()
+    assert again.works and again.remembered
+    assert host.starts == 1
+
+
+def test_the_wait_for_a_silent_kernel_is_not_repeated(host: Host) -> None:
+    host.says(SILENT)
+    first, again = kvm_works(), kvm_works()
+    assert (first.works, first.why) == (False, "under KVM a kernel says nothing within 1 s")
+    assert (again.works, again.why) == (first.works, first.why)
+    assert again.remembered and not first.remembered
+    assert host.starts == 1
+
+
+def test_a_refusal_takes_no_time_and_may_be_gone(host: Host) -> None:
+    host.says(REFUSES)
+    assert kvm_works() == KvmAnswer(False, "KVM does not start: no KVM today")
+    host.says(SPEAKS)
+    assert kvm_works().works
+
+
+@pytest.mark.parametrize("change", ["kernel", "time", "qemu", "device", "host"])
+def test_what_changed_is_tried_again(host: Host, change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    host.says(SPEAKS)
+    kvm_works()
+    match change:
+        case "kernel":
+            host.kernel.write_text("another kernel")
+        case "time":
+            os.utime(host.kernel, (1, 1))
+        case "qemu":
+            host.version("10.0.2")
+        case "device":
+            monkeypatch.setattr(kvm_probe, "DEVICE", Path("/dev/zero"))
+        case "host":
+            monkeypatch.setattr(kvm_probe.platform, "release", lambda: "6.99.0")
+    assert not kvm_works().remembered
+    assert host.starts == 2
+
+
+def test_it_is_tried_again_where_that_is_asked_for(host: Host) -> None:
+    host.says(SILENT)
+    kvm_works()
+    host.says(SPEAKS)
+    assert kvm_works(again=True).works
+    assert kvm_works().works
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", "[" * 100_000, '{"key": 1, "answer": 2, "when": 3}'])
+def test_a_damaged_memory_is_none(host: Host, text: str) -> None:
+    host.says(SPEAKS)
+    (host.folder / "cache" / kvm_probe.MEMORY).write_text(text)
+    assert kvm_works() == KvmAnswer(True, "KVM runs a kernel")
+
+
+def test_without_room_nothing_is_remembered(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("fwlab.outside.atomic_write.tempfile.mkstemp", full)
+    host.says(SPEAKS)
+    assert kvm_works().works and not kvm_works().remembered
+
+
+def test_a_killed_probe_leaves_no_qemu(host: Host) -> None:
+    host.says(SILENT)
+    script = """
+from pathlib import Path
+from fwlab.outside import kvm_probe
+kvm_probe.DEVICE, kvm_probe.PATIENCE_S = Path("/dev/null"), 3
+kvm_probe.kvm_works()
+"""
+    process = subprocess.Popen([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(ROOT)})
+    deadline = time.monotonic() + 60
+    while not host.starts:
+        assert time.monotonic() < deadline, "nothing was probed"
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    while _running(host):
+        assert time.monotonic() < deadline, "the probe's QEMU runs on"
+        time.sleep(0.1)
+
+
+def _running(host: Host) -> list[Path]:
+    """Processes below the folder, which is where the made-up QEMU stands."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if (folder / "cwd").resolve() == host.folder:
+                found.append(folder)
+        except OSError:
+            continue
+    return found
+
+
+def test_doctor_says_that_it_remembers_and_how_to_try_again(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    host.says(SPEAKS)
+    assert "is not tried each time" not in CliRunner().invoke(app, ["doctor"]).output
+    assert "KVM was tried at " in (said := CliRunner().invoke(app, ["doctor"]).output)
+    assert "again: `fwlab doctor --probe`" in said
+    assert json.loads(CliRunner().invoke(app, ["doctor", "--json"]).output)["kvm"]["remembered"]
+    assert "is not tried each time" not in CliRunner().invoke(app, ["doctor", "--probe"]).output
+    assert host.starts == 2
+
+

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""provision/host/libvirt finds libvirt by its socket: neither a process's name nor a file left behind misleads it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "provision/host/libvirt"
+
+#: Listens at its socket and writes its pid file, as the real ones do.
+DAEMON = """#!/usr/bin/env python3
+import contextlib, os, pathlib, socket, sys
+name, pid_file = pathlib.Path(sys.argv[0]).name, pathlib.Path(sys.argv[2])
+folder = pathlib.Path(os.environ["XDG_RUNTIME_DIR"], "libvirt")
+folder.mkdir(exist_ok=True)
+path = folder / {"libvirtd": "libvirt-sock", "virtlogd": "virtlogd-sock"}[name]
+path.unlink(missing_ok=True)
+with open(folder / "starts", "a") as starts:
+    starts.write(name + "\\n")
+server = socket.socket(socket.AF_UNIX)
+server.bind(str(path))
+server.listen()
+pid_file.write_text(str(os.getpid()))
+while True:
+    client, _ = server.accept()
+    with client, contextlib.suppress(OSError):
+        client.sendall(b"here")
+"""
+
+#: Answers only where somebody at the socket does.
+VIRSH = """#!/usr/bin/env python3
+import os, socket, sys
+if "list" in sys.argv:
+    sys.exit(0)
+with socket.socket(socket.AF_UNIX) as client:
+    client.connect(os.environ["XDG_RUNTIME_DIR"] + "/libvirt/libvirt-sock")
+    client.settimeout(1)
+    sys.exit(client.recv(4) != b"here")
+"""
+
+pytestmark = pytest.mark.skipif(Path("/run/systemd/system").exists(), reason="systemd starts libvirt here")
+
+
+class Host:
+    """An ordinary user on a host where some process is called libvirtd, as pgrep would say."""
+
+    def __init__(self, top: Path) -> None:
+        self.home, self.runtime = top / "home", top / "run"
+        self.state = self.home / ".cache/fwlab/run"
+        tools = top / "bin"
+        for folder in (self.state, self.runtime / "libvirt", tools):
+            folder.mkdir(parents=True)
+        programs = {"virsh": VIRSH, "libvirtd": DAEMON, "virtlogd": DAEMON}
+        programs |= {"id": "#!/bin/sh\necho 1000\n", "pgrep": "#!/bin/sh\necho 4242\n"}
+        for name, text in programs.items():
+            (tools / name).write_text(text)
+            (tools / name).chmod(0o755)
+        self.tools = tools
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("FWLAB_", "LIBVIRT_"))}
+        path = f"{tools}:{os.environ['PATH']}"
+        self.environment = {**kept, "PATH": path, "HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.runtime)}
+
+    def libvirt(self, command: str) -> subprocess.CompletedProcess[str]:
+        argv = [str(SCRIPT), command]
+        return subprocess.run(argv, env=self.environment, capture_output=True, text=True, timeout=90)
+
+    def pid(self, name: str) -> int:
+        return int((self.state / f"{name}.pid").read_text())
+
+    def starts(self) -> list[str]:
+        path = self.runtime / "libvirt/starts"
+        return path.read_text().split() if path.exists() else []
+
+    def end(self) -> None:
+        for path in self.state.glob("*.pid"):
+            with contextlib.suppress(OSError):
+                pid = int(path.read_text())
+                if str(path).encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    os.kill(pid, 9)
+
+
+@pytest.fixture
+def host() -> Iterator[Host]:
+    with tempfile.TemporaryDirectory() as top:  # a socket's path is short: not below pytest's own folder
+        made = Host(Path(top))
+        try:
+            yield made
+        finally:
+            made.end()
+
+
+def test_a_process_of_that_name_elsewhere_is_not_libvirt(host: Host) -> None:
+    done = host.libvirt("start")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert host.starts() == ["virtlogd", "libvirtd"]
+
+
+def test_what_runs_is_not_started_again(host: Host) -> None:
+    assert host.libvirt("start").returncode == 0
+    assert host.libvirt("start").returncode == 0
+    assert host.starts() == ["virtlogd", "libvirtd"]
+
+
+def test_a_socket_and_a_pid_file_that_outlived_their_daemon_are_not_libvirt(host: Host) -> None:
+    for name in ("libvirt-sock", "virtlogd-sock"):
+        with socket.socket(socket.AF_UNIX) as gone:
+            gone.bind(str(host.runtime / "libvirt" / name))
+    (host.state / "libvirtd.pid").write_text(str(os.getpid()))
+    done = host.libvirt("start")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert host.starts() == ["virtlogd", "libvirtd"]
+
+
+def test_stop_ends_what_start_started(host: Host) -> None:
+    assert host.libvirt("start").returncode == 0
+    pids = [host.pid("libvirtd"), host.pid("virtlogd")]
+    assert host.libvirt("stop").returncode == 0
+    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+    assert host.libvirt("status").returncode == 1
+
+
+def test_stop_spares_another_process_that_has_the_number(host: Host) -> None:
+    """A daemon of the same name, as in a container, got the number that a pid file still holds."""
+    program = host.home / "libvirtd"
+    shutil.copy(shutil.which("sleep"), program)
+    other = subprocess.Popen([program, "100"])
+    try:
+        (host.state / "libvirtd.pid").write_text(str(other.pid))
+        assert host.libvirt("stop").returncode == 0
+        assert other.poll() is None
+        assert not (host.state / "libvirtd.pid").exists()
+    finally:
+        other.kill()
+        other.wait()
+
+
+def test_a_daemon_that_ends_at_once_is_told_with_its_last_words(host: Host) -> None:
+    (host.tools / "libvirtd").write_text("#!/bin/sh\necho libvirtd: no room >&2\nexit 1\n")
+    done = host.libvirt("start")
+    assert done.returncode == 2
+    assert "libvirtd ended as soon as it was started: libvirtd: no room\n  next: read " in done.stderr

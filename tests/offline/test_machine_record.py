@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What `vagrant up` made: written down by Ruby from libvirt's own words, read by fwlab, held against QEMU's."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from programs import needs
+
+from fwlab.outside import machine_record, testbed
+from fwlab.outside.kvm_probe import KvmAnswer
+from fwlab.outside.machine_record import Made, from_command_line, machines_made, record_path
+from fwlab.outside.project import Project
+from fwlab.outside.testbed import TestbedRequest, settle
+from fwlab.words.errors import BadInput, CannotMeasure
+from fwlab.words.topology import Topology
+
+ROOT = Path(__file__).resolve().parents[2]
+TOPOLOGY = Topology.model_validate(yaml.safe_load((ROOT / "topology.yml").read_text()))
+LAB = "lab03-ipset"
+VIRTUAL, REAL, EMULATED = Made("tcg", 2, "socket"), Made("kvm", None, "socket"), Made("tcg", None, "socket")
+
+needs_ruby = needs("ruby")
+
+XML = """<domain type='{kind}' id='4' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
+  <name>{name}</name>
+  <devices>
+    <interface type='{link}'><mac address='52:54:00:12:00:01'/></interface>
+    <interface type='{link}'><mac address='52:54:00:13:00:01'/></interface>
+  </devices>
+  <qemu:commandline>
+    <qemu:arg value='-netdev'/><qemu:arg value='user,id=management'/>{clock}
+  </qemu:commandline>
+</domain>
+"""
+CLOCK = "<qemu:arg value='-icount'/><qemu:arg value='shift=2,sleep=on'/>"
+
+
+# ---- written by Ruby -----------------------------------------------------------------------------
+
+
+class Checkout:
+    """One lab, and a libvirt that has what lies in the folder `defined`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        (root / "labs" / LAB).mkdir(parents=True)
+        shutil.copy(ROOT / "topology.yml", root)
+        shutil.copytree(ROOT / "provision" / "vagrant", root / "provision" / "vagrant")
+        self.defined = root / "defined"
+        self.defined.mkdir()
+        virsh = root / "bin" / "virsh"
+        virsh.parent.mkdir()
+        virsh.write_text(f'#!/bin/sh\nfor name; do :; done\ncat "{self.defined}/${{name##*-$KEY-}}" 2>/dev/null\n')
+        virsh.chmod(0o755)
+
+    def ruby(self, script: str) -> subprocess.CompletedProcess[str]:
+        head = (
+            "require './provision/vagrant/record'; project = FirewallLab::Project.new(Dir.pwd);"
+            "ENV['KEY'] = project.key;"
+            "dut, generator = %w[dut generator].map { |role| project.machines.find { |m| m.role == role } };"
+        )
+        env = {**os.environ, "PATH": f"{self.root}/bin:{os.environ['PATH']}"}
+        argv = ["ruby", "-e", head + script]
+        return subprocess.run(argv, cwd=self.root, env=env, capture_output=True, text=True, timeout=60)
+
+    def vagrant(self, *words: str) -> subprocess.CompletedProcess[str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("FWLAB_", "VAGRANT_"))}
+        env = {**kept, "VAGRANT_HOME": str(self.root / "home"), "VAGRANT_CHECKPOINT_DISABLE": "1"}
+        return subprocess.run(
+            ["vagrant", *words], cwd=self.root, env=env, capture_output=True, text=True, timeout=100
+        )
+
+    def update(self, *machines: str) -> None:
+        calls = ";".join(f"FirewallLab::Record.update(project, {machine}, 'box-of-{machine}')" for machine in machines)
+        done = self.ruby(calls)
+        assert done.returncode == 0, done.stderr
+
+    def define(self, name: str, kind: str = "qemu", clock: str = "", link: str = "udp") -> None:
+        (self.defined / name).write_text(XML.format(name=name, kind=kind, clock=clock, link=link))
+
+    @property
+    def path(self) -> Path:
+        return record_path(Project(self.root), LAB)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
+
+
+@needs_ruby
+def test_what_libvirt_has_is_what_is_read(checkout: Checkout, nothing_runs: None) -> None:
+    checkout.define(LAB, clock=CLOCK)
+    checkout.define(f"{LAB}-generator", kind="kvm")
+    checkout.update("dut", "generator")
+    assert machines_made(Project(checkout.root), TOPOLOGY, 3, LAB) == Made(
+        "tcg", 2, "socket", {"dut": "box-of-dut", "generator": "box-of-generator"}
+    )
+    record = json.loads(checkout.path.read_text())
+    assert (record["testbed"], record["lab"]) == ("virtual", LAB)
+    assert record["machines"]["generator"]["accelerator"] == "kvm"
+    assert sorted(path.name for path in checkout.path.parent.iterdir()) == ["machines.json", "machines.json.lock"]
+
+
+@needs_ruby
+def test_a_dut_by_the_hosts_clock_is_the_real_testbed(checkout: Checkout, nothing_runs: None) -> None:
+    checkout.define(LAB, kind="kvm", link="bridge")
+    checkout.update("dut")
+    made = machines_made(Project(checkout.root), TOPOLOGY, 3, LAB)
+    assert (made.testbed, made.accelerator, made.link) == ("real", "kvm", "bridge")
+    assert json.loads(checkout.path.read_text())["testbed"] == "real"
+
+
+@needs_ruby
+def test_destroyed_machines_leave_the_record(checkout: Checkout, nothing_runs: None) -> None:
+    checkout.define(LAB, clock=CLOCK)
+    checkout.define(f"{LAB}-generator")
+    checkout.update("dut", "generator")
+    (checkout.defined / LAB).unlink()
+    checkout.update("dut")
+    assert list(json.loads(checkout.path.read_text())["machines"]) == ["generator"]
+    assert machines_made(Project(checkout.root), TOPOLOGY, 3, LAB) is None
+    (checkout.defined / f"{LAB}-generator").unlink()
+    checkout.update("generator")
+    assert not checkout.path.exists()
+
+
+@needs_ruby
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"machines": 7}'])
+def test_a_damaged_record_is_written_anew(checkout: Checkout, nothing_runs: None, text: str) -> None:
+    checkout.path.parent.mkdir(parents=True)
+    checkout.path.write_text(text)
+    checkout.define(LAB, clock=CLOCK)
+    checkout.update("dut")
+    assert machines_made(Project(checkout.root), TOPOLOGY, 3, LAB).testbed == "virtual"
+
+
+@needs_ruby
+def test_machines_that_come_up_at_once_do_not_lose_each_other(checkout: Checkout, nothing_runs: None) -> None:
+    checkout.define(LAB, clock=CLOCK)
+    checkout.define(f"{LAB}-generator")
+    write = "FirewallLab::Record.update(project, [dut, generator][n % 2], 'box')"
+    script = f"8.times.map {{ |n| Thread.new {{ {write} }} }}.each(&:join)"
+    assert checkout.ruby(script).stderr == ""
+    assert set(machines_made(Project(checkout.root), TOPOLOGY, 3, LAB).boxes) == {"dut", "generator"}
+
+
+@needs("vagrant")
+def test_vagrant_writes_it_down_after_each_of_its_actions(checkout: Checkout) -> None:
+    shutil.copy(ROOT / "Vagrantfile", checkout.root)
+    script = """
+at_exit do
+  %i[up reload destroy].each do |action|
+    hooks = Vagrant.plugin("2").manager.action_hooks(:"machine_action_#{action}")
+    puts "#{action}: #{hooks.count { |hook| hook.source_location.first.end_with?('record.rb') }}"
+  end
+end
+"""
+    with open(checkout.root / "Vagrantfile", "a") as file:
+        file.write(script)
+    done = checkout.vagrant("validate")
+    assert done.returncode == 0, done.stderr
+    assert [line for line in done.stdout.splitlines() if ": " in line] == ["up: 1", "reload: 1", "destroy: 1"]
+
+
+# ---- read ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def nothing_runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(machine_record, "_running", lambda *_: None)
+    yield
+
+
+def record(root: Path, **dut: object) -> Project:
+    machine = {"domain": "d", "box": "fwlab-dut-0", "accelerator": "tcg", "icount_shift": 2, "link": "socket", **dut}
+    path = record_path(Project(root), LAB)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    document = {"format": "fwlab-machines/1", "lab": LAB, "testbed": "virtual", "machines": {"dut": machine}}
+    path.write_text(json.dumps(document))
+    return Project(root)
+
+
+#: As libvirt starts them, from 7 to 11.
+LINES = {
+    "virtual": (["-accel", "tcg,tb-size=128", "-icount", "shift=2,sleep=on"], VIRTUAL),
+    "virtual, slower": (["-accel", "tcg", "-icount", "shift=10"], Made("tcg", 10, "socket")),
+    "real": (["-machine", "pc-i440fx-7.2,accel=kvm,usb=off"], REAL),
+    "real, newer": (["-machine", "pc,usb=off", "-accel", "kvm"], REAL),
+    "emulated by the wall clock": (["-accel", "tcg"], EMULATED),
+    "no accelerator is named": ([], None),
+    "two are named": (["-accel", "kvm", "-accel", "tcg"], None),
+    "a clock that is not understood": (["-accel", "tcg", "-icount", "shift=auto"], None),
+    "two clocks": (["-accel", "tcg", "-icount", "shift=2", "-icount", "shift=3"], None),
+}
+NETDEVS = [
+    ["-netdev", '{"type":"socket","udp":"127.0.0.1:24030","localaddr":"127.0.0.1:24031","id":"hostua-net-0"}'],
+    ["-netdev", '{"type":"dgram","id":"hostua-net-0"}'],
+    ["-netdev", "socket,udp=127.0.0.1:24030,localaddr=127.0.0.1:24031,id=hostnet0"],
+]
+
+
+@pytest.mark.parametrize(("words", "made"), LINES.values(), ids=LINES)
+@pytest.mark.parametrize("netdev", NETDEVS, ids=["json", "dgram", "plain"])
+def test_qemu_says_what_it_is(words: list[str], made: Made | None, netdev: list[str]) -> None:
+    line = ["qemu-system-x86_64", *words, *netdev, "-netdev", "user,id=management,hostfwd=tcp:127.0.0.1:22031-:22"]
+    assert from_command_line(line) == made
+
+
+def test_machines_of_an_older_checkout_tell_by_their_qemu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine_record, "_running", lambda *_: VIRTUAL)
+    assert machines_made(Project(tmp_path), TOPOLOGY, 3, LAB) == VIRTUAL
+
+
+def test_a_record_that_qemu_belies_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = record(tmp_path)
+    monkeypatch.setattr(machine_record, "_running", lambda *_: VIRTUAL)
+    assert machines_made(project, TOPOLOGY, 3, LAB).boxes == {"dut": "fwlab-dut-0"}
+    monkeypatch.setattr(machine_record, "_running", lambda *_: REAL)
+    with pytest.raises(CannotMeasure) as error:
+        machines_made(project, TOPOLOGY, 3, LAB)
+    said = f".fwlab/{LAB}/machines.json says tcg, -icount shift=2, link socket"
+    assert error.value.message == f"{said}, the DUT's QEMU kvm, the host's clock, link socket"
+    assert error.value.hint == f"vagrant destroy -f {LAB}; vagrant up {LAB}"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "{}", "[" * 100_000, '{"format": "fwlab-machines/2"}', "\xff", '{"machines": {"dut": {}}}']
+)
+def test_what_is_no_record_is_told(tmp_path: Path, nothing_runs: None, text: str) -> None:
+    project = record(tmp_path)
+    record_path(project, LAB).write_text(text, encoding="latin-1")
+    with pytest.raises(CannotMeasure, match=f".fwlab/{LAB}/machines.json: not a record of machines") as error:
+        machines_made(project, TOPOLOGY, 3, LAB)
+    assert error.value.hint == f"vagrant reload {LAB}"
+
+
+# ---- the testbed of a session --------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(testbed, "kvm_works", lambda: pytest.fail("KVM was tried"))
+
+
+@pytest.mark.parametrize("made", [VIRTUAL, REAL, EMULATED])
+def test_who_asks_for_none_takes_what_is_there(made: Made, no_probe: None) -> None:
+    chosen = settle(TestbedRequest(), made, LAB)
+    assert (chosen.name, chosen.accelerator, chosen.forced) == (made.testbed, made.accelerator, False)
+
+
+def test_machines_of_the_other_testbed_are_refused(no_probe: None) -> None:
+    with pytest.raises(CannotMeasure) as error:
+        settle(TestbedRequest("real"), VIRTUAL, LAB)
+    assert error.value.message == f"the machines of {LAB} were made for the virtual testbed; you asked for real"
+    assert error.value.hint.startswith(f"vagrant destroy -f {LAB}, then ")
+    with pytest.raises(CannotMeasure, match="made for the real testbed; you asked for virtual"):
+        settle(TestbedRequest("virtual"), REAL, LAB)
+
+
+def test_grading_measures_on_the_virtual_testbed_unless_told(no_probe: None) -> None:
+    with pytest.raises(CannotMeasure, match="made for the real testbed; grading measures on the virtual one"):
+        settle(TestbedRequest(grading=True), REAL, LAB)
+    assert settle(TestbedRequest(grading=True), VIRTUAL, LAB).name == "virtual"
+    assert settle(TestbedRequest("real", grading=True), REAL, LAB).forced
+    assert settle(TestbedRequest(grading=True), None, LAB).name == "virtual"
+
+
+@pytest.mark.parametrize(("works", "name"), [(True, "real"), (False, "virtual")])
+def test_without_machines_kvm_decides(monkeypatch: pytest.MonkeyPatch, works: bool, name: str) -> None:
+    monkeypatch.setattr(testbed, "kvm_works", lambda: KvmAnswer(works, "a test"))
+    assert settle(TestbedRequest(), None, LAB).name == name
+
+
+def test_results_have_the_facts_of_the_machines() -> None:
+    made = Made("tcg", 3, "bridge", {"dut": "fwlab-dut-0"})
+    facts = settle(TestbedRequest(), made, LAB).facts(made, "replay")
+    assert (facts.name, facts.clock, facts.ns_per_instruction) == ("virtual", "instructions", 8)
+    assert (facts.link, facts.boxes, facts.note) == ("bridge", {"dut": "fwlab-dut-0"}, "")
+    facts = settle(TestbedRequest(), EMULATED, LAB).facts(EMULATED, "replay")
+    assert (facts.clock, facts.ns_per_instruction) == ("host", None)
+    assert facts.note.startswith("emulation by the wall clock")
+
+
+def test_an_unknown_testbed_is_told_at_once() -> None:
+    with pytest.raises(BadInput, match="unknown testbed fast"):
+        TestbedRequest("fast")

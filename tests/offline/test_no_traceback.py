@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Trouble that comes from outside the labs: Ctrl-C, a full disk, files nobody would write. Two lines, no traceback."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import factories
+import pytest
+
+from fwlab.doors import cli
+from fwlab.outside import atomic_write
+from fwlab.outside.machines import built_images
+from fwlab.outside.project import Project
+from fwlab.outside.rulesets import student_ruleset
+from fwlab.outside.ssh import write_ssh_config
+from fwlab.words.errors import EXIT_USAGE, BadInput, CannotMeasure
+
+ROOT = Path(__file__).resolve().parents[2]
+LAB = "lab98-trouble"
+FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout with one small lab, as the working directory; no session can be opened."""
+    folder = tmp_path / "labs" / LAB
+    for name in ("raw-drop", "rules", "ex1-block/start"):
+        (folder / "rulesets" / name).mkdir(parents=True)
+        (folder / "rulesets" / name / "rules.iptables").write_text("*raw\n-A PREROUTING -j DROP\nCOMMIT\n")
+    (folder / "work").mkdir()
+    shutil.copy(ROOT / "topology.yml", tmp_path)
+    shutil.copy(ROOT / "tests/offline/errors/good.yml", folder / "lab.yml")
+    (folder / "profile.py").write_text(factories.PROFILE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "open_session", lambda *_: pytest.fail("a session was opened"))
+    return tmp_path
+
+
+def fwlab(*words: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr("sys.argv", ["fwlab", *words])
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    return left.value.code or 0
+
+
+# ---- before anything slow ------------------------------------------------------------------------
+
+
+MISTYPED = [
+    (["run", LAB, "no-such"], "has no case no-such"),
+    (["run", LAB, "raw-drop", "--engine", "fast"], "unknown engine fast"),
+    (["run", LAB, "--testbed", "fast"], "unknown testbed fast"),
+    (["run", LAB, "--machines", "lab97-none"], "unknown lab lab97-none"),
+    (["check", LAB, "ex9-none"], "has no exercise ex9-none"),
+    (["check", LAB, "ex1-block"], "rules.nfta: no tool loads such a file"),
+    (["profile", LAB, "no-such"], "has no case no-such"),
+    (["grade", "lab97-none"], "unknown lab lab97-none"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), MISTYPED, ids=[" ".join(words) for words, _ in MISTYPED])
+def test_what_is_mistyped_is_told_before_kvm_is_tried(
+    checkout: Path, words: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (checkout / "labs" / LAB / "work" / "ex1-block").mkdir()
+    (checkout / "labs" / LAB / "work" / "ex1-block" / "rules.nfta").touch()
+    monkeypatch.setattr("fwlab.outside.kvm_probe.DEVICE", Path("/dev/null"))
+    monkeypatch.setattr("fwlab.outside.kvm_probe.subprocess.Popen", lambda *_, **__: pytest.fail("KVM was tried"))
+    monkeypatch.setattr("fwlab.outside.testbed.kvm_works", lambda: pytest.fail("KVM was asked for"))
+    assert fwlab(*words, monkeypatch=monkeypatch) == EXIT_USAGE
+    assert message in capsys.readouterr().err
+
+
+# ---- Ctrl-C --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_an_interrupt_during_imports_is_one_line(tmp_path: Path, number: str) -> None:
+    """A module that everything needs interrupts its own import, and would go on for long."""
+    stub = f"import os, signal, time\nos.kill(os.getpid(), signal.{number})\ntime.sleep(60)\n"
+    (tmp_path / "typer.py").write_text(stub)
+    script = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+    script += "from fwlab.doors.entry import main; main()"
+    env = {**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=50)
+    assert (done.returncode, done.stderr) == (130, "fwlab: interrupted; nothing was started\n")
+
+
+def test_an_entry_that_is_deaf_to_ctrl_c_stays_so() -> None:
+    script = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); import sys; sys.argv = ['fwlab', 'list'];"
+    script += "import atexit; atexit.register(lambda: print(signal.getsignal(signal.SIGINT) == signal.SIG_IGN));"
+    script += "from fwlab.doors.entry import main; main()"
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=env, capture_output=True, text=True, timeout=50)
+    assert done.stdout.endswith("True\n"), done.stderr
+
+
+def test_the_entry_imports_nothing_of_ours_before_it_listens() -> None:
+    """Else what it guards would have happened already."""
+    script = "import sys, fwlab.doors.entry;"
+    script += "print(len([m for m in sys.modules if m.startswith('fwlab')]), 'rich' in sys.modules)"
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True)
+    assert done.stdout == "3 False\n"
+
+
+# ---- a full disk ---------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+@pytest.mark.parametrize("words", [["list"], ["list", "--json"], ["--help"]], ids=" ".join)
+def test_output_that_nobody_can_take(words: list[str]) -> None:
+    script = f"import sys; sys.argv = ['fwlab', *{words}]; from fwlab.doors.cli import main; main()"
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with open("/dev/full", "w") as full:
+        argv = [sys.executable, "-c", script]
+        done = subprocess.run(argv, cwd=ROOT, env=env, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.stderr == "fwlab: cannot write: No space left on device\n  next: df -h\n"
+    assert done.returncode == EXIT_USAGE
+
+
+def refuse(*_: object, **__: object) -> None:
+    raise FULL
+
+
+@pytest.mark.parametrize("name", ["tempfile.mkstemp", "os.replace", "Path.mkdir"])
+def test_predictions_on_a_full_disk(
+    checkout: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(f"fwlab.outside.atomic_write.{name}", refuse)
+    assert fwlab("predict", LAB, "ex1-block", "1000", monkeypatch=monkeypatch) == EXIT_USAGE
+    where = checkout / "labs" / LAB / "work" / "predictions.yml"
+    said = capsys.readouterr().err
+    assert said.startswith(f"fwlab: {where}: cannot be written: No space left on device\n  next: make room")
+    assert list(where.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["mkdir", "write_text", "rename"])
+def test_a_start_on_a_full_disk_leaves_nothing(
+    checkout: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(f"fwlab.runs.tasks.Path.{name}", refuse)
+    assert fwlab("start", LAB, monkeypatch=monkeypatch) == EXIT_USAGE
+    work = checkout / "labs" / LAB / "work"
+    assert f"fwlab: {work}/ex1-block: cannot be written: No space left on device\n  next: " in capsys.readouterr().err
+    assert list(work.iterdir()) == []
+
+
+MEASURING = [["run", LAB, "raw-drop"], ["check", LAB], ["profile", LAB, "raw-drop"]]
+
+
+@pytest.mark.parametrize("words", MEASURING, ids=" ".join)
+def test_reports_that_cannot_be_written_are_told_before_measuring(
+    checkout: Path, words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(atomic_write.tempfile, "TemporaryFile", refuse)
+    assert fwlab(*words, monkeypatch=monkeypatch) == EXIT_USAGE
+    assert f"fwlab: {checkout}/reports/{LAB}" in (said := capsys.readouterr().err)
+    assert ": cannot be written: No space left on device\n  next: " in said
+    assert not (checkout / "reports").exists()
+
+
+def test_what_a_session_writes_on_a_full_disk(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fwlab.outside.project import load_topology
+
+    project = Project(checkout)
+    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    with pytest.raises(CannotMeasure, match="ssh_config: cannot be written: No space left on device"):
+        write_ssh_config(project, load_topology(project), 98, LAB)
+
+
+# ---- files ---------------------------------------------------------------------------------------
+
+
+def test_streams_that_are_nested_deeply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    assert fwlab("traffic", "expand", str(tmp_path / "deep.json"), monkeypatch=monkeypatch) == EXIT_USAGE
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[]", '"boxes"', "\x00"])
+def test_a_list_of_boxes_that_is_none(checkout: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (checkout / ".fwlab").mkdir()
+    (checkout / ".fwlab" / "images.json").write_text(text)
+    with pytest.raises(CannotMeasure, match="the boxes are not built"):
+        built_images(Project(checkout))
+
+
+NAMES = [b"\xff.nft", b"\xff.bad", b"a\x1b[2J.nft", b"two\nlines.nft", b"\xe2\x80\xae.nft"]
+
+
+@pytest.mark.parametrize("name", NAMES, ids=repr)
+def test_a_ruleset_whose_name_no_terminal_should_show(tmp_path: Path, name: bytes) -> None:
+    (tmp_path / os.fsdecode(name)).write_text("table ip x {\n}\n")
+    with pytest.raises(BadInput) as error:
+        student_ruleset(tmp_path)
+    assert error.value.message.isascii() and error.value.message.isprintable()
+    assert "the name of a file is not plain text" in error.value.message
+
+
+def test_a_path_that_is_no_text_is_shown_all_the_same(tmp_path: Path) -> None:
+    """On standard output, which is strict, and with the words of an argument."""
+    shutil.copytree(ROOT / "labs/lab03-ipset", top := tmp_path / os.fsdecode(b"\xff/labs/lab03-ipset"))
+    shutil.rmtree(top / "work")
+    checkout = top.parents[1]
+    shutil.copy(ROOT / "topology.yml", checkout)
+    for words, code in (["start", "lab03-ipset", "ex1-one-host"], 0), (["list", os.fsdecode(b"\xfe")], EXIT_USAGE):
+        script = "from fwlab.doors.entry import main; main()"
+        env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8:strict"}
+        argv = [sys.executable, "-c", script, *words]
+        done = subprocess.run(argv, cwd=checkout, env=env, capture_output=True, text=True)
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        assert ("\\udcff" if code == 0 else "\\udcfe") in done.stdout + done.stderr
+
+
+def test_names_that_are_no_text_are_escaped_in_files(tmp_path: Path) -> None:
+    path = atomic_write.write_atomically(tmp_path / "marks.csv", "who\udcff,pass\n")
+    assert path.read_text() == "who\\udcff,pass\n"
