@@ -24,13 +24,19 @@ def read_yaml_file(path: Path, name: str, hint: str = "") -> object:
     """What the file says. Raises BadInput, which calls the file `name` and says the line where there is one."""
     hint = hint or f"mend {name}"
     try:
-        text = _read(path, name, hint).decode("utf-8")
+        data = _read(path, name, hint)
     except OSError as error:
         raise BadInput(f"{name}: {error.strerror}", hint) from error
+    return yaml_in(data, name, hint)
+
+
+def yaml_in(data: bytes, name: str, hint: str) -> object:
+    """What these bytes say. Raises BadInput."""
+    try:
+        text = data.decode("utf-8")
+        return parse_yaml(text)
     except UnicodeDecodeError as error:
         raise BadInput(f"{name}: not text in UTF-8 (byte {error.start})", hint) from error
-    try:
-        return parse_yaml(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f":{mark.line + 1}" if mark else ""
