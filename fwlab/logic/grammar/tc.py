@@ -19,7 +19,7 @@ TC_VERBS = {"add", "del", "delete", "replace", "change"}
 #: What can become of a packet: an action may name two.
 TC_FATE = "(?:drop|ok|pass|pipe|continue|reclassify|shot|unspec)"
 #: A slash stands between an address or value and its prefix or mask; anywhere else it would be a path.
-TC_WORD = re.compile(rf"[\w.:,+()=-]+|[0-9a-fA-F:][0-9a-fA-FxX.:]*/[0-9a-fA-FxX.:]+|{TC_FATE}/{TC_FATE}")
+TC_WORD = re.compile(rf"[\w.:,+()=%-]+|[0-9a-fA-F:][0-9a-fA-FxX.:]*/[0-9a-fA-FxX.:]+|{TC_FATE}/{TC_FATE}")
 #: Kinds of filter and action that read programs from files, or load libraries of iptables. tc takes beginnings of
 #: words for some, so whatever begins like the options of bpf is out as well.
 TC_REFUSED = re.compile(r"exec|bpf|ipt|xt|obj.*|bytecode.*|pinned")
