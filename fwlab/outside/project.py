@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
+from fwlab.outside.yaml_files import read_yaml_file
 from fwlab.words.errors import BadInput
 from fwlab.words.lab import Lab
 from fwlab.words.topology import Topology
@@ -76,28 +76,17 @@ def load_lab(project: Project, lab_id: str) -> Lab:
 def read_yaml(project: Project, path: Path, model: type[Model]) -> Model:
     """Read and validate; every fault of the file is one line `file: field: what is wrong`."""
     name = shown(project, path)
-    try:
-        data = _parse(path.read_text(encoding="utf-8"))
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1
-        raise BadInput(f"{name}:{line}: not YAML: {error.problem}", f"mend {name}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise BadInput(f"{name}: not YAML: {error}", f"mend {name}") from error
-    except OSError as error:
-        raise BadInput(f"{name}: {error.strerror}", f"mend {name}") from error
+    data = read_yaml_file(path, name)
+    return validated(data, name, model)
+
+
+def validated(data: object, name: str, model: type[Model]) -> Model:
+    """The data as this model. Raises BadInput with one line for each fault."""
     try:
         return model.model_validate(data)
     except ValidationError as error:
         faults = [f"{name}: {_fault(fault, data)}" for fault in error.errors()]
         raise BadInput("\n".join(faults), f"mend {name}, then `fwlab list`") from error
-
-
-def _parse(text: str) -> object:
-    """libyaml is eight times as fast as PyYAML's own parser, whose words for a fault are the clearer ones."""
-    try:
-        return yaml.load(text, Loader=yaml.CSafeLoader)
-    except (AttributeError, yaml.YAMLError):
-        return yaml.safe_load(text)
 
 
 def shown(project: Project, path: Path) -> str:

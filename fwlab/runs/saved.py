@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -14,6 +14,11 @@ from fwlab.outside.project import Project, find_project, load_lab, shown
 from fwlab.words.errors import EXIT_PASS, BadInput, FwlabError
 from fwlab.words.lab import Lab
 from fwlab.words.results import Run
+
+#: A whole run has some 2 MiB.
+LARGEST_FILE = 64 << 20
+#: Counts, seconds and rates lie between these, zero aside; beyond them arithmetic overflows.
+SMALLEST, LARGEST = 1e-12, 2.0**63
 
 
 def reports_folder(project: Project, lab_id: str) -> Path:
@@ -28,15 +33,50 @@ def folder_beside(project: Project, lab_id: str, path: Path) -> Path:
 
 def load_run(path: Path, lab_id: str) -> Run:
     """Raises BadInput naming the file where it is missing, not a run, or another lab's."""
+    hint = f"fwlab run {lab_id}"
     try:
-        run = Run.model_validate_json(path.read_text())
+        if path.stat().st_size > LARGEST_FILE:
+            raise BadInput(f"{path}: more than {LARGEST_FILE >> 20} MiB, not a run of fwlab", hint)
+        run = run_in(path.read_bytes(), str(path), hint)
     except OSError as error:
-        raise BadInput(f"{path}: {error.strerror}", f"fwlab run {lab_id}") from error
-    except (ValidationError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: not a run of fwlab", f"fwlab run {lab_id}") from error
+        raise BadInput(f"{path}: {error.strerror}", hint) from error
     if run.lab != lab_id:
         raise BadInput(f"{path}: a run of {run.lab}, not of {lab_id}", f"fwlab report {run.lab} {path}")
     return run
+
+
+def run_in(text: bytes | str, name: str, hint: str) -> Run:
+    """The run that a file says. Raises BadInput, which calls the file `name`, also for numbers that none can have."""
+    try:
+        run = Run.model_validate_json(text)
+    except ValidationError as error:
+        raise BadInput(f"{name}: not a run of fwlab{_where(error)}", hint) from error
+    for place, number in _numbers(run.model_dump(mode="python"), ""):
+        if not (number == 0 or SMALLEST <= abs(number) <= LARGEST):
+            raise BadInput(f"{name}: not a run of fwlab: {place}: {number} is beyond what is measured", hint)
+    scale = run.testbed.ns_per_instruction
+    if scale is not None and scale < 1:
+        what = f"testbed.ns_per_instruction: {scale} is not above 0"
+        raise BadInput(f"{name}: not a run of fwlab: {what}", hint)
+    return run
+
+
+def _where(error: ValidationError) -> str:
+    """The first fault by its place; a file that is no JSON has none."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    if first["type"] == "json_invalid":
+        return ""
+    place = ".".join(str(part)[:40] for part in first["loc"])
+    return f": {place}: {first['msg']}" if place else f": {first['msg']}"
+
+
+def _numbers(data: object, place: str) -> Iterator[tuple[str, int | float]]:
+    if isinstance(data, dict | list):
+        items = data.items() if isinstance(data, dict) else enumerate(data)
+        for key, value in items:
+            yield from _numbers(value, f"{place}.{str(key)[:40]}" if place else str(key)[:40])
+    elif isinstance(data, int | float) and not isinstance(data, bool):
+        yield place, data
 
 
 def command(name: str, about: str, write: Callable[[Project, Lab, Run], list[Path]]) -> int:

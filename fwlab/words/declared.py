@@ -12,6 +12,6 @@ Value = int | float | str
 
 
 class Strict(BaseModel):
-    """No other fields than its own, and never changed once read."""
+    """No other fields than its own, no number that is none, and never changed once read."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, allow_inf_nan=False)

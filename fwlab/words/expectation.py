@@ -19,8 +19,9 @@ def _right_way_up(value: tuple[float, float]) -> tuple[float, float]:
     return value
 
 
+_Bound = Annotated[float, Field(allow_inf_nan=True)]
 #: An inclusive range [lowest, highest] in the metric's unit; .inf leaves a side open.
-Range = Annotated[tuple[float, float], AfterValidator(_right_way_up)]
+Range = Annotated[tuple[_Bound, _Bound], AfterValidator(_right_way_up)]
 
 
 class Texts(Strict):

@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import re
+
 #: What a name, of a file say, may take of a message.
 LONGEST_NAME = 120
 #: A tool's message may quote a line of a file, and a line may be the whole file.
 LONGEST_LINE = 2000
 MOST_LINES = 60
+#: A word that nobody reads: a name of a file's whole line, say.
+_LONG_WORD = re.compile(r"\S{301,}")
 
 
 def plain(text: object, most: int = LONGEST_NAME) -> str:
@@ -24,7 +28,8 @@ def plain(text: object, most: int = LONGEST_NAME) -> str:
 
 def plain_lines(text: object) -> str:
     """A message: its lines and tabs stay."""
-    lines = str(text).split("\n")
+    shortened = _LONG_WORD.sub(lambda found: f"{found[0][:200]}…{found[0][-60:]}", str(text))
+    lines = shortened.split("\n")
     if len(lines) > MOST_LINES:
         lines = [*lines[:MOST_LINES], f"… and {len(lines) - MOST_LINES} lines more"]
     return "\n".join("\t".join(plain(part, LONGEST_LINE) for part in line.split("\t")) for line in lines)

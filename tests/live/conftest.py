@@ -30,6 +30,10 @@ STAND = os.environ.get("FWLAB_LIVE_MACHINES", LAB)
 OFFSET = 4000
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--whole-corpus", action="store_true", help="load every ruleset of tests/corpus, not a sample")
+
+
 class Checkout:
     """A copy of what a user has, and what he types in it."""
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from fwlab.logic.grammar import devices, filters, routes
+from fwlab.logic.grammar import devices, nftables, routes, sets, settings, tc, xtables
 from fwlab.words.errors import BadInput
 from fwlab.words.ruleset import RulesetKind
 
@@ -17,13 +17,13 @@ Complaints = Iterator[tuple[int, str, str]]
 CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 
 _GRAMMARS: dict[RulesetKind, Callable[[list[str]], Complaints]] = {
-    RulesetKind.SYSCTL: filters.sysctl,
-    RulesetKind.IPSET: filters.ipset,
-    RulesetKind.IPTABLES: filters.iptables,
-    RulesetKind.IP6TABLES: filters.iptables,
-    RulesetKind.IPTABLES_NFT: filters.iptables,
-    RulesetKind.NFT: filters.nft,
-    RulesetKind.TC: filters.tc,
+    RulesetKind.SYSCTL: settings.sysctl,
+    RulesetKind.IPSET: sets.ipset,
+    RulesetKind.IPTABLES: xtables.iptables,
+    RulesetKind.IP6TABLES: xtables.iptables,
+    RulesetKind.IPTABLES_NFT: xtables.iptables,
+    RulesetKind.NFT: nftables.nft,
+    RulesetKind.TC: tc.tc,
     RulesetKind.ROUTES: routes.routes,
     RulesetKind.ETHTOOL: devices.ethtool,
     RulesetKind.XDP_FILTER: devices.xdp_filter,

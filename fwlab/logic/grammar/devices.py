@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 from fwlab.logic.grammar.lines import LINKS, instructions
 
-_NUMBER = re.compile(r"\d{1,9}")
+_NUMBER = re.compile("[0-9]{1,9}")
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,40}")
 #: Options of ethtool that a reset can put back, with what they may set: features, rings, coalescing, channels.
 ETHTOOL = {
     "-K": (_NAME, re.compile("on|off")),
     "-G": (re.compile("rx|tx|rx-mini|rx-jumbo"), _NUMBER),
-    "-C": (_NAME, re.compile(r"on|off|\d{1,9}")),
+    "-C": (_NAME, re.compile(r"on|off|[0-9]{1,9}")),
     "-L": (re.compile("rx|tx|other|combined"), _NUMBER),
 }
 
@@ -70,7 +70,7 @@ def _subject(command: str, text: str) -> bool:
     if command == "load":
         return text in LINKS
     if command == "port":
-        return text.isdecimal() and 0 < int(text) < 65536
+        return re.fullmatch("[1-9][0-9]{0,4}", text) is not None and int(text) < 65536
     if command == "ether":
         return _MAC.fullmatch(text) is not None
     try:

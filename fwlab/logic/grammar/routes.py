@@ -40,7 +40,7 @@ def _wrong(words: list[str]) -> str | None:
             continue
         if option == "dev" and value in LINKS:
             continue
-        if option in ("metric", "mtu") and value.isdecimal() and len(value) < 10:
+        if option in ("metric", "mtu") and re.fullmatch("[0-9]{1,9}", value):
             continue
         return f"{option} {value} has no place in a lab's route"
     return None

@@ -18,7 +18,7 @@ S32 = Annotated[int, Field(ge=-(1 << 31), le=(1 << 31) - 1)]
 
 
 class Instruction(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     type: str
 
 
@@ -175,7 +175,7 @@ _KINDS: dict[str, type[Instruction]] = {
 def parse_instruction(data: Any, where: str) -> Instruction:
     """One instruction of the RPC form. Raises BadInput naming `where` and the instruction."""
     kind = data.get("type") if isinstance(data, dict) else None
-    if kind not in _KINDS:
+    if not isinstance(kind, str) or kind not in _KINDS:
         raise BadInput(f"{where}: unknown instruction {kind!r}", "use one of: " + ", ".join(_KINDS))
     try:
         return _KINDS[kind].model_validate(data)

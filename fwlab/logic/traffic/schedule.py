@@ -12,10 +12,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from fwlab.logic.traffic.cores import Task
+from fwlab.words.errors import BadInput
 
 _HOUSEKEEPING = -1
 _HOUSEKEEPING_GAP = 0.001
 _MANY = 1 << 16
+#: No traffic of a lab lasts two days; beyond that there would be housekeeping and nothing else.
+MOST_SECONDS = 200_000
 
 
 class _Queue:
@@ -64,12 +67,20 @@ class _Queue:
 def schedule(tasks: Sequence[Task], limit: int) -> tuple[np.ndarray, np.ndarray]:
     """At most `limit` turns of a core's tasks: (seconds, task numbers), float64 and int64 arrays, in order.
 
-    Turns of inactive tasks count towards the limit and are in the result.
+    Turns of inactive tasks count towards the limit and are in the result. Raises BadInput where one is due in days.
     """
     roots = [number for number, task in enumerate(tasks) if task.stream.self_start]
-    if len(roots) <= 1:
-        return _one_by_one(tasks, roots, limit)
-    return _interleaved(tasks, roots, limit)
+    if len(roots) > 1:
+        return _interleaved(tasks, roots, limit)
+    times, numbers = _one_by_one(tasks, roots, limit)
+    if len(times) and times.max() > MOST_SECONDS:
+        raise _too_late(tasks[int(numbers[times.argmax()])])
+    return times, numbers
+
+
+def _too_late(task: Task) -> BadInput:
+    what = f"{task.stream.label}: a frame is due after more than {MOST_SECONDS} seconds"
+    return BadInput(what, "give a higher rate or shorter gaps")
 
 
 class _Progress:
@@ -136,6 +147,9 @@ def _interleaved(tasks: Sequence[Task], roots: Sequence[int], limit: int) -> tup
     numbers: list[int] = []
     while len(times) < limit and len(queue.items) > 1:
         if queue.items[0] == _HOUSEKEEPING:
+            first = min((item for item in queue.items if item != _HOUSEKEEPING), key=due.__getitem__)
+            if due[first] > MOST_SECONDS:
+                raise _too_late(tasks[first])
             _keep_house(queue, due)
             continue
         number = queue.pop()

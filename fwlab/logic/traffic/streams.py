@@ -16,12 +16,14 @@ from fwlab.words.errors import BadInput
 SHORTEST, LONGEST = 14, 9 * 1024 + 22  # bytes that TRex takes as a packet, without the checksum of the frame
 SHORTEST_SENT = 60  # shorter packets are padded with zeros
 
+SLOWEST = 1e-6  # of any unit: a packet in eleven days; much less is no rate, but a slip
+
 _MODES = ("continuous", "single_burst", "multi_burst")
 _RATES = ("pps", "bps_L1", "bps_L2", "percentage")
 
 
 class _Form(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Rate(_Form):
@@ -166,10 +168,10 @@ def _parse_stream(data: Any, index: int) -> Stream:
         raise BadInput(
             f"{where}: {first_fault(error)}", "give the stream as stream.to_json() does"
         ) from error
-    if not stream.mode.rate.value > 0:
+    if not stream.mode.rate.value >= SLOWEST:
         raise BadInput(
             f"{where}: the rate is {stream.mode.rate.value:g} {stream.mode.rate.type}",
-            "give a rate above zero",
+            "give a rate above zero" if stream.mode.rate.value <= 0 else f"give a rate of {SLOWEST:g} at least",
         )
     if stream.mode.burst is None:
         field = "total_pkts" if stream.mode.type == "single_burst" else "pkts_per_burst"

@@ -94,7 +94,8 @@ def _never_ends(streams: Sequence[Stream]) -> bool:
 
 def _loop(streams: Sequence[Stream], most: int, line_rate_bps: float) -> tuple[int, bool]:
     """Frames until continuous streams repeat, and whether that fits the table."""
-    rates = [Fraction(packets_per_second(s, line_rate_bps)).limit_denominator(_FINEST) for s in streams]
+    exact = [Fraction(packets_per_second(s, line_rate_bps)).limit_denominator(_FINEST) for s in streams]
+    rates = [max(rate, Fraction(1, _FINEST)) for rate in exact]
     total = sum(rates)
     turns = [math.lcm(*_periods(s)) if _periods(s) else 1 for s in streams]
     for stream, rate in zip(streams, rates, strict=True):

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How many rules a packet may pass where chains call chains: ten calls on each of twelve levels make a million million.
+
+The kernel walks them all without a break, and a DUT that does so answers nobody any more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+
+#: Rules for one packet. The longest plain list that fits in a file is about as long; a DUT needs a second for it.
+MOST_RULES = 1_000_000
+#: Rules that the kernel looks at while it checks a ruleset: there each branch of a verdict map counts.
+MOST_CHECKED = 10_000_000
+
+CIRCLE = ("chains call each other in a circle", "end the circle: the kernel takes none")
+TOO_MANY = (
+    f"a packet may pass more than {MOST_RULES} rules, with those of the chains that are called",
+    "call fewer chains, or match with a set",
+)
+TOO_MANY_BRANCHES = (
+    f"chains and verdict maps branch into more than {MOST_CHECKED} rules",
+    "call fewer chains, or match with a set",
+)
+
+
+@dataclass
+class Chain:
+    """`calls`: for each group of chains of which a packet enters one at most, how many rules have it."""
+
+    rules: int = 0
+    calls: Counter[frozenset[Hashable]] = field(default_factory=Counter)
+
+
+def too_many(chains: dict[Hashable, Chain], first: Iterable[Hashable]) -> tuple[str, str] | None:
+    """What is wrong and what to do, if a packet that comes in by one of the `first` chains meets too many rules."""
+    reached, todo = set(), [name for name in first if name in chains]
+    while todo:
+        name = todo.pop()
+        if name not in reached:
+            reached.add(name)
+            todo += [called for group in chains[name].calls for called in group if called in chains]
+    graph = {name: {c for group in chains[name].calls for c in group if c in reached} for name in reached}
+    try:
+        order = list(TopologicalSorter(graph).static_order())
+    except CycleError:
+        return CIRCLE
+    passed: dict[Hashable, int] = {}
+    checked: dict[Hashable, int] = {}
+    for name in order:  # those that are called come first
+        chain = chains[name]
+        passed[name] = checked[name] = chain.rules
+        for group, times in chain.calls.items():
+            inside = [called for called in group if called in reached]
+            if inside:
+                passed[name] += times * max(passed[called] for called in inside)
+                checked[name] += times * sum(checked[called] for called in inside)
+        passed[name], checked[name] = min(passed[name], MOST_RULES + 1), min(checked[name], MOST_CHECKED + 1)
+    if any(count > MOST_RULES for count in passed.values()):
+        return TOO_MANY
+    return TOO_MANY_BRANCHES if any(count > MOST_CHECKED for count in checked.values()) else None

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""So many inputs of one parser, and what became of them."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import signal
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from fwlab.words.errors import BadInput
+
+from .parsers import Parser
+
+#: No input of ours is long; a parser that takes longer for one hangs, or would with a longer one.
+PATIENCE_S = 10
+#: Kinds of outcome that are told apart, and defects that are shown in full.
+MOST_CLASSES, MOST_DEFECTS = 80, 20
+_STRANGE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_VARIES = ((re.compile(r"'[^']*'|\"[^\"]*\""), "…"), (re.compile(r"-?\d[\w.+-]*"), "N"))
+
+
+@dataclass
+class Found:
+    """`outcomes` by class: accepted, or refused with this kind of message. `defects` by where they were raised."""
+
+    count: int = 0
+    seconds: float = 0.0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    defects: dict[str, dict[str, Any]] = field(default_factory=dict)
+    traced: int = 0
+
+
+class TooSlow(BaseException):
+    """A parser took longer for one input than for all the others together."""
+
+
+def campaign(parser: Parser, count: int, seed: int, first: int = 0) -> Found:
+    """Inputs `first` to `first + count` of this seed."""
+    found, begin = Found(), time.monotonic()
+    warnings.simplefilter("error")  # arithmetic that overflows is no answer
+    for index in range(first, first + count):
+        given = parser.make(Random((seed << 40) + index))
+        try:
+            with _patience():
+                outcome = parser.ask(given)
+        except BadInput as refusal:
+            outcome = f"refused: {_class(refusal.message)}"
+            wrong = _unfit(refusal)
+            if wrong:
+                _note(found, wrong, index, given, refusal.message[:500])
+        except (Exception, TooSlow) as error:
+            outcome = f"traceback: {type(error).__name__}"
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            where = f"{type(error).__name__} in {frame.name}, {frame.filename.rpartition('/')[2]}:{frame.lineno}"
+            _note(found, where, index, given, "".join(traceback.format_exception(error))[-3000:])
+        known = outcome in found.outcomes or len(found.outcomes) < MOST_CLASSES
+        found.outcomes[outcome if known else outcome.partition(":")[0] + ": others"] += 1
+    found.count, found.seconds = count, time.monotonic() - begin
+    return found
+
+
+@contextlib.contextmanager
+def _patience() -> Iterator[None]:
+    def ring(*_: object) -> None:
+        raise TooSlow(f"more than {PATIENCE_S} s")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _class(message: str) -> str:
+    """The kind of a message: how it ends, without what comes from the input."""
+    text = message.split("\n")[0]
+    for pattern, instead in _VARIES:
+        text = pattern.sub(instead, text)
+    said = text.rpartition(": ")[2]
+    words = [word if re.fullmatch(r"[a-z][a-z']{0,13},?|…|N", word) else "…" for word in said.split(" ")]
+    return re.sub(r"(… )+…", "…", " ".join(words[-10:]))
+
+
+def _unfit(refusal: BadInput) -> str:
+    """A message is for people: one that is short, says what to do, and that a terminal can show."""
+    if not refusal.message or not refusal.hint:
+        return "a refusal without message or next step"
+    if _STRANGE.search(refusal.message + refusal.hint):
+        return "a control character in a message"
+    return "a message of many pages" if len(refusal.message) > 5000 else ""
+
+
+def _note(found: Found, where: str, index: int, given: Any, words: str) -> None:
+    found.traced += 1
+    if where not in found.defects and len(found.defects) < MOST_DEFECTS:
+        found.defects[where] = {"index": index, "input": repr(given)[-4000:], "said": words}

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The parsers: where each takes its valid input from, what becomes of it, and how it is asked."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import yaml
+from rich.console import Console
+
+from fwlab.logic.documents import check_document, run_document
+from fwlab.logic.render import ruleset_file
+from fwlab.logic.traffic import expand
+from fwlab.logic.traffic.table import build_table
+from fwlab.outside.predictions import predictions_in
+from fwlab.outside.project import Project, load_lab, validated
+from fwlab.outside.yaml_files import yaml_in
+from fwlab.runs.report import show
+from fwlab.runs.saved import run_in
+from fwlab.words.lab import Lab
+from fwlab.words.ruleset import RulesetKind
+
+from .changes import NUMBERS, ODD, changed_data, changed_text, values_in
+
+ROOT = Path(__file__).resolve().parents[2]
+NAME = "labs/lab98-trouble/lab.yml"
+
+
+@dataclass(frozen=True)
+class Parser:
+    """`make` yields an input from a seeded source of chance; `ask` gives it to the parser and says what became of it.
+
+    `ask` raises BadInput where the input is refused.
+    """
+
+    make: Callable[[Random], Any]
+    ask: Callable[[Any], str]
+
+
+# ---- rulesets -------------------------------------------------------------------------------------------------
+
+_ENDINGS = [*(f"rules.{kind.value}" for kind in RulesetKind if kind is not RulesetKind.PF), "pf.conf"]
+
+
+@cache
+def _rulesets() -> dict[str, list[str]]:
+    """By the file's name: valid texts of the labs and of the corpus."""
+    found: dict[str, list[str]] = {name: ["\n"] for name in _ENDINGS}
+    folders = [ROOT / "tests" / "corpus" / "ruleset-features", *ROOT.glob("labs/*/rulesets")]
+    for path in sorted(path for folder in folders for path in folder.rglob("*.*")):
+        name = "pf.conf" if path.name == "pf.conf" else f"rules.{path.name.removesuffix('.j2').rpartition('.')[2]}"
+        if name in found and path.stat().st_size < 4000:
+            found[name].append(path.read_text())
+    return found
+
+
+@cache
+def _words(name: str) -> list[str]:
+    texts = _rulesets()[name]
+    own = {
+        *("jump", "goto", "include", "monitor", "device", "devices", "fwd", "dup", "size", "vmap", "define", "chain"),
+        *("-M", "--modprobe", "-j", "-g", "-A", "-N", "-E", "--object-pinned", "hashsize", "maxelem", "create", "add"),
+        *("exec", "bpf", "obj", "dev", "d", "mirred", "redirect", "limit", "eth2", "if4", "lo", "route", "net.ipv4"),
+    }
+    return sorted(own | {word for text in texts for word in re.findall(r"[\w.:/-]+", text)})
+
+
+def _ruleset(chance: Random) -> tuple[str, str]:
+    name = chance.choice(_ENDINGS)
+    texts = _rulesets()[name]
+    text = changed_text(chance, chance.choice(texts), texts, _words(name))
+    return (chance.choice(_ENDINGS) if chance.random() < 0.02 else name), text
+
+
+def _ask_ruleset(given: tuple[str, str]) -> str:
+    return f"accepted {ruleset_file(*given).kind.value}"
+
+
+# ---- lab.yml --------------------------------------------------------------------------------------------------
+
+
+@cache
+def _labs() -> list[dict[str, Any]]:
+    """Every lab, with a few of its lists' items: each kind of field is there, and no list is long."""
+    paths = [ROOT / "tests/offline/errors/good.yml", *sorted(ROOT.glob("labs/*/lab.yml"))]
+    return [_short(yaml.safe_load(path.read_text())) for path in paths]
+
+
+def _short(data: Any, most: int = 2) -> Any:
+    if isinstance(data, dict):
+        return {key: _short(value, most) for key, value in data.items()}
+    return [_short(item, most) for item in data[:most]] if isinstance(data, list) else data
+
+
+@cache
+def _lab_values() -> list[Any]:
+    return [value for lab in _labs() for value in values_in(lab)]
+
+
+def _lab(chance: Random) -> Any:
+    return changed_data(chance, chance.choice(_labs()), _lab_values())
+
+
+def _ask_lab(data: Any) -> str:
+    lab = validated(data, NAME, Lab)
+    return f"accepted, {len(lab.cases) and 'with'} cases, {'with' if lab.exercises else 'no'} exercises"
+
+
+@cache
+def _lab_texts() -> list[str]:
+    return [(ROOT / "tests/offline/errors/good.yml").read_text(), (ROOT / "labs/_template/lab.yml").read_text()]
+
+
+def _lab_text(chance: Random) -> bytes:
+    words = ["&a", "*a", "<<:", "!!int", "!!timestamp", "!!binary", "2001-99-99", ".nan", "? ", "|-", "--- ", "%YAML"]
+    text = changed_text(chance, chance.choice(_lab_texts()), _lab_texts(), words)
+    data = text.encode("utf-8", "surrogatepass")
+    return data[: chance.randrange(len(data) + 1)] + b"\xff" if chance.random() < 0.02 else data
+
+
+def _ask_lab_text(data: bytes) -> str:
+    return _ask_lab(yaml_in(data, NAME, f"mend {NAME}"))
+
+
+# ---- streams --------------------------------------------------------------------------------------------------
+
+
+@cache
+def _profiles() -> list[list[dict[str, Any]]]:
+    found = []
+    for path in sorted((ROOT / "tests/offline/data/trex-vectors").glob("*.json")):
+        form = json.loads(path.read_text())
+        found.append(form["streams"] if isinstance(form, dict) else form)
+    return [streams for streams in found if len(json.dumps(streams)) < 20_000]
+
+
+@cache
+def _stream_values() -> list[Any]:
+    return [value for streams in _profiles() for value in values_in(streams)]
+
+
+def _streams(chance: Random) -> tuple[Any, int, int]:
+    data = changed_data(chance, chance.choice(_profiles()), _stream_values())
+    return data, chance.choice((1, 2, 7, 33)), chance.choice((1, 1, 1, 2, 5))
+
+
+def _ask_streams(given: tuple[Any, int, int]) -> str:
+    """What the simulator makes of them; of every seventh the table that an engine loops over as well."""
+    streams, limit, cores = given
+    frames = expand(streams, limit=limit, cores=cores)
+    if limit == 7:
+        build_table(streams, macs=(bytes(6), bytes(6)), most=64)
+    return "accepted, with frames" if len(frames) else "accepted, without frames"
+
+
+# ---- results --------------------------------------------------------------------------------------------------
+
+
+@cache
+def _measured() -> list[tuple[Lab, dict[str, Any]]]:
+    """Published runs of two cases and two exercises, each with its lab."""
+    project, found = Project(ROOT), []
+    for name in ("lab01-forwarding", "lab02-conntrack", "lab05-drop-early"):
+        lab = load_lab(project, name)
+        for path in sorted((ROOT / "results" / name).glob("*-full.json"))[-1:]:
+            run = _short(json.loads(path.read_text()))
+            run["cases"][0]["stacks"] = {}
+            exercises = sorted((ROOT / "results" / name).glob("*-exercises.json"))
+            if exercises:
+                run["exercises"] = _short(json.loads(exercises[-1].read_text())).get("exercises", [])
+            found.append((lab, run))
+    return found
+
+
+@cache
+def _run_values() -> list[Any]:
+    return [value for _, run in _measured() for value in values_in(run)]
+
+
+def _run(chance: Random) -> tuple[Lab, str, bool]:
+    lab, run = chance.choice(_measured())
+    changed = run if chance.random() < 0.1 else changed_data(chance, run, _run_values())
+    text = json.dumps(changed)
+    if changed is run:
+        text = changed_text(chance, text, [text], [*NUMBERS, *ODD])
+    return lab, text, chance.random() < 0.02
+
+
+def _ask_run(given: tuple[Lab, str, bool]) -> str:
+    lab, text, shown = given
+    run = run_in(text.encode("utf-8", "surrogatepass"), "run.json", "fwlab run LAB")
+    documents = run_document(lab, run), check_document(lab, run)
+    json.dumps(documents, allow_nan=False).encode()
+    if shown:
+        show(lab, run, Console(file=io.StringIO(), width=120))
+    return f"accepted, judged {documents[0]['verdict']}"
+
+
+# ---- predictions ----------------------------------------------------------------------------------------------
+
+_PREDICTIONS = [
+    *("ex1-one-host: 250000.0\n", "ex1-one-host: 1e5\nex2-thousand-rules: 48000\nex3-ipset: 0\n", "# none\n", ""),
+]
+
+
+def _predictions(chance: Random) -> bytes:
+    words = ["ex1-one-host", ":", "- ", "? ", "!!float", "!!int", "&a", "*a", "<<", "2001-01-01", ".nan", ".inf", "~"]
+    return changed_text(chance, chance.choice(_PREDICTIONS), _PREDICTIONS, words).encode("utf-8", "surrogatepass")
+
+
+def _ask_predictions(data: bytes) -> str:
+    found = predictions_in(yaml_in(data, "work/predictions.yml", "mend it"), "lab98-trouble")
+    return f"accepted, {'some' if found else 'none'}"
+
+
+PARSERS = {
+    "rulesets": Parser(_ruleset, _ask_ruleset),
+    "lab": Parser(_lab, _ask_lab),
+    "lab-text": Parser(_lab_text, _ask_lab_text),
+    "streams": Parser(_streams, _ask_streams),
+    "results": Parser(_run, _ask_run),
+    "predictions": Parser(_predictions, _ask_predictions),
+}
