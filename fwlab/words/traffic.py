@@ -36,10 +36,15 @@ class TrafficClass(Strict):
     src, dst               a prefix
     sources, destinations  a list of addresses; for classes whose addresses lie between each other
     dports                 with `sources`: the port that goes with each of them, in turn, from the start when they end
+    stream                 the name of a stream of the profile, alone: the class has the flows of that stream, a flow
+                           being a source address and a destination port. So a class may be any list of hosts, ports or
+                           pairs, another in each traffic of the lab
 
-    Let addresses tell the classes of an exercise apart, and nothing else that a ruleset could go by instead: their
-    packets should have the same ports, protocol and length.
+    Let addresses, or flows, tell the classes of an exercise apart, and nothing else that a ruleset could go by instead: their
+    packets should have the same protocol and length, and the same of all else that rulesets need not ask for.
     """
+
+    stream: str | None = Field(default=None, min_length=1)
 
     src: str | None = None
     dst: str | None = None
@@ -84,6 +89,12 @@ class TrafficClass(Strict):
         """Each of the sources, as a number, and the port that goes with it."""
         ports = self.dports
         return [(source, ports[place % len(ports)]) for place, source in enumerate(self.sources.numbers())]
+
+    @model_validator(mode="after")
+    def _stream_alone(self) -> TrafficClass:
+        if self.stream is not None and self.model_fields_set != {"stream"}:
+            raise ValueError("a class by stream is declared by its stream alone")
+        return self
 
 
 class Connections(Strict):

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from fwlab.logic.traffic.flows import class_flows, flow_keys
 from fwlab.logic.traffic.frames import Frames
 from fwlab.logic.traffic.headers import IPV4, IPV6, Headers, read_headers
 from fwlab.words.traffic import TrafficClass
@@ -21,9 +22,11 @@ _PROTOCOLS = {"udp": (17, 17), "tcp": (6, 6), "icmp": (1, 58)}
 def classify(frames: Frames, classes: Mapping[str, TrafficClass]) -> np.ndarray:
     """For each frame the place of the first class that fits it, or -1: int64 array of shape (n,)."""
     headers = read_headers(frames)
+    flows, keys = class_flows(frames, headers, classes), flow_keys(headers)
     found = np.full(len(frames), -1, dtype=np.int64)
-    for place, wanted in enumerate(classes.values()):
-        found[(found < 0) & _fits(headers, wanted)] = place
+    for place, (name, wanted) in enumerate(classes.items()):
+        fits = np.isin(keys, flows[name]) if name in flows else _fits(headers, wanted)
+        found[(found < 0) & fits] = place
     return found
 
 
