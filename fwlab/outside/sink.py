@@ -76,7 +76,7 @@ def counting_ruleset(
     device: str,
     classes: dict[str, TrafficClass],
     connections: Connections | None = None,
-    flows: Mapping[str, list[Flow]] = {},  # noqa: B006 - only read
+    flows: Mapping[str, list[Flow]] = {},
 ) -> str:
     """The nft ruleset that counts and drops; nothing but `connections` climbs further up the sink's stack.
 
@@ -85,7 +85,8 @@ def counting_ruleset(
     names = [*classes, OTHER]
     lines = ["table netdev fwlab {}", "delete table netdev fwlab", "table netdev fwlab {"]
     lines += [f"  counter {_PREFIX}{name} {{ }}" for name in names]
-    lines += [line for name, traffic_class in classes.items() for line in _sets(name, traffic_class, flows.get(name, []))]
+    for name, traffic_class in classes.items():
+        lines += _sets(name, traffic_class, flows.get(name, []))
     lines += ["  chain arriving {", f'    type filter hook ingress device "{device}" priority 0; policy accept;']
     if connections is not None:
         # From whichever address: the DUT may have translated it.

@@ -40,12 +40,11 @@ class TrafficClass(Strict):
                            being a source address and a destination port. So a class may be any list of hosts, ports or
                            pairs, another in each traffic of the lab
 
-    Let addresses, or flows, tell the classes of an exercise apart, and nothing else that a ruleset could go by instead: their
-    packets should have the same protocol and length, and the same of all else that rulesets need not ask for.
+    Let addresses (or flows) tell the classes of an exercise apart, and nothing else that a ruleset could go by instead:
+    their packets should have the same protocol and length, and the same ports where ports are not what it is about.
     """
 
     stream: str | None = Field(default=None, min_length=1)
-
     src: str | None = None
     dst: str | None = None
     sources: AddressList | None = None
