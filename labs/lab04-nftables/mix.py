@@ -49,16 +49,15 @@ def legitimate():
 
 
 def scanned(rules):
-    """S3's ports: fifteen for each of `rules` rules."""
-    return [100 * hundred + rule for rule in range(1, rules + 1) for hundred in range(1, 16)]
+    """Fifteen ports for each of `rules` rules, much as S3 had them, but no two make a range."""
+    return [100 * hundred + 3 * rule for rule in range(1, rules + 1) for hundred in range(1, 16)]
 
 
 def beside(ports):
-    """Ports that are open: those right beside a closed one, then every eleventh of the others, then some well known."""
+    """Ports that are open: one right beside each closed one, some well known, and some of all the others."""
     closed = set(ports)
-    edges = sorted({port + side for port in ports for side in (-1, 1)} - closed)
-    between = [port for port in range(1, max(ports) + 200, 11) if port not in closed]
-    return list(dict.fromkeys([*edges, 22, 53, 80, 5201, 8080, 33000, 65535, *between]))
+    between = [port for port in range(1, max(ports) + 200, 17) if port not in closed]
+    return list(dict.fromkeys([*(port + 1 for port in ports), 22, 53, 80, 5201, 8080, 33000, 65535, *between]))
 
 
 def pair_port(place):
