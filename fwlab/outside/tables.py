@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fwlab.logic.traffic.classes import OTHER, classify
+from fwlab.logic.traffic.flows import Flow, listed_flows
 from fwlab.logic.traffic.table import TABLE_FRAMES, Table, build_table
 from fwlab.outside.frame_table import MAX_FRAMES, write_table
 from fwlab.outside.profile import load_profile
@@ -33,6 +34,7 @@ class Tables:
         self._macs = (_bytes(ends["dut"].mac), _bytes(ends["generator"].mac))
         self._streams: dict[str, list[dict[str, Any]]] = {}
         self._built: dict[str, Table] = {}
+        self._flows: dict[str, dict[str, list[Flow]]] = {}
         self.seed = seed
 
     def streams(self, traffic: str) -> list[dict[str, Any]]:
@@ -48,11 +50,18 @@ class Tables:
         if traffic not in self._built:
             streams, most = self.streams(traffic), self._most(traffic)
             try:
-                self._built[traffic] = build_table(streams, macs=self._macs, seed=self.seed, most=most)
+                table = build_table(streams, macs=self._macs, seed=self.seed, most=most)
+                self._flows[traffic] = listed_flows(table.frames, self._lab.classes)
+                self._built[traffic] = table
             except BadInput as error:
                 profile = shown(self._project, self._lab.folder / self._lab.traffic[traffic].profile)
                 raise BadInput(f"{profile}: {error.message}", error.hint) from error
         return self._built[traffic]
+
+    def flows(self, traffic: str) -> dict[str, list[Flow]]:
+        """The flows of each class that is declared by a stream. Raises BadInput as `streams` does."""
+        self.table(traffic)
+        return self._flows[traffic]
 
     def _most(self, traffic: str) -> int:
         """Frames of the longest loop: as many as a case wants of this traffic to fill the DUT with states."""

@@ -84,6 +84,7 @@ class Connecting:
         connections = self._nodes.tables.connections(task.traffic)
         if connections.beside is not None:
             self._nodes.engine.use(self._nodes.tables, connections.beside)
+            self._nodes.sink.know(self._nodes.tables.flows(connections.beside))
         else:
             # The clients need the generator's link and its CPU, and an engine may hold both.
             self._nodes.engine.close()

@@ -85,6 +85,7 @@ class Measurer:
         if task.traffic is not None:
             nodes.engine.use(nodes.tables, task.traffic)
             # What climbs up the sink's stack may be answered, as IPv6 is with "no route": through the DUT, at its cost.
+            nodes.sink.know(nodes.tables.flows(task.traffic))
             nodes.sink.take_all(nodes.classes)
         # First of all: what else is asked for is then measured with these states, not while they come to be.
         if task.wants(Metric.STATES, Metric.STATE_BYTES):

@@ -92,10 +92,16 @@ class Testbed:
             def connections(self, _name: str) -> Connections:
                 return connections
 
+            def flows(self, _traffic: str) -> dict[str, list]:
+                return {"flood": [("198.18.0.1", 9)]}
+
             def offered(self, *_: Any) -> dict[str, int]:
                 return {"flood": 700}
 
         class Sink:
+            def know(self, flows: dict) -> None:
+                assert flows == {"flood": [("198.18.0.1", 9)]}
+
             def declare(self, _classes: Any, let_through: Connections) -> None:
                 assert let_through is connections
 

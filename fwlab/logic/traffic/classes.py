@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from fwlab.logic.traffic.flows import class_flows, flow_keys
 from fwlab.logic.traffic.frames import Frames
 from fwlab.logic.traffic.headers import IPV4, IPV6, Headers, read_headers
 from fwlab.words.traffic import TrafficClass
@@ -21,9 +22,11 @@ _PROTOCOLS = {"udp": (17, 17), "tcp": (6, 6), "icmp": (1, 58)}
 def classify(frames: Frames, classes: Mapping[str, TrafficClass]) -> np.ndarray:
     """For each frame the place of the first class that fits it, or -1: int64 array of shape (n,)."""
     headers = read_headers(frames)
+    flows, keys = class_flows(frames, headers, classes), flow_keys(headers)
     found = np.full(len(frames), -1, dtype=np.int64)
-    for place, wanted in enumerate(classes.values()):
-        found[(found < 0) & _fits(headers, wanted)] = place
+    for place, (name, wanted) in enumerate(classes.items()):
+        fits = np.isin(keys, flows[name]) if name in flows else _fits(headers, wanted)
+        found[(found < 0) & fits] = place
     return found
 
 
@@ -39,6 +42,12 @@ def _fits(headers: Headers, wanted: TrafficClass) -> np.ndarray:
     for prefix, addresses in ((wanted.src, headers.src), (wanted.dst, headers.dst)):
         if prefix is not None:
             fits &= within(headers.version, addresses, prefix)
+    for listed, addresses in ((wanted.sources, headers.src), (wanted.destinations, headers.dst)):
+        if listed is not None:
+            fits &= (headers.version == IPV4) & np.isin(_numbers(addresses), np.array(listed.numbers()))
+    if wanted.dports:
+        pairs = np.array([source << 16 | port for source, port in wanted.pairs()])
+        fits &= np.isin(_numbers(headers.src) << 16 | headers.dport, pairs) & (headers.dport >= 0)
     if wanted.proto is not None:
         four, six = _PROTOCOLS[wanted.proto]
         fits &= headers.protocol == np.where(headers.version == IPV4, four, six)
@@ -53,6 +62,11 @@ def port_range(ports: int | str) -> tuple[int, int]:
     """A port or "lowest-highest" as two numbers."""
     low, _, high = str(ports).partition("-")
     return int(low), int(high or low)
+
+
+def _numbers(addresses: np.ndarray) -> np.ndarray:
+    """IPv4 addresses (as in Headers) as numbers."""
+    return addresses[:, :4].astype(np.int64) @ np.array([1 << 24, 1 << 16, 1 << 8, 1])
 
 
 def within(version: np.ndarray, addresses: np.ndarray, prefix: str) -> np.ndarray:

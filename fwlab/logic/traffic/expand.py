@@ -56,7 +56,8 @@ def expand(
         per_core.append(builder.play(core, tasks, quota))
     times, part, row = merge(per_core)
     owners = np.array(builder.owners, dtype=np.int64)
-    return Frames(times, part, row, builder.parts, owners, [stream.label for stream in parsed])
+    labels, names = [stream.label for stream in parsed], [stream.name for stream in parsed]
+    return Frames(times, part, row, builder.parts, owners, labels, names)
 
 
 def _check_cores(stream: Stream, cores: int) -> None:

@@ -19,7 +19,8 @@ _AT_ONCE = 1 << 21  # bytes that are laid out in one step, which bounds the memo
 class Frames:
     """n frames. `times_ns`, `part`, `row`: int64 arrays of shape (n,); a frame is row `row` of set `part`.
 
-    `part_stream[part]` is the index of the stream in the profile, `labels[stream]` its name for messages.
+    `part_stream[part]` is the index of the stream in the profile, `labels[stream]` its name for messages, and
+    `names[stream]` the name that the profile gives it, if any.
     """
 
     times_ns: np.ndarray
@@ -28,6 +29,7 @@ class Frames:
     parts: list[Frameset]
     part_stream: np.ndarray
     labels: list[str]
+    names: list[str | int | None]
 
     def __len__(self) -> int:
         return len(self.times_ns)

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""lab04's exercises: the classes differ in source address and destination port, and a list of either does not do."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fwlab.logic.traffic.classes import classify
+from fwlab.logic.traffic.flows import flow_keys
+from fwlab.logic.traffic.headers import read_headers
+from fwlab.outside.project import find_project, load_lab, load_topology
+from fwlab.outside.tables import Tables
+
+PROJECT = find_project(Path(__file__).parent)
+LAB = load_lab(PROJECT, "lab04-nftables")
+TABLES = Tables(PROJECT, load_topology(PROJECT), LAB)
+TRAFFIC = {exercise.id: exercise.traffic for exercise in LAB.exercises}
+#: Bytes of a frame that the flow decides about: IPv4's checksum and source address, TCP's destination port.
+FLOW_BYTES = {24, 25, 26, 27, 28, 29, 36, 37}
+BLOCKED, NEIGHBOURS, LEGITIMATE = range(3)
+#: A light load has about so many packets, and what it does not meet is not judged.
+LIGHT = 8192
+each_exercise = pytest.mark.parametrize("exercise", TRAFFIC)
+
+
+@cache
+def played(exercise: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(class, source address, destination port) of each frame."""
+    frames = TABLES.table(TRAFFIC[exercise]).frames
+    keys = flow_keys(read_headers(frames))
+    return classify(frames, LAB.classes), keys >> 16, keys & 0xFFFF
+
+
+@each_exercise
+def test_frames_differ_in_nothing_but_the_flow(exercise: str) -> None:
+    bytes_of_frames = TABLES.table(TRAFFIC[exercise]).frames.matrix(124)
+    differing = np.flatnonzero((bytes_of_frames != bytes_of_frames[0]).any(axis=0))
+    assert set(differing.tolist()) <= FLOW_BYTES
+
+
+@each_exercise
+def test_every_frame_has_a_class_in_the_announced_proportion(exercise: str) -> None:
+    shares = np.bincount(played(exercise)[0], minlength=3) / len(played(exercise)[0])
+    assert shares.tolist() == [0.9, 0.05, 0.05]
+
+
+@each_exercise
+def test_a_light_load_meets_every_flow(exercise: str) -> None:
+    found, sources, ports = played(exercise)
+    flows = np.stack([found, sources, ports], axis=1)
+    assert len(np.unique(flows[:LIGHT], axis=0)) == len(np.unique(flows, axis=0))
+
+
+@each_exercise
+def test_no_prefix_holds_the_blocked_alone(exercise: str) -> None:
+    """The shortest prefix around what is blocked has neighbours in it, and so do the shortest ranges of ports."""
+    found, sources, ports = played(exercise)
+    blocked, others = found == BLOCKED, found != BLOCKED
+    inside = (sources >= sources[blocked].min()) & (sources <= sources[blocked].max()) & others
+    between = (ports >= ports[blocked].min()) & (ports <= ports[blocked].max()) & others
+    assert inside.sum() >= 30 and between.sum() >= 50
+
+
+@each_exercise
+def test_the_legitimate_network_is_not_all_that_must_pass(exercise: str) -> None:
+    """A ruleset that lets through what is known, and drops the rest, would have to know some hundred flows."""
+    found, sources, ports = played(exercise)
+    neighbours = found == NEIGHBOURS
+    assert len(np.unique(sources[neighbours])) >= 100
+    assert not np.isin(sources[neighbours], sources[found == LEGITIMATE]).any()
+
+
+@pytest.mark.parametrize("exercise", ["ex1-ports", "ex3-pairs", "ex4-chains", "ex6-fold", "ex7-budget"])
+def test_ports_are_needed(exercise: str) -> None:
+    """Blocked hosts may use other ports, so blocking hosts is wrong."""
+    found, sources, _ = played(exercise)
+    both = np.intersect1d(sources[found == BLOCKED], sources[found == NEIGHBOURS])
+    assert len(both) >= 50
+
+
+@pytest.mark.parametrize("exercise", ["ex2-few", "ex3-pairs", "ex4-chains", "ex5-prefixes", "ex6-fold", "ex7-budget"])
+def test_addresses_are_needed(exercise: str) -> None:
+    """Others may use the ports that these hosts may not, so blocking ports is wrong."""
+    found, _, ports = played(exercise)
+    assert np.isin(ports[found == BLOCKED], ports[found != BLOCKED]).mean() >= 0.4
+
+
+def test_ex5_is_not_told_apart_by_bits_of_the_address() -> None:
+    """Twos that begin every eighth address could be blocked by one mask in place of the list."""
+    found, sources, _ = played("ex5-prefixes")
+    inside = (sources >= sources[found == BLOCKED].min()) & (sources <= sources[found == BLOCKED].max())
+    for low_bits in range(1, 10):
+        masked = sources & ((1 << low_bits) - 1)
+        assert np.isin(masked[inside & (found == NEIGHBOURS)], masked[found == BLOCKED]).mean() > 0.3
