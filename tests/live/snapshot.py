@@ -24,7 +24,9 @@ for device in eth0 eth1; do
     for place in ingress egress root; do tc filter show dev $device $place; done
     tc class show dev $device
 done
-for block in $(tc qdisc show | sed -n 's/.*ingress_block \([0-9]*\).*/\1/p' | sort -u); do tc filter show block $block; done
+for block in $(tc qdisc show | sed -n 's/.*ingress_block \([0-9]*\).*/\1/p' | sort -u); do
+    tc filter show block $block
+done
 echo "== actions"
 for action in $(sed -n 's/^act_\([a-z_]*\) .*/\1/p' /proc/modules); do tc actions list action $action; done
 echo "== sets"; if there ip_set; then ipset list; fi
