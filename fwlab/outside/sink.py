@@ -8,7 +8,7 @@ import json
 import time
 
 from fwlab.outside.ssh import Ssh
-from fwlab.words.traffic import Connections, TrafficClass
+from fwlab.words.traffic import AddressList, Connections, TrafficClass
 
 #: Counter of what belongs to no declared class.
 OTHER = "other"
@@ -21,6 +21,7 @@ class Sink:
         self._ssh = ssh
         self._device = device
         self._takes_all = False
+        self._loaded: str | None = None
 
     def take_all(self, classes: dict[str, TrafficClass]) -> None:
         """As `declare`, but where nothing climbs further up as it is, nothing is done: there are many cases."""
@@ -33,7 +34,12 @@ class Sink:
         Those of `connections` are not counted: they go up to the server.
         """
         self._takes_all = False
-        self._ssh.run("nft -f -", data=counting_ruleset(self._device, classes, connections).encode())
+        ruleset = counting_ruleset(self._device, classes, connections)
+        # A list of addresses takes the sink a while to load; counters that are there need only begin anew.
+        anew = "nft reset counters table netdev fwlab > /dev/null 2>&1 || " if ruleset == self._loaded else ""
+        self._loaded = None
+        self._ssh.run(f"{anew}nft -f -", data=ruleset.encode())
+        self._loaded = ruleset
         self._takes_all = connections is None
 
     def counts(self) -> dict[str, int]:
@@ -65,31 +71,61 @@ def counting_ruleset(
     names = [*classes, OTHER]
     lines = ["table netdev fwlab {}", "delete table netdev fwlab", "table netdev fwlab {"]
     lines += [f"  counter {_PREFIX}{name} {{ }}" for name in names]
+    lines += [line for name, traffic_class in classes.items() for line in _sets(name, traffic_class)]
     lines += ["  chain arriving {", f'    type filter hook ingress device "{device}" priority 0; policy accept;']
     if connections is not None:
         # From whichever address: the DUT may have translated it.
         lines.append(f"    ip daddr {connections.servers} tcp dport {connections.port} accept")
     for name, traffic_class in classes.items():
-        for match in _matches(traffic_class):
+        for match in _matches(name, traffic_class):
             lines.append(f'    {match} counter name "{_PREFIX}{name}" drop')
     # What the nodes say to each other by themselves (ARP, neighbour discovery) is not test traffic.
     lines += [f'    meta l4proto {{ udp, tcp }} counter name "{_PREFIX}{OTHER}" drop', "  }", "}"]
     return "\n".join(lines) + "\n"
 
 
-def _matches(c: TrafficClass) -> list[str]:
+def _sets(name: str, c: TrafficClass) -> list[str]:
+    """The class's lists of addresses as sets. Their size is declared, so that a packet costs the sink little."""
+    found = []
+    if c.dports:
+        pairs = [f"{ipaddress.IPv4Address(source)} . {port}" for source, port in c.pairs()]
+        found.append(_set(f"{_PREFIX}{name}-pairs", "ipv4_addr . inet_service", pairs))
+    elif c.sources:
+        found.append(_set(f"{_PREFIX}{name}-sources", "ipv4_addr", _addresses(c.sources)))
+    if c.destinations:
+        found.append(_set(f"{_PREFIX}{name}-destinations", "ipv4_addr", _addresses(c.destinations)))
+    return found
+
+
+def _addresses(listed: AddressList) -> list[str]:
+    return [str(ipaddress.IPv4Address(number)) for number in listed.numbers()]
+
+
+def _set(name: str, kind: str, elements: list[str]) -> str:
+    return f"  set {name} {{ type {kind}; size {len(elements)}; elements = {{ {', '.join(elements)} }} }}"
+
+
+def _matches(name: str, c: TrafficClass) -> list[str]:
     """The class as nft matches, one for each address family it can hold."""
     prefixes = [ipaddress.ip_network(p) for p in (c.src, c.dst) if p is not None]
     families = {f"ip{'' if p.version == 4 else '6'}" for p in prefixes} or {"ip", "ip6"}
+    if c.sources or c.destinations:
+        families = {"ip"}
     found = []
     for family in sorted(families):
         parts = []
-        if not prefixes:
+        if not (prefixes or c.sources or c.destinations):
             parts.append(f"meta protocol {family}")
         if c.src:
             parts.append(f"{family} saddr {c.src}")
         if c.dst:
             parts.append(f"{family} daddr {c.dst}")
+        if c.dports:
+            parts.append(f"meta l4proto {{ udp, tcp }} {family} saddr . th dport @{_PREFIX}{name}-pairs")
+        elif c.sources:
+            parts.append(f"{family} saddr @{_PREFIX}{name}-sources")
+        if c.destinations:
+            parts.append(f"{family} daddr @{_PREFIX}{name}-destinations")
         if c.proto:
             protocol = "ipv6-icmp" if (c.proto, family) == ("icmp", "ip6") else c.proto
             parts.append(f"meta l4proto {protocol}")

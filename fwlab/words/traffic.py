@@ -4,18 +4,48 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from fwlab.words.declared import Strict, Value
 
 
+class AddressList(Strict):
+    """`count` IPv4 addresses, `step` apart, from `first` on."""
+
+    first: ipaddress.IPv4Address
+    step: int = Field(default=1, ge=1)
+    count: int = Field(ge=1, le=65536)
+
+    @model_validator(mode="after")
+    def _ends_somewhere(self) -> AddressList:
+        if int(self.first) + self.step * (self.count - 1) >= 2**32:
+            raise ValueError(f"{self.count} addresses {self.step} apart from {self.first} on: there are not so many")
+        return self
+
+    def numbers(self) -> range:
+        """The addresses as numbers."""
+        first = int(self.first)
+        return range(first, first + self.step * self.count, self.step)
+
+
 class TrafficClass(Strict):
-    """Packets that are counted together. What is not given matches everything."""
+    """Packets that are counted together. What is not given matches everything.
+
+    src, dst               a prefix
+    sources, destinations  a list of addresses; for classes whose addresses lie between each other
+    dports                 with `sources`: the port that goes with each of them, in turn, from the start when they end
+
+    Let addresses tell the classes of an exercise apart, and nothing else that a ruleset could go by instead: their
+    packets should have the same ports, protocol and length.
+    """
 
     src: str | None = None
     dst: str | None = None
+    sources: AddressList | None = None
+    destinations: AddressList | None = None
+    dports: list[Annotated[int, Field(ge=0, le=65535)]] = []
     proto: Literal["udp", "tcp", "icmp"] | None = None
     sport: int | str | None = None
     dport: int | str | None = None
@@ -35,6 +65,25 @@ class TrafficClass(Strict):
             if not (low.isdecimal() and (high or low).isdecimal() and int(low) <= int(high or low) <= 65535):
                 raise ValueError(f"{value} is neither a port nor lowest-highest")
         return value
+
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> TrafficClass:
+        for one, other in (("src", "sources"), ("dst", "destinations"), ("dport", "dports")):
+            if getattr(self, one) is not None and getattr(self, other):
+                raise ValueError(f"give {one} or {other}, not both")
+        if self.dports and self.sources is None:
+            raise ValueError("dports are the ports that go with sources")
+        listed = self.sources or self.destinations
+        prefixes = [prefix for prefix in (self.src, self.dst) if prefix is not None]
+        if listed and any(ipaddress.ip_network(prefix).version == 6 for prefix in prefixes):
+            raise ValueError("a list holds IPv4 addresses, and the prefix is one of IPv6")
+        return self
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """Each of the sources, as a number, and the port that goes with it."""
+        ports = self.dports
+        return [(source, ports[place % len(ports)]) for place, source in enumerate(self.sources.numbers())]
 
 
 class Connections(Strict):

@@ -8,7 +8,8 @@ import json
 import pytest
 
 from fwlab.outside import sink
-from fwlab.outside.sink import Sink
+from fwlab.outside.sink import Sink, counting_ruleset
+from fwlab.words.traffic import TrafficClass
 
 
 class Answers:
@@ -48,3 +49,48 @@ def test_counts_settle(pairs: list[tuple[int, int]], all_of: int | None, found: 
 def test_patience_has_an_end() -> None:
     node = Answers((1, 0), (2, 0), (3, 0))
     assert Sink(node, "eth0").settled_counts(9, patience_s=0) == {"attacker": 1, "other": 0}
+
+
+LISTED = TrafficClass(sources={"first": "198.18.64.1", "step": 13, "count": 3})
+
+
+def test_a_list_of_addresses_is_a_set_of_its_own() -> None:
+    rules = counting_ruleset("eth0", {"listed": LISTED}).splitlines()
+    elements = "198.18.64.1, 198.18.64.14, 198.18.64.27"
+    assert f"  set class-listed-sources {{ type ipv4_addr; size 3; elements = {{ {elements} }} }}" in rules
+    assert '    ip saddr @class-listed-sources counter name "class-listed" drop' in rules
+    assert sum("class-listed" in line for line in rules) == 3  # the counter, the set and one rule
+
+
+def test_lists_of_sources_of_destinations_and_of_pairs() -> None:
+    both = TrafficClass(sources=LISTED.sources, destinations={"first": "198.19.0.9", "count": 1}, proto="udp")
+    pairs = TrafficClass(sources=LISTED.sources, dports=[80, 443])
+    rules = counting_ruleset("eth0", {"both": both, "pairs": pairs})
+    assert "  set class-both-destinations { type ipv4_addr; size 1; elements = { 198.19.0.9 } }" in rules
+    assert "ip saddr @class-both-sources ip daddr @class-both-destinations meta l4proto udp counter" in rules
+    assert "elements = { 198.18.64.1 . 80, 198.18.64.14 . 443, 198.18.64.27 . 80 }" in rules
+    assert "meta l4proto { udp, tcp } ip saddr . th dport @class-pairs-pairs counter" in rules
+
+
+class Loading:
+    """Stands for the sink's node: what it was told to run, and with what."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, bytes]] = []
+
+    def run(self, command: str, data: bytes) -> None:
+        if not data:
+            raise AssertionError("a sink without a ruleset counts nothing")
+        self.told.append((command, data))
+
+
+def test_the_same_classes_are_not_loaded_again() -> None:
+    """A list takes the sink a while; where its table is gone all the same, it is loaded as ever."""
+    node = Loading()
+    counting = Sink(node, "eth0")
+    one, other = {"listed": LISTED}, {"all": TrafficClass()}
+    for classes in (one, one, other, one):
+        counting.declare(classes)
+    anew = "nft reset counters table netdev fwlab > /dev/null 2>&1 || nft -f -"
+    assert [command for command, _ in node.told] == ["nft -f -", anew, "nft -f -", "nft -f -"]
+    assert all(b"table netdev fwlab" in data for _, data in node.told)

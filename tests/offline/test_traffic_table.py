@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from pydantic import ValidationError
 from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.inet6 import ICMPv6EchoRequest, IPv6, IPv6ExtHdrHopByHop
 from scapy.layers.l2 import ARP, Dot1Q, Ether
@@ -52,10 +53,40 @@ def frames(*layers):
         (IPv6(**SIX) / ICMPv6EchoRequest(), {"proto": "icmp"}, True),
         (IPv6(**SIX) / UDP(), {"src": "198.18.0.0/15"}, False),
         (ARP(), {}, False),
+        (IP(**FOUR) / UDP(), {"sources": {"first": "198.18.0.255", "step": 2, "count": 2}}, True),
+        (IP(**FOUR) / UDP(), {"sources": {"first": "198.18.0.255", "step": 2, "count": 1}}, False),
+        (IP(**FOUR) / UDP(), {"sources": {"first": "198.18.1.0", "step": 2, "count": 9}}, False),
+        (IP(**FOUR) / UDP(), {"destinations": {"first": "198.19.1.0", "count": 2}}, True),
+        (IP(**FOUR) / UDP(), {"destinations": {"first": "198.18.1.0", "count": 2}}, False),
+        (IP(**FOUR) / UDP(dport=7), {"sources": {"first": "198.18.1.0", "count": 2}, "dport": 8}, False),
+        (IP(**FOUR) / UDP(dport=7), {"sources": {"first": "198.18.1.0", "count": 2}, "dports": [8, 7]}, True),
+        (IP(**FOUR) / UDP(dport=8), {"sources": {"first": "198.18.1.0", "count": 2}, "dports": [8, 7]}, False),
+        (IP(**FOUR) / TCP(dport=8), {"sources": {"first": "198.18.0.255", "count": 3}, "dports": [8, 7]}, True),
+        (IP(**FOUR) / TCP(dport=7), {"sources": {"first": "198.18.0.255", "count": 3}, "dports": [7, 8, 7]}, True),
+        (IP(**FOUR) / ICMP(), {"sources": {"first": "198.18.1.1", "count": 1}, "dports": [0]}, False),
+        # The first four bytes of this address are those of 32.1.0.2.
+        (IPv6(**SIX) / UDP(), {"sources": {"first": "32.1.0.2", "count": 1}}, False),
     ],
 )
 def test_a_frame_belongs_to_a_class(layer, wanted, belongs):
     assert classify(frames(layer), {"c": TrafficClass(**wanted)}).tolist() == [0 if belongs else -1]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ({"src": "198.18.0.0/16", "sources": {"first": "198.18.1.1", "count": 1}}, "give src or sources, not both"),
+        ({"dst": "198.18.0.0/16", "destinations": {"first": "198.18.1.1", "count": 1}}, "dst or destinations, not"),
+        ({"dports": [1]}, "dports are the ports that go with sources"),
+        ({"dst": "2001:2::/48", "sources": {"first": "198.18.1.1", "count": 1}}, "the prefix is one of IPv6"),
+        ({"sources": {"first": "255.255.255.0", "step": 2, "count": 200}}, "there are not so many"),
+        ({"sources": {"first": "198.18.1.1", "count": 0}}, "greater than or equal to 1"),
+        ({"sources": {"first": "2001:2::1", "count": 1}}, "not a valid IPv4 address"),
+    ],
+)
+def test_a_class_that_contradicts_itself_is_refused(wanted, message):
+    with pytest.raises(ValidationError, match=message):
+        TrafficClass(**wanted)
 
 
 def test_the_first_class_that_fits_counts():

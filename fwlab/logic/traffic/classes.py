@@ -39,6 +39,12 @@ def _fits(headers: Headers, wanted: TrafficClass) -> np.ndarray:
     for prefix, addresses in ((wanted.src, headers.src), (wanted.dst, headers.dst)):
         if prefix is not None:
             fits &= within(headers.version, addresses, prefix)
+    for listed, addresses in ((wanted.sources, headers.src), (wanted.destinations, headers.dst)):
+        if listed is not None:
+            fits &= (headers.version == IPV4) & np.isin(_numbers(addresses), np.array(listed.numbers()))
+    if wanted.dports:
+        pairs = np.array([source << 16 | port for source, port in wanted.pairs()])
+        fits &= np.isin(_numbers(headers.src) << 16 | headers.dport, pairs) & (headers.dport >= 0)
     if wanted.proto is not None:
         four, six = _PROTOCOLS[wanted.proto]
         fits &= headers.protocol == np.where(headers.version == IPV4, four, six)
@@ -53,6 +59,11 @@ def port_range(ports: int | str) -> tuple[int, int]:
     """A port or "lowest-highest" as two numbers."""
     low, _, high = str(ports).partition("-")
     return int(low), int(high or low)
+
+
+def _numbers(addresses: np.ndarray) -> np.ndarray:
+    """IPv4 addresses (as in Headers) as numbers."""
+    return addresses[:, :4].astype(np.int64) @ np.array([1 << 24, 1 << 16, 1 << 8, 1])
 
 
 def within(version: np.ndarray, addresses: np.ndarray, prefix: str) -> np.ndarray:
