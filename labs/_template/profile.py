@@ -5,7 +5,11 @@ from trex_stl_lib.api import IP, UDP, Ether, STLPktBuilder, STLStream, STLTXCont
 
 
 class Example:
-    """Two continuous streams. The rates are nominal: only their proportion counts."""
+    """Two continuous streams. The rates are nominal: only their proportion counts.
+
+    Their packets differ in the source address alone. Had they ports of their own, or a checksum, a rule about those
+    would pass that names no address.
+    """
 
     def get_streams(self, direction=0, attack_percent=90, **kwargs):
         """`attack_percent` of the packets come from 198.18.20.66; 64 bytes on the wire with the FCS."""
@@ -13,7 +17,7 @@ class Example:
         return [
             STLStream(
                 packet=STLPktBuilder(
-                    pkt=Ether() / IP(src=source, dst="198.19.10.1") / UDP(dport=5000) / bytes(18)
+                    pkt=Ether() / IP(src=source, dst="198.19.10.1") / UDP(dport=5000, chksum=0) / bytes(18)
                 ),
                 mode=STLTXCont(pps=100 * share),
             )

@@ -18,45 +18,58 @@ from trex_stl_lib.api import (
 
 #: Ethernet's frame check sequence: on the wire, but never in the bytes that a generator is given.
 FCS = 4
-#: Packets per second of the three streams together. Nominal: only their proportion counts.
+#: Packets per second of all streams together. Nominal: only their proportion counts.
 TOTAL_PPS = 10_000
-STRIDE = 389  # prime, so that it meets every source of a thousand
+STRIDE = 389  # prime, so that it meets every source of a thousand and of four
 
 
 class Mix:
-    """Three continuous streams. Only the source port tells an attacker's packet from a bystander's,
-    and that for the sink alone: a blacklist knows addresses."""
+    """Continuous streams. Their packets differ in the source address and in nothing else, so addresses are all that a
+    ruleset can tell them apart by, and all that the sink counts them by."""
 
     def get_streams(
         self,
         direction=0,
         attacker="198.18.64.1",
         attackers=1000,
-        bystander="198.18.64.8",
-        bystanders=1000,
         step=13,
+        bystander="198.18.64.2",
+        bystanders=200,
+        bystander_step=65,
+        listed="198.18.128.1",
+        listed_hosts=0,
+        listed_step=7,
+        unlisted="198.18.128.2",
+        unlisted_hosts=0,
+        unlisted_step=133,
         attack_percent=90,
         size=128,
         **kwargs,
     ):
-        """`attackers` and `bystanders` addresses, each `step` apart, and 250 hosts of 198.18.10.0/24.
+        """An attack, bystanders, and 250 hosts of 198.18.10.0/24. Each group has a first address, a number, a step.
 
-        `attack_percent` of the packets come from the attackers; the others share the rest evenly.
-        `size` is in bytes on the wire, FCS included.
+        `attack_percent` of the packets are attack; the others share the rest evenly. Where there are `listed_hosts`,
+        two thirds of the attack come from them, and half of the bystanders' packets from the `unlisted_hosts` between
+        them. `size` is in bytes on the wire, FCS included.
         """
         attack_pps = TOTAL_PPS * attack_percent / 100
         rest_pps = (TOTAL_PPS - attack_pps) / 2
-        return [
-            stream(attacker, attackers, step, 1025, attack_pps, size),
-            stream(bystander, bystanders, step, 1026, rest_pps, size),
-            stream("198.18.10.1", 250, 1, 1027, rest_pps, size),
+        listed_pps = attack_pps * 2 / 3 if listed_hosts else 0
+        unlisted_pps = rest_pps / 2 if unlisted_hosts else 0
+        groups = [
+            (attacker, attackers, step, attack_pps - listed_pps),
+            (listed, listed_hosts, listed_step, listed_pps),
+            (bystander, bystanders, bystander_step, rest_pps - unlisted_pps),
+            (unlisted, unlisted_hosts, unlisted_step, unlisted_pps),
+            ("198.18.10.1", 250, 1, rest_pps),
         ]
+        return [stream(*group, size) for group in groups if group[-1]]
 
 
-def stream(source, sources, step, sport, pps, size):
+def stream(source, sources, step, pps, size):
     """A continuous stream from `sources` addresses, `step` apart, to one destination."""
     # No UDP checksum (RFC 768 allows it): it would have to follow the source address.
-    headers = Ether() / IP(src=source, dst="198.19.10.1") / UDP(sport=sport, dport=5000, chksum=0)
+    headers = Ether() / IP(src=source, dst="198.19.10.1") / UDP(sport=1025, dport=5000, chksum=0)
     packet = headers / bytes(size - FCS - len(headers))
     if sources == 1:
         return STLStream(packet=STLPktBuilder(pkt=packet), mode=STLTXCont(pps=pps))

@@ -23,8 +23,8 @@ ONE = 10_000
 
 
 class Mix:
-    """Continuous streams, their rates in multiples of the same unit. Only the source port tells an attacker's packet
-    from a bystander's, and that for the sink alone: a blacklist knows addresses."""
+    """Continuous streams, their rates in multiples of the same unit. Their packets differ in the source address and in
+    nothing else, so addresses are all that a ruleset can tell them apart by, and all that the sink counts them by."""
 
     def get_streams(
         self,
@@ -33,7 +33,7 @@ class Mix:
         beside=0.1,
         bystanders=0,
         attacker="198.18.64.1",
-        bystander="198.18.64.8",
+        bystander="198.18.64.2",
         attackers=1000,
         step=13,
         size=128,
@@ -41,21 +41,21 @@ class Mix:
     ):
         """`attack` is the load of `attackers` addresses, `step` apart; `beside` that of 200 hosts of 198.18.10.0/24.
 
-        `bystanders` is the load of as many addresses as there are attackers, between theirs.
+        `bystanders` is the load of addresses that lie right beside every fifth attacker's.
         `size` is in bytes on the wire, FCS included.
         """
-        streams = [stream("198.18.10.1", 200, 1, 1027, beside, size)]
+        streams = [stream("198.18.10.1", 200, 1, beside, size)]
         if attack:
-            streams.append(stream(attacker, attackers, step, 1025, attack, size))
+            streams.append(stream(attacker, attackers, step, attack, size))
         if bystanders:
-            streams.append(stream(bystander, attackers, step, 1026, bystanders, size))
+            streams.append(stream(bystander, attackers // 5, 5 * step, bystanders, size))
         return streams
 
 
-def stream(source, sources, step, sport, load, size):
+def stream(source, sources, step, load, size):
     """A continuous stream from `sources` addresses, `step` apart, to one destination."""
     # No UDP checksum (RFC 768 allows it): it would have to follow the source address.
-    headers = Ether() / IP(src=source, dst="198.19.10.1") / UDP(sport=sport, dport=5000, chksum=0)
+    headers = Ether() / IP(src=source, dst="198.19.10.1") / UDP(sport=1025, dport=5000, chksum=0)
     packet = headers / bytes(size - FCS - len(headers))
     first, stride = int(IPv4Address(source)), strides(sources)
     # Not in order: a list of rules costs more for those at its end, and any stretch of the traffic that the DUT

@@ -46,18 +46,20 @@ def test_shares_of_the_classes_are_as_said(attack: LabTraffic) -> None:
     assert "nine frames of ten are blacklisted, one of twenty is a bystander's, and one of twenty legitimate" in PAGE
 
 
-def test_display_filter_finds_the_bystanders(attack: LabTraffic) -> None:
+def test_display_filter_finds_the_legitimate_network(attack: LabTraffic) -> None:
     from scapy.layers.inet import IP, UDP
     from scapy.layers.l2 import Ether
 
-    assert "`ip.src == 198.18.64.0/18 && udp.srcport == 1026`" in PAGE
-    network, found = ipaddress.ip_network("198.18.64.0/18"), 0
+    assert "`ip.src == 198.18.10.0/24`" in PAGE
+    network, found = ipaddress.ip_network("198.18.10.0/24"), 0
     for frame in attack.table.frames:
-        # Source address and port lie where Ethernet and IPv4 without options have them.
-        found += frame[34:36] == (1026).to_bytes(2, "big") and ipaddress.ip_address(frame[26:30]) in network
+        # The source address lies where Ethernet and IPv4 without options have it.
+        found += ipaddress.ip_address(frame[26:30]) in network
     packet = Ether(attack.table.frames[0])
     assert bytes(packet[IP])[:1] == b"\x45" and packet[UDP].dport == 5000
     assert found == 1000 and "1000 of 20 000 frames" in PAGE and len(attack.table.frames) == 20_000
+    for name in ("blacklisted", "bystanders"):
+        assert f"`{LAB.classes[name].sources.first}`" in PAGE
 
 
 def test_the_exercise_plays_it_and_the_sink_counts_it() -> None:
