@@ -21,17 +21,19 @@ from trex_stl_lib.api import (
 
 #: Ethernet's frame check sequence: on the wire, but never in the bytes that a generator is given.
 FCS = 4
-RESOLVER, SERVER = "198.19.10.53", "198.19.10.54"
-#: As many name servers elsewhere does the resolver ask, one after the other, from one port.
-ASKED = 64
+RESOLVER, SERVER, DESK = "198.19.10.53", "198.19.10.54", "198.19.10.60"
+#: As many name servers elsewhere does the resolver ask, one after the other, from one port: every second address of
+#: their network. Whoever pretends to be one sends from the addresses between them, and to the same port.
+ASKED, FIRST_ASKED, FIRST_FORGER = 64, "198.18.53.2", "198.18.53.3"
 RESOLVER_PORT = 20_053
+#: The desk asks as many web servers, and each question has so many answers.
+CALLS = 3
+#: The name server answers few of its clients: so all of its traffic comes round in as many packets as a table holds.
+REPLIED, REPLIED_PORTS = 100, 32
 
 
 class Resolver:
-    """Continuous streams; their rates (packets per second) are nominal, only the proportion counts.
-
-    Each question is followed by all of its answers before the next is asked.
-    """
+    """Continuous streams; their rates (packets per second) are nominal, only the proportion counts."""
 
     def get_streams(
         self,
@@ -39,50 +41,83 @@ class Resolver:
         answers=15,
         strangers=128,
         forged=0,
+        calls=0,
         queries=0,
         clients=250,
         ports=32,
+        replies=0,
+        probes=0,
         blocked=0,
         size=128,
         **kwargs,
     ):
         """answers    packets that answer one question; ASKED questions are asked in a second
         strangers  packets to the resolver that it never asked for
-        forged     such packets from the port of a name server, 53
+        forged     such packets that look like answers, from addresses that were not asked
+        calls      questions of another host, to web servers; each has CALLS answers
         queries    packets to the name server, from `clients` x `ports` flows
-        blocked    packets to the name server from a network that is on a blacklist
+        replies    packets of the name server to REPLIED x REPLIED_PORTS of those flows
+        probes     packets from those clients to another port of the name server
+        blocked    packets to the name server from hosts that are on a blacklist: half of them from a network, half of
+                   them from hosts between the clients, which have the odd addresses then
         size       bytes on the wire, FCS included
         """
         streams = []
         if answers:
-            gap_us = 1e6 / ASKED / answers
-            servers = [address("198.18.53.1") + number for number in range(ASKED)]
-            question = udp(RESOLVER, "198.18.53.1", RESOLVER_PORT, 53, size)
-            answer = udp("198.18.53.1", RESOLVER, 53, RESOLVER_PORT, size)
-            repeated = [server for server in servers for _ in range(answers)]
-            streams.append(stream(question, ASKED, field("IP.dst", servers)))
-            streams.append(stream(answer, ASKED * answers, field("IP.src", repeated), isg=gap_us / 2))
+            question = udp(RESOLVER, FIRST_ASKED, RESOLVER_PORT, 53, size)
+            answer = udp(FIRST_ASKED, RESOLVER, 53, RESOLVER_PORT, size)
+            streams += conversations(question, answer, spaced(FIRST_ASKED, ASKED, 2), answers)
         if strangers:
             streams.append(stream(udp("198.18.67.1", RESOLVER, 4444, 5060, size), strangers, hosts("198.18.67.1")))
         if forged:
-            streams.append(stream(udp("198.18.66.1", RESOLVER, 53, 5060, size), forged, hosts("198.18.66.1")))
+            lie = udp(FIRST_FORGER, RESOLVER, 53, RESOLVER_PORT, size)
+            streams.append(stream(lie, forged, field("IP.src", spaced(FIRST_FORGER, ASKED, 2))))
+        if calls:
+            call = udp(DESK, "198.18.80.1", 40_443, 443, size)
+            back = udp("198.18.80.1", DESK, 443, 40_443, size)
+            streams += conversations(call, back, spaced("198.18.80.1", calls, 1), CALLS)
         if blocked:
-            streams.append(stream(udp("198.18.100.1", SERVER, 1025, 53, size), blocked, hosts("198.18.100.1")))
-        if queries:
-            flows = STLVmTupleGen(
-                name="flow",
-                ip_min="198.18.128.1",
-                ip_max=text(address("198.18.128.1") + clients - 1),
-                port_min=1025,
-                port_max=1025 + ports - 1,
-                limit_flows=clients * ports,
-            )
-            writes = [
-                STLVmWrFlowVar(fv_name="flow.ip", pkt_offset="IP.src"),
-                STLVmWrFlowVar(fv_name="flow.port", pkt_offset="UDP.sport"),
-            ]
-            streams.append(stream(udp("198.18.128.1", SERVER, 1025, 53, size), queries, [flows, *writes]))
+            streams.append(stream(udp("198.18.100.1", SERVER, 1025, 53, size), blocked / 2, hosts("198.18.100.1")))
+            beside = spaced("198.18.160.2", clients // 2, 2)
+            streams.append(stream(udp("198.18.160.2", SERVER, 1025, 53, size), blocked / 2, field("IP.src", beside)))
+        if queries and blocked:
+            asking = field("IP.src", spaced("198.18.160.1", clients, 2))
+            streams.append(stream(udp("198.18.160.1", SERVER, 1025, 53, size), queries, asking))
+        elif queries:
+            query = udp("198.18.128.1", SERVER, 1025, 53, size)
+            streams.append(stream(query, queries, flows(clients, ports, "IP.src", "UDP.sport")))
+        if replies:
+            reply = udp(SERVER, "198.18.128.1", 53, 1025, size)
+            streams.append(stream(reply, replies, flows(REPLIED, REPLIED_PORTS, "IP.dst", "UDP.dport")))
+        if probes:
+            streams.append(stream(udp("198.18.128.1", SERVER, 1025, 5060, size), probes, hosts("198.18.128.1")))
         return streams
+
+
+def conversations(question, answer, asked, answers):
+    """Each question is followed by all of its answers before the next is asked; all are asked in a second."""
+    gap_us = 1e6 / len(asked) / answers
+    repeated = [server for server in asked for _ in range(answers)]
+    return [
+        stream(question, len(asked), field("IP.dst", asked)),
+        stream(answer, len(asked) * answers, field("IP.src", repeated), isg=gap_us / 2),
+    ]
+
+
+def flows(clients, ports, place, port):
+    """The addresses and ports of so many clients, in a packet that they send or that is sent to them."""
+    return [
+        STLVmTupleGen(
+            name="flow",
+            ip_min="198.18.128.1",
+            ip_max=text(address("198.18.128.1") + clients - 1),
+            port_min=1025,
+            port_max=1025 + ports - 1,
+            limit_flows=clients * ports,
+        ),
+        STLVmWrFlowVar(fv_name="flow.ip", pkt_offset=place),
+        STLVmWrFlowVar(fv_name="flow.port", pkt_offset=port),
+    ]
 
 
 def udp(src, dst, sport, dport, size):
@@ -101,7 +136,11 @@ def field(place, values):
 
 def hosts(first):
     """As many sources as the resolver asks servers."""
-    return field("IP.src", [address(first) + number for number in range(ASKED)])
+    return field("IP.src", spaced(first, ASKED, 1))
+
+
+def spaced(first, count, step):
+    return [address(first) + step * number for number in range(count)]
 
 
 def stream(packet, pps, program, isg=0.0):
