@@ -22,6 +22,8 @@ from trex_stl_lib.api import (
 
 #: Ethernet's frame check sequence: on the wire, but never in the bytes that a generator is given.
 FCS = 4
+#: Whose packets all of these are. The cases have other sources.
+SOURCE = "198.18.10.1"
 STRIDE = 389  # odd, so that it meets every one of 1024
 
 
@@ -66,7 +68,7 @@ def udp(destinations, sixteenths, size):
     """A stream to these addresses in turn; None if it has no part of the traffic."""
     if not sixteenths:
         return None
-    headers = Ether() / IP(src="198.18.128.1", dst=str(IPv4Address(destinations[0])))
+    headers = Ether() / IP(src=SOURCE, dst=str(IPv4Address(destinations[0])))
     headers /= UDP(sport=1025, dport=5000, chksum=0)
     packet = headers / bytes(size - FCS - len(headers))
     mode = STLTXCont(pps=PPS * sixteenths)
@@ -88,7 +90,7 @@ def tcp(number, dst, sixteenths, streams=16):
         return None
     pps = PPS * sixteenths / streams
     return STLStream(
-        packet=STLPktBuilder(pkt=segment(1518, number, dst=dst)),
+        packet=STLPktBuilder(pkt=segment(1518, number, SOURCE, dst)),
         mode=STLTXCont(pps=pps),
         isg=number * 1e6 / pps / streams,
     )

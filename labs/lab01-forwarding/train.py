@@ -25,9 +25,9 @@ class Train:
         ]
 
 
-def segment(size, number, dst="198.19.128.1"):
+def segment(size, number, src="198.18.128.1", dst="198.19.128.1"):
     """No option and no PUSH, so that nothing but the sequence number tells one segment from the next."""
-    headers = Ether() / IP(src="198.18.128.1", dst=dst, flags="DF", id=0) / TCP(sport=80, dport=1025)
+    headers = Ether() / IP(src=src, dst=dst, flags="DF", id=0) / TCP(sport=80, dport=1025)
     payload = size - FCS - len(headers)
     headers[TCP].flags, headers[TCP].ack, headers[TCP].window = "A", 1, 65535
     headers[TCP].seq = 1 + number * payload

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""In lab01 and lab02, what must arrive and what must not differ in their addresses alone, where an exercise is about
+addresses or about state: a rule about a port, a length or the payload would else pass without naming any host."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fwlab.logic.traffic.classes import classify, count_classes
+from fwlab.outside.project import find_project, load_lab, load_topology
+from fwlab.outside.tables import Tables
+
+PROJECT = find_project(Path(__file__).parent)
+TOPOLOGY = load_topology(PROJECT)
+LABS = {name: load_lab(PROJECT, name) for name in ("lab01-forwarding", "lab02-conntrack")}
+TABLES = {name: Tables(PROJECT, TOPOLOGY, lab) for name, lab in LABS.items()}
+#: The header's checksum, which follows the addresses; source; destination.
+CHECKSUM, SOURCE, DESTINATION = slice(24, 26), slice(26, 30), slice(30, 34)
+#: (lab, traffic, classes that look alike, what they may differ in)
+ALIKE = [
+    ("lab01-forwarding", "attack", ["victim", "neighbours", "customers"], [DESTINATION]),
+    ("lab01-forwarding", "listed", ["listed", "bystanders", "customers"], [DESTINATION]),
+    ("lab01-forwarding", "everything", ["victim", "listed", "bystanders", "customers"], [DESTINATION]),
+    ("lab02-conntrack", "talk", ["answers", "forged"], [SOURCE]),
+    ("lab02-conntrack", "blacklist", ["answers", "forged"], [SOURCE]),
+    ("lab02-conntrack", "blacklist", ["blocked", "blocked-hosts", "queries"], [SOURCE]),
+    ("lab02-conntrack", "dns-flood", ["answers", "forged"], [SOURCE]),
+]
+
+
+@pytest.mark.parametrize(("name", "traffic", "alike", "apart"), ALIKE)
+def test_nothing_but_addresses_tells_these_classes(
+    name: str, traffic: str, alike: list[str], apart: list[slice]
+) -> None:
+    frames, classes = TABLES[name].table(traffic).frames, LABS[name].classes
+    whole = frames.matrix(int(frames.lengths.max()))
+    for part in (CHECKSUM, *apart):
+        whole[:, part] = 0
+    places = [list(classes).index(one) for one in alike]
+    found = classify(frames, classes)
+    assert {place for place in places if (found == place).any()} == set(places)
+    chosen = np.isin(found, places)
+    assert len(np.unique(frames.lengths[chosen])) == 1 and len(np.unique(whole[chosen], axis=0)) == 1
+
+
+def test_the_blocked_segments_look_like_those_of_the_download() -> None:
+    """But for their destination, and for the sequence numbers and sums of a train."""
+    name = "lab01-forwarding"
+    frames, classes = TABLES[name].table("download").frames, LABS[name].classes
+    heads = frames.matrix(54)
+    heads[:, CHECKSUM] = heads[:, DESTINATION] = 0
+    heads[:, 38:42] = heads[:, 50:52] = 0
+    assert set(classify(frames, classes)) == {list(classes).index("blocked"), list(classes).index("download")}
+    assert len(np.unique(frames.lengths)) == 1 and len(np.unique(heads, axis=0)) == 1
+
+
+#: What goes back to the generator never reaches the sink, so nothing can be said of it.
+UNSEEN = {"questions"}
+PLAYED = [
+    (name, exercise.id, exercise.traffic)
+    for name, lab in LABS.items()
+    for exercise in lab.exercises
+    if lab.traffic[exercise.traffic].profile
+]
+
+
+@pytest.mark.parametrize(("name", "exercise", "traffic"), PLAYED)
+def test_each_class_that_is_played_is_judged(name: str, exercise: str, traffic: str) -> None:
+    lab = LABS[name]
+    counts = count_classes(TABLES[name].table(traffic).frames, lab.classes)
+    checks = lab.exercise(exercise).checks
+    assert counts["other"] == 0
+    assert {c.traffic_class for c in checks} - {None} == {one for one, count in counts.items() if count} - UNSEEN
