@@ -105,6 +105,8 @@ LEGACY, LEGACY6 = (f"{name}-legacy-save | grep -c ^-A || true" for name in ("ipt
         ("a.ethtool", "eth0 -G rx 64 tx 256\n", {"ethtool -g eth0": RINGS}, "eth0 -G rx 64 (it is 128)"),
         ("a.ethtool", "eth0 -L combined 1\n", {"ethtool -l eth0": CHANNELS}, None),
         ("a.ethtool", "eth0 -C rx-usecs 9\n", {"ethtool -c eth0": "rx-usecs: n/a\n"}, "eth0 -C rx-usecs 9 (it is n/a)"),
+        ("a.sysctl", "-net.core.a=1\n", {"sysctl -n net.core.a": ""}, None),
+        ("a.sysctl", "-net.core.a=1\n", {"sysctl -n net.core.a": "2\n"}, "net.core.a = 1 (it is 2)"),
     ],
 )
 def test_what_is_missing_is_named(name: str, text: str, answers: dict[str, str], absent: str | None) -> None:
