@@ -30,9 +30,7 @@ STRIDE = 389  # odd, so that it meets every one of 1024
 class Mix:
     """Continuous streams. The rates are nominal: only their proportions count."""
 
-    def get_streams(
-        self, direction=0, victim=0, neighbours=0, listed=0, customers=0, download=0, blocked=0, size=128, **kwargs
-    ):
+    def get_streams(self, direction=0, victim=0, neighbours=0, listed=0, customers=0, download=0, size=128, **kwargs):
         """Each tunable is a part of the traffic, in sixteenths; `size` is that of UDP on the wire, FCS included.
 
         victim      to one host, 198.19.200.66
@@ -40,9 +38,8 @@ class Mix:
         listed      to 1024 hosts, 13 apart from 198.19.128.1 on; as much goes to the 1024 hosts right beside them
         customers   to 256 hosts of 198.19.208.0/24
         download    one TCP connection, in trains of sixteen full segments
-        blocked     segments like those of the download, to one host of 198.19.224.0/24
         """
-        if not any((victim, neighbours, listed, customers, download, blocked)):
+        if not any((victim, neighbours, listed, customers, download)):
             customers = 16  # without tunables it is the customers' alone
         host = int(IPv4Address("198.19.200.66"))
         parts = [
@@ -51,8 +48,7 @@ class Mix:
             udp(spaced("198.19.128.1", 1024, 13), listed, size),
             udp(spaced("198.19.128.2", 1024, 13), listed, size),
             udp(spaced("198.19.208.0", 256, 1), customers, size),
-            *(tcp(number, "198.19.208.1", download) for number in range(16)),
-            tcp(0, "198.19.224.1", blocked, streams=1),
+            *(tcp(number, download) for number in range(16)),
         ]
         return [part for part in parts if part is not None]
 
@@ -84,15 +80,15 @@ def udp(destinations, sixteenths, size):
     return STLStream(packet=STLPktBuilder(pkt=packet, vm=vm), mode=mode)
 
 
-def tcp(number, dst, sixteenths, streams=16):
-    """One segment of a train of so many streams, which follow each other; None if it has no part of the traffic."""
+def tcp(number, sixteenths):
+    """One segment of the train; the streams of a train follow each other."""
     if not sixteenths:
         return None
-    pps = PPS * sixteenths / streams
+    pps = PPS * sixteenths / 16
     return STLStream(
-        packet=STLPktBuilder(pkt=segment(1518, number, SOURCE, dst)),
+        packet=STLPktBuilder(pkt=segment(1518, number, SOURCE, "198.19.208.1")),
         mode=STLTXCont(pps=pps),
-        isg=number * 1e6 / pps / streams,
+        isg=number * 1e6 / pps / 16,
     )
 
 

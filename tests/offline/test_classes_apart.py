@@ -46,17 +46,6 @@ def test_nothing_but_addresses_tells_these_classes(
     assert len(np.unique(frames.lengths[chosen])) == 1 and len(np.unique(whole[chosen], axis=0)) == 1
 
 
-def test_the_blocked_segments_look_like_those_of_the_download() -> None:
-    """But for their destination, and for the sequence numbers and sums of a train."""
-    name = "lab01-forwarding"
-    frames, classes = TABLES[name].table("download").frames, LABS[name].classes
-    heads = frames.matrix(54)
-    heads[:, CHECKSUM] = heads[:, DESTINATION] = 0
-    heads[:, 38:42] = heads[:, 50:52] = 0
-    assert set(classify(frames, classes)) == {list(classes).index("blocked"), list(classes).index("download")}
-    assert len(np.unique(frames.lengths)) == 1 and len(np.unique(heads, axis=0)) == 1
-
-
 #: What goes back to the generator never reaches the sink, so nothing can be said of it.
 UNSEEN = {"questions"}
 PLAYED = [
