@@ -48,11 +48,13 @@ def test_nothing_but_addresses_tells_these_classes(
 
 #: What goes back to the generator never reaches the sink, so nothing can be said of it.
 UNSEEN = {"questions"}
+#: Full frames get lost behind the DUT on a busy host: the page says so, and an upper bound of capacity stands in.
+NOT_COUNTED = {"ex5-download"}
 PLAYED = [
     (name, exercise.id, exercise.traffic)
     for name, lab in LABS.items()
     for exercise in lab.exercises
-    if lab.traffic[exercise.traffic].profile
+    if lab.traffic[exercise.traffic].profile and exercise.id not in NOT_COUNTED
 ]
 
 
