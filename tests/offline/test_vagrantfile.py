@@ -284,35 +284,3 @@ def test_libvirt_script_refuses_an_unknown_command() -> None:
     done = subprocess.run([ROOT / "provision/host/libvirt", "restart"], capture_output=True, text=True)
     assert done.returncode == 2
     assert "next: " in done.stderr
-
-
-@needs_ruby
-def test_a_guest_that_does_not_shut_down_is_switched_off(checkout: Path) -> None:
-    """The provider's step waits, and its library ends the wait with an error; the next step is to switch it off."""
-    script = """
-        require './provision/vagrant/commands'
-        module Fog; module Errors; class TimeoutError < StandardError; end; end; end
-        Said = Struct.new(:lines) { def warn(line) = lines << line }
-        Halt = Struct.new(:graceful_halt_timeout)
-        Config = Struct.new(:vm)
-        Guest = Struct.new(:config)
-        class Step
-          def initialize(app, hangs) = (@app, @hangs = app, hangs)
-          def call(env)
-            env[:result] = true
-            raise Fog::Errors::TimeoutError, 'The specified wait_for timeout (60 seconds) was exceeded' if @hangs
-            @app.call(env)
-          end
-        end
-        Step.prepend(FirewallLab::Shutdown)
-        ended = [true, false].map do |hangs|
-          env = { ui: Said.new([]), machine: Guest.new(Config.new(Halt.new(60))) }
-          after = nil
-          Step.new(->(inner) { after = inner[:result] }, hangs).call(env)
-          [after, env[:ui].lines]
-        end
-        puts JSON.generate(ended)
-    """
-    done = ruby(checkout, script)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [[False, ["does not shut down within 60 s: switching it off"]], [True, []]]
