@@ -164,6 +164,22 @@ def test_from_inside_the_folder_nothing_is_graded(planted: Planted, inside: str)
     assert done.stderr == said + "  next: cd into the checkout, and grade there\n"
 
 
+def test_a_root_of_the_instructors_is_not_a_configuration(planted: Planted) -> None:
+    planted.plant(".pytest.ini", planted.grading.folder)
+    planted.run("-m", "pytest", "-VV", "--rootdir", str(planted.grading.top), *planted.apart)
+    assert not planted.trace.exists()
+
+
+def test_a_configuration_of_the_instructors_is_theirs(planted: Planted) -> None:
+    planted.plant(".pytest.ini", planted.grading.folder)
+    (planted.grading.top / "mine.ini").write_text("[pytest]\naddopts = -k ann\n")
+    done = planted.run("-m", "pytest", "-c", "mine.ini", *planted.words())
+    assert not planted.trace.exists()
+    assert ".pytest.ini: pytest could take this file" in done.stderr
+    (planted.grading.folder / ".pytest.ini").unlink()
+    assert "deselected" in planted.run("-m", "pytest", "-c", "mine.ini", *planted.words()).stdout
+
+
 def test_what_the_instructor_sets_counts(planted: Planted) -> None:
     mine = planted.trace.with_name("mine")
     (planted.grading.top / "mine.py").write_text(EVIL.format(trace=str(mine)))

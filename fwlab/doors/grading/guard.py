@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 #: This checkout; or, where the package lies elsewhere, a place without configuration.
@@ -20,10 +21,18 @@ ROOT = Path(__file__).resolve().parents[3]
 _guarded = False
 
 
-def explicit() -> list[str]:
-    """Words for pytest's command line: its configuration by name, and none from anywhere else."""
+def explicit(beside: Sequence[str] = ()) -> list[str]:
+    """Words for pytest's command line: its configuration by name, and none from anywhere else.
+
+    What `beside` them names already stays what it is.
+    """
     own = ROOT / "pyproject.toml"
-    return ["-c", str(own) if own.is_file() else os.devnull, f"--rootdir={ROOT}", "--noconftest"]
+    words = ["--noconftest"]
+    if not any(word.startswith(("-c", "--config-file")) for word in beside):
+        words += ["-c", str(own) if own.is_file() else os.devnull]
+    if not any(word.startswith("--rootdir") for word in beside):
+        words.append(f"--rootdir={ROOT}")
+    return words
 
 
 def guard() -> None:
@@ -39,8 +48,7 @@ def guard() -> None:
         sys.stderr.write(f"ERROR: the working folder lies in {folder}\n  next: cd into the checkout, and grade there\n")
         sys.stderr.flush()
         os._exit(4)  # SystemExit would be Python's own failure to start
-    if not any(word == "-c" or word.startswith(("-c=", "--config-file", "--rootdir")) for word in words):
-        sys.argv[1:1] = explicit()
+    sys.argv[1:1] = explicit(words)
 
 
 def _is_pytest() -> bool:
