@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from fwlab.logic.grammar import refuse_together
 from fwlab.logic.render import TEMPLATE, render, ruleset_file
 from fwlab.words.errors import BadInput
 from fwlab.words.ruleset import RulesetFile, in_loading_order
@@ -33,7 +34,9 @@ def lab_ruleset(folder: Path, parameters: dict[str, Any], topology: Topology) ->
 
 def student_ruleset(folder: Path) -> list[RulesetFile]:
     """What a student wrote: plain files only, nothing rendered, nothing run, no link followed."""
-    return in_loading_order([ruleset_file(path.name, _read(path)) for path in _files(folder)])
+    files = in_loading_order([ruleset_file(path.name, _read(path)) for path in _files(folder)])
+    refuse_together(files)
+    return files
 
 
 def _files(folder: Path) -> Iterator[Path]:
