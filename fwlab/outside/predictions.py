@@ -28,12 +28,24 @@ def predictions_in(data: object, lab_id: str) -> dict[str, float]:
         return {}
     if not isinstance(data, dict):
         raise BadInput(f"work/{FILE}: not one number for each exercise", _hint(lab_id))
+    found = {}
     for key, value in data.items():
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not (isinstance(key, str) and number and math.isfinite(value) and value >= 0):
+        number = _number(value)
+        if not (isinstance(key, str) and math.isfinite(number) and number >= 0):
             what = f"{str(key)[:40]}: {str(value)[:40]}"
             raise BadInput(f"work/{FILE}: not one number for each exercise: {what}", _hint(lab_id))
-    return {key: float(value) for key, value in data.items()}
+        found[key] = number
+    return found
+
+
+def _number(value: object) -> float:
+    """Not a number where it is none. For YAML 1e5 is a word, but nobody means one by it."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return math.nan
+    try:
+        return float(value)
+    except ValueError:
+        return math.nan
 
 
 def _hint(lab_id: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from fwlab.logic.grammar import refuse_together
 from fwlab.logic.render import TEMPLATE, render, ruleset_file
 from fwlab.words.errors import BadInput
 from fwlab.words.plain import plain
@@ -61,7 +62,9 @@ def texts_of(folder: Path, files: Iterable[tuple[str, bytes]]) -> list[RulesetFi
             where = plain(folder / name, LONGEST_PATH)
             raise BadInput(f"{where}: not text (byte {error.start})", "save it as UTF-8") from error
         read.append(ruleset_file(plain(name), text))
-    return in_loading_order(read)
+    files = in_loading_order(read)
+    refuse_together(files)
+    return files
 
 
 def student_files(folder: Path) -> Iterator[tuple[str, bytes]]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
@@ -65,8 +66,8 @@ class TrafficClass(Strict):
     @classmethod
     def _ports(cls, value: int | str | None) -> int | str | None:
         if value is not None:
-            low, _, high = str(value).partition("-")
-            if not (low.isdecimal() and (high or low).isdecimal() and int(low) <= int(high or low) <= 65535):
+            found = re.fullmatch("([0-9]{1,5})(?:-([0-9]{1,5}))?", str(value))
+            if not (found and int(found[1]) <= int(found[2] or found[1]) <= 65535):
                 raise ValueError(f"{value} is neither a port nor lowest-highest")
         return value
 

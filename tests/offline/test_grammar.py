@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from fwlab.logic.render import ruleset_file
+from fwlab.outside.rulesets import student_ruleset
 from fwlab.words.errors import BadInput
 from fwlab.words.ruleset import RulesetKind, in_loading_order
 
@@ -199,3 +202,23 @@ def test_settings_are_loaded_last_and_links_first() -> None:
     ordered = [file.name for file in in_loading_order([ruleset_file(name, "") for name in names])]
     assert ordered[0] == "c.ethtool" and ordered[-1] == "a.sysctl"
     assert ordered.index("d.ipset") < ordered.index("e.iptables")
+
+
+def test_what_each_file_may_is_too_much_together(tmp_path: Path) -> None:
+    """A jump bomb, or sets of all memory, handed in by pieces."""
+    (tmp_path / "a.nft").write_text("add table ip t\n" + "".join(calls(n) for n in range(0, 4)))
+    (tmp_path / "b.nft").write_text("".join(calls(n) for n in range(4, 8)) + "add rule ip t c8 accept\n")
+    hooked = "add chain ip t c { type filter hook input priority 0; }\nadd rule ip t c jump c0\n"
+    (tmp_path / "c.nft").write_text(hooked)
+    with pytest.raises(BadInput, match=r"^a\.nft, b\.nft, c\.nft together: a packet may pass more than 1000000 rules"):
+        student_ruleset(tmp_path)
+    (tmp_path / "b.nft").unlink()
+    assert len(student_ruleset(tmp_path)) == 2
+    for name in "xyz":
+        (tmp_path / f"{name}.ipset").write_text(f"create {name} hash:ip hashsize 16777216\n")
+    with pytest.raises(BadInput, match=r"^x\.ipset, y\.ipset, z\.ipset together: the sets take more than 256 MiB"):
+        student_ruleset(tmp_path)
+
+
+def calls(number: int) -> str:
+    return f"add rule ip t c{number} jump c{number + 1}\n" * 10

@@ -6,6 +6,6 @@ behind what a reset cannot take away. Some tools can do such things, so files ar
 Where a tool's language is large only what is dangerous is refused; where it is small all but what is known.
 """
 
-from fwlab.logic.grammar.check import refuse_strange
+from fwlab.logic.grammar.check import refuse_strange, refuse_together
 
-__all__ = ["refuse_strange"]
+__all__ = ["refuse_strange", "refuse_together"]

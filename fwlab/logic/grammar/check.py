@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from fwlab.logic.grammar import devices, nftables, routes, sets, settings, tc, xtables
 from fwlab.words.errors import BadInput
-from fwlab.words.ruleset import RulesetKind
+from fwlab.words.ruleset import RulesetFile, RulesetKind
 
 #: (number of the line, what is wrong with it, what to do)
 Complaints = Iterator[tuple[int, str, str]]
 
+#: Kinds of which one file adds to what another has loaded, so that the DUT has to carry them together.
+_ADDING = (RulesetKind.NFT, RulesetKind.IPSET)
 #: What splits lines in one program's eyes and not in another's; none of it belongs into a ruleset.
 CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -39,3 +41,13 @@ def refuse_strange(name: str, kind: RulesetKind, text: str) -> None:
     check = _GRAMMARS.get(kind)
     for number, complaint, hint in check(text.split("\n")) if check else ():
         raise BadInput(f"{name}:{number}: {complaint}", hint)
+
+
+def refuse_together(files: Sequence[RulesetFile]) -> None:
+    """Raises BadInput where files that may be loaded one by one are too much for the DUT together."""
+    for kind in _ADDING:
+        several = [file for file in files if file.kind is kind]
+        text = "\n".join(file.text for file in several)
+        for _, complaint, hint in _GRAMMARS[kind](text.split("\n")) if len(several) > 1 else ():
+            names = ", ".join(file.name for file in several)
+            raise BadInput(f"{names} together: {complaint}", hint)

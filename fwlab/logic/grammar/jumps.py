@@ -29,10 +29,13 @@ TOO_MANY_BRANCHES = (
 
 @dataclass
 class Chain:
-    """`calls`: for each group of chains of which a packet enters one at most, how many rules have it."""
+    """`calls`: for each group of chains of which a packet enters one at most, how many rules have it.
+
+    A chain may be in its group several times: a map leads there from as many keys.
+    """
 
     rules: int = 0
-    calls: Counter[frozenset[Hashable]] = field(default_factory=Counter)
+    calls: Counter[tuple[Hashable, ...]] = field(default_factory=Counter)
 
 
 def too_many(chains: dict[Hashable, Chain], first: Iterable[Hashable]) -> tuple[str, str] | None:

@@ -146,20 +146,20 @@ class _Reader:
 
     def _chains(self) -> dict[Hashable, Chain]:
         made: dict[Hashable, Chain] = {}
-        groups: dict[Key, frozenset[Hashable]] = {}
+        groups: dict[Key, tuple[Hashable, ...]] = {}
         for key, count in self._rules.items():
             made.setdefault(self._known(key), Chain()).rules += count
         for chain, calls, branches in self._calls:
             into = made[self._known(chain)].calls
             for target in calls:
-                into[frozenset([self._known(target)])] += 1
+                into[(self._known(target),)] += 1
             for group in branches:
                 if len(group) == 1 and group[0][0] in ("@", "$"):
                     if group[0] not in groups:
-                        groups[group[0]] = frozenset(self._in_map(*group[0]))
+                        groups[group[0]] = tuple(self._in_map(*group[0]))
                     into[groups[group[0]]] += 1
                 else:
-                    into[frozenset(self._known(key) for key in group)] += 1
+                    into[tuple(self._known(key) for key in group)] += 1
         return made
 
     def _in_map(self, sign: str, family: Hashable, table: Hashable, *name: Hashable) -> list[Key]:

@@ -56,6 +56,8 @@ def _address(text: str) -> bool:
 
 
 def _of_the_lab(text: str, *, prefix: bool) -> bool:
+    if "%" in text:  # ipaddress takes the zone of an address, by which a link is named
+        return False
     if not prefix:
         return _address(text)
     if USUAL.fullmatch(text):

@@ -97,5 +97,5 @@ def _put(chains: dict[str, Chain], renamed: dict[str, str], chain: str, words: l
     for place, word in enumerate(words):
         if word[:1] == "-" and ("j" in word or "g" in word):
             for name in _values(words[place : place + 2], _CALLS):
-                into.calls[frozenset([renamed.get(name, name)])] += 1
+                into.calls[(renamed.get(name, name),)] += 1
                 break

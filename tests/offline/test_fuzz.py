@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A short campaign of each fuzzer: bad input is refused in words. Long ones are kept in results/fuzz."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from fwlab.words.errors import BadInput
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))  # the fuzzers are a program of their own: python -m tests.fuzz
+
+from tests.fuzz.campaign import campaign  # noqa: E402
+from tests.fuzz.parsers import PARSERS, Parser  # noqa: E402
+
+SHORT = {"rulesets": 3000, "lab": 1500, "lab-text": 150, "streams": 2000, "results": 800, "predictions": 2000}
+#: Those that are kept had so many inputs; YAML's text is slow, so its data are changed instead.
+LONG = {"rulesets": 10**6, "lab": 10**6, "lab-text": 20_000, "streams": 10**6, "results": 10**6, "predictions": 10**6}
+
+
+@pytest.fixture(autouse=True)
+def _warnings_as_before() -> Iterator[None]:
+    with warnings.catch_warnings():
+        yield
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_bad_input_is_refused_in_words(name: str) -> None:
+    found = campaign(PARSERS[name], SHORT[name], seed=7)
+    assert found.defects == {}
+    kinds = {outcome.partition(" ")[0].rstrip(":,") for outcome in found.outcomes}
+    assert kinds == {"accepted", "refused"}, "a fuzzer whose input is all good, or all bad, finds nothing"
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_an_input_is_made_again_by_its_number(name: str) -> None:
+    assert PARSERS[name].make(Random((7 << 40) + 5)) == PARSERS[name].make(Random((7 << 40) + 5))
+
+
+def test_a_defect_is_shown_with_its_input() -> None:
+    def ask(number: int) -> str:
+        if number == 3:
+            raise BadInput("")
+        return f"accepted {1 // (number - 5)}"
+
+    numbers = iter(range(10))
+    found = campaign(Parser(lambda _: next(numbers), ask), 10, seed=1, first=20)
+    assert found.outcomes["traceback: ZeroDivisionError"] == 1 and found.traced == 2
+    (silent, zero) = found.defects.values()
+    assert (silent["index"], silent["input"]) == (23, "3")
+    assert (zero["index"], zero["input"]) == (25, "5") and "ZeroDivisionError" in zero["said"]
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_a_long_campaign_is_kept(name: str) -> None:
+    kept = json.loads((ROOT / "results" / "fuzz" / f"{name}.json").read_text())
+    assert kept["count"] >= LONG[name] and kept["tracebacks"] == 0 and kept["defects"] == {}
+    assert kept["accepted"] + kept["refused"] == kept["count"] == sum(kept["outcomes"].values())
