@@ -90,7 +90,7 @@ def _named(token: str, after: list[str], defined: dict[str, list[str]]) -> Itera
         yield from _meant(after[1:end], defined)
     elif token in ("fwd", "dup") and after[:1] == ["to"]:
         target = after[1:2]
-        if target and target[0][0] != "@" and target[0] not in _COMPUTED and not _ADDRESS.fullmatch(target[0]):
+        if target and not target[0].startswith("@") and target[0] not in _COMPUTED and not _ADDRESS.fullmatch(target[0]):
             yield from _meant(target, defined)
 
 

@@ -80,8 +80,8 @@ def _bombs(lines: list[str]) -> Iterator[tuple[int, str, str]]:
                 yield begin, *complaint
             begin, chains, renamed = place, {}, {}
         elif line.startswith("-A ") and '"' not in line and "'" not in line:  # as iptables-save writes it
-            _, chain, *rest = line.split()
-            _put(chains, renamed, chain, rest)
+            words = line.split()
+            _put(chains, renamed, "".join(words[1:2]), words[2:])
         elif line.startswith(":") or "-" in line and not line.lstrip().startswith("#"):
             words = _words(line)
             for name in _values(words, _RENAMES):
