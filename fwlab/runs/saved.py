@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import stat
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -35,7 +36,10 @@ def load_run(path: Path, lab_id: str) -> Run:
     """Raises BadInput naming the file where it is missing, not a run, or another lab's."""
     hint = f"fwlab run {lab_id}"
     try:
-        if path.stat().st_size > LARGEST_FILE:
+        facts = path.stat()
+        if not stat.S_ISREG(facts.st_mode):
+            raise BadInput(f"{path}: not a plain file, so no run of fwlab", hint)
+        if facts.st_size > LARGEST_FILE:
             raise BadInput(f"{path}: more than {LARGEST_FILE >> 20} MiB, not a run of fwlab", hint)
         run = run_in(path.read_bytes(), str(path), hint)
     except OSError as error:

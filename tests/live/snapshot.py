@@ -33,7 +33,7 @@ LOOKS = {
     "sets": 'if grep -q "^ip_set " /proc/modules; then ipset list; fi',
     "nft": 'if grep -q "^nf_tables " /proc/modules; then nft -j list ruleset; fi',
     "tables": """for family in ip ip6; do
-            if [ -s /proc/net/${family}_tables_names ]; then ${family}tables-legacy-save; fi
+            if grep -qs . /proc/net/${family}_tables_names; then ${family}tables-legacy-save; fi
         done""",
     "xdp": "if ip link show | grep -q xdp; then xdp-filter status; fi; find /sys/fs/bpf",
     "offloads": "for device in eth0 eth1; do for shown in -k -g -c -l; do ethtool $shown $device; done; done",

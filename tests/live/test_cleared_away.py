@@ -10,11 +10,13 @@ FWLAB_LIVE_CHECKOUT=FOLDER takes the machines of lab03-ipset that are up in that
 
 from __future__ import annotations
 
+import datetime
+import json
 import os
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -56,11 +58,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @dataclass
 class Dut:
-    """`state` is what the DUT was seen to be last: whatever differs after a ruleset is that one's doing."""
+    """`state` is what the DUT was seen to be last: whatever differs after a ruleset is that one's doing.
+
+    `wrong` is what was wrong with each ruleset that was tried.
+    """
 
     ssh: Ssh
     agent: LinuxDut
     state: dict[str, str]
+    wrong: dict[str, list[str]] = field(default_factory=dict)
 
 
 @pytest.fixture(scope="module")
@@ -74,12 +80,23 @@ def dut(request: pytest.FixtureRequest) -> Iterator[Dut]:
     ssh = Ssh(write_ssh_config(project, load_topology(project), int(STAND[3:5]), STAND), "dut")
     try:
         with LinuxDut(ssh, ["eth0", "eth1"]) as agent:
-            agent.hello()
+            facts = agent.hello()
             agent.reset()
-            yield Dut(ssh, agent, snapshot(ssh))
+            made = Dut(ssh, agent, snapshot(ssh))
+            yield made
+            if request.config.getoption("--whole-corpus"):
+                keep(made.wrong, facts["kernel"])
     finally:
         ssh.close()
         patch.undo()
+
+
+def keep(wrong: dict[str, list[str]], kernel: str) -> None:
+    """reports/corpus/cleared-away.json: results/ has such a file."""
+    kept = {"date": datetime.date.today().isoformat(), "kernel": kernel, "rulesets": len(wrong), "wrong": wrong}
+    path = ROOT / "reports" / "corpus" / "cleared-away.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(kept, indent=1) + "\n")
 
 
 def files_of(ruleset: str) -> list[RulesetFile]:
@@ -89,12 +106,15 @@ def files_of(ruleset: str) -> list[RulesetFile]:
 
 
 def test_is_loaded_and_cleared_away(dut: Dut, rulesets: tuple[str, ...]) -> None:
-    wrong = [f"{ruleset}: {words}" for ruleset in rulesets for words in tried(dut, ruleset)]
+    for ruleset in rulesets:
+        dut.wrong[ruleset] = tried(dut, ruleset)
     before, dut.state = dut.state, settled(dut.ssh, dut.state)
     left = differences(before, dut.state)
-    if left and len(rulesets) > 1:
-        wrong += [f"{ruleset} leaves {line}" for ruleset in rulesets for line in left_by(dut, ruleset)]
-    assert wrong + left == []
+    if left and len(rulesets) == 1:
+        dut.wrong[rulesets[0]] += [f"leaves {line}" for line in left]
+    for ruleset in rulesets if left and len(rulesets) > 1 else ():
+        dut.wrong[ruleset] += [f"leaves {line}" for line in left_by(dut, ruleset)]
+    assert left == [] and not any(dut.wrong[ruleset] for ruleset in rulesets), dut.wrong
 
 
 def tried(dut: Dut, ruleset: str) -> list[str]:

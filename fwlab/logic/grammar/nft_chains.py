@@ -98,13 +98,13 @@ class _Reader:
     def _word(self, stack: list[_Block], word: str) -> None:
         block, before = stack[-1], stack[-1].words[-1:]
         if block.kind in ("top", "chain", "branches", "map") and before in (["jump"], ["goto"]):
-            targets = [word] if word[0] != "$" else self._defined.get(word[1:], [])
+            targets = [word] if word[:1] != "$" else self._defined.get(word[1:], [])
             for target in targets:
                 block.calls.append((*self._table(block), target))
             if block.kind == "map":
                 self._maps.setdefault(block.owner, []).extend(block.calls)
                 block.calls.clear()
-        elif before == ["vmap"] and word[0] in "@$":
+        elif before == ["vmap"] and word[:1] in ("@", "$"):
             block.branches.append([(word[0], *self._table(block), word[1:] if word[0] == "@" else word)])
         block.words.append(word)
 

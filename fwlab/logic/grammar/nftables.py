@@ -89,9 +89,9 @@ def _named(token: str, after: list[str], defined: dict[str, list[str]]) -> Itera
         end = after.index("}") if "}" in after and after[1:2] == ["{"] else 2
         yield from _meant(after[1:end], defined)
     elif token in ("fwd", "dup") and after[:1] == ["to"]:
-        target = after[1:2]
-        if target and target[0][0] != "@" and target[0] not in _COMPUTED and not _ADDRESS.fullmatch(target[0]):
-            yield from _meant(target, defined)
+        target = "".join(after[1:2])
+        if not (target.startswith("@") or target in _COMPUTED or _ADDRESS.fullmatch(target)):
+            yield from _meant([target], defined)
 
 
 def _meant(words: list[str], defined: dict[str, list[str]]) -> Iterator[str]:

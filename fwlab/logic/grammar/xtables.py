@@ -30,19 +30,19 @@ _USUAL_HASH = 8192
 
 def iptables(lines: list[str]) -> Iterator[tuple[int, str, str]]:
     hashes = 0
-    for number_, line in enumerate(lines, 1):
+    for place, line in enumerate(lines, 1):
         if "M" not in line and "--" not in line or line.lstrip().startswith("#"):
             continue
         words = _words(line)
         if any(NAMES_A_PROGRAM.fullmatch(word) for word in words):
-            yield number_, "a ruleset names no program", "remove the option -M (--modprobe)"
+            yield place, "a ruleset names no program", "remove the option -M (--modprobe)"
         if any(NAMES_AN_OBJECT.fullmatch(word) for word in words):
-            yield number_, "a ruleset names no file", "remove the option --object-pinned"
+            yield place, "a ruleset names no file", "remove the option --object-pinned"
         if "hashlimit" in line:
             hashes += _hash_bytes(words)
             if hashes > MOST_BYTES:
                 what = f"the hashes of hashlimit take more than {MOST_BYTES >> 20} MiB of the DUT's memory"
-                yield number_, what, "make --hashlimit-htable-size smaller, or limit with fewer rules"
+                yield place, what, "make --hashlimit-htable-size smaller, or limit with fewer rules"
                 return
     yield from _bombs(lines)
 
@@ -73,20 +73,20 @@ def _bombs(lines: list[str]) -> Iterator[tuple[int, str, str]]:
     begin = 1
     chains: dict[str, Chain] = {}
     renamed: dict[str, str] = {}
-    for number_, line in enumerate([*lines, "*"], 1):
+    for place, line in enumerate([*lines, "*"], 1):
         if line.startswith("*"):
             complaint = too_many(chains, BUILT_IN)
             if complaint:
                 yield begin, *complaint
-            begin, chains, renamed = number_, {}, {}
+            begin, chains, renamed = place, {}, {}
         elif line.startswith("-A ") and '"' not in line and "'" not in line:  # as iptables-save writes it
-            _, chain, *rest = line.split()
-            _put(chains, renamed, chain, rest)
+            words = line.split()
+            _put(chains, renamed, "".join(words[1:2]), words[2:])
         elif line.startswith(":") or "-" in line and not line.lstrip().startswith("#"):
             words = _words(line)
             for name in _values(words, _RENAMES):
-                place = words.index(name) if name in words else len(words)
-                renamed.update({new: renamed.get(name, name) for new in words[place + 1 : place + 2]})
+                after = words.index(name) + 1 if name in words else len(words)
+                renamed.update({new: renamed.get(name, name) for new in words[after : after + 1]})
             for chain in [*_values(words, _PUTS)][:1]:
                 _put(chains, renamed, chain, words)
 
@@ -94,8 +94,8 @@ def _bombs(lines: list[str]) -> Iterator[tuple[int, str, str]]:
 def _put(chains: dict[str, Chain], renamed: dict[str, str], chain: str, words: list[str]) -> None:
     into = chains.setdefault(renamed.get(chain, chain), Chain())
     into.rules += 1
-    for place, word in enumerate(words):
+    for at, word in enumerate(words):
         if word[:1] == "-" and ("j" in word or "g" in word):
-            for name in _values(words[place : place + 2], _CALLS):
+            for name in _values(words[at : at + 2], _CALLS):
                 into.calls[(renamed.get(name, name),)] += 1
                 break
