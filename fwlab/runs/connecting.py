@@ -69,6 +69,11 @@ class Flat(Attempt[Window]):
         ]
 
 
+def _besieged(connections: Connections) -> bool:
+    """Whether something else is played while the loop turns flat out."""
+    return connections.beside is not None and connections.beside_flat_out
+
+
 class Connecting:
     """Climbs a ladder of its own: a loop of answers is kept up otherwise than a flood."""
 
@@ -82,7 +87,7 @@ class Connecting:
         if not task.wants(Metric.CONNECTIONS, Metric.DELIVERED):
             return
         connections = self._nodes.tables.connections(task.traffic)
-        if connections.beside is not None:
+        if _besieged(connections):
             self._nodes.engine.use(self._nodes.tables, connections.beside)
             self._nodes.sink.know(self._nodes.tables.flows(connections.beside))
         else:
@@ -100,7 +105,7 @@ class Connecting:
         wanted = task.trial.count
         flat = self._ladder.climb(lambda step: self._flat_out(both, task, found, step), wanted, found)
         found.clients = [flat.clients]
-        beside = both.connections.beside is not None
+        beside = _besieged(both.connections)
         found.tcp = flat.trials(beside)
         if len(flat.kept) == wanted:
             self._compare(flat, found, beside)
@@ -122,7 +127,8 @@ class Connecting:
         nodes, trial = self._nodes, task.trial
         last = step == nodes.steps - 1
         before = nodes.dut.received()
-        with nodes.slowed(step, loop=True), self._beside(both.connections, found):
+        meanwhile = self._beside(both.connections, found) if _besieged(both.connections) else contextlib.nullcontext()
+        with nodes.slowed(step, loop=True), meanwhile:
             nodes.dut.arm(
                 windows=trial.count,
                 window_s=trial.seconds,
@@ -150,6 +156,8 @@ class Connecting:
         """The DUT at full speed, and connections at a rate that it can carry."""
         flat = found.clients[0]
         rate = max(5.0, LIGHT * flat.completed / flat.duration_s)
+        if both.connections.beside is not None:
+            self._nodes.engine.use(self._nodes.tables, both.connections.beside)
         with self._beside(both.connections, found):
             found.clients.append(both.at_rate(round(rate, 1), max(50, int(rate * LIGHT_S))))
 

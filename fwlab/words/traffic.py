@@ -105,6 +105,8 @@ class Connections(Strict):
     concurrent        connections that are open at a time
     beside            a traffic profile that is played meanwhile, at `beside_pps` packets per second of the
                       generator's clock; its packets are counted by class at the sink
+    beside_flat_out   false: it is played at the light rate alone, where a few packets that must not arrive would
+                      only disturb the trials flat out
     """
 
     clients: str = "198.18.32.0/24"
@@ -114,6 +116,7 @@ class Connections(Strict):
     concurrent: int = Field(default=256, ge=1, le=4096)
     beside: str | None = None
     beside_pps: float | None = Field(default=None, gt=0)
+    beside_flat_out: bool = True
 
     @model_validator(mode="after")
     def _beside_at_a_rate(self) -> Connections:

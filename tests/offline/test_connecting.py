@@ -197,6 +197,17 @@ def test_what_is_played_beside_is_counted_on_its_own() -> None:
     assert found.clients[0].completed == 5000
 
 
+def test_what_is_beside_at_the_light_rate_alone_leaves_the_trials_to_themselves() -> None:
+    bed = Testbed()
+    beside = {"beside": "flood", "beside_pps": 100, "beside_flat_out": False}
+    declared = Traffic(connections=beside).connections
+    found = bed.measure(declared, [Metric.CONNECTIONS])
+    assert bed.loads == [] and bed.closed == 1 and found.deliveries == []
+    found = bed.measure(declared, [Metric.CONNECTIONS, Metric.DELIVERED])
+    assert bed.loads == [100] and found.deliveries[0].arrived == {"flood": 650}
+    assert found.tcp == Testbed().measure(WEB, [Metric.CONNECTIONS]).tcp
+
+
 @pytest.mark.parametrize(("program", "doubtful"), [("wrk", False), ("trex", True)])
 def test_what_a_flood_beside_takes_is_sent_again_and_no_sign_of_a_busy_host(program: str, doubtful: bool) -> None:
     declared = Traffic(connections={"beside": "flood", "beside_pps": 100}).connections

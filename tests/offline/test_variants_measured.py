@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The limits of lab01's and lab02's exercises against the variants that were measured for them: a limit that is moved
+onto the wrong side of one is seen here, without a machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fwlab.outside.project import find_project, load_lab
+from fwlab.outside.variants import load_variants
+from fwlab.words.lab import Exercise, Lab
+from fwlab.words.variants import REFUSED
+
+PROJECT = find_project(Path(__file__).parent)
+KEPT = "2026-11-22-variants.json"
+LABS = [load_lab(PROJECT, name) for name in ("lab01-forwarding", "lab02-conntrack")]
+EXERCISES = [pytest.param(lab, exercise, id=exercise.id) for lab in LABS for exercise in lab.exercises]
+#: Limits of cost lie so far from the nearest right and wrong variant at least.
+ROOM = 0.007
+
+
+def kept(lab: Lab, exercise: Exercise) -> dict[str, dict]:
+    path = PROJECT.root / "results" / lab.id / KEPT
+    return json.loads(path.read_text())["exercises"].get(exercise.id, {})
+
+
+def failed(exercise: Exercise, row: dict) -> set[str]:
+    """The checks that this row's figures fail, as far as they were measured."""
+    if REFUSED in row:
+        return {REFUSED}
+    measured = {check: value for check, (_, value) in row["verdicts"].items() if value is not None}
+    return {
+        check.id
+        for check in exercise.checks
+        if check.id in measured and not check.between[0] <= measured[check.id] <= check.between[1]
+    }
+
+
+@pytest.mark.parametrize(("lab", "exercise"), EXERCISES)
+def test_there_are_four_of_each_kind_at_least(lab: Lab, exercise: Exercise) -> None:
+    variants = load_variants(PROJECT, lab, exercise)
+    assert len(variants.right) >= 4 and len(variants.wrong) >= 4
+
+
+@pytest.mark.parametrize(("lab", "exercise"), EXERCISES)
+def test_each_variant_ended_as_it_is_declared(lab: Lab, exercise: Exercise) -> None:
+    variants = load_variants(PROJECT, lab, exercise)
+    for name, row in kept(lab, exercise).items():
+        found = failed(exercise, row)
+        if name in variants.wrong:
+            wanted = {check for check in variants.wrong[name].fails if check == REFUSED or check in row["verdicts"]}
+            assert found == wanted, name
+        elif name in ("start", "mistake"):
+            assert found or "without" in row, name
+        else:
+            assert name in {"reference", *variants.right} and not found, name
+
+
+@pytest.mark.parametrize(("lab", "exercise"), EXERCISES)
+def test_limits_of_cost_leave_room_to_both_sides(lab: Lab, exercise: Exercise) -> None:
+    """Trials of one loading lie within half a per cent of each other, and so do those of two hosts."""
+    rows = kept(lab, exercise).values()
+    for check in exercise.checks:
+        values = [row["verdicts"][check.id][1] for row in rows if check.id in row.get("verdicts", {})]
+        if check.metric.needs_clock:
+            assert values
+            assert not [value for value in values if abs(value / check.between[0] - 1) < ROOM]
