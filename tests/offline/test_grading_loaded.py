@@ -102,6 +102,7 @@ LEGACY, LEGACY6 = (f"{name}-legacy-save | grep -c ^-A || true" for name in ("ipt
         ("a.ethtool", "eth0 -K gro on\n", {"ethtool -k eth0": FEATURES}, "eth0 -K gro on (it is off)"),
         ("a.ethtool", "eth0 -K gro on\neth0 -K gro off\n", {"ethtool -k eth0": FEATURES}, None),
         ("a.ethtool", "eth0 -K tx-udp-segmentation on\n", {"ethtool -k eth0": FEATURES}, None),
+        ("a.ethtool", "eth0 -K tx-udp-segmentation off\n", {"ethtool -k eth0": FEATURES}, None),
         ("a.ethtool", "eth0 -G rx 64 tx 256\n", {"ethtool -g eth0": RINGS}, "eth0 -G rx 64 (it is 128)"),
         ("a.ethtool", "eth0 -L combined 1\n", {"ethtool -l eth0": CHANNELS}, None),
         ("a.ethtool", "eth0 -C rx-usecs 9\n", {"ethtool -c eth0": "rx-usecs: n/a\n"}, "eth0 -C rx-usecs 9 (it is n/a)"),
