@@ -27,7 +27,7 @@ def ethtool(lines: list[str]) -> Iterator[tuple[int, str, str]]:
         if words[0] not in LINKS:
             yield number, f"{words[0]} is none of the DUT's links", f"use {' or '.join(LINKS)}"
         elif len(words) < 4 or len(words) % 2 or words[1] not in ETHTOOL:
-            yield number, f"{' '.join(words[1:]) or 'nothing'} is no setting of a link", how
+            yield number, f"{' '.join(words[1:8]) or 'nothing'} is no setting of a link", how
         else:
             name, value = ETHTOOL[words[1]]
             for index in range(2, len(words), 2):
