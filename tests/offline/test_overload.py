@@ -53,8 +53,8 @@ class World:
             reset=lambda ahead: [],
         )
         engine = SimpleNamespace(start=self.start, use=lambda *_: None)
-        tables = SimpleNamespace(plays_packets=lambda _: True)
-        sink = SimpleNamespace(take_all=self.take_all)
+        tables = SimpleNamespace(plays_packets=lambda _: True, flows=lambda _: {})
+        sink = SimpleNamespace(know=lambda _flows: None, take_all=self.take_all)
         return Nodes(dut, engine, sink, tables, {}, lambda _step: contextlib.nullcontext(), steps=1)
 
 
