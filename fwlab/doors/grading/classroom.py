@@ -229,5 +229,5 @@ def why_not_loaded(measured: Measured) -> str | None:
     """A tool refused it, or the DUT did not survive it; None where it was on the DUT at the end."""
     if measured.refused is not None:
         return f"not loaded: {measured.refused}"
-    lost = getattr(measured, "lost", [])
+    lost = measured.lost
     return lost[-1] if lost else None
