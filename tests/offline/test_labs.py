@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fwlab.logic.traffic.classes import count_classes
 from fwlab.logic.traffic.expand import expand
 from fwlab.outside.profile import load_profile
 from fwlab.outside.project import find_project, lab_ids, load_lab, load_topology, read_yaml
@@ -237,34 +236,6 @@ def test_lab03_blacklists_name_all_attackers_and_no_bystander() -> None:
         held = set(listed(rendered(lab, f"{exercise.id}/reference", exercise.parameters)))
         assert attackers <= held and not bystanders & held, exercise.id
         assert (others <= held) == (exercise.traffic == "attack-of-5000"), exercise.id
-
-
-#: Exercises whose packets differ in nothing but what they are about: addresses.
-BY_ADDRESS = [
-    pytest.param(lab, traffic, id=f"{name}:{traffic}")
-    for name, lab in LABS.items()
-    if name in ("lab03-ipset", "lab05-drop-early", TEMPLATE)
-    for traffic in sorted({exercise.traffic for exercise in lab.exercises})
-]
-
-
-@pytest.mark.parametrize(("lab", "traffic"), BY_ADDRESS)
-def test_nothing_but_the_address_tells_a_class(lab: Lab, traffic: str) -> None:
-    """A rule about a port, a length, a time to live or the payload would pass without naming any address."""
-    frames = Tables(PROJECT, TOPOLOGY, lab).table(traffic).frames
-    whole = frames.matrix(int(frames.lengths.max()))
-    whole[:, 24:30] = 0  # the header's checksum, which follows the source address, and that address
-    assert len(np.unique(frames.lengths)) == 1 and len(np.unique(whole, axis=0)) == 1
-
-
-@pytest.mark.parametrize(("lab", "traffic"), BY_ADDRESS)
-def test_the_classes_hold_all_that_is_sent(lab: Lab, traffic: str) -> None:
-    """Each packet belongs to a class, and each class that is played is judged."""
-    frames = Tables(PROJECT, TOPOLOGY, lab).table(traffic).frames
-    found = count_classes(frames, lab.classes)
-    assert found["other"] == 0
-    judged = {check.traffic_class for e in lab.exercises if e.traffic == traffic for check in e.checks} - {None}
-    assert judged == {name for name, count in found.items() if count}
 
 
 @each_lab

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Exercises about addresses: their packets differ in the source address, and in nothing else that a rule could name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fwlab.logic.traffic.classes import count_classes
+from fwlab.outside.project import find_project, load_lab, load_topology, read_yaml
+from fwlab.outside.tables import Tables
+from fwlab.words.lab import Lab
+
+PROJECT = find_project(Path(__file__).parent)
+TOPOLOGY = load_topology(PROJECT)
+TEMPLATE = "_template"
+
+
+def labs() -> dict[str, Lab]:
+    template = read_yaml(PROJECT, PROJECT.labs / TEMPLATE / "lab.yml", Lab)
+    template._folder = PROJECT.labs / TEMPLATE
+    return {TEMPLATE: template, **{name: load_lab(PROJECT, name) for name in ("lab03-ipset", "lab05-drop-early")}}
+
+
+BY_ADDRESS = [
+    pytest.param(lab, traffic, id=f"{name}:{traffic}")
+    for name, lab in labs().items()
+    for traffic in sorted({exercise.traffic for exercise in lab.exercises})
+]
+
+
+@pytest.mark.parametrize(("lab", "traffic"), BY_ADDRESS)
+def test_nothing_but_the_address_tells_a_class(lab: Lab, traffic: str) -> None:
+    """A rule about a port, a length, a time to live or the payload would pass without naming any address."""
+    frames = Tables(PROJECT, TOPOLOGY, lab).table(traffic).frames
+    whole = frames.matrix(int(frames.lengths.max()))
+    whole[:, 24:30] = 0  # the header's checksum, which follows the source address, and that address
+    assert len(np.unique(frames.lengths)) == 1 and len(np.unique(whole, axis=0)) == 1
+
+
+@pytest.mark.parametrize(("lab", "traffic"), BY_ADDRESS)
+def test_the_classes_hold_all_that_is_sent(lab: Lab, traffic: str) -> None:
+    """Each packet belongs to a class, and each class that is played is judged."""
+    frames = Tables(PROJECT, TOPOLOGY, lab).table(traffic).frames
+    found = count_classes(frames, lab.classes)
+    assert found["other"] == 0
+    judged = {check.traffic_class for e in lab.exercises if e.traffic == traffic for check in e.checks} - {None}
+    assert judged == {name for name, count in found.items() if count}
