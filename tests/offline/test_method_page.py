@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from fwlab.logic import load_dependence
 from fwlab.logic.figures import MOST_IDLE, MOST_IDLE_LOOP, MOST_OTHER, MOST_OTHER_LOOP, figure
 from fwlab.logic.judge import LARGEST_SPREAD, WORTH_AGAIN
 from fwlab.logic.stacks import shares
 from fwlab.outside import slowing
+from fwlab.outside.dut.agent.counting import MOST_OWN
 from fwlab.runs import connecting, filling, light_load, sampling, surviving
 from fwlab.runs.overload import IN_VAIN, MOST_BACK
+from fwlab.runs.session import EXERCISE_S
 from fwlab.words.metric import Metric
 from fwlab.words.results import Run
 from fwlab.words.traffic import Connections
@@ -78,6 +81,17 @@ def test_method_tells_of_light_loads_and_survival_what_is_done() -> None:
     assert f"has taken {surviving.RINGS} rings full" in text
     assert f"and {surviving.LEAST} to {surviving.ENOUGH} packets of the class" in text
     assert f"by no more than {surviving.CHANCE:g}; or for {surviving.LONGEST_S:g} seconds" in text
+
+
+def test_method_tells_what_is_compared_between_flood_and_light_load() -> None:
+    text = words()
+    assert f"Before the flood it is {light_load.FIRST_PACKETS} packets" in text
+    assert f"may differ by {load_dependence.SYSTEMATIC:.0%}".replace("%", " %") in text
+    assert f"by {load_dependence.DEVIATIONS:g} standard deviations" in text
+    assert f"{load_dependence.STRAY} packets and {load_dependence.STRAY_SHARE * 100:g} % of the class" in text
+    assert f"took fewer than {load_dependence.FEWEST} packets in the flood" in text
+    assert f"One exercise may take {EXERCISE_S:g} s" in text
+    assert f"and at most {MOST_OWN * 100:g} %, does work" in text
 
 
 def test_method_tells_of_sampling_what_is_done() -> None:
