@@ -22,13 +22,14 @@ class FakeTools:
         self.called: list[str] = []
         self.fed: dict[str, str] = {}
         self.answers: dict[str, str] = {}
+        self.failing: set[str] = set()
 
     def __call__(self, *argv: str, text: str | None = None) -> SimpleNamespace:
         line = " ".join(argv)
         self.called.append(line)
         if text is not None:
             self.fed[line] = text
-        return SimpleNamespace(stdout=self.answers.get(line, ""))
+        return SimpleNamespace(stdout=self.answers.get(line, ""), returncode=int(line in self.failing))
 
 
 @pytest.fixture
@@ -160,6 +161,19 @@ def test_what_was_loaded_is_taken_away(tools: FakeTools, kernel: Callable[..., N
     tools.called.clear()
     start_state.flush()
     assert tools.called == [], "nothing is left to take away"
+
+
+@pytest.mark.parametrize(
+    ("failing", "called"),
+    [(set(), ["ipset destroy"]), ({"ipset destroy"}, ["ipset destroy", "ipset flush", "ipset destroy"])],
+)
+def test_a_set_that_another_set_holds_goes_too(
+    tools: FakeTools, kernel: Callable[..., None], failing: set[str], called: list[str]
+) -> None:
+    kernel(["ip_set"])
+    tools.failing = failing
+    start_state.flush()
+    assert tools.called == called
 
 
 def test_what_an_agent_before_left_behind_is_taken_away(tools: FakeTools, kernel: Callable[..., None]) -> None:

@@ -94,7 +94,9 @@ def flush():
         quiet(family + "-legacy-restore", text="".join(empty_table(name) for _, name in found))
     if "tc" in loaded_kinds | left_behind:
         flush_tc(known)
-    if "ip_set" in known:  # after all that can refer to a set
+    # After all that can refer to a set. One that is a member of another goes only when that one is empty.
+    if "ip_set" in known and quiet("ipset", "destroy").returncode:
+        quiet("ipset", "flush")
         quiet("ipset", "destroy")
     if "xdp-filter" in loaded_kinds | left_behind:
         quiet("xdp-filter", "unload", "--all")
