@@ -42,7 +42,7 @@ RIGHT = light(0, 1)
 
 @pytest.mark.parametrize(
     "during",
-    [flood(0, 1), flood(0, 0.96), flood(0, 1.04), flood(0, 1, missed=0.3), flood(0, 0.5, taken=900), None],
+    [flood(0, 1), flood(0, 0.97), flood(0, 1.03), flood(0, 1, missed=0.3), flood(0, 0.5, taken=900), None],
     ids=["as light", "a little less", "a little more", "a slow sink", "too few packets to say", "not counted"],
 )
 def test_an_honest_ruleset_is_let_be(during: Delivery | None) -> None:

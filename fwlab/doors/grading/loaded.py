@@ -85,13 +85,18 @@ def _sets(dut: _Asked, lines: list[str]) -> str | None:
 
 def _rules(save: str) -> Callable[[_Asked, list[str]], str | None]:
     def look(dut: _Asked, lines: list[str]) -> str | None:
-        rules = sum(_APPENDS.match(line) is not None for line in lines)
+        if any(_FLUSHES.match(line) for line in lines):
+            return None
+        rules = sum((_APPENDS.match(line) is not None) - (_DELETES.match(line) is not None) for line in lines)
         listed = int(dut.check_output(f"{save} | grep -c ^-A || true"))
         return f"{rules - listed} of {rules} rules" if listed < rules else None
 
     return look
 
 
+#: A file may take back what it said, or what another file did.
+_DELETES = re.compile(r"(-D|--delete)\b")
+_FLUSHES = re.compile(r"(-F|--flush)\b")
 #: With its counters, or without.
 _APPENDS = re.compile(r"(\[\d+:\d+\]\s*)?(-A|-I|--append|--insert)\b")
 
