@@ -59,7 +59,10 @@ def values(measured: Measured, metric: Metric, testbed: TestbedFacts, traffic_cl
         shares = [d.survived(tracked, rate) for d in measured.survivals for rate in busy_rates(measured)]
         return [share for share in shares if share is not None]
     if metric is Metric.DELIVERED:
-        shares = [d.delivered(traffic_class) for d in measured.deliveries]
+        # All plays together: a median would hide what only one of them shows.
+        offered = sum(d.offered.get(traffic_class, 0) for d in measured.deliveries)
+        arrived = sum(d.arrived.get(traffic_class, 0) for d in measured.deliveries)
+        shares = [arrived / offered] if offered else []
         if not traffic_class:  # of connections, and not of the packets beside them
             shares += [clients.delivered for clients in measured.clients if clients.intended_load is not None]
         return [share for share in shares if share is not None]

@@ -29,23 +29,21 @@ COUNTED = 0.5
 def changes(measured: Measured) -> dict[str, str]:
     """By traffic class, what the ruleset does to it at one time and not at another; empty for an honest ruleset."""
     found: dict[str, str] = {}
-    if len(measured.deliveries) < 2:
+    if len(measured.deliveries) < 3:
         return found
-    first, last = measured.deliveries[0], measured.deliveries[-1]
+    first, again, *_, last = measured.deliveries
     for name, offered in last.offered.items():
-        before, after = first.delivered(name), last.delivered(name)
-        if not offered or before is None or after is None:
-            continue
-        if _differ(before, after, first.offered[name]):
+        before, after, light = first.delivered(name), again.delivered(name), last.delivered(name)
+        if before is not None and after is not None and _differ(before, after, first.offered[name]):
             verb = "blocks" if after < before else "lets through"
             found[name] = f"it {verb} {name} after the flood and not before it"
-        elif measured.flood is not None and (verb := _in_flood(measured.flood, name, after)):
+        elif offered and measured.flood is not None and (verb := _in_flood(measured.flood, name, light)):
             found[name] = f"it {verb} {name} in the flood and not at a light load"
     return found
 
 
 def _differ(before: float, after: float, packets: int) -> bool:
-    """Nothing is lost at a light load but by the ruleset, so only what a ruleset leaves to chance scatters."""
+    """The same packets, and nothing is lost but by the ruleset: only what a ruleset leaves to chance scatters."""
     share = (before + after) / 2
     return abs(before - after) > SYSTEMATIC / 2 + 2 * DEVIATIONS * math.sqrt(max(0.0, share * (1 - share)) / packets)
 

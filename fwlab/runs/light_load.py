@@ -49,8 +49,8 @@ class Passage:
         return max(0, self.sent - self.taken)
 
 
-def deliver_first(nodes: Nodes, task: Task, found: Measured) -> None:
-    """Before any flood: a ruleset is not to know whether one has been, so what it does to a few packets comes first."""
+def deliver_few(nodes: Nodes, task: Task, found: Measured) -> None:
+    """Before the flood and again after it, the same few packets: a ruleset is not to know whether one has been."""
     _deliver(nodes, task, found, [(FIRST_LOAD / 2**again, FIRST_PACKETS) for again in range(len(LIGHT))])
 
 

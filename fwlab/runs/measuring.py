@@ -8,7 +8,7 @@ import time
 
 from fwlab.runs.connecting import Connecting
 from fwlab.runs.filling import fill
-from fwlab.runs.light_load import deliver, deliver_first
+from fwlab.runs.light_load import deliver, deliver_few
 from fwlab.runs.overload import Overload
 from fwlab.runs.sampling import sample
 from fwlab.runs.surviving import survive
@@ -91,12 +91,13 @@ class Measurer:
         if task.wants(Metric.STATES, Metric.STATE_BYTES):
             fill(nodes, task, found)
         if task.wants(Metric.DELIVERED):
-            deliver_first(nodes, task, found)
+            deliver_few(nodes, task, found)
         if task.wants(Metric.CAPACITY, Metric.DELIVERED, Metric.SURVIVAL, Metric.GENERATOR):
             self._overload.measure(task, found)
         if task.sampled and found.trials and not found.problems:
             sample(nodes, found)
         if task.wants(Metric.DELIVERED) and not found.problems:
+            deliver_few(nodes, task, found)
             deliver(nodes, task, found)
         if task.wants(Metric.SURVIVAL) and not found.problems:
             survive(nodes, task, found, self._measured.get(task.baseline or ""))

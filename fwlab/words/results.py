@@ -57,7 +57,7 @@ class DutFacts(_Strict):
 class Measured(_Strict):
     """One case or exercise, measured: every trial, every loading, what was counted at the sink.
 
-    deliveries  what became of counted packets at a light load: before the flood, then after it
+    deliveries  what became of counted packets at a light load: a few before the flood, the same after it, and more
     flood     what became of the packets that the DUT took in during the flood of `trials`
     lost      why the DUT stopped answering while this ruleset was loaded, each time that it was tried
     tcp       trials with TCP connections; `clients` is what the clients counted, run by run

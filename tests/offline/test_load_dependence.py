@@ -28,13 +28,11 @@ def flood(attacker: float, others: float, taken: int = 40_000, missed: float = 0
     passed = {"attacker": taken * MIX["attacker"] * attacker, "others": taken * MIX["others"] * others}
     arrived = {name: round(count * (1 - missed)) for name, count in passed.items()}
     sent_on = round(sum(passed.values()))
-    return Delivery(
-        intended_load=None, sent=100_000, offered=offered, arrived=arrived, taken=taken, sent_on=sent_on
-    )
+    return Delivery(intended_load=None, sent=100_000, offered=offered, arrived=arrived, taken=taken, sent_on=sent_on)
 
 
 def found(before: Delivery, during: Delivery | None, after: Delivery) -> Measured:
-    return attempt(400_000, 400_000, 400_000, deliveries=[before, after], flood=during)
+    return attempt(400_000, 400_000, 400_000, deliveries=[before, after, after], flood=during)
 
 
 RIGHT = light(0, 1)
@@ -83,3 +81,12 @@ def test_what_is_in_doubt_stays_in_doubt() -> None:
     busy = found(RIGHT, flood(0, 0), RIGHT).model_copy(update={"problems": ["7 packets were lost on their way"]})
     capacity, _ = judge_exercise(LAB.exercises[0], busy, a_run([]))
     assert capacity.outcome is Outcome.INCONCLUSIVE
+
+
+def test_what_one_play_shows_is_not_hidden_by_the_others() -> None:
+    """One attacker of a thousand is missing in the list, and only the longest play visits it."""
+    slips = light(0.001, 1, sent=8000)
+    _, delivered = judge_exercise(
+        LAB.exercises[0], found(RIGHT, None, RIGHT).model_copy(update={"deliveries": [RIGHT, RIGHT, slips]}), a_run([])
+    )
+    assert delivered.outcome is Outcome.FAIL
