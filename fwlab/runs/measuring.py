@@ -90,14 +90,16 @@ class Measurer:
         # First of all: what else is asked for is then measured with these states, not while they come to be.
         if task.wants(Metric.STATES, Metric.STATE_BYTES):
             fill(nodes, task, found)
-        if task.wants(Metric.DELIVERED):
+        compared = task.wants(Metric.DELIVERED) and not task.load_dependent
+        if compared:
             deliver_few(nodes, task, found)
         if task.wants(Metric.CAPACITY, Metric.DELIVERED, Metric.SURVIVAL, Metric.GENERATOR):
             self._overload.measure(task, found)
         if task.sampled and found.trials and not found.problems:
             sample(nodes, found)
         if task.wants(Metric.DELIVERED) and not found.problems:
-            deliver_few(nodes, task, found)
+            if compared:
+                deliver_few(nodes, task, found)
             deliver(nodes, task, found)
         if task.wants(Metric.SURVIVAL) and not found.problems:
             survive(nodes, task, found, self._measured.get(task.baseline or ""))

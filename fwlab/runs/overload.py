@@ -71,6 +71,7 @@ class Overload:
     def _watched(self, task: Task, sent: int, before: tuple[int, int]) -> Delivery:
         """What became of this flood, by class: whether the ruleset does in it what it does at a light load."""
         nodes = self._nodes
+        nodes.dut.drain()
         arrived = nodes.sink.settled_counts()
         taken, sent_on = (now - then for now, then in zip(through(nodes), before, strict=True))
         return Delivery(

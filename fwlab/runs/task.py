@@ -28,6 +28,7 @@ class Task:
     fill     packets to play before the DUT's states are counted
     sampled  whether the DUT is sampled under load, function by function
     fresh    whether the ruleset is loaded anew before each attempt at trials
+    load_dependent  whether it may do something else to a packet before the flood than after it
     """
 
     id: str
@@ -45,6 +46,7 @@ class Task:
     fill: int | None = None
     sampled: bool = False
     fresh: bool = False
+    load_dependent: bool = False
 
     def wants(self, *metrics: Metric) -> bool:
         return not set(metrics).isdisjoint(self.metrics)

@@ -137,6 +137,7 @@ def _exercise_task(lab: Lab, exercise: Exercise, ruleset: str, files: list, tria
         offered=exercise.offered,
         baseline=lab.baseline,
         fill=exercise.fill,
+        load_dependent=exercise.load_dependent,
     )
 
 

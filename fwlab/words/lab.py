@@ -27,7 +27,8 @@ class Predict(Strict):
 class Exercise(Strict):
     """What the student writes into work/<id>/, and how it is judged.
 
-    load_dependent  the exercise teaches limits: what a ruleset does to a packet may depend on load, time and number
+    load_dependent  what a right ruleset does to a packet may depend on load, time and the packets before it: the
+              exercise teaches limits, or connection tracking
     settings  kinds of files that are taken beside rules: what they set may buy what a ruleset should
     """
 

@@ -188,6 +188,32 @@ def test_waiting_for_packets_ends_with_them_or_with_patience(clock: SimpleNamesp
         counting.wait_for_packets(FakeCounters(clock, pps=0), "eth0", 1)
 
 
+class Ring:
+    """A ring of which a slow ruleset takes 64 packets every so often (s), until it is empty."""
+
+    def __init__(self, clock: SimpleNamespace, left: int, every_s: float) -> None:
+        self.clock, self.left, self.every_s = clock, left, every_s
+
+    def read(self) -> dict[str, int]:
+        return {"eth0.rx_packets": min(self.left, 64 * int(self.clock.ns / 1e9 / self.every_s))}
+
+
+@pytest.mark.parametrize("every_s", [0.001, 0.05, 0.09])
+def test_what_a_flood_left_in_the_ring_is_waited_for(
+    clock: SimpleNamespace, every_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ring = Ring(clock, 1024, every_s)
+    monkeypatch.setattr(counting, "Counters", lambda _devices: ring)
+    counting.drain({"device": "eth0", "quiet_s": 0.1, "patience_s": 10})
+    assert ring.read()["eth0.rx_packets"] == 1024
+
+
+def test_waiting_for_an_empty_ring_ends_with_patience(clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "Counters", lambda _devices: FakeCounters(clock, pps=1000))
+    counting.drain({"device": "eth0", "quiet_s": 0.1, "patience_s": 3})
+    assert 3_000_000_000 <= clock.ns < 4_000_000_000
+
+
 def test_reading_that_was_interrupted_is_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second of three readings took fifty times as long, so what it counted is of no moment."""
     moments = iter([0, 10, 100, 600, 700, 710])

@@ -40,6 +40,9 @@ class Way:
     def sample(self) -> dict[str, int]:
         return dict(self.counts)
 
+    def drain(self) -> None:
+        """Nothing is left of a flood."""
+
     def declare(self, classes: object) -> None:
         self.arrived = 0
 

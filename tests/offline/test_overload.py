@@ -109,6 +109,7 @@ def test_what_the_sink_gets_of_the_flood_is_counted_by_class() -> None:
     """Where the exercise asks what is delivered: whether that is so in the flood, too."""
     world, found = World(), a_case()
     nodes = world.nodes()
+    nodes.dut.drain = lambda: None
     nodes.dut.sample = lambda: {"eth0.rx_packets": world.came, "eth1.tx_packets": world.came // 4}
     nodes.sink.declare = lambda _classes: world.done.append("count from now")
     nodes.sink.settled_counts = lambda: {"legitimate": 2400}

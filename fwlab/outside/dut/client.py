@@ -155,6 +155,11 @@ class LinuxDut:
     def sample(self) -> dict[str, int]:
         return self._agent.ask({"op": "sample", "devices": self._devices}, timeout=120)
 
+    def drain(self, quiet_s: float = 0.1, patience_s: float = 10) -> None:
+        """Wait until the first link's receive ring is empty (s of the DUT's clock): a flood leaves it full."""
+        request = {"op": "drain", "device": self._devices[0], "quiet_s": quiet_s, "patience_s": patience_s}
+        self._agent.ask(request, timeout=300)
+
     def arm(
         self,
         *,

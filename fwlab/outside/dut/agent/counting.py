@@ -73,6 +73,18 @@ def wait_for_packets(counters, device, patience_s):
         time.sleep(0.005)
 
 
+def drain(request):
+    """Wait until the receive ring is empty: no packet came in for `quiet_s`, for a slow ruleset takes one in bursts."""
+    counters = Counters([request["device"]])
+    name = request["device"] + ".rx_packets"
+    patience = time.monotonic() + request["patience_s"]
+    last = None
+    while (now := counters.read()[name]) != last and time.monotonic() < patience:
+        last = now
+        time.sleep(request["quiet_s"])
+    return {}
+
+
 def window(counters, device, seconds, packets):
     """One trial: counts over at least `seconds` and `packets`, and how long the CPU was idle around them (ns).
 

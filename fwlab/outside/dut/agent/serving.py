@@ -25,6 +25,7 @@ OPERATIONS = {
         muting.unmute,
         counting.measure,
         counting.sample,
+        counting.drain,
         sampling.prepare_stacks,
         sampling.record_stacks,
         sampling.read_stacks,
