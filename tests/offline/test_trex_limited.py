@@ -25,6 +25,9 @@ class Engine:
     def __init__(self, share: float) -> None:
         self.share, self.sent = share, 0
 
+    def drain(self) -> None:
+        """Its ring is empty."""
+
     def sample(self) -> dict[str, int]:
         return {"eth1.rx_packets": self.sent, "eth2.tx_packets": 0}
 
