@@ -15,6 +15,8 @@ from fwlab.words.lab import Lab
 from fwlab.words.topology import Topology
 
 Model = TypeVar("Model", bound=BaseModel)
+#: So many faults of a file are told, one a line.
+MOST_FAULTS = 20
 
 
 @dataclass(frozen=True)
@@ -81,11 +83,14 @@ def read_yaml(project: Project, path: Path, model: type[Model]) -> Model:
 
 
 def validated(data: object, name: str, model: type[Model]) -> Model:
-    """The data as this model. Raises BadInput with one line for each fault."""
+    """The data as this model. Raises BadInput with one line for each fault, as far as anybody would read on."""
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        faults = [f"{name}: {_fault(fault, data)}" for fault in error.errors()]
+        errors = error.errors()
+        faults = [f"{name}: {_fault(fault, data)}" for fault in errors[:MOST_FAULTS]]
+        if len(errors) > MOST_FAULTS:
+            faults.append(f"{name}: and {len(errors) - MOST_FAULTS} more faults")
         raise BadInput("\n".join(faults), f"mend {name}, then `fwlab list`") from error
 
 

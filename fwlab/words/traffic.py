@@ -7,15 +7,22 @@ import ipaddress
 import re
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from fwlab.words.declared import Strict, Value
+
+
+def _written_out(value: object) -> object:
+    """An address is text: a number or a truth value would pass for 0.0.0.1."""
+    if not isinstance(value, str | ipaddress.IPv4Address):
+        raise ValueError(f"{value} is no address: write four numbers with dots between them")
+    return value
 
 
 class AddressList(Strict):
     """`count` IPv4 addresses, `step` apart, from `first` on."""
 
-    first: ipaddress.IPv4Address
+    first: Annotated[ipaddress.IPv4Address, BeforeValidator(_written_out)]
     step: int = Field(default=1, ge=1)
     count: int = Field(ge=1, le=65536)
 

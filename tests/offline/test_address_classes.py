@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from fwlab.logic.traffic.classes import count_classes
 from fwlab.outside.project import find_project, load_lab, load_topology, read_yaml
 from fwlab.outside.tables import Tables
 from fwlab.words.lab import Lab
+from fwlab.words.traffic import AddressList
 
 PROJECT = find_project(Path(__file__).parent)
 TOPOLOGY = load_topology(PROJECT)
@@ -48,3 +50,10 @@ def test_the_classes_hold_all_that_is_sent(lab: Lab, traffic: str) -> None:
     assert found["other"] == 0
     judged = {check.traffic_class for e in lab.exercises if e.traffic == traffic for check in e.checks} - {None}
     assert judged == {name for name, count in found.items() if count}
+
+
+@pytest.mark.parametrize("first", [True, 1, 2.5, None])
+def test_the_first_address_of_a_list_is_text(first: object) -> None:
+    """A fuzzer found that `true` was one."""
+    with pytest.raises(ValidationError, match="first"):
+        AddressList.model_validate({"first": first, "count": 3})
