@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from types import SimpleNamespace
 
@@ -256,42 +254,3 @@ def test_buckets_take_whole_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(holding, "read", lambda path: files[path.rpartition("/")[2]])
     found = holding.states({})
     assert (found["held"], found["most"], found["buckets"], found["bucket_bytes"]) == (7, 1000, 1000, 8192)
-
-
-# ---- the end of the conversation ----------------------------------------------------------------------------------
-
-
-CONVERSATION = """
-import sys, time
-from fwlab.outside.dut.agent import serving, start_state
-def measure(_request):
-    print("begun", file=sys.stderr, flush=True)
-    time.sleep(60)
-serving.OPERATIONS["measure"] = measure
-start_state.reset = lambda _request: print("undone", file=sys.stderr, flush=True)
-start_state.loaded_kinds.update({kinds})
-serving.main()
-"""
-
-
-def conversation(kinds: set[str]) -> subprocess.Popen[str]:
-    """An agent of which something of these kinds is loaded."""
-    program = CONVERSATION.format(kinds=kinds or "()")
-    return subprocess.Popen([sys.executable, "-c", program], stdin=-1, stdout=-1, stderr=-1, text=True)
-
-
-@pytest.mark.parametrize(("kinds", "said"), [({"tc"}, "undone\n"), (set(), "")])
-def test_a_host_that_takes_no_leave_has_its_ruleset_undone(kinds: set[str], said: str) -> None:
-    agent = conversation(kinds)
-    assert agent.communicate("", timeout=20)[1] == said
-    assert agent.returncode == 0
-
-
-def test_what_a_host_that_is_gone_was_waiting_for_is_broken_off() -> None:
-    agent = conversation({"tc"})
-    agent.stdin.write('{"op": "measure"}\n')
-    agent.stdin.flush()
-    assert agent.stderr.readline() == "begun\n"
-    # It would sleep for a minute; a time-out is the failure.
-    assert agent.communicate(timeout=20)[1] == "undone\n"
-    assert agent.returncode == 0

@@ -118,6 +118,7 @@ class LinuxDut:
         answer = self._agent.ask({"op": "load", "files": packed, "each": each, "times": times}, timeout=1800)
         if "refused" in answer:
             raise Refused(answer["refused"], "correct the file and try again; the DUT is in its start state")
+        self._agent.ask({"op": "confirm", "again": True}, timeout=120)
         if not self._agent.ask({"op": "confirm"}, timeout=120)["reached"]:
             raise Refused(
                 "the ruleset cuts the DUT off from its management (SSH on the last NIC), so it was taken away again",

@@ -73,7 +73,9 @@ def serve():
             answer["number"] = request["number"]
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
-        # A ruleset that drops everything drops this conversation too: take it away if the host stays silent.
-        if "seconds" in answer and not select.select([sys.stdin], [], [], CONFIRM_S)[0]:
+        # A ruleset that drops everything drops this conversation too: take it away if the host stays silent. The host
+        # may be heard and hear nothing, so the answer to its first word has to bring a second one.
+        waits = "seconds" in answer or request.get("again", False)
+        if waits and not select.select([sys.stdin], [], [], CONFIRM_S)[0]:
             loading.cut_off.append(True)
             start_state.reset(request)
