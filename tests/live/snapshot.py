@@ -15,8 +15,9 @@ from fwlab.words.ruleset import RulesetKind
 LOOKS = {
     "links": "ip -d -o link show",
     "addresses": "ip -o address show",
-    "routes": """for family in -4 -6; do ip $family route show table all; ip $family rule show; done
-        ip neighbour show nud permanent""",
+    # Sorted: what was put back comes last.
+    "routes": """for family in -4 -6; do ip $family route show table all; ip $family rule show; done | sort
+        ip neighbour show nud permanent | sort""",
     "settings": 'grep -rs "" /proc/sys/net | sort',
     "modules": 'cut -d " " -f 1 /proc/modules | sort',
     "queues": """tc qdisc show

@@ -105,7 +105,7 @@ def test_flood_and_connections_are_counted_each_on_its_own(run: dict, figures: d
     assert beside["sent"] == beside["offered"]["flood"] > 0
     assert 0 < beside["arrived"]["flood"] <= beside["sent"]
     assert beside["arrived"]["other"] == 0, "connections are not counted as packets"
-    assert run["cases"][2]["clients"][0]["completed"] > 1000
+    assert run["cases"][2]["clients"][0]["completed"] > 300
     assert figures["attacked"][0] < min(figures["plain"]), "the flood takes its share of the DUT"
 
 

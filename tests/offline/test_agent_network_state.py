@@ -17,6 +17,7 @@ START = {
     "address": ["192.0.2.1/30 dev eth0 scope global", "2001:db8::1/64 dev eth0 scope global"],
     "route": ["-4 192.0.2.0/24 via 192.0.2.2 dev eth0 proto static"],
     "rule": ["-4 0:\tfrom all lookup local"],
+    "neighbour": ["-6 2001:db8::2 dev eth0 lladdr 02:00:00:00:00:02 PERMANENT"],
     "queue": ["qdisc fq_codel 0: dev eth0 root refcnt 2"],
 }
 
@@ -56,6 +57,11 @@ def test_a_network_as_it_was_calls_nothing(dut: Dut) -> None:
         ("address", [*START["address"], "192.0.2.9/32 dev eth0 scope host"], "ip address delete 192.0.2.9/32 dev eth0"),
         ("route", [], "ip -4 route replace 192.0.2.0/24 via 192.0.2.2 dev eth0 proto static"),
         ("route", [*START["route"], "-6 2001:db8:1::/64 dev eth0"], "ip -6 route delete 2001:db8:1::/64 dev eth0"),
+        (
+            "neighbour",
+            [],
+            "ip -6 neighbour replace 2001:db8::2 dev eth0 lladdr 02:00:00:00:00:02 nud permanent",
+        ),
         ("rule", [], "ip -4 rule add priority 0 from all lookup local"),
         ("link", [*START["link"], "ifb0 mtu 1500 txqueuelen 32 ifb"], "ip link delete dev ifb0"),
         ("link", ["eth0 mtu 1500 txqueuelen 1000 UP xdp"], "ip link set dev eth0 xdpdrv off"),

@@ -18,6 +18,12 @@ FLAGS = {"UP", "PROMISC", "ALLMULTI", "NOARP"}
 #: What the kernel adds to a route while a link is down.
 PASSING = re.compile(r" (linkdown|dead|expires \S+)")
 FAMILIES = ("-4", "-6")
+#: What `ip` is asked for, by family. Of the neighbours only those that the image has written down.
+SHOWN = {
+    "route": ("route", "show", "table", "all"),
+    "rule": ("rule", "show"),
+    "neighbour": ("neighbour", "show", "nud", "permanent"),
+}
 #: Settings depend on one another ("all" sets every device's, forwarding resets others), so they are written again.
 ROUNDS = 3
 
@@ -33,9 +39,9 @@ def network():
         links.append(" ".join(word for word in words if word))
         for held in link.get("addr_info", []):
             addresses.append(f"{held['local']}/{held['prefixlen']} dev {name} scope {held['scope']}")
-    state = {"link": links, "address": addresses, "route": [], "rule": []}
+    state = {"link": links, "address": addresses, **{section: [] for section in SHOWN}}
     for family in FAMILIES:
-        for section, words in (("route", ("route", "show", "table", "all")), ("rule", ("rule", "show"))):
+        for section, words in SHOWN.items():
             lines = quiet("ip", family, *words).stdout.splitlines()
             state[section] += [f"{family} {PASSING.sub('', line).strip()}" for line in lines]
     state["queue"] = [line.strip() for line in quiet("tc", "qdisc", "show").stdout.splitlines()]
@@ -109,13 +115,13 @@ def _mend(before, now):
         # Without duplicate address detection, or the address could not be used for a second.
         quick = ("nodad",) if ":" in line.split("/")[0] else ()
         quiet("ip", "address", "add", *line.split(), *quick)
-    for section in ("rule", "route"):
+    for section in ("rule", "route", "neighbour"):
         for line in more[section]:
             family, *words = line.split()
             quiet("ip", family, section, "delete", *_selector(section, words))
         for line in gone[section]:
             family, *words = line.split()
-            verb = "replace" if section == "route" else "add"
+            verb = "add" if section == "rule" else "replace"
             quiet("ip", family, section, verb, *_selector(section, words))
     for line in more["queue"]:
         words = line.split()
@@ -124,5 +130,7 @@ def _mend(before, now):
 
 
 def _selector(section, words):
-    """A rule is listed as "32766: from all lookup main" and named as "priority 32766 from all lookup main"."""
-    return ["priority", words[0].rstrip(":"), *words[1:]] if section == "rule" else words
+    """What it has listed in the words that `ip` takes: "32766: from all" is "priority 32766 from all"."""
+    if section == "rule":
+        return ["priority", words[0].rstrip(":"), *words[1:]]
+    return [*words[:-1], "nud", "permanent"] if section == "neighbour" else words

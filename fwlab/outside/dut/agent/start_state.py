@@ -6,6 +6,7 @@ import glob
 import itertools
 import json
 import os
+import shutil
 import time
 
 from fwlab.outside.dut.agent import links, network_state
@@ -16,6 +17,8 @@ NOTE = "/run/fwlab-start-state.json"
 #: Console log level, so low that no message of the kernel goes out by the serial line, at which a flooded DUT would
 #: spend minutes.
 SILENT = "0"
+#: Where xdp-filter pins its maps, in folders that it leaves behind.
+PINNED = "/sys/fs/bpf/xdp"
 #: The chains that a table of iptables brings itself.
 CHAINS = {
     "raw": ("PREROUTING", "OUTPUT"),
@@ -100,6 +103,7 @@ def flush():
         quiet("ipset", "destroy")
     if "xdp-filter" in loaded_kinds | left_behind:
         quiet("xdp-filter", "unload", "--all")
+        shutil.rmtree(PINNED, ignore_errors=True)
     links.restore_links()
     if "routes" in loaded_kinds | left_behind:
         links.flush_routes()
