@@ -112,15 +112,19 @@ def _mend(before, now):
     for line in more["address"]:
         quiet("ip", "address", "delete", *line.split()[:3])
     for line in gone["address"]:
-        # Without duplicate address detection, or the address could not be used for a second.
+        # Without duplicate address detection: the address is in use, and its routes are there, at once. Then as it was.
         quick = ("nodad",) if ":" in line.split("/")[0] else ()
         quiet("ip", "address", "add", *line.split(), *quick)
+        if quick:
+            quiet("ip", "address", "change", *line.split())
     for section in ("rule", "route", "neighbour"):
         for line in more[section]:
             family, *words = line.split()
             quiet("ip", family, section, "delete", *_selector(section, words))
         for line in gone[section]:
             family, *words = line.split()
+            if section == "route" and " proto kernel" in line:
+                continue  # comes with its address
             verb = "add" if section == "rule" else "replace"
             quiet("ip", family, section, verb, *_selector(section, words))
     for line in more["queue"]:
