@@ -6,7 +6,6 @@ from __future__ import annotations
 import csv
 import io
 import shutil
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -14,11 +13,7 @@ import pytest
 from .conftest import LAB, Checkout
 from .submissions import HOSTILE, HOSTILE_SETTINGS, ONE
 
-pytestmark = [
-    pytest.mark.live,
-    # Without it the first attack ends the class.
-    pytest.mark.skipif(find_spec("fwlab.runs.recovery") is None, reason="the DUT is not put back from a saved state"),
-]
+pytestmark = pytest.mark.live
 #: An exercise of lab02 that takes settings.
 SETTINGS_LAB, SETTINGS_EXERCISE = "lab02-conntrack", "ex7-ten-rules"
 
