@@ -34,7 +34,11 @@ def run(command: list[str], log: Path, name: str, env: dict[str, str] | None = N
             if _stopping.is_set():
                 raise BuildError(f"{name}: stopped")
             process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, process_group=0,
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                process_group=0,
                 env={**os.environ, **(env or {})},
             )
             _running.add(process)
@@ -58,8 +62,10 @@ def run(command: list[str], log: Path, name: str, env: dict[str, str] | None = N
     text = log.read_text(errors="replace")  # Go's programs write it small
     if killed_at is not None or "no space left on device" in text.lower():
         where = log.parent if killed_at is not None else f"{log.parent} or of the temporary directory"
-        raise BuildError(f"{name}: the disk of {where} is full",
-                         "make room (3 GiB), or set FWLAB_CACHE and TMPDIR to directories with more")
+        raise BuildError(
+            f"{name}: the disk of {where} is full",
+            "make room (3 GiB), or set FWLAB_CACHE and TMPDIR to directories with more",
+        )
     tail = "\n".join("  " + line for line in text.splitlines()[-15:])
     raise BuildError(f"{name}: '{Path(command[0]).name}' failed with {status}:\n{tail}", f"the whole log: {log}")
 

@@ -286,5 +286,3 @@ def _drop_output() -> None:
     """Nobody takes standard output any more; the interpreter must not try again as it ends."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-

@@ -166,9 +166,7 @@ def _rows(metafunc: pytest.Metafunc, lab_id: str, lab) -> list[tuple]:
             return []
         return [(case.id,) for case in chosen_cases(lab, [], quick=True)]
     if "check" in asked:
-        return [
-            (work, Place(place, check.id)) for work in marked for place, check in enumerate(work.exercise.checks)
-        ]
+        return [(work, Place(place, check.id)) for work in marked for place, check in enumerate(work.exercise.checks)]
     if metafunc.function.__name__ == "test_grader_refuses":
         return [(work,) for work in works if work.expected is Outcome.FAIL]
     return [(work,) for work in marked] if "work" in asked else [()]

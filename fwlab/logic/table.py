@@ -166,9 +166,7 @@ def _metric_row(
     found = figure(measured, metric, run.testbed, traffic_class)
     # A published figure in some other unit (connections per second) stays with the case's own metric.
     units = {m.unit for m in [measured.metric, *measured.also]}
-    beside = [
-        p for p in published if p.unit == metric.unit or (metric is measured.metric and p.unit not in units)
-    ]
+    beside = [p for p in published if p.unit == metric.unit or (metric is measured.metric and p.unit not in units)]
     if metric not in (Metric.CAPACITY, Metric.CONNECTIONS) or found is None:
         return MetricRow(metric, found, traffic_class, published=beside)
     base = baseline(lab, run, metric)

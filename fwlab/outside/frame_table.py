@@ -23,9 +23,7 @@ MAX_LENGTH = 9_018
 MAX_PLAYED = 3_392
 MAX_STREAM = 65_535
 
-HEADER = np.dtype(
-    [("magic", "S8"), ("version", "<u4"), ("count", "<u4"), ("loop_ns", "<u8"), ("bytes", "<u8")]
-)
+HEADER = np.dtype([("magic", "S8"), ("version", "<u4"), ("count", "<u4"), ("loop_ns", "<u8"), ("bytes", "<u8")])
 RECORD = np.dtype([("time_ns", "<u8"), ("offset", "<u4"), ("length", "<u2"), ("stream", "<u2")])
 
 
@@ -56,9 +54,7 @@ def write_table(
     """
     count = len(frames)
     if not 1 <= count <= MAX_FRAMES:
-        raise BadInput(
-            f"{path}: {count} frames; a frame table holds 1 to {MAX_FRAMES}", "shorten the profile's cycle"
-        )
+        raise BadInput(f"{path}: {count} frames; a frame table holds 1 to {MAX_FRAMES}", "shorten the profile's cycle")
     records = np.zeros(count, RECORD)
     padded, records["length"], records["offset"] = _lay_out(path, frames)
     records["stream"] = _column(path, "stream", streams, count, MAX_STREAM)
@@ -78,9 +74,7 @@ def _lay_out(path: Path | str, frames: Sequence[bytes]) -> tuple[bytes, list[int
     lengths, offsets, end = [], [], 0
     for number, frame in enumerate(frames):
         if len(frame) > MAX_LENGTH:
-            raise BadInput(
-                f"{path}: frame {number}: {len(frame)} bytes, longer than {MAX_LENGTH}", "shorten it"
-            )
+            raise BadInput(f"{path}: frame {number}: {len(frame)} bytes, longer than {MAX_LENGTH}", "shorten it")
         data = bytes(frame).ljust(MIN_LENGTH, b"\0")
         if data not in places:
             places[data] = end
@@ -105,26 +99,20 @@ def _column(
     wrong = np.flatnonzero((column < 0) | (column > highest))
     if wrong.size:
         first = int(wrong[0])
-        raise BadInput(
-            f"{path}: frame {first}: {name} {column[first]} is outside 0..{highest}", f"correct the {name}"
-        )
+        raise BadInput(f"{path}: frame {first}: {name} {column[first]} is outside 0..{highest}", f"correct the {name}")
     return column
 
 
 def _loop(path: Path | str, times: np.ndarray, loop_ns: int | None) -> int:
     fallen = np.flatnonzero(np.diff(times) < 0)
     if fallen.size:
-        raise BadInput(
-            f"{path}: frame {int(fallen[0]) + 1} is due before the one ahead of it", "sort by time"
-        )
+        raise BadInput(f"{path}: frame {int(fallen[0]) + 1} is due before the one ahead of it", "sort by time")
     last = int(times[-1])
     if loop_ns is None:
         gap = (last - int(times[0])) // max(len(times) - 1, 1)
         loop_ns = last + max(gap, 1)
     if loop_ns <= last:
-        raise BadInput(
-            f"{path}: the loop ends at {loop_ns} ns, before its last frame at {last} ns", "lengthen it"
-        )
+        raise BadInput(f"{path}: the loop ends at {loop_ns} ns, before its last frame at {last} ns", "lengthen it")
     return loop_ns
 
 

@@ -15,9 +15,7 @@ _ETHERNET = 1
 _LONGEST = 65_535
 
 
-def write_pcap(
-    path: Path, frames: Iterable[bytes], times_ns: Iterable[int], *, nanoseconds: bool = False
-) -> int:
+def write_pcap(path: Path, frames: Iterable[bytes], times_ns: Iterable[int], *, nanoseconds: bool = False) -> int:
     """Write frames with their times; returns how many. A file that could not be written whole is removed."""
     unit = 1 if nanoseconds else 1000
     magic = _NANO if nanoseconds else _MICRO

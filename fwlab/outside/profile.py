@@ -57,9 +57,7 @@ def load_profile(
     with _beside(path):
         module = _run(path, name)
         if not callable(getattr(module, "register", None)):
-            raise BadInput(
-                f"{name}: there is no register()", "end it with: def register(): return YourClass()"
-            )
+            raise BadInput(f"{name}: there is no register()", "end it with: def register(): return YourClass()")
         streams = _call(path, name, lambda: _get_streams(module, name, dict(tunables or {}), direction))
         data = _to_json(streams, name)
     try:
@@ -79,9 +77,7 @@ def _own(project: Project, path: Path) -> Path:
             "use a profile in the lab's folder; rulesets are all that a submission brings",
         )
     if not real.is_file():
-        raise BadInput(
-            f"{shown(project, path)}: there is no such profile", f"ls {shown(project, real.parent)}"
-        )
+        raise BadInput(f"{shown(project, path)}: there is no such profile", f"ls {shown(project, real.parent)}")
     return real
 
 
@@ -122,9 +118,7 @@ def _get_streams(module: Any, name: str, tunables: dict[str, Any], direction: in
     return get_streams(**wanted)
 
 
-def _refuse_unheard(
-    get_streams: Any, parameters: Mapping[str, Any], name: str, tunables: dict[str, Any]
-) -> None:
+def _refuse_unheard(get_streams: Any, parameters: Mapping[str, Any], name: str, tunables: dict[str, Any]) -> None:
     """A tunable that vanishes in **kwargs, which get_streams never looks at, is a misspelt one."""
     unheard = [tunable for tunable in tunables if tunable not in parameters]
     rest = next((key for key, p in parameters.items() if p.kind is p.VAR_KEYWORD), None)
@@ -164,9 +158,7 @@ def _blame(name: str, line: int | None, what: str) -> BadInput:
 
 
 def _line_in(path: Path, error: BaseException) -> int | None:
-    lines = [
-        frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)
-    ]
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     return lines[-1] if lines else None
 
 

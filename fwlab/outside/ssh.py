@@ -67,9 +67,7 @@ class Ssh:
         """
         argv = [*self._base, f"sudo sh -c {_quoted(command)}"]
         try:
-            done = subprocess.run(
-                argv, input=data, capture_output=True, timeout=timeout, start_new_session=True
-            )
+            done = subprocess.run(argv, input=data, capture_output=True, timeout=timeout, start_new_session=True)
         except subprocess.TimeoutExpired as error:
             raise CannotMeasure(
                 f"{self.role}: no answer within {timeout:g} s to: {command[:80]}", "fwlab doctor"

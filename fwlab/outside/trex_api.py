@@ -114,9 +114,7 @@ def _with_places(base: type) -> type:
         def layer_offset(self, name: str, cnt: int = 0) -> int:
             return self._layer_offset(name, cnt)[1]
 
-        def get_field_offet(
-            self, layer: str, layer_cnt: int, field_name: str
-        ) -> tuple[int, int]:  # its spelling
+        def get_field_offet(self, layer: str, layer_cnt: int, field_name: str) -> tuple[int, int]:  # its spelling
             found, place = self._layer_offset(layer, layer_cnt)
             built: Any = b""
             for field in found.fields_desc:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The table of labs in README.md, from their lab.yml: labs are found, so nobody keeps a list of them by hand.
 
-    python -m fwlab.runs.labs_table      rewrites README.md (`make readme`)
+python -m fwlab.runs.labs_table      rewrites README.md (`make readme`)
 """
 
 from __future__ import annotations

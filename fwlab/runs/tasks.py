@@ -36,9 +36,7 @@ def chosen_cases(lab: Lab, names: list[str], *, quick: bool = False) -> list[Cas
     for name in names:
         matching = [case for case in lab.cases.values() if name in (case.id, case.sweep)]
         if not matching:
-            raise BadInput(
-                f"{lab.id} has no case {name}; it has: {', '.join(lab.cases)}", f"fwlab list {lab.id}"
-            )
+            raise BadInput(f"{lab.id} has no case {name}; it has: {', '.join(lab.cases)}", f"fwlab list {lab.id}")
         found += [case for case in matching if case not in found]
     return _baseline_first(lab, found)
 

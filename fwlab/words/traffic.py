@@ -78,7 +78,6 @@ class TrafficClass(Strict):
                 raise ValueError(f"{value} is neither a port nor lowest-highest")
         return value
 
-
     @model_validator(mode="after")
     def _fits_together(self) -> TrafficClass:
         for one, other in (("src", "sources"), ("dst", "destinations"), ("dport", "dports")):

@@ -134,14 +134,20 @@ def test_dut_forwards_and_filters_nothing_yet(machines: dict) -> None:
     run = machines["dut-linux"]
     assert run("nft list ruleset") == ""
     assert "conntrack" not in run("lsmod")
-    wanted = {"net.ipv4.ip_forward": "1", "net.ipv6.conf.all.forwarding": "1", "net.ipv4.conf.all.rp_filter": "0",
-              "net.ipv4.conf.eth0.rp_filter": "0", "net.ipv4.conf.eth0.send_redirects": "0"}
+    wanted = {
+        "net.ipv4.ip_forward": "1",
+        "net.ipv6.conf.all.forwarding": "1",
+        "net.ipv4.conf.all.rp_filter": "0",
+        "net.ipv4.conf.eth0.rp_filter": "0",
+        "net.ipv4.conf.eth0.send_redirects": "0",
+    }
     got = run("sysctl " + " ".join(wanted)).splitlines()
     assert dict(line.split(" = ") for line in got) == wanted
 
 
 @pytest.mark.parametrize(
-    "module", ["ip_set_hash_ip", "nft_compat", "xt_u32", "xt_hashlimit", "cls_flower", "nf_flow_table"])
+    "module", ["ip_set_hash_ip", "nft_compat", "xt_u32", "xt_hashlimit", "cls_flower", "nf_flow_table"]
+)
 def test_dut_kernel_has_what_the_labs_load(machines: dict, module: str) -> None:
     machines["dut-linux"](f"modprobe --dry-run {module}")
 

@@ -23,7 +23,6 @@ from .conftest import LAB, OFFSET, TOPOLOGY, Checkout
 pytestmark = pytest.mark.live
 
 
-
 def test_lab_name_stands_for_its_three_machines(lab: Checkout) -> None:
     assert lab.states() == {LAB: "running", f"{LAB}-generator": "running", f"{LAB}-sink": "running"}
 

@@ -205,9 +205,7 @@ def a_run(cases: list[Measured], exercises: list[Measured] | None = None, **fiel
             load_average=0.5,
         ),
         "testbed": testbed(),
-        "dut": DutFacts(
-            kernel="6.1.0-dut", cmdline="nokaslr", clocksource="tsc", image={"nftables": "1.0.6"}
-        ),
+        "dut": DutFacts(kernel="6.1.0-dut", cmdline="nokaslr", clocksource="tsc", image={"nftables": "1.0.6"}),
         "cases": cases,
         "exercises": exercises or [],
     }

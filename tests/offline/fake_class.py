@@ -97,5 +97,3 @@ def pytest_configure() -> None:
     if os.environ.get("FAKE_REPORT"):
         classroom.write_report = broken_report
     classroom.Classroom.host = lambda *_: FakeHost()
-
-

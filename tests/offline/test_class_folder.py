@@ -26,9 +26,7 @@ def submissions() -> Iterator[Submissions]:
         yield opened
 
 
-def test_submissions_that_are_not_there(
-    setting: SimpleNamespace, submissions: Submissions, tmp_path: Path
-) -> None:
+def test_submissions_that_are_not_there(setting: SimpleNamespace, submissions: Submissions, tmp_path: Path) -> None:
     with pytest.raises(BadInput) as refused:
         handed_in(setting, tmp_path / "class", submissions)
     assert refused.value.message == f"no folder {tmp_path / 'class'}"

@@ -163,9 +163,7 @@ def test_no_damaged_table_crashes(checked_engine: Path, tmp_path: Path) -> None:
         (["--dev", "lo", "--table", "{long}"], "a frame of 4000 bytes: longer than a live frame can be"),
     ],
 )
-def test_refuses_bad_arguments(
-    checked_engine: Path, tmp_path: Path, arguments: list[str], message: str
-) -> None:
+def test_refuses_bad_arguments(checked_engine: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
     good_table(tmp_path / "good.tbl")
     write_table(tmp_path / "untimed.tbl", [bytes(60)])
     write_table(tmp_path / "long.tbl", [bytes(4000)])

@@ -87,18 +87,23 @@ def test_a_long_count_has_the_nic_to_itself_where_the_cpu_is_emulated() -> None:
     assert said.index("wait $p") < said.index("systemd-networkd-wait-online -q -i eth7") < said.index("exit $r")
 
 
-@pytest.mark.parametrize(("emulated", "load", "count"), [
-    (True, 9000, LONG - 1), (True, 9000, None), (True, None, LONG), (True, None, None), (False, 9000, LONG),
-])
+@pytest.mark.parametrize(
+    ("emulated", "load", "count"),
+    [
+        (True, 9000, LONG - 1),
+        (True, 9000, None),
+        (True, None, LONG),
+        (True, None, None),
+        (False, 9000, LONG),
+    ],
+)
 def test_else_the_nic_stays_the_kernels(emulated: bool, load: float | None, count: int | None) -> None:
     said = command(emulated=emulated, load=load, count=count)
     assert "--driver" not in said and "networkd" not in said
 
 
 @pytest.mark.parametrize("given_back", [True, False])
-def test_a_nic_without_its_addresses_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given_back: bool
-) -> None:
+def test_a_nic_without_its_addresses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given_back: bool) -> None:
     program = tmp_path / "fwlab-replay"
     program.write_text("""#!/bin/sh\necho '{"sent": 5, "attempted": 5, "duration_s": 0.5}'\n""")
     program.chmod(0o755)

@@ -153,5 +153,3 @@ def test_a_cell_is_short_and_harmless(text: str, cell: str | None) -> None:
     found = harmless(text)
     assert len(found) <= LONGEST_REASON
     assert cell is None or found == cell
-
-

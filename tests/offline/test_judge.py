@@ -101,10 +101,13 @@ class TestDoubts:
         verdict = self.judge(trials=trials(92_000, 100_000, 108_000))
         assert (verdict.outcome, verdict.value) == (Outcome.FAIL, 100_000)
 
-    @pytest.mark.parametrize(("capacities", "outcome"), [
-        ((226_000, 240_000, 246_900), Outcome.INCONCLUSIVE),  # 20 900 apart, the bound 40 100 away
-        ((226_000, 240_000, 246_300), Outcome.FAIL),
-    ])
+    @pytest.mark.parametrize(
+        ("capacities", "outcome"),
+        [
+            ((226_000, 240_000, 246_900), Outcome.INCONCLUSIVE),  # 20 900 apart, the bound 40 100 away
+            ((226_000, 240_000, 246_300), Outcome.FAIL),
+        ],
+    )
     def test_a_bound_is_near_within_twice_their_distance(self, capacities: tuple, outcome: Outcome) -> None:
         low = a_lab([expectation(virtual={"raw-drop": [287_000, 309_000]})])
         assert one(judged(low, measured(low, "raw-drop", *capacities))).outcome is outcome

@@ -171,5 +171,3 @@ def test_doctor_says_that_it_remembers_and_how_to_try_again(host: Host, monkeypa
     assert json.loads(CliRunner().invoke(app, ["doctor", "--json"]).output)["kvm"]["remembered"]
     assert "is not tried each time" not in CliRunner().invoke(app, ["doctor", "--probe"]).output
     assert host.starts == 2
-
-

@@ -47,11 +47,7 @@ def labs() -> dict[str, Lab]:
 
 
 LABS = labs()
-CASES = [
-    pytest.param(lab, case, id=f"{name}:{case.id}")
-    for name, lab in LABS.items()
-    for case in lab.cases.values()
-]
+CASES = [pytest.param(lab, case, id=f"{name}:{case.id}") for name, lab in LABS.items() for case in lab.cases.values()]
 EXERCISES = [
     pytest.param(lab, exercise, state, id=f"{name}:{exercise.id}:{state}")
     for name, lab in LABS.items()
@@ -244,9 +240,7 @@ def test_guide_has_the_five_sections_and_each_exercise(name: str) -> None:
     headings = re.findall(r"^(#{2,3}) (.+)$", (lab.folder / "README.md").read_text(), re.MULTILINE)
     top = [title for level, title in headings if level == "##"]
     assert [title for title in top if title in SECTIONS] == list(SECTIONS)
-    exercises = [
-        title.split(":")[0] for level, title in headings if level == "###" and title.startswith("ex")
-    ]
+    exercises = [title.split(":")[0] for level, title in headings if level == "###" and title.startswith("ex")]
     assert exercises == [exercise.id for exercise in lab.exercises]
 
 

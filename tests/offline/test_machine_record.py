@@ -74,9 +74,7 @@ class Checkout:
     def vagrant(self, *words: str) -> subprocess.CompletedProcess[str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("FWLAB_", "VAGRANT_"))}
         env = {**kept, "VAGRANT_HOME": str(self.root / "home"), "VAGRANT_CHECKPOINT_DISABLE": "1"}
-        return subprocess.run(
-            ["vagrant", *words], cwd=self.root, env=env, capture_output=True, text=True, timeout=100
-        )
+        return subprocess.run(["vagrant", *words], cwd=self.root, env=env, capture_output=True, text=True, timeout=100)
 
     def update(self, *machines: str) -> None:
         calls = ";".join(f"FirewallLab::Record.update(project, {machine}, 'box-of-{machine}')" for machine in machines)

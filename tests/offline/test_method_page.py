@@ -101,10 +101,13 @@ def test_method_tells_of_sampling_what_is_done() -> None:
     assert f"for {sampling.SECONDS:g} seconds of the DUT's clock" in text
 
 
-@pytest.mark.parametrize(("kept", "share", "says"), [
-    ("full", 0.51, "had 51 % of the samples of plain forwarding ({name})"),
-    ("profile", 0.35, "it has 35 % ({name})"),
-])
+@pytest.mark.parametrize(
+    ("kept", "share", "says"),
+    [
+        ("full", 0.51, "had 51 % of the samples of plain forwarding ({name})"),
+        ("profile", 0.35, "it has 35 % ({name})"),
+    ],
+)
 def test_the_shares_that_method_quotes_are_those_of_the_runs_it_names(kept: str, share: float, says: str) -> None:
     name = f"results/lab01-forwarding/2026-11-21-{kept}.json"
     assert says.format(name=f"`{name}`") in words()

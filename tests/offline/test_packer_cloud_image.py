@@ -197,9 +197,6 @@ def test_cloud_images_script_is_a_provision_script() -> None:
 def test_base_address_without_checksum_is_refused(tmp_path: Path) -> None:
     program("packer")
     env = {**os.environ, "FWLAB_CACHE": str(tmp_path), "FWLAB_BASE_URL": "https://example.org/image.qcow2"}
-    done = subprocess.run(
-        [PACKER / "build", "--no-vagrant", "sink"], capture_output=True, text=True, env=env)
+    done = subprocess.run([PACKER / "build", "--no-vagrant", "sink"], capture_output=True, text=True, env=env)
     assert done.returncode == 1
     assert "FWLAB_BASE_CHECKSUM" in done.stderr
-
-

@@ -45,7 +45,5 @@ def test_other_files_are_refused(tmp_path, content, message):
 def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
     with pytest.raises(BadInput) as error:
         write_pcap(tmp_path / "none" / "d.pcap", FRAMES, TIMES)
-    assert (
-        error.value.message == f"{tmp_path}/none/d.pcap: cannot be written: No such file or directory"
-    )
+    assert error.value.message == f"{tmp_path}/none/d.pcap: cannot be written: No such file or directory"
     assert list(tmp_path.iterdir()) == []

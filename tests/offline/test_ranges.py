@@ -19,11 +19,15 @@ from fwlab.words.lab import Lab
 from fwlab.words.metric import Metric
 
 ROOT = Path(__file__).resolve().parents[2]
-LAB = a_lab([
-    expectation(
-        virtual={"raw-drop": [0, 1], "set-1": [5, 6]}, ratio_to="raw-drop", ratio={"raw-drop": [0, 1], "set-1": [0, 1]}
-    )
-])
+LAB = a_lab(
+    [
+        expectation(
+            virtual={"raw-drop": [0, 1], "set-1": [5, 6]},
+            ratio_to="raw-drop",
+            ratio={"raw-drop": [0, 1], "set-1": [0, 1]},
+        )
+    ]
+)
 TEXT = """# A comment.
 expectations:
   - id: made-up
@@ -40,7 +44,9 @@ expectations:
 
 def test_a_range_lies_around_the_median_and_a_ratio_twice_as_wide() -> None:
     run = a_run([measured(LAB, "raw-drop", 299_000, 300_000, 301_000), measured(LAB, "set-1", 270_000)])
-    assert renewed(TEXT, LAB, run) == """# A comment.
+    assert (
+        renewed(TEXT, LAB, run)
+        == """# A comment.
 expectations:
   - id: made-up
     virtual:
@@ -52,6 +58,7 @@ expectations:
       set-1: [0.873, 0.927]
     why: Not this one:
 """
+    )
 
 
 def test_what_was_not_measured_stays_and_so_does_a_ratio_to_it() -> None:

@@ -251,9 +251,7 @@ class TestWriting:
         with pytest.raises(FwlabError, match="taken.*cannot be written"):
             write_atomically(tmp_path / "taken" / "report.html", "text")
 
-    def test_an_interrupted_write_leaves_the_old_file(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_an_interrupted_write_leaves_the_old_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = write_atomically(tmp_path / "report.html", "old")
 
         def full(*_: object) -> None:

@@ -31,15 +31,18 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sink.time, "sleep", lambda _seconds: None)
 
 
-@pytest.mark.parametrize(("pairs", "all_of", "found", "asked"), [
-    ([(7, 1)], None, (7, 1), 2),  # twice the same: settled
-    ([(3, 0), (6, 1), (7, 1)], None, (7, 1), 4),
-    ([(7, 1)], 8, (7, 1), 1),  # all that was sent on
-    ([(0, 0)], 0, (0, 0), 1),
-    ([(3, 0), (7, 1)], 8, (7, 1), 2),
-    ([(7, 1)], 9, (7, 1), 2),  # one was lost, or was none of ours
-    ([(7, 1)], 6, (7, 1), 2),
-])
+@pytest.mark.parametrize(
+    ("pairs", "all_of", "found", "asked"),
+    [
+        ([(7, 1)], None, (7, 1), 2),  # twice the same: settled
+        ([(3, 0), (6, 1), (7, 1)], None, (7, 1), 4),
+        ([(7, 1)], 8, (7, 1), 1),  # all that was sent on
+        ([(0, 0)], 0, (0, 0), 1),
+        ([(3, 0), (7, 1)], 8, (7, 1), 2),
+        ([(7, 1)], 9, (7, 1), 2),  # one was lost, or was none of ours
+        ([(7, 1)], 6, (7, 1), 2),
+    ],
+)
 def test_counts_settle(pairs: list[tuple[int, int]], all_of: int | None, found: tuple[int, int], asked: int) -> None:
     node = Answers(*pairs)
     counts = Sink(node, "eth0").settled_counts(all_of)

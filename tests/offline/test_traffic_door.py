@@ -97,9 +97,7 @@ def test_expand_takes_limit_and_cores_from_the_file_or_the_command(tmp_path):
         "frames": 3,
         "seconds": 0.002,
         "bytes": 180,
-        "streams": [
-            {"stream": 1, "name": None, "mode": "continuous", "pps": 1000.0, "mean_bytes": 60, "frames": 3}
-        ],
+        "streams": [{"stream": 1, "name": None, "mode": "continuous", "pps": 1000.0, "mean_bytes": 60, "frames": 3}],
         "pcap": None,
     }
 

@@ -143,9 +143,7 @@ def test_an_unknown_instruction_is_told_what_there_is():
 
 def test_writes_far_into_a_packet_are_refused():
     error = refuse(stream(variable(), write(at=600), data=packet(1000)))
-    assert (
-        error.message == "stream 1, instruction 2: write_flow_var: reaches byte 602, the engine stops at 512"
-    )
+    assert error.message == "stream 1, instruction 2: write_flow_var: reaches byte 602, the engine stops at 512"
 
 
 def test_flows_fewer_than_cores_are_refused():

@@ -130,9 +130,7 @@ def test_a_cache_repeats_its_frames():
 
 
 def test_ipv4_header_checksum():
-    frames = expand(
-        [stream(variable(), write(at=26), {"type": "fix_checksum_ipv4", "pkt_offset": 14})], limit=5
-    )
+    frames = expand([stream(variable(), write(at=26), {"type": "fix_checksum_ipv4", "pkt_offset": 14})], limit=5)
     for frame in frames:
         given = IP(frame[14:])
         again = IP(bytes(given))

@@ -98,7 +98,7 @@ def test_a_class_whose_stream_is_not_played_counts_nothing() -> None:
     """No set may be empty, and no rule may match all."""
     rules = counting_ruleset("eth0", CLASSES, flows=listed_flows(frames((None, tcp("198.18.0.1", 1))), CLASSES))
     assert "@" not in rules and "  set " not in rules
-    assert 'counter class-evil { }' in rules
+    assert "counter class-evil { }" in rules
 
 
 def test_the_sink_declares_anew_when_it_knows_other_flows() -> None:

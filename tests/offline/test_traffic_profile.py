@@ -267,10 +267,7 @@ def test_an_unknown_instruction_is_told_by_its_line(profile):
 def register""",
     ).replace("STLVmFixIpv4(offset", "STLVmJump(offset")
     error = fault(profile, text)
-    assert (
-        error.message
-        == "labs/lab90-test/profile.py, line 10: stream 1, instruction 3: unknown instruction 'jump'"
-    )
+    assert error.message == "labs/lab90-test/profile.py, line 10: stream 1, instruction 3: unknown instruction 'jump'"
 
 
 def test_a_misspelt_tunable_is_named(profile):
@@ -286,9 +283,7 @@ def test_a_tunable_may_be_taken_from_kwargs(profile):
 
 def test_a_tunable_that_argparse_does_not_know_is_named(profile):
     text = HEAD + "import argparse\nclass New:\n    def get_streams(self, tunables, **kwargs):\n"
-    text += (
-        "        argparse.ArgumentParser(prog='p').parse_args(tunables)\ndef register():\n    return New()\n"
-    )
+    text += "        argparse.ArgumentParser(prog='p').parse_args(tunables)\ndef register():\n    return New()\n"
     error = fault(profile, text, {"speed": 1})
     assert error.message == "labs/lab90-test/profile.py: p: error: unrecognized arguments: --speed 1"
 

@@ -69,16 +69,12 @@ def test_two_running_streams_do_not_start_each_other():
 
 
 def test_disabled_silent_and_paused_streams_send_nothing():
-    numbers = [
-        s for _, s in sent(stream(enabled=False), stream(flags=8), stream(start_paused=True), stream())
-    ]
+    numbers = [s for _, s in sent(stream(enabled=False), stream(flags=8), stream(start_paused=True), stream())]
     assert numbers and set(numbers) == {4}
 
 
 def test_streams_are_interleaved_in_proportion():
-    numbers = [
-        s for _, s in sent(stream(), stream(mode={"type": "continuous", "rate": rate(3000)}), limit=400)
-    ]
+    numbers = [s for _, s in sent(stream(), stream(mode={"type": "continuous", "rate": rate(3000)}), limit=400)]
     assert (numbers.count(1), numbers.count(2)) == (100, 300)
 
 
@@ -151,9 +147,7 @@ def test_ties_are_broken_by_the_order_of_the_queue():
 def test_mixed_rates_come_in_order_of_time(seed):
     dice = random.Random(seed)
     pps = [dice.randint(1, 5000) for _ in range(dice.randint(2, 7))]
-    tasks = distribute(parse_streams([stream(mode={"type": "continuous", "rate": rate(p)}) for p in pps]), 1)[
-        0
-    ]
+    tasks = distribute(parse_streams([stream(mode={"type": "continuous", "rate": rate(p)}) for p in pps]), 1)[0]
     times, numbers = schedules.schedule(tasks, 300)
     queue = [(0.0, number) for number in range(len(tasks))]
     expected = []
@@ -165,8 +159,7 @@ def test_mixed_rates_come_in_order_of_time(seed):
     for number, task in enumerate(tasks):
         own = times[numbers == number]
         assert (
-            own.tolist()
-            == np.add.accumulate(np.r_[0.0, np.full(max(len(own) - 1, 0), task.gap)])[: len(own)].tolist()
+            own.tolist() == np.add.accumulate(np.r_[0.0, np.full(max(len(own) - 1, 0), task.gap)])[: len(own)].tolist()
         )
 
 

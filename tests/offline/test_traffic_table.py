@@ -117,9 +117,7 @@ def test_frames_to_strangers_are_refused(layer, message):
 
 def test_a_variable_that_leaves_the_lab_s_addresses_is_refused():
     form = stream(variable(low=0x0001, high=0xFFFF), write(at=26), name="flood")
-    with pytest.raises(
-        BadInput, match=r"^stream 1 \(flood\), frame 1: source 0\.1\.0\.9 is not a lab address"
-    ):
+    with pytest.raises(BadInput, match=r"^stream 1 \(flood\), frame 1: source 0\.1\.0\.9 is not a lab address"):
         refuse_strays(expand([form], limit=10))
 
 

@@ -138,8 +138,7 @@ def test_command_prints_the_profile_and_nothing_else() -> None:
     [
         (
             ["lab02-conntrack", "known"],
-            "lab02-conntrack known: packets of a stateless profile; connections of lab02-conntrack: "
-            "web, web-watched",
+            "lab02-conntrack known: packets of a stateless profile; connections of lab02-conntrack: web, web-watched",
             "fwlab traffic astf lab02-conntrack web",
         ),
         (

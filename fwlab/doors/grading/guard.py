@@ -63,4 +63,3 @@ def _submissions(words: list[str]) -> Path | None:
         if word.startswith("--submissions="):
             return Path(word.partition("=")[2])
     return None
-

@@ -31,7 +31,7 @@ def _wrong(words: list[str]) -> str | None:
         return f"{' '.join(words[:3])} adds no route"
     place = 3 if rest[2] in TYPES else 2
     if len(rest) <= place or not _of_the_lab(rest[place], prefix=True):
-        return f"{' '.join(rest[place:place + 1]) or 'nothing'} is outside the lab's networks"
+        return f"{' '.join(rest[place : place + 1]) or 'nothing'} is outside the lab's networks"
     options = rest[place + 1 :]
     if len(options) % 2:
         return f"{options[-1]} has no value"

@@ -94,9 +94,7 @@ def fix_icmpv6(heads: np.ndarray, tail: bytes, l3: int, l4: int) -> None:
     put(heads, l4 + 2, np.zeros(len(heads), dtype=np.uint64))
     end = l4 + word(heads, l3 + 4).astype(np.int64)
     whole = np.full(len(heads), heads.shape[1] + len(tail), dtype=np.int64)
-    put(
-        heads, l4 + 2, inverted(pseudo_ipv6(heads, l3) + sum_between(heads, tail, l4, np.minimum(end, whole)))
-    )
+    put(heads, l4 + 2, inverted(pseudo_ipv6(heads, l3) + sum_between(heads, tail, l4, np.minimum(end, whole))))
 
 
 def sum_between(heads: np.ndarray, tail: bytes, start: int, ends: np.ndarray) -> np.ndarray:

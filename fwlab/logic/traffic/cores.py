@@ -45,9 +45,7 @@ class Task:
         return self.stream.mode.ibg / 1_000_000 + self.trail + self.lead
 
 
-def distribute(
-    streams: Sequence[Stream], cores: int, line_rate_bps: float = LINE_RATE_BPS
-) -> list[list[Task]]:
+def distribute(streams: Sequence[Stream], cores: int, line_rate_bps: float = LINE_RATE_BPS) -> list[list[Task]]:
     """For every core its tasks, in the order in which they enter its queue."""
     in_order = table_order(streams)
     plain = [s for s in in_order if s.enabled and not s.sequenced]

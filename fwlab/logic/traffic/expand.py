@@ -91,9 +91,7 @@ class _Builder:
             self.owners.append(task.stream.index)
         sent = np.array([task.active for task in tasks], dtype=bool)[numbers] if len(tasks) else numbers == 0
         whole = np.floor(seconds[sent])
-        times = whole.astype(np.int64) * 1_000_000_000 + np.floor((seconds[sent] - whole) * 1e9).astype(
-            np.int64
-        )
+        times = whole.astype(np.int64) * 1_000_000_000 + np.floor((seconds[sent] - whole) * 1e9).astype(np.int64)
         return times, numbers[sent] + first, row[sent]
 
     def _make(self, core: int, task: Task, count: int) -> Frameset:

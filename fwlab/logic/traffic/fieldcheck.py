@@ -36,9 +36,7 @@ def check(packet: bytes, instructions: Sequence[Instruction], label: str) -> Non
         names = _declares(ins)
         for name in names:
             if name in sizes:
-                raise BadInput(
-                    f"{label}, instruction {number}: variable {name!r} is declared twice", "rename one"
-                )
+                raise BadInput(f"{label}, instruction {number}: variable {name!r} is declared twice", "rename one")
         sizes.update(names)
         used += 2 * sum(names.values()) + 4 if isinstance(ins, RandLimit) else sum(names.values())
     if used > MOST_VARIABLE_BYTES:
@@ -56,13 +54,9 @@ def check(packet: bytes, instructions: Sequence[Instruction], label: str) -> Non
             _check_next(instructions, number, where)
         end = _end(ins, sizes, packet)
         if end > len(packet):
-            raise BadInput(
-                f"{where}: reaches byte {end} of a packet of {len(packet)} bytes", "check its offset"
-            )
+            raise BadInput(f"{where}: reaches byte {end} of a packet of {len(packet)} bytes", "check its offset")
         if end > FURTHEST_WRITE:
-            raise BadInput(
-                f"{where}: reaches byte {end}, the engine stops at {FURTHEST_WRITE}", "check its offset"
-            )
+            raise BadInput(f"{where}: reaches byte {end}, the engine stops at {FURTHEST_WRITE}", "check its offset")
         if isinstance(ins, FixHw):
             _check_hw(packet, ins, where)
         if isinstance(ins, FixIcmpv6) and (packet[ins.l2_len] >> 4 != 6 or packet[ins.l2_len + 6] != 58):
@@ -116,15 +110,11 @@ def _end(ins: Instruction, sizes: dict[str, int], packet: bytes | None = None) -
 def _check_trim(packet: bytes, instructions: Sequence[Instruction], trim: TrimSize, where: str) -> None:
     ins = next((i for i in instructions if isinstance(i, FlowVar) and i.name == trim.name), None)
     if ins is None or ins.size != 2:
-        raise BadInput(
-            f"{where}: {trim.name!r} is not a flow_var of 2 bytes", "trim with a flow_var of size 2"
-        )
+        raise BadInput(f"{where}: {trim.name!r} is not a flow_var of 2 bytes", "trim with a flow_var of size 2")
     if ins.value_list is not None:
         for value in ins.value_list:
             if not 60 <= value <= len(packet):
-                raise BadInput(
-                    f"{where}: length {value} is not within 60..{len(packet)}", "correct value_list"
-                )
+                raise BadInput(f"{where}: length {value} is not within 60..{len(packet)}", "correct value_list")
     elif min(ins.min_value, len(packet)) >= min(ins.max_value, len(packet)):
         raise BadInput(
             f"{where}: lengths from {ins.min_value} leave no range in a packet of {len(packet)} bytes",
@@ -136,9 +126,7 @@ def _check_next(instructions: Sequence[Instruction], number: int, where: str) ->
     ins = instructions[number - 1]
     follower = instructions[number] if number < len(instructions) else None
     if not isinstance(follower, FlowVar | RandLimit) or follower.name != ins.next_var:
-        raise BadInput(
-            f"{where}: next_var {ins.next_var!r} is not the next instruction", "declare it right after"
-        )
+        raise BadInput(f"{where}: next_var {ins.next_var!r} is not the next instruction", "declare it right after")
     if isinstance(ins, FlowVar) and ins.op == "random":
         raise BadInput(f"{where}: a random variable has no next_var", "use inc, dec or flow_var_rand_limit")
     if follower.split_to_cores and not (isinstance(follower, FlowVar) and follower.op == "random"):

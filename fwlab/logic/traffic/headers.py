@@ -41,9 +41,7 @@ def read_headers(frames: Frames) -> Headers:
         at = at + np.where(tagged, 4, 0)
     kind, at = _word(table, rows, at), at + 2
     first = table[rows, at] >> 4
-    version = np.where(
-        (kind == 0x0800) & (first == 4), IPV4, np.where((kind == 0x86DD) & (first == 6), IPV6, 0)
-    )
+    version = np.where((kind == 0x0800) & (first == 4), IPV4, np.where((kind == 0x86DD) & (first == 6), IPV6, 0))
     four = (version == IPV4)[:, np.newaxis]
     src = np.where(four, _padded(table, rows, at + 12, 4), _padded(table, rows, at + 8, 16))
     dst = np.where(four, _padded(table, rows, at + 16, 4), _padded(table, rows, at + 24, 16))

@@ -46,9 +46,7 @@ class FlowVar(Instruction):
             if not self.value_list:
                 raise ValueError("value_list is empty")
             if self.step > len(self.value_list):
-                raise ValueError(
-                    f"step {self.step} is longer than value_list ({len(self.value_list)} values)"
-                )
+                raise ValueError(f"step {self.step} is longer than value_list ({len(self.value_list)} values)")
             if len(self.value_list) > 0xFFFF:
                 raise ValueError(f"value_list has {len(self.value_list)} values, at most 65535 fit")
             if max(self.value_list) > top:

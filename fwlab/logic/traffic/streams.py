@@ -44,9 +44,7 @@ class Mode(_Form):
     @property
     def burst(self) -> int:
         """Packets in one burst; 0 for a continuous stream."""
-        return {"continuous": 0, "single_burst": self.total_pkts, "multi_burst": self.pkts_per_burst}[
-            self.type
-        ]
+        return {"continuous": 0, "single_burst": self.total_pkts, "multi_burst": self.pkts_per_burst}[self.type]
 
 
 class Packet(_Form):
@@ -165,9 +163,7 @@ def _parse_stream(data: Any, index: int) -> Stream:
     try:
         stream = Stream.model_validate(data)
     except ValidationError as error:
-        raise BadInput(
-            f"{where}: {first_fault(error)}", "give the stream as stream.to_json() does"
-        ) from error
+        raise BadInput(f"{where}: {first_fault(error)}", "give the stream as stream.to_json() does") from error
     if not stream.mode.rate.value >= SLOWEST:
         raise BadInput(
             f"{where}: the rate is {stream.mode.rate.value:g} {stream.mode.rate.type}",
@@ -192,13 +188,9 @@ def _decode(binary: str, where: str) -> bytes:
     try:
         data = base64.b64decode(binary, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise BadInput(
-            f"{where}: packet.binary is not base64", "give the stream as stream.to_json() does"
-        ) from error
+        raise BadInput(f"{where}: packet.binary is not base64", "give the stream as stream.to_json() does") from error
     if not SHORTEST <= len(data) <= LONGEST:
-        raise BadInput(
-            f"{where}: the packet has {len(data)} bytes", f"give it between {SHORTEST} and {LONGEST} bytes"
-        )
+        raise BadInput(f"{where}: the packet has {len(data)} bytes", f"give it between {SHORTEST} and {LONGEST} bytes")
     return data.ljust(SHORTEST_SENT, b"\0")
 
 
@@ -213,9 +205,7 @@ def _number(streams: list[Stream]) -> None:
     numbers = [stream.id for stream in streams]
     for stream in streams:
         if numbers.count(stream.id) > 1:
-            raise BadInput(
-                f"{stream.label}: stream number {stream.id} is used twice", "give each its own number"
-            )
+            raise BadInput(f"{stream.label}: stream number {stream.id} is used twice", "give each its own number")
 
 
 def _chain(streams: list[Stream]) -> None:
@@ -234,23 +224,15 @@ def _chain(streams: list[Stream]) -> None:
         else:
             continue
         if target is None:
-            raise BadInput(
-                f"{stream.label}: next stream {shown!r} does not exist", "give the name of a stream"
-            )
+            raise BadInput(f"{stream.label}: next stream {shown!r} does not exist", "give the name of a stream")
         if stream.mode.type == "continuous":
             raise BadInput(f"{stream.label}: a continuous stream has no next stream", "send it in a burst")
         if not streams[target].enabled:
-            raise BadInput(
-                f"{stream.label}: next stream {shown!r} is disabled", "enable it or point elsewhere"
-            )
+            raise BadInput(f"{stream.label}: next stream {shown!r} is disabled", "enable it or point elsewhere")
         if streams[target].sequenced != stream.sequenced:
-            raise BadInput(
-                f"{stream.label}: latency and other streams cannot follow each other", "keep them apart"
-            )
+            raise BadInput(f"{stream.label}: latency and other streams cannot follow each other", "keep them apart")
         if streams[target].core_id != stream.core_id:
-            raise BadInput(
-                f"{stream.label}: its next stream is on another core", "give both the same core_id"
-            )
+            raise BadInput(f"{stream.label}: its next stream is on another core", "give both the same core_id")
         stream._following = target
     reached = {stream.index for stream in streams if stream.self_start and stream.enabled}
     todo = list(reached)
@@ -261,6 +243,4 @@ def _chain(streams: list[Stream]) -> None:
             todo.append(target)
     for stream in streams:
         if stream.enabled and stream.index not in reached:
-            raise BadInput(
-                f"{stream.label}: nothing starts it", "set self_start, or name it as another one's next"
-            )
+            raise BadInput(f"{stream.label}: nothing starts it", "set self_start, or name it as another one's next")

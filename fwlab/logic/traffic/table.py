@@ -60,9 +60,7 @@ def build_table(
     if not len(frames):
         raise BadInput("the profile sends nothing", "enable a stream")
     if len(frames) > most:
-        raise BadInput(
-            f"the profile sends more than the {most} frames that the table holds", "use shorter bursts"
-        )
+        raise BadInput(f"the profile sends more than the {most} frames that the table holds", "use shorter bursts")
     refuse_strays(frames)
     return Table(frames, _loop_ns(frames, steady, line_rate_bps), exact)
 
@@ -103,8 +101,7 @@ def _loop(streams: Sequence[Stream], most: int, line_rate_bps: float) -> tuple[i
             needed = math.ceil(values * total / rate)
             if needed > most:
                 raise BadInput(
-                    f"{stream.label}: {values} values of {name!r} take {needed} frames, "
-                    f"the table holds {most}",
+                    f"{stream.label}: {values} values of {name!r} take {needed} frames, the table holds {most}",
                     "narrow its range, or make it random",
                 )
     shares = [rate / total for rate in rates]

@@ -160,9 +160,7 @@ class RandomWalk:
     def from_draws(self, parts: np.ndarray) -> np.ndarray:
         numbers = lcg.combine(parts)
         if self.items:
-            return np.asarray(self.items, dtype=np.uint64)[
-                (numbers % np.uint64(len(self.items))).astype(np.int64)
-            ]
+            return np.asarray(self.items, dtype=np.uint64)[(numbers % np.uint64(len(self.items))).astype(np.int64)]
         return lcg.ranged(numbers, self.low, self.high)
 
 

@@ -125,10 +125,7 @@ class LinuxDut:
                 "match the test traffic by address or interface, not everything",
             )
         return LoadReport(
-            [
-                [Loaded(f.name, f.kind.value, s) for f, s in zip(files, run, strict=True)]
-                for run in answer["seconds"]
-            ]
+            [[Loaded(f.name, f.kind.value, s) for f, s in zip(files, run, strict=True)] for run in answer["seconds"]]
         )
 
     def entries(self) -> int:

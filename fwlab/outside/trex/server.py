@@ -30,8 +30,7 @@ _SERVE = (
 )
 #: TRex asks for huge pages of a gigabyte, which small machines do not have, unless some are there already.
 _HUGE_PAGES = (
-    "grep -q ' /mnt/huge hugetlbfs' /proc/mounts || "
-    "{ mkdir -p /mnt/huge && mount -t hugetlbfs nodev /mnt/huge; }; "
+    "grep -q ' /mnt/huge hugetlbfs' /proc/mounts || { mkdir -p /mnt/huge && mount -t hugetlbfs nodev /mnt/huge; }; "
 )
 #: A NIC that TRex drove by itself goes back to the kernel, for the other engine and for TCP.
 _GIVE_BACK = f"cd {FOLDER}; ./dpdk_nic_bind.py -b virtio-pci {{pci}} >>{LOG} 2>&1; "
@@ -63,9 +62,7 @@ STATEFUL = Mode(" --astf", {"name": "ASTF", "major": 2, "minor": 0})
 class Server:
     """Up from `start` to `stop`. `rpc` talks to it."""
 
-    def __init__(
-        self, ssh: Ssh, topology: Topology, device: str, *, small: bool, mode: Mode = STATELESS
-    ) -> None:
+    def __init__(self, ssh: Ssh, topology: Topology, device: str, *, small: bool, mode: Mode = STATELESS) -> None:
         self._ssh, self._topology, self._device, self._small = ssh, topology, device, small
         self._mode = mode
         self._process: subprocess.Popen[bytes] | None = None

@@ -41,9 +41,7 @@ def page(lab: Lab, run: Run) -> str:
     from fwlab.runs.report.plot import plots  # matplotlib takes a third of a second, and most commands draw nothing
 
     cases, exercises = case_rows(lab, run), exercise_rows(lab, run)
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     drawings = [(svg, caption) for metric, caption in CAPTIONS.items() for svg in plots(lab, run, metric)]
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         lab=lab,

@@ -108,9 +108,7 @@ def _loads(rows: list[Row]) -> Table:
     for row in rows:
         found = row.of(Metric.LOAD_TIME)
         several = found is not None and found.figure is not None and len(found.figure.values) > 1
-        table.add_row(
-            row.id, _median(found), wording.percent(found.figure.spread) if several else "", _verdict(row)
-        )
+        table.add_row(row.id, _median(found), wording.percent(found.figure.spread) if several else "", _verdict(row))
     return table
 
 

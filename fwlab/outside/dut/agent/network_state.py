@@ -61,7 +61,7 @@ def sysctls():
 
 
 def differences(before, now):
-    """"address ADDRESS/LENGTH dev eth0 scope global is missing", "... was added": one line for each."""
+    """ "address ADDRESS/LENGTH dev eth0 scope global is missing", "... was added": one line for each."""
     for section, lines in before.items():
         for line in lines:
             if line not in now.get(section, ()):

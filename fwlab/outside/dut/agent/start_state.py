@@ -186,7 +186,7 @@ def compare():
     """What still differs from the start state, once all that can be put back has been."""
     start, left = start_state(), []
     if "sysctl" in touched:
-        left += [f"sysctl {path[len('/proc/sys/'):]}" for path in network_state.put_back_sysctls(start["sysctls"])]
+        left += [f"sysctl {path[len('/proc/sys/') :]}" for path in network_state.put_back_sysctls(start["sysctls"])]
     left += network_state.put_back_network(start["network"])
     if out_of_memory() > start["killed"]:
         left.append("processes killed for want of memory")
