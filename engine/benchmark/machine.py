@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmark.host import LOOPBACK, free_port, take_place
-from fwlab.outside.ssh import Ssh
-from fwlab.words.errors import CannotMeasure
-from fwlab.words.topology import Topology
+from fwlab.host.ssh import Ssh
+from fwlab.model.errors import CannotMeasure
+from fwlab.model.topology import Topology
 
 #: What QEMU gives a first NIC, and what packer/seed knows the management network by.
 MANAGEMENT_MAC = "52:54:00:12:34:56"

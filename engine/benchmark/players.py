@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fwlab.outside.frame_table import write_table
-from fwlab.words.topology import Topology
+from fwlab.generator.frame_table import write_table
+from fwlab.model.topology import Topology
 
 #: Frame tables in the generator, and their frames: about as many as a lab's own tables have; one, as most of the others
 #: send; and many more than the host's nearest caches hold.

@@ -17,7 +17,7 @@ from benchmark.host import LOOPBACK, FarEnd, Lock, take_place
 from benchmark.machine import Bench, cheapest_sender
 from benchmark.players import TABLE, TABLES, Player, make_table, players
 from benchmark.trex import Trex
-from fwlab.words.topology import Topology
+from fwlab.model.topology import Topology
 
 Say = Callable[[dict[str, Any]], None]
 #: A player's first moments are not counted, and it plays this much longer than is counted (s).

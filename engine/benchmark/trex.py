@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from benchmark.machine import Bench
-from fwlab.outside.trex.engine import Port
-from fwlab.outside.trex.server import Server
-from fwlab.words.topology import Topology
+from fwlab.generator.trex.server import Server
+from fwlab.generator.trex.stateless import Port
+from fwlab.model.topology import Topology
 
 
 class Trex:

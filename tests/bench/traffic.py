@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fwlab.logic.traffic import expand
+from fwlab.traffic import expand
 
 FRAMES = 65_536
 VECTORS = Path(__file__).parents[1] / "offline/data/trex-vectors"

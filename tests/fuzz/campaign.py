@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from fwlab.words.errors import BadInput
+from fwlab.model.errors import BadInput
 
 from .parsers import Parser
 

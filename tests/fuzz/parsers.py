@@ -16,17 +16,17 @@ from typing import Any
 import yaml
 from rich.console import Console
 
-from fwlab.logic.documents import check_document, run_document
-from fwlab.logic.render import ruleset_file
-from fwlab.logic.traffic import expand
-from fwlab.logic.traffic.table import build_table
-from fwlab.outside.predictions import predictions_in
-from fwlab.outside.project import Project, load_lab, validated
-from fwlab.outside.yaml_files import yaml_in
-from fwlab.runs.report import show
-from fwlab.runs.saved import run_in
-from fwlab.words.lab import Lab
-from fwlab.words.ruleset import RulesetKind
+from fwlab.cli.predictions import predictions_in
+from fwlab.host.project import Project, load_lab, validated
+from fwlab.host.yaml_files import yaml_in
+from fwlab.measure.saved_runs import run_in
+from fwlab.model.lab import Lab
+from fwlab.model.ruleset import RulesetKind
+from fwlab.report import show
+from fwlab.report.json_output import check_document, run_document
+from fwlab.rulesets.render import ruleset_file
+from fwlab.traffic import expand
+from fwlab.traffic.frame_loop import build_table
 
 from .changes import NUMBERS, ODD, changed_data, changed_text, values_in
 

@@ -24,12 +24,12 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from fwlab.outside.project import Project, find_project, load_lab, load_topology
-from fwlab.outside.rulesets import rendered
-from fwlab.outside.variants import load_variants, variant_folder
-from fwlab.runs.session import commit
-from fwlab.words.lab import Exercise, Lab
-from fwlab.words.variants import REFUSED
+from fwlab.grading.variant_files import load_variants, variant_folder
+from fwlab.host.project import Project, find_project, load_lab, load_topology
+from fwlab.measure.session import commit
+from fwlab.model.lab import Exercise, Lab
+from fwlab.model.variants import REFUSED
+from fwlab.rulesets.files import rendered
 
 from .submissions import CHEATS, HOSTILE
 

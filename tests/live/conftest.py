@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.outside.project import find_project, load_topology
+from fwlab.host.project import find_project, load_topology
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = find_project(ROOT)

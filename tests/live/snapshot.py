@@ -8,8 +8,8 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
-from fwlab.outside.ssh import Ssh
-from fwlab.words.ruleset import RulesetKind
+from fwlab.host.ssh import Ssh
+from fwlab.model.ruleset import RulesetKind
 
 #: Part by part. Looking loads no module: a tool is asked only where its part of the kernel is there.
 LOOKS = {

@@ -21,12 +21,12 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.logic.render import ruleset_file
-from fwlab.outside.dut import LinuxDut
-from fwlab.outside.project import Project, load_topology
-from fwlab.outside.ssh import Ssh, write_ssh_config
-from fwlab.words.errors import CannotMeasure, Refused
-from fwlab.words.ruleset import RulesetFile, in_loading_order
+from fwlab.dut.linux import LinuxDut
+from fwlab.host.project import Project, load_topology
+from fwlab.host.ssh import Ssh, write_ssh_config
+from fwlab.model.errors import CannotMeasure, Refused
+from fwlab.model.ruleset import RulesetFile, in_loading_order
+from fwlab.rulesets.render import ruleset_file
 
 from .conftest import OFFSET, ROOT, STAND
 from .snapshot import SEEN_IN, differences, held, snapshot

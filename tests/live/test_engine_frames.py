@@ -10,7 +10,7 @@ from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Dot1Q, Ether
 
-from fwlab.outside.frame_table import write_table
+from fwlab.generator.frame_table import write_table
 
 from .test_engine_netns import Wire, run
 from .test_engine_netns import engine as engine  # a fixture, by its name

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.outside.frame_table import write_table
+from fwlab.generator.frame_table import write_table
 
 ENGINE = Path(__file__).resolve().parents[2] / "engine"
 SOL_PACKET, SO_RCVBUFFORCE, ETH_P_ALL = 263, 33, 0x0003

@@ -23,9 +23,9 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Dot1Q, Ether
 
-from fwlab.outside.frame_table import write_table
-from fwlab.outside.project import Project, load_topology
-from fwlab.words.errors import CannotMeasure
+from fwlab.generator.frame_table import write_table
+from fwlab.host.project import Project, load_topology
+from fwlab.model.errors import CannotMeasure
 
 from .conftest import ROOT
 

@@ -13,8 +13,8 @@ import io
 
 import pytest
 
-from fwlab.outside.project import is_measured, lab_ids, load_lab
-from fwlab.outside.variants import load_variants
+from fwlab.grading.variant_files import load_variants
+from fwlab.host.project import is_measured, lab_ids, load_lab
 
 from .conftest import LAB, PROJECT, Checkout
 

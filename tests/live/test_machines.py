@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.outside.machine_record import from_command_line, machines_made
-from fwlab.outside.machines import libvirt_uri
-from fwlab.outside.project import Project
-from fwlab.outside.slowing import qemu_of
-from fwlab.words.topology import ROLES
+from fwlab.host.project import Project
+from fwlab.model.topology import ROLES
+from fwlab.testbed.machine_record import from_command_line, machines_made
+from fwlab.testbed.machines import libvirt_uri
+from fwlab.testbed.throttle import qemu_of
 
 from .conftest import LAB, OFFSET, TOPOLOGY, Checkout
 

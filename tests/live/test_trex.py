@@ -13,18 +13,18 @@ from dataclasses import dataclass
 
 import pytest
 
-from fwlab.logic.connections import answers
-from fwlab.outside import engine as engines
-from fwlab.outside.dut import LinuxDut
-from fwlab.outside.generator import Played
-from fwlab.outside.machines import Machines
-from fwlab.outside.project import Project, load_lab, load_topology
-from fwlab.outside.sink import Sink
-from fwlab.outside.tables import Tables
-from fwlab.outside.testbed import TestbedRequest, choose
-from fwlab.words.errors import BadInput
-from fwlab.words.traffic import Connections
-from fwlab.words.trial import Clients
+from fwlab.dut.linux import LinuxDut
+from fwlab.generator import selection as engines
+from fwlab.generator.replay import Played
+from fwlab.generator.sink import Sink
+from fwlab.generator.tcp_config import answers
+from fwlab.generator.traffic_store import Tables
+from fwlab.host.project import Project, load_lab, load_topology
+from fwlab.model.declared_traffic import Connections
+from fwlab.model.errors import BadInput
+from fwlab.model.trial import Clients
+from fwlab.testbed.machines import Machines
+from fwlab.testbed.selection import TestbedRequest, choose
 
 from .conftest import LAB, OFFSET, STAND, Checkout, document
 

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from fwlab.outside.slowing import qemu_of
+from fwlab.testbed.throttle import qemu_of
 
 from .conftest import LAB, OFFSET, TOPOLOGY, Checkout, document
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import factories
 import pytest
 
-from fwlab.outside.project import find_project, load_topology
+from fwlab.host.project import find_project, load_topology
 
 ROOT = Path(__file__).resolve().parents[2]
 

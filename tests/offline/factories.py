@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fwlab.words.lab import Lab
-from fwlab.words.metric import Metric
-from fwlab.words.results import DutFacts, HostFacts, Measured, Run, TestbedFacts
-from fwlab.words.trial import Delivery, Trial
+from fwlab.model.lab import Lab
+from fwlab.model.metric import Metric
+from fwlab.model.results import DutFacts, HostFacts, Measured, Run, TestbedFacts
+from fwlab.model.trial import Delivery, Trial
 
 NS_PER_INSTRUCTION = 4
 #: Chosen so that a trial's packets are its capacity in pps, with nothing lost in rounding.

@@ -25,7 +25,7 @@ from types import SimpleNamespace
 
 import factories
 
-from fwlab.doors.grading import classroom
+from fwlab.grading import grading_session
 
 SAYS = re.compile(r"^# on the DUT: (\w+)$", re.MULTILINE)
 
@@ -93,7 +93,7 @@ def broken_report(*_) -> None:
 
 
 def pytest_configure() -> None:
-    classroom.open_session = fake_session
+    grading_session.open_session = fake_session
     if os.environ.get("FAKE_REPORT"):
-        classroom.write_report = broken_report
-    classroom.Classroom.host = lambda *_: FakeHost()
+        grading_session.write_report = broken_report
+    grading_session.Classroom.host = lambda *_: FakeHost()

@@ -19,7 +19,7 @@ import factories
 import fake_class
 import pytest
 
-from fwlab.doors.grading import classroom
+from fwlab.grading import grading_session
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab98-trouble"
@@ -56,8 +56,8 @@ class FakeGrading:
             stack.enter_context(contextlib.redirect_stdout(out))
             stack.enter_context(contextlib.redirect_stderr(err))
             for name in ("open_session", "write_report"):
-                stack.enter_context(mock.patch.object(classroom, name, getattr(classroom, name)))
-            stack.enter_context(mock.patch.object(classroom.Classroom, "host"))
+                stack.enter_context(mock.patch.object(grading_session, name, getattr(grading_session, name)))
+            stack.enter_context(mock.patch.object(grading_session.Classroom, "host"))
             code = pytest.main(["-p", "no:cacheprovider", *own, *graded, *words], plugins=[fake_class])
         sys.meta_path[:] = hooks
         signal.signal(signal.SIGTERM, handler)

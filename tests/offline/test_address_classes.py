@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from fwlab.logic.traffic.classes import count_classes
-from fwlab.outside.project import find_project, load_lab, load_topology, read_yaml
-from fwlab.outside.tables import Tables
-from fwlab.words.lab import Lab
-from fwlab.words.traffic import AddressList
+from fwlab.generator.traffic_store import Tables
+from fwlab.host.project import find_project, load_lab, load_topology, read_yaml
+from fwlab.model.declared_traffic import AddressList
+from fwlab.model.lab import Lab
+from fwlab.traffic.classes import count_classes
 
 PROJECT = find_project(Path(__file__).parent)
 TOPOLOGY = load_topology(PROJECT)

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.outside.dut.agent import loading, start_state
-from fwlab.outside.dut.agent.kernel import Refusal
-from fwlab.outside.dut.parcel import agent_parcel
+from fwlab.dut.linux.agent import loading, start_state
+from fwlab.dut.linux.agent.kernel import Refusal
+from fwlab.dut.linux.zipapp import agent_parcel
 
 
 @pytest.fixture(autouse=True)
@@ -41,13 +41,13 @@ def test_it_needs_nothing_but_the_standard_library(parcel: Path) -> None:
     argv = [sys.executable, "-I", "-S", "-c", script]
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
     imported = set(done.stdout.split())
-    assert "fwlab.outside.dut.agent.serving" in imported
+    assert "fwlab.dut.linux.agent.rpc" in imported
     assert not {name.split(".")[0] for name in imported} - set(sys.stdlib_module_names) - {"__main__", "fwlab"}
-    agent = "fwlab.outside.dut.agent"
+    agent = "fwlab.dut.linux.agent"
     assert not {name for name in imported if name.startswith("fwlab") and not f"{name}.".startswith(f"{agent}.")} - {
         "fwlab",
-        "fwlab.outside",
-        "fwlab.outside.dut",
+        "fwlab.dut",
+        "fwlab.dut.linux",
     }
 
 

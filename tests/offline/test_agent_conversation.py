@@ -10,14 +10,14 @@ import pytest
 
 CONVERSATION = """
 import sys, time
-from fwlab.outside.dut.agent import serving, start_state
+from fwlab.dut.linux.agent import rpc, start_state
 def measure(_request):
     print("begun", file=sys.stderr, flush=True)
     time.sleep(60)
-serving.OPERATIONS["measure"] = measure
+rpc.OPERATIONS["measure"] = measure
 start_state.reset = lambda _request: print("undone", file=sys.stderr, flush=True)
 start_state.loaded_kinds.update({kinds})
-serving.main()
+rpc.main()
 """
 
 
@@ -46,13 +46,13 @@ def test_what_a_host_that_is_gone_was_waiting_for_is_broken_off() -> None:
 
 CUT_OFF = """
 import sys
-from fwlab.outside.dut.agent import serving, start_state
+from fwlab.dut.linux.agent import rpc, start_state
 def load(_request):
     return {"seconds": []}
-serving.OPERATIONS["load"] = load
-serving.CONFIRM_S = 0.3
+rpc.OPERATIONS["load"] = load
+rpc.CONFIRM_S = 0.3
 start_state.reset = lambda _request: print("undone", file=sys.stderr, flush=True)
-serving.main()
+rpc.main()
 """
 
 

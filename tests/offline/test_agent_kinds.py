@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.logic.render import ruleset_file
-from fwlab.outside.dut.agent import holding, links, loading, network_state, start_state
-from fwlab.outside.dut.client import tables_in
+from fwlab.dut.linux.agent import counters, links, loading, network_state, start_state
+from fwlab.dut.linux.client import tables_in
+from fwlab.rulesets.render import ruleset_file
 
 
 class FakeTools:
@@ -33,7 +33,7 @@ class FakeTools:
 @pytest.fixture
 def tools(monkeypatch: pytest.MonkeyPatch) -> FakeTools:
     found = FakeTools()
-    for module in (links, network_state, start_state, holding):
+    for module in (links, network_state, start_state, counters):
         monkeypatch.setattr(module, "quiet", found)
     monkeypatch.setattr(links, "changed_links", {})
     monkeypatch.setattr(start_state, "changed_sysctls", {})
@@ -238,19 +238,19 @@ nf_conntrack       1000   1008    256   16    1 : tunables    0    0    0 : slab
 
 
 def test_memory_of_the_connection_table() -> None:
-    assert holding.slabs(SLABINFO, "nf_conntrack") == (256, 63 * 4096)
-    assert holding.slabs(SLABINFO, "nf_conn") == (0, 0)
+    assert counters.slabs(SLABINFO, "nf_conntrack") == (256, 63 * 4096)
+    assert counters.slabs(SLABINFO, "nf_conn") == (0, 0)
 
 
 def test_a_dut_that_tracks_nothing_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(holding, "modules", lambda: ["x_tables"])
-    assert set(holding.states({}).values()) == {0}
+    monkeypatch.setattr(counters, "modules", lambda: ["x_tables"])
+    assert set(counters.states({}).values()) == {0}
 
 
 def test_buckets_take_whole_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     files = {f"nf_conntrack_{name}": number for name, number in (("count", "7"), ("max", "1000"), ("buckets", "1000"))}
     files["slabinfo"] = SLABINFO
-    monkeypatch.setattr(holding, "modules", lambda: ["nf_conntrack"])
-    monkeypatch.setattr(holding, "read", lambda path: files[path.rpartition("/")[2]])
-    found = holding.states({})
+    monkeypatch.setattr(counters, "modules", lambda: ["nf_conntrack"])
+    monkeypatch.setattr(counters, "read", lambda path: files[path.rpartition("/")[2]])
+    found = counters.states({})
     assert (found["held"], found["most"], found["buckets"], found["bucket_bytes"]) == (7, 1000, 1000, 8192)

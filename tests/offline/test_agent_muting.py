@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.outside.dut.agent import muting, start_state
+from fwlab.dut.linux.agent import blackhole, start_state
 
 KERNELS_OWN = [{"kind": "fq_codel", "handle": "0:", "root": True}, {"kind": "clsact", "handle": "ffff:"}]
 
@@ -34,10 +34,10 @@ def told(monkeypatch: pytest.MonkeyPatch):
 
     def on(queues: list[dict]) -> tuple[Tc, list[dict]]:
         tc = Tc(queues)
-        monkeypatch.setattr(muting, "quiet", tc)
-        answers = [muting.mute({"device": "eth1"})]
+        monkeypatch.setattr(blackhole, "quiet", tc)
+        answers = [blackhole.mute({"device": "eth1"})]
         if answers[0]["muted"]:  # the host asks no other
-            answers.append(muting.unmute({"device": "eth1"}))
+            answers.append(blackhole.unmute({"device": "eth1"}))
         return tc, answers
 
     return on

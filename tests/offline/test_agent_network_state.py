@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.outside.dut.agent import network_state, start_state
+from fwlab.dut.linux.agent import network_state, start_state
 
 START = {
     "link": ["eth0 mtu 1500 txqueuelen 1000 UP"],

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.outside.dut.agent import tasks
+from fwlab.dut.linux.agent import tasks
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from fwlab.outside.dut.agent import counting
-from fwlab.outside.dut.agent.kernel import Refusal
+from fwlab.dut.linux.agent import counting
+from fwlab.dut.linux.agent.kernel import Refusal
 
 
 def trial(idle_ns: int, other_ns: int = 0) -> dict[str, Any]:

@@ -10,12 +10,12 @@ from pathlib import Path
 import factories
 import pytest
 
-from fwlab.doors import cli, profile
-from fwlab.outside import rulesets
-from fwlab.outside.predictions import read_predictions
-from fwlab.outside.project import Project, load_lab
-from fwlab.runs.saved import load_run
-from fwlab.words.errors import EXIT_FAIL, EXIT_UNMEASURED, EXIT_USAGE, BadInput, CannotMeasure, FwlabError, Refused
+from fwlab.cli import main, perf_profile
+from fwlab.cli.predictions import read_predictions
+from fwlab.host.project import Project, load_lab
+from fwlab.measure.saved_runs import load_run
+from fwlab.model.errors import EXIT_FAIL, EXIT_UNMEASURED, EXIT_USAGE, BadInput, CannotMeasure, FwlabError, Refused
+from fwlab.rulesets import files
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab98-trouble"
@@ -38,7 +38,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copy(ROOT / "tests/offline/errors/good.yml", folder / "lab.yml")
     (folder / "profile.py").write_text(factories.PROFILE)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "open_session", lambda *_: pytest.fail("a session was opened"))
+    monkeypatch.setattr(main, "open_session", lambda *_: pytest.fail("a session was opened"))
     return tmp_path
 
 
@@ -49,7 +49,7 @@ def door(checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     def call(*words: str) -> tuple[int, str, str]:
         monkeypatch.setattr("sys.argv", ["fwlab", *words])
         with pytest.raises(SystemExit) as left:
-            cli.main()
+            main.main()
         said = capsys.readouterr()
         return left.value.code or 0, said.out, said.err
 
@@ -108,10 +108,10 @@ def test_wrong_usage_is_told_as_such(door: Door, words: list[str]) -> None:
 
 
 def test_outside_a_checkout_the_next_step_is_to_go_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fwlab.outside.project.__file__", str(tmp_path / "installed" / "project.py"))
+    monkeypatch.setattr("fwlab.host.project.__file__", str(tmp_path / "installed" / "project.py"))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(BadInput, match=rf"no topology\.yml at or above {tmp_path}") as refused:
-        cli.find_project()
+        main.find_project()
     assert "cd into the checkout" in refused.value.hint
 
 
@@ -130,7 +130,7 @@ def test_each_kind_of_trouble_has_its_exit_code(
     def troubled(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(cli, "open_session", troubled)
+    monkeypatch.setattr(main, "open_session", troubled)
     ended, said, complaint = door("run", LAB, "raw-drop", "--testbed", "virtual")
     assert (ended, said) == (code, "")
     assert complaint.endswith("fwlab: a\n  next: b\n")
@@ -140,7 +140,7 @@ def test_interrupt_says_that_nothing_is_left(door: Door, monkeypatch: pytest.Mon
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "open_session", interrupted)
+    monkeypatch.setattr(main, "open_session", interrupted)
     code, said, complaint = door("run", LAB, "raw-drop", "--testbed", "virtual")
     assert (code, said) == (130, "")
     assert "fwlab: interrupted; nothing was left running" in complaint
@@ -168,7 +168,7 @@ PLACE = f"labs/{LAB}/profile.py"
 def test_wrong_profile_is_told_before_anything_starts(
     door: Door, checkout: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], old: str, new: str, message: str
 ) -> None:
-    monkeypatch.setattr(profile, "open_session", lambda *_: pytest.fail("a session was opened"))
+    monkeypatch.setattr(perf_profile, "open_session", lambda *_: pytest.fail("a session was opened"))
     path = checkout / "labs" / LAB / "profile.py"
     path.write_text(path.read_text().replace(old, new))
     code, said, complaint = door(*words, "--testbed", "virtual")
@@ -277,11 +277,11 @@ def test_a_report_of_a_published_run_leaves_results_alone(door: Door, checkout: 
 
 def test_port_offset_that_is_no_number(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FWLAB_PORT_OFFSET", "ten")
-    topology = cli.load_topology(Project(checkout))
+    topology = main.load_topology(Project(checkout))
     with pytest.raises(BadInput, match="FWLAB_PORT_OFFSET=ten is not a whole number"):
         topology.ssh_port(3, "dut")
 
 
 def test_largest_file_is_larger_than_the_largest_list() -> None:
     """265 000 entries of `add blacklist 198.18.255.255` must pass."""
-    assert rulesets.LARGEST_FILE > 265_000 * 32
+    assert files.LARGEST_FILE > 265_000 * 32

@@ -12,10 +12,10 @@ from pathlib import Path
 import factories
 import pytest
 
-from fwlab.doors import cli
-from fwlab.outside import testbed
-from fwlab.outside.machines import Machines
-from fwlab.words.errors import EXIT_UNMEASURED
+from fwlab.cli import main
+from fwlab.model.errors import EXIT_UNMEASURED
+from fwlab.testbed import selection
+from fwlab.testbed.machines import Machines
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB, OTHER = "lab98-trouble", "lab97-stand"
@@ -49,10 +49,10 @@ def test_nothing_is_started(
 ) -> None:
     monkeypatch.setattr(Machines, "up", lambda *_: pytest.fail("vagrant up"))
     monkeypatch.setattr(Machines, "destroy", lambda *_: pytest.fail("vagrant destroy"))
-    monkeypatch.setattr(testbed, "kvm_works", lambda: pytest.fail("nothing is started, so no testbed is chosen"))
+    monkeypatch.setattr(selection, "kvm_works", lambda: pytest.fail("nothing is started, so no testbed is chosen"))
     monkeypatch.setattr("sys.argv", ["fwlab", *words, "--machines", OTHER])
     with pytest.raises(SystemExit) as left:
-        cli.main()
+        main.main()
     assert left.value.code == EXIT_UNMEASURED
     assert capsys.readouterr().err.endswith(f"fwlab: {SAID}")
     assert not (checkout / "reports").exists()

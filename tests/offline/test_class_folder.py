@@ -13,9 +13,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.outside.submissions import Submissions
-from fwlab.runs.grading import handed_in, own_work, unreadable
-from fwlab.words.errors import BadInput
+from fwlab.grading.graded import handed_in, own_work, unreadable
+from fwlab.grading.submissions import Submissions
+from fwlab.model.errors import BadInput
 
 RULES = "*raw\n-A PREROUTING -s 198.18.20.66 -j DROP\nCOMMIT\n"
 

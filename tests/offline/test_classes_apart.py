@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fwlab.logic.traffic.classes import classify, count_classes
-from fwlab.outside.project import find_project, load_lab, load_topology
-from fwlab.outside.tables import Tables
+from fwlab.generator.traffic_store import Tables
+from fwlab.host.project import find_project, load_lab, load_topology
+from fwlab.traffic.classes import classify, count_classes
 
 PROJECT = find_project(Path(__file__).parent)
 TOPOLOGY = load_topology(PROJECT)

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from fwlab.outside.dut.client import Window
-from fwlab.outside.slowing import LOOP_STEPS, STEPS
-from fwlab.runs.connecting import LEAST_PACKETS, Connecting
-from fwlab.runs.task import Nodes, Task
-from fwlab.words.case import Trials
-from fwlab.words.metric import Metric
-from fwlab.words.results import Measured
-from fwlab.words.traffic import Connections, Traffic
-from fwlab.words.trial import Clients, Delivery
+from fwlab.dut.linux.client import Window
+from fwlab.metrics.connection_rate import LEAST_PACKETS, Connecting
+from fwlab.metrics.measurement import Nodes, Task
+from fwlab.model.case import Trials
+from fwlab.model.declared_traffic import Connections, Traffic
+from fwlab.model.metric import Metric
+from fwlab.model.results import Measured
+from fwlab.model.trial import Clients, Delivery
+from fwlab.testbed.throttle import LOOP_STEPS, STEPS
 
 WEB = Connections(clients="198.18.32.0/29", servers="198.19.32.0/30", port=8080, object_bytes=100, concurrent=16)
 

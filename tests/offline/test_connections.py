@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from fwlab.logic import connections as tcp
-from fwlab.logic.figures import values
-from fwlab.outside.connections import Both, Opening, Resending, ends
-from fwlab.outside.sink import counting_ruleset
-from fwlab.words.errors import CannotMeasure
-from fwlab.words.lab import Lab
-from fwlab.words.metric import Metric
-from fwlab.words.results import Measured, TestbedFacts
-from fwlab.words.traffic import Connections, TrafficClass
-from fwlab.words.trial import Clients, TcpTrial
+from fwlab.generator import tcp_config as tcp
+from fwlab.generator.sink import counting_ruleset
+from fwlab.generator.tcp_endpoints import Both, Opening, Resending, ends
+from fwlab.judge.statistics import values
+from fwlab.model.declared_traffic import Connections, TrafficClass
+from fwlab.model.errors import CannotMeasure
+from fwlab.model.lab import Lab
+from fwlab.model.metric import Metric
+from fwlab.model.results import Measured, TestbedFacts
+from fwlab.model.trial import Clients, TcpTrial
 
 WEB = Connections(clients="198.18.32.0/29", servers="198.19.32.0/30", port=8080, object_bytes=100, concurrent=16)
 VIRTUAL = TestbedFacts(

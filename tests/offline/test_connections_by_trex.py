@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.logic.figures import figure
-from fwlab.logic.judge import judge_cases
-from fwlab.outside.project import Project, load_lab
-from fwlab.runs.saved import load_run
-from fwlab.words.metric import Metric
-from fwlab.words.results import Run
-from fwlab.words.verdict import Outcome, Verdict
+from fwlab.host.project import Project, load_lab
+from fwlab.judge.statistics import figure
+from fwlab.judge.verdicts import judge_cases
+from fwlab.measure.saved_runs import load_run
+from fwlab.model.metric import Metric
+from fwlab.model.results import Run
+from fwlab.model.verdict import Outcome, Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab02-conntrack"

@@ -11,15 +11,15 @@ from factories import a_lab, a_run, measured
 from pydantic import ValidationError
 from rich.console import Console
 
-from fwlab.logic.crossings import Crossed, beside, crossings, where
-from fwlab.logic.curves import curves, panels
-from fwlab.logic.documents import run_document
-from fwlab.runs.report import figures_table, show
-from fwlab.runs.report.html import page
-from fwlab.runs.report.plot import plots
-from fwlab.words.lab import Lab
-from fwlab.words.metric import Metric
-from fwlab.words.results import Run
+from fwlab.model.lab import Lab
+from fwlab.model.metric import Metric
+from fwlab.model.results import Run
+from fwlab.report import figures_table, show
+from fwlab.report.crossovers import Crossed, beside, crossings, where
+from fwlab.report.curves import curves, panels
+from fwlab.report.html import page
+from fwlab.report.json_output import run_document
+from fwlab.report.plot import plots
 
 #: Instructions per packet: the list costs 3000 + 20 n, the set 3400, so that they meet at 20.
 LIST, SET = (lambda n: 3000 + 20 * n), (lambda _: 3400)

@@ -16,12 +16,12 @@ import typer
 from guide_pages import PLACEHOLDERS, Command, blocks, commands, messages
 from typer.testing import CliRunner
 
-from fwlab.doors.cli import app
-from fwlab.doors.pytest_plugin import pytest_addoption
-from fwlab.outside.project import Project, lab_ids, load_lab
-from fwlab.runs.labs_table import BEGIN, END, labs_table, main, with_table
-from fwlab.runs.tasks import chosen_cases, chosen_exercises
-from fwlab.words.errors import BadInput
+from fwlab.cli.main import app
+from fwlab.cli.pytest_plugin import pytest_addoption
+from fwlab.cli.readme_table import BEGIN, END, labs_table, main, with_table
+from fwlab.host.project import Project, lab_ids, load_lab
+from fwlab.measure.plan import chosen_cases, chosen_exercises
+from fwlab.model.errors import BadInput
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = Project(ROOT)

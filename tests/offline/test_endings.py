@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from fwlab.outside.endings import see_off
-from fwlab.runs.under_way import under_way
+from fwlab.host.process import see_off
+from fwlab.metrics.traffic_guard import under_way
 
 #: One that would rather stay.
 STUBBORN = """

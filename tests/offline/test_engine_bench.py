@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.outside.frame_table import read_table
-from fwlab.outside.project import Project, load_topology
+from fwlab.generator.frame_table import read_table
+from fwlab.host.project import Project, load_topology
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "engine"))

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.outside.frame_table import MAX_FRAMES, read_table, write_table
-from fwlab.words.errors import BadInput
+from fwlab.generator.frame_table import MAX_FRAMES, read_table, write_table
+from fwlab.model.errors import BadInput
 
 ENGINE = Path(__file__).resolve().parents[2] / "engine"
 NEEDED = ("gcc", "clang", "bpftool", "make")

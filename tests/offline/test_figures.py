@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 from factories import a_lab, attempt, measured, real, testbed
 
-from fwlab.logic.figures import Figure, capacity, figure, nanoseconds_per_packet, values
-from fwlab.words.metric import Metric
-from fwlab.words.trial import Delivery, Trial
+from fwlab.judge.statistics import Figure, capacity, figure, nanoseconds_per_packet, values
+from fwlab.model.metric import Metric
+from fwlab.model.trial import Delivery, Trial
 
 LAB = a_lab()
 

@@ -9,12 +9,12 @@ from types import SimpleNamespace
 import pytest
 from factories import testbed
 
-from fwlab.logic.figures import figure
-from fwlab.outside.generator import Played
-from fwlab.runs import filling, light_load
-from fwlab.runs.task import Task
-from fwlab.words.metric import Metric
-from fwlab.words.results import Measured
+from fwlab.generator.replay import Played
+from fwlab.judge.statistics import figure
+from fwlab.metrics import delivery, state_table
+from fwlab.metrics.measurement import Task
+from fwlab.model.metric import Metric
+from fwlab.model.results import Measured
 
 MEMORY = {"most": 65536, "buckets": 65536, "object_bytes": 256, "slab_bytes": 1 << 20, "bucket_bytes": 1 << 19}
 
@@ -62,7 +62,7 @@ class FakeEngine:
 
 @pytest.fixture
 def filled(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(light_load, "SETTLED_S", 0)
+    monkeypatch.setattr(delivery, "SETTLED_S", 0)
 
     looked: list[float] = []
 
@@ -70,10 +70,10 @@ def filled(monkeypatch: pytest.MonkeyPatch):
         """`seen` is what the DUT was taken to carry; `carries` what it does."""
         dut = FakeDut(carries)
         engine = FakeEngine(dut, short)
-        monkeypatch.setattr(filling, "real_rate", lambda _nodes, seconds: looked.append(seconds) or seen)
+        monkeypatch.setattr(state_table, "real_rate", lambda _nodes, seconds: looked.append(seconds) or seen)
         task = Task("x", "x", "x", [], [Metric.STATES, Metric.STATE_BYTES], traffic="flows", fill=count)
         found = Measured(id="x", title="x", ruleset="x", ruleset_hash="", metric=Metric.STATES)
-        filling.fill(SimpleNamespace(dut=dut, engine=engine), task, found)
+        state_table.fill(SimpleNamespace(dut=dut, engine=engine), task, found)
         return dut, engine, found
 
     run.looked = looked
@@ -116,7 +116,7 @@ def test_a_load_that_was_too_big_is_lowered(filled) -> None:
 
 def test_lost_packets_are_told(filled) -> None:
     _, engine, found = filled(carries=50, seen=1000)
-    assert len(engine.loads) == len(filling.LOADS)
+    assert len(engine.loads) == len(state_table.LOADS)
     assert found.problems == ["3551 of 10000 packets were lost before the DUT could track them"]
 
 

@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 
-from fwlab.words.errors import BadInput
+from fwlab.model.errors import BadInput
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # the fuzzers are a program of their own: python -m tests.fuzz

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.outside import generator
-from fwlab.outside.generator import LONG, Replay
-from fwlab.words.errors import CannotMeasure
+from fwlab.generator import replay as replay_module
+from fwlab.generator.replay import LONG, Replay
+from fwlab.model.errors import CannotMeasure
 
 #: Listens late, as the engine does on a busy host; then ends by its signal alone, and reports.
 LATE = f"""#!{sys.executable}
@@ -108,9 +108,9 @@ def test_a_nic_without_its_addresses_is_told(tmp_path: Path, monkeypatch: pytest
     program.write_text("""#!/bin/sh\necho '{"sent": 5, "attempted": 5, "duration_s": 0.5}'\n""")
     program.chmod(0o755)
     waits = "/lib/systemd/systemd-networkd-wait-online"
-    assert waits in generator._CONFIGURED
-    instead = generator._CONFIGURED.replace(waits, str(given_back).lower())  # true and false are programs, too
-    monkeypatch.setattr(generator, "_CONFIGURED", instead)
+    assert waits in replay_module._CONFIGURED
+    instead = replay_module._CONFIGURED.replace(waits, str(given_back).lower())  # true and false are programs, too
+    monkeypatch.setattr(replay_module, "_CONFIGURED", instead)
     playing = Replay(Here(tmp_path), "eth7", emulated=True).start(load=9000, count=LONG)
     if given_back:
         assert playing.wait(timeout=30).sent == 5

@@ -12,11 +12,11 @@ from pathlib import Path
 import factories
 import pytest
 
-from fwlab.words.errors import EXIT_USAGE
+from fwlab.model.errors import EXIT_USAGE
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab98-trouble"
-FWLAB = [sys.executable, "-c", "from fwlab.doors.cli import main; main()", "grade", LAB]
+FWLAB = [sys.executable, "-c", "from fwlab.cli.main import main; main()", "grade", LAB]
 PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--testinfra", "--lab", LAB]
 
 

@@ -136,7 +136,7 @@ def test_by_the_programs_own_name(planted: Planted) -> None:
 
 def test_by_fwlab_grade(planted: Planted) -> None:
     planted.plant(".pytest.ini", planted.grading.folder)
-    command = "from fwlab.doors.cli import main; main()"
+    command = "from fwlab.cli.main import main; main()"
     done = planted.run("-c", command, "grade", LAB, "--submissions", str(planted.grading.folder))
     assert not planted.trace.exists()
     assert done.returncode == 2
@@ -146,7 +146,7 @@ def test_by_fwlab_grade(planted: Planted) -> None:
 def test_by_fwlab_grade_from_above_it(planted: Planted) -> None:
     """Where the configuration of the working folder would count."""
     planted.plant("pytest.ini", planted.grading.top)
-    command = "from fwlab.doors.cli import main; main()"
+    command = "from fwlab.cli.main import main; main()"
     done = planted.run("-c", command, "grade", LAB, "--submissions", "no-class")
     assert not planted.trace.exists()
     assert "no folder no-class" in done.stderr

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.doors.grading import nft_text
-from fwlab.doors.grading.inconclusive import Inconclusive
-from fwlab.doors.grading.loaded import NFT, ROUTES, missing
-from fwlab.logic.render import ruleset_file
+from fwlab.grading import nft_text
+from fwlab.grading.inconclusive import Inconclusive
+from fwlab.grading.kernel_state import NFT, ROUTES, missing
+from fwlab.rulesets.render import ruleset_file
 
 
 class FakeHost:

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from fake_grading import EXERCISE, FakeGrading
 
-from fwlab.doors.grading.marks import LONGEST_REASON, NOT_YET, harmless
+from fwlab.grading.marks import LONGEST_REASON, NOT_YET, harmless
 
 COMMIT = "*raw\n-A PREROUTING -s 198.18.20.66 -j DROP\nCOMMIT\n"
 

@@ -9,11 +9,11 @@ import factories
 import pytest
 from fake_grading import FakeGrading
 
-from fwlab.doors.grading.inconclusive import Inconclusive
-from fwlab.doors.grading.outcomes import hold_failure
-from fwlab.logic.judge import judge_exercise
-from fwlab.words.results import Measured
-from fwlab.words.verdict import Outcome, Verdict
+from fwlab.grading.inconclusive import Inconclusive
+from fwlab.grading.outcomes import hold_failure
+from fwlab.judge.verdicts import judge_exercise
+from fwlab.model.results import Measured
+from fwlab.model.verdict import Outcome, Verdict
 
 LAB = factories.a_lab()
 RUN = factories.a_run([])

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.logic.render import ruleset_file
-from fwlab.outside.rulesets import student_ruleset
-from fwlab.words.errors import BadInput
-from fwlab.words.ruleset import RulesetKind, in_loading_order
+from fwlab.model.errors import BadInput
+from fwlab.model.ruleset import RulesetKind, in_loading_order
+from fwlab.rulesets.files import student_ruleset
+from fwlab.rulesets.render import ruleset_file
 
 ALLOWED = {
     "routes": [

@@ -16,15 +16,15 @@ import factories
 import pytest
 import yaml
 
-from fwlab.logic.documents import check_document, run_document
-from fwlab.logic.render import ruleset_file
-from fwlab.outside.predictions import predictions_in
-from fwlab.outside.project import Project, read_yaml
-from fwlab.outside.rulesets import student_ruleset
-from fwlab.outside.yaml_files import read_yaml_file
-from fwlab.runs.saved import load_run
-from fwlab.words.errors import BadInput
-from fwlab.words.lab import Lab
+from fwlab.cli.predictions import predictions_in
+from fwlab.host.project import Project, read_yaml
+from fwlab.host.yaml_files import read_yaml_file
+from fwlab.measure.saved_runs import load_run
+from fwlab.model.errors import BadInput
+from fwlab.model.lab import Lab
+from fwlab.report.json_output import check_document, run_document
+from fwlab.rulesets.files import student_ruleset
+from fwlab.rulesets.render import ruleset_file
 
 HERE = Path(__file__).parent
 GOOD = (HERE / "errors" / "good.yml").read_text()

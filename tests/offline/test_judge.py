@@ -17,11 +17,11 @@ from factories import (
     trials,
 )
 
-from fwlab.logic.judge import judge_cases, judge_exercise
-from fwlab.words.lab import Lab
-from fwlab.words.results import HostFacts, Measured, Run
-from fwlab.words.trial import Trial
-from fwlab.words.verdict import Outcome, Verdict, exit_code, overall
+from fwlab.judge.verdicts import judge_cases, judge_exercise
+from fwlab.model.lab import Lab
+from fwlab.model.results import HostFacts, Measured, Run
+from fwlab.model.trial import Trial
+from fwlab.model.verdict import Outcome, Verdict, exit_code, overall
 
 ABSOLUTE = expectation(virtual={"raw-drop": [291_000, 309_000]})
 RATIO = expectation(ratio_to="raw-drop", ratio={"set-1000": [0.88, 0.94]})

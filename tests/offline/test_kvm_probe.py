@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from fwlab.doors.cli import app
-from fwlab.outside import kvm_probe
-from fwlab.outside.kvm_probe import KvmAnswer, kvm_works
+from fwlab.cli.main import app
+from fwlab.host import kvm_probe
+from fwlab.host.kvm_probe import KvmAnswer, kvm_works
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -125,7 +125,7 @@ def test_without_room_nothing_is_remembered(host: Host, monkeypatch: pytest.Monk
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("fwlab.outside.atomic_write.tempfile.mkstemp", full)
+    monkeypatch.setattr("fwlab.host.atomic_write.tempfile.mkstemp", full)
     host.says(SPEAKS)
     assert kvm_works().works and not kvm_works().remembered
 
@@ -134,7 +134,7 @@ def test_a_killed_probe_leaves_no_qemu(host: Host) -> None:
     host.says(SILENT)
     script = """
 from pathlib import Path
-from fwlab.outside import kvm_probe
+from fwlab.host import kvm_probe
 kvm_probe.DEVICE, kvm_probe.PATIENCE_S = Path("/dev/null"), 3
 kvm_probe.kvm_works()
 """

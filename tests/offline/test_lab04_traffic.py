@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fwlab.logic.traffic.classes import classify
-from fwlab.logic.traffic.flows import flow_keys
-from fwlab.logic.traffic.headers import read_headers
-from fwlab.outside.project import find_project, load_lab, load_topology
-from fwlab.outside.tables import Tables
+from fwlab.generator.traffic_store import Tables
+from fwlab.host.project import find_project, load_lab, load_topology
+from fwlab.traffic.classes import classify
+from fwlab.traffic.flows import flow_keys
+from fwlab.traffic.headers import read_headers
 
 PROJECT = find_project(Path(__file__).parent)
 LAB = load_lab(PROJECT, "lab04-nftables")

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fwlab.outside.project import find_project, load_lab
-from fwlab.words.expectation import Check
-from fwlab.words.lab import Exercise
-from fwlab.words.metric import Metric
+from fwlab.host.project import find_project, load_lab
+from fwlab.model.expectation import Check
+from fwlab.model.lab import Exercise
+from fwlab.model.metric import Metric
 
 PROJECT = find_project(Path(__file__).parent)
 LAB = load_lab(PROJECT, "lab04-nftables")

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.doors.cli import main
-from fwlab.outside.project import Project, load_lab
-from fwlab.words.errors import EXIT_USAGE, BadInput
+from fwlab.cli.main import main
+from fwlab.host.project import Project, load_lab
+from fwlab.model.errors import EXIT_USAGE, BadInput
 
 ROOT = Path(__file__).resolve().parents[2]
 ERRORS = Path(__file__).parent / "errors"

@@ -14,18 +14,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fwlab.logic.traffic.expand import expand
-from fwlab.outside.profile import load_profile
-from fwlab.outside.project import find_project, lab_ids, load_lab, load_topology, read_yaml
-from fwlab.outside.rulesets import lab_ruleset
-from fwlab.outside.tables import Tables
-from fwlab.runs.filling import MOST_LOST
-from fwlab.words.case import Case
-from fwlab.words.errors import BadInput
-from fwlab.words.expectation import Check
-from fwlab.words.lab import Exercise, Lab
-from fwlab.words.metric import Metric
-from fwlab.words.ruleset import RulesetFile, RulesetKind
+from fwlab.generator.traffic_profile import load_profile
+from fwlab.generator.traffic_store import Tables
+from fwlab.host.project import find_project, lab_ids, load_lab, load_topology, read_yaml
+from fwlab.metrics.state_table import MOST_LOST
+from fwlab.model.case import Case
+from fwlab.model.errors import BadInput
+from fwlab.model.expectation import Check
+from fwlab.model.lab import Exercise, Lab
+from fwlab.model.metric import Metric
+from fwlab.model.ruleset import RulesetFile, RulesetKind
+from fwlab.rulesets.files import lab_ruleset
+from fwlab.traffic.expand import expand
 
 PROJECT = find_project(Path(__file__).parent)
 TOPOLOGY = load_topology(PROJECT)

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from fwlab.runs.ladder import Attempt, Ladder
-from fwlab.words.results import Measured
-from fwlab.words.trial import Trial
+from fwlab.metrics.saturation import Attempt, Ladder
+from fwlab.model.results import Measured
+from fwlab.model.trial import Trial
 
 STEPS, WANTED = 4, 5
 FULL, STARVED = Trial(duration_s=2, busy_s=2, processed=9), Trial(duration_s=2, busy_s=1.5, processed=9)

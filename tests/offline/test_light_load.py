@@ -9,12 +9,12 @@ from types import SimpleNamespace
 import pytest
 from factories import a_lab, attempt
 
-from fwlab.outside.generator import Played
-from fwlab.runs import light_load
-from fwlab.runs.task import Nodes, Task
-from fwlab.words.errors import CannotMeasure
-from fwlab.words.metric import Metric
-from fwlab.words.results import Measured
+from fwlab.generator.replay import Played
+from fwlab.metrics import delivery
+from fwlab.metrics.measurement import Nodes, Task
+from fwlab.model.errors import CannotMeasure
+from fwlab.model.metric import Metric
+from fwlab.model.results import Measured
 
 
 class Way:
@@ -51,13 +51,13 @@ class Way:
 
 
 def delivered(way: Way, monkeypatch: pytest.MonkeyPatch) -> Measured:
-    monkeypatch.setattr(light_load, "real_rate", lambda nodes: 40_000.0)
-    monkeypatch.setattr(light_load, "SETTLED_S", 0)
+    monkeypatch.setattr(delivery, "real_rate", lambda nodes: 40_000.0)
+    monkeypatch.setattr(delivery, "SETTLED_S", 0)
     tables = SimpleNamespace(offered=lambda traffic, sent, classes: {"attacker": sent})
     nodes = Nodes(way, way, way, tables, a_lab().classes, lambda step: nullcontext(), 1)
     found = attempt()
     task = Task(id="x", title="X", ruleset="x", files=[], metrics=[Metric.DELIVERED], traffic="flood")
-    light_load.deliver(nodes, task, found)
+    delivery.deliver(nodes, task, found)
     return found
 
 
@@ -106,8 +106,8 @@ class Late:
 
 
 def rate(late: Late, monkeypatch: pytest.MonkeyPatch) -> float:
-    monkeypatch.setattr(light_load, "time", late)
-    return light_load.real_rate(Nodes(late, late, None, None, {}, lambda step: nullcontext(), 1))
+    monkeypatch.setattr(delivery, "time", late)
+    return delivery.real_rate(Nodes(late, late, None, None, {}, lambda step: nullcontext(), 1))
 
 
 @pytest.mark.parametrize("begins_s", [0, 0.4, 6])

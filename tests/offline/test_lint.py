@@ -49,6 +49,15 @@ def test_ruff() -> None:
     no_complaint([program("ruff", Path(sys.executable).parent), "check", "--no-cache", "."])
 
 
+def test_ruff_format() -> None:
+    no_complaint([program("ruff", Path(sys.executable).parent), "format", "--no-cache", "--check", "."])
+
+
+def test_imports_follow_the_layers() -> None:
+    """The contracts are in pyproject.toml."""
+    no_complaint([program("lint-imports", Path(sys.executable).parent), "--no-cache"])
+
+
 def test_shellcheck() -> None:
     scripts = starting_with("sh", "bash", "dash")
     assert len(scripts) > 20, "shell scripts were not found"

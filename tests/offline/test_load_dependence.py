@@ -6,11 +6,11 @@ from __future__ import annotations
 import pytest
 from factories import a_lab, a_run, attempt
 
-from fwlab.logic.judge import judge_exercise
-from fwlab.logic.load_dependence import changes
-from fwlab.words.results import Measured
-from fwlab.words.trial import Delivery
-from fwlab.words.verdict import Outcome
+from fwlab.judge.load_dependence import changes
+from fwlab.judge.verdicts import judge_exercise
+from fwlab.model.results import Measured
+from fwlab.model.trial import Delivery
+from fwlab.model.verdict import Outcome
 
 LAB = a_lab()
 MIX = {"attacker": 0.9, "others": 0.1}

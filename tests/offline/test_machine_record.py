@@ -14,13 +14,13 @@ import pytest
 import yaml
 from programs import needs
 
-from fwlab.outside import machine_record, testbed
-from fwlab.outside.kvm_probe import KvmAnswer
-from fwlab.outside.machine_record import Made, from_command_line, machines_made, record_path
-from fwlab.outside.project import Project
-from fwlab.outside.testbed import TestbedRequest, settle
-from fwlab.words.errors import BadInput, CannotMeasure
-from fwlab.words.topology import Topology
+from fwlab.host.kvm_probe import KvmAnswer
+from fwlab.host.project import Project
+from fwlab.model.errors import BadInput, CannotMeasure
+from fwlab.model.topology import Topology
+from fwlab.testbed import machine_record, selection
+from fwlab.testbed.machine_record import Made, from_command_line, machines_made, record_path
+from fwlab.testbed.selection import TestbedRequest, settle
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPOLOGY = Topology.model_validate(yaml.safe_load((ROOT / "topology.yml").read_text()))
@@ -246,7 +246,7 @@ def test_what_is_no_record_is_told(tmp_path: Path, nothing_runs: None, text: str
 
 @pytest.fixture
 def no_probe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(testbed, "kvm_works", lambda: pytest.fail("KVM was tried"))
+    monkeypatch.setattr(selection, "kvm_works", lambda: pytest.fail("KVM was tried"))
 
 
 @pytest.mark.parametrize("made", [VIRTUAL, REAL, EMULATED])
@@ -274,7 +274,7 @@ def test_grading_measures_on_the_virtual_testbed_unless_told(no_probe: None) -> 
 
 @pytest.mark.parametrize(("works", "name"), [(True, "real"), (False, "virtual")])
 def test_without_machines_kvm_decides(monkeypatch: pytest.MonkeyPatch, works: bool, name: str) -> None:
-    monkeypatch.setattr(testbed, "kvm_works", lambda: KvmAnswer(works, "a test"))
+    monkeypatch.setattr(selection, "kvm_works", lambda: KvmAnswer(works, "a test"))
     assert settle(TestbedRequest(), None, LAB).name == name
 
 

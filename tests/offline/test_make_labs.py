@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.logic.figures import figure
-from fwlab.logic.judge import judge_cases, judge_exercise
-from fwlab.outside.project import find_project, is_measured, lab_ids, load_lab
-from fwlab.outside.variants import load_variants
-from fwlab.runs.saved import load_run
-from fwlab.words.lab import Lab
-from fwlab.words.metric import Metric
-from fwlab.words.results import Run
-from fwlab.words.variants import REFUSED
-from fwlab.words.verdict import Outcome
+from fwlab.grading.variant_files import load_variants
+from fwlab.host.project import find_project, is_measured, lab_ids, load_lab
+from fwlab.judge.statistics import figure
+from fwlab.judge.verdicts import judge_cases, judge_exercise
+from fwlab.measure.saved_runs import load_run
+from fwlab.model.lab import Lab
+from fwlab.model.metric import Metric
+from fwlab.model.results import Run
+from fwlab.model.variants import REFUSED
+from fwlab.model.verdict import Outcome
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = find_project(ROOT)

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from factories import a_lab, a_run, measured, testbed, trials
 
-from fwlab.logic.judge import judge_exercise
-from fwlab.runs.session import Session
-from fwlab.runs.task import Task
-from fwlab.words.case import Trials
-from fwlab.words.errors import CannotMeasure, Overdue
-from fwlab.words.events import Told
-from fwlab.words.metric import Metric
-from fwlab.words.results import Measured
-from fwlab.words.verdict import Outcome
+from fwlab.judge.verdicts import judge_exercise
+from fwlab.measure.session import Session
+from fwlab.metrics.measurement import Task
+from fwlab.model.case import Trials
+from fwlab.model.errors import CannotMeasure, Overdue
+from fwlab.model.events import Told
+from fwlab.model.metric import Metric
+from fwlab.model.results import Measured
+from fwlab.model.verdict import Outcome
 
 LAB = a_lab()
 TASK = Task(

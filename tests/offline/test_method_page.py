@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.logic import load_dependence
-from fwlab.logic.figures import MOST_IDLE, MOST_IDLE_LOOP, MOST_OTHER, MOST_OTHER_LOOP, figure
-from fwlab.logic.judge import LARGEST_SPREAD, WORTH_AGAIN
-from fwlab.logic.stacks import shares
-from fwlab.outside import slowing
-from fwlab.outside.dut.agent.counting import MOST_OWN
-from fwlab.runs import connecting, filling, light_load, sampling, surviving
-from fwlab.runs.overload import IN_VAIN, MOST_BACK
-from fwlab.runs.session import EXERCISE_S
-from fwlab.words.metric import Metric
-from fwlab.words.results import Run
-from fwlab.words.traffic import Connections
+from fwlab.dut.linux.agent.counting import MOST_OWN
+from fwlab.judge import load_dependence
+from fwlab.judge.statistics import MOST_IDLE, MOST_IDLE_LOOP, MOST_OTHER, MOST_OTHER_LOOP, figure
+from fwlab.judge.verdicts import LARGEST_SPREAD, WORTH_AGAIN
+from fwlab.measure.session import EXERCISE_S
+from fwlab.metrics.call_stacks import shares
+from fwlab.metrics import connection_rate, delivery, perf_profile, state_table, survival
+from fwlab.metrics.capacity import IN_VAIN, MOST_BACK
+from fwlab.model.declared_traffic import Connections
+from fwlab.model.metric import Metric
+from fwlab.model.results import Run
+from fwlab.testbed import throttle
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "guides" / "method.md"
@@ -53,39 +53,41 @@ def test_a_sink_that_answers_cost_what_the_page_says() -> None:
 
 def test_method_tells_of_connections_what_is_done() -> None:
     text = words()
-    *shares, last = (f"{share * 100:g}" for share in slowing.LOOP_STEPS)
+    *shares, last = (f"{share * 100:g}" for share in throttle.LOOP_STEPS)
     assert f"to {', '.join(shares)} and {last} % of real time" in text
-    assert f"turns are {slowing.LOOP_RUNNING_S * 1000:g} ms here from the first step on" in text
-    turns = [f"{seconds * 1000:g}" for seconds in slowing.RUNNING_S[1:]]
+    assert f"turns are {throttle.LOOP_RUNNING_S * 1000:g} ms here from the first step on" in text
+    turns = [f"{seconds * 1000:g}" for seconds in throttle.RUNNING_S[1:]]
     assert f"turns of {turns[0]}, {turns[1]} and {turns[2]} ms" in text
     idle, other = (f"up to {share * 100:g} %" for share in (MOST_IDLE_LOOP, MOST_OTHER_LOOP))
     assert f"idle for {idle} and may have {other} of something else" in text
     assert f"packets have {MOST_IDLE * 100:g} and {MOST_OTHER * 100:g} %" in text
     assert f"({Connections().concurrent}, if `lab.yml` does not say otherwise)" in text
-    assert f"at least {connecting.LEAST_PACKETS} on both links" in text
-    assert f"wrk's side sent more than {connecting.MOST_AGAIN['wrk'] * 100:g} % as many segments again" in text
-    doubtful = f"by more than {connecting.MOST_APART * 100:g} % (beyond those that were open, and what was sent again)"
+    assert f"at least {connection_rate.LEAST_PACKETS} on both links" in text
+    assert f"wrk's side sent more than {connection_rate.MOST_AGAIN['wrk'] * 100:g} % as many segments again" in text
+    doubtful = (
+        f"by more than {connection_rate.MOST_APART * 100:g} % (beyond those that were open, and what was sent again)"
+    )
     assert doubtful in text
 
 
 def test_method_tells_of_light_loads_and_survival_what_is_done() -> None:
     text = words()
-    assert light_load.LIGHT == (1 / 4, 1 / 10, 1 / 25, 1 / 60, 1 / 60)
+    assert delivery.LIGHT == (1 / 4, 1 / 10, 1 / 25, 1 / 60, 1 / 60)
     assert "at a quarter, a tenth, a twenty-fifth, and twice at a sixtieth" in text
-    assert f"lost more than {light_load.STRAY} behind it" in text
-    assert filling.LOADS[0] == 0.65 and "at two thirds of what the DUT was seen to carry" in text
-    assert f"where more than {filling.PLAYED_AGAIN * 100:g} % of them did not come in, once more" in text
-    assert f"more than {filling.MOST_LOST * 100:g} % of them did not come in" in text
-    assert f"less than {surviving.KEPT_UP:.0%}".replace("%", " %") in text
-    assert f"fewer than {surviving.FEWEST} packets of the class" in text
-    assert f"has taken {surviving.RINGS} rings full" in text
-    assert f"and {surviving.LEAST} to {surviving.ENOUGH} packets of the class" in text
-    assert f"by no more than {surviving.CHANCE:g}; or for {surviving.LONGEST_S:g} seconds" in text
+    assert f"lost more than {delivery.STRAY} behind it" in text
+    assert state_table.LOADS[0] == 0.65 and "at two thirds of what the DUT was seen to carry" in text
+    assert f"where more than {state_table.PLAYED_AGAIN * 100:g} % of them did not come in, once more" in text
+    assert f"more than {state_table.MOST_LOST * 100:g} % of them did not come in" in text
+    assert f"less than {survival.KEPT_UP:.0%}".replace("%", " %") in text
+    assert f"fewer than {survival.FEWEST} packets of the class" in text
+    assert f"has taken {survival.RINGS} rings full" in text
+    assert f"and {survival.LEAST} to {survival.ENOUGH} packets of the class" in text
+    assert f"by no more than {survival.CHANCE:g}; or for {survival.LONGEST_S:g} seconds" in text
 
 
 def test_method_tells_what_is_compared_between_flood_and_light_load() -> None:
     text = words()
-    assert f"Before the flood it is {light_load.FIRST_PACKETS} packets" in text
+    assert f"Before the flood it is {delivery.FIRST_PACKETS} packets" in text
     assert f"may differ by {load_dependence.SYSTEMATIC:.0%}".replace("%", " %") in text
     assert f"by {load_dependence.DEVIATIONS:g} standard deviations" in text
     assert f"{load_dependence.STRAY} packets and {load_dependence.STRAY_SHARE * 100:g} % of the class" in text
@@ -95,10 +97,10 @@ def test_method_tells_what_is_compared_between_flood_and_light_load() -> None:
 
 
 def test_method_tells_of_sampling_what_is_done() -> None:
-    text, rates = words(), sampling.RATES
+    text, rates = words(), perf_profile.RATES
     assert f"at {len(rates)} rates at once, primes from {min(rates)} to {max(rates)} in a second" in text
     assert all(rate % factor for rate in rates for factor in range(2, rate))
-    assert f"for {sampling.SECONDS:g} seconds of the DUT's clock" in text
+    assert f"for {perf_profile.SECONDS:g} seconds of the DUT's clock" in text
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,13 @@ from pathlib import Path
 import factories
 import pytest
 
-from fwlab.doors import cli
-from fwlab.outside import atomic_write
-from fwlab.outside.machines import built_images
-from fwlab.outside.project import Project
-from fwlab.outside.rulesets import student_ruleset
-from fwlab.outside.ssh import write_ssh_config
-from fwlab.words.errors import EXIT_USAGE, BadInput, CannotMeasure
+from fwlab.cli import main
+from fwlab.host import atomic_write
+from fwlab.host.project import Project
+from fwlab.host.ssh import write_ssh_config
+from fwlab.model.errors import EXIT_USAGE, BadInput, CannotMeasure
+from fwlab.rulesets.files import student_ruleset
+from fwlab.testbed.machines import built_images
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab98-trouble"
@@ -39,14 +39,14 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copy(ROOT / "tests/offline/errors/good.yml", folder / "lab.yml")
     (folder / "profile.py").write_text(factories.PROFILE)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "open_session", lambda *_: pytest.fail("a session was opened"))
+    monkeypatch.setattr(main, "open_session", lambda *_: pytest.fail("a session was opened"))
     return tmp_path
 
 
 def fwlab(*words: str, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr("sys.argv", ["fwlab", *words])
     with pytest.raises(SystemExit) as left:
-        cli.main()
+        main.main()
     return left.value.code or 0
 
 
@@ -71,9 +71,9 @@ def test_what_is_mistyped_is_told_before_kvm_is_tried(
 ) -> None:
     (checkout / "labs" / LAB / "work" / "ex1-block").mkdir()
     (checkout / "labs" / LAB / "work" / "ex1-block" / "rules.nfta").touch()
-    monkeypatch.setattr("fwlab.outside.kvm_probe.DEVICE", Path("/dev/null"))
-    monkeypatch.setattr("fwlab.outside.kvm_probe.subprocess.Popen", lambda *_, **__: pytest.fail("KVM was tried"))
-    monkeypatch.setattr("fwlab.outside.testbed.kvm_works", lambda: pytest.fail("KVM was asked for"))
+    monkeypatch.setattr("fwlab.host.kvm_probe.DEVICE", Path("/dev/null"))
+    monkeypatch.setattr("fwlab.host.kvm_probe.subprocess.Popen", lambda *_, **__: pytest.fail("KVM was tried"))
+    monkeypatch.setattr("fwlab.testbed.selection.kvm_works", lambda: pytest.fail("KVM was asked for"))
     assert fwlab(*words, monkeypatch=monkeypatch) == EXIT_USAGE
     assert message in capsys.readouterr().err
 
@@ -87,7 +87,7 @@ def test_an_interrupt_during_imports_is_one_line(tmp_path: Path, number: str) ->
     stub = f"import os, signal, time\nos.kill(os.getpid(), signal.{number})\ntime.sleep(60)\n"
     (tmp_path / "typer.py").write_text(stub)
     script = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
-    script += "from fwlab.doors.entry import main; main()"
+    script += "from fwlab.cli.entry import main; main()"
     env = {**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"}
     done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=50)
     assert (done.returncode, done.stderr) == (130, "fwlab: interrupted; nothing was started\n")
@@ -96,7 +96,7 @@ def test_an_interrupt_during_imports_is_one_line(tmp_path: Path, number: str) ->
 def test_an_entry_that_is_deaf_to_ctrl_c_stays_so() -> None:
     script = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); import sys; sys.argv = ['fwlab', 'list'];"
     script += "import atexit; atexit.register(lambda: print(signal.getsignal(signal.SIGINT) == signal.SIG_IGN));"
-    script += "from fwlab.doors.entry import main; main()"
+    script += "from fwlab.cli.entry import main; main()"
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=env, capture_output=True, text=True, timeout=50)
     assert done.stdout.endswith("True\n"), done.stderr
@@ -104,7 +104,7 @@ def test_an_entry_that_is_deaf_to_ctrl_c_stays_so() -> None:
 
 def test_the_entry_imports_nothing_of_ours_before_it_listens() -> None:
     """Else what it guards would have happened already."""
-    script = "import sys, fwlab.doors.entry;"
+    script = "import sys, fwlab.cli.entry;"
     script += "print(len([m for m in sys.modules if m.startswith('fwlab')]), 'rich' in sys.modules)"
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True)
@@ -117,7 +117,7 @@ def test_the_entry_imports_nothing_of_ours_before_it_listens() -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
 @pytest.mark.parametrize("words", [["list"], ["list", "--json"], ["--help"]], ids=" ".join)
 def test_output_that_nobody_can_take(words: list[str]) -> None:
-    script = f"import sys; sys.argv = ['fwlab', *{words}]; from fwlab.doors.cli import main; main()"
+    script = f"import sys; sys.argv = ['fwlab', *{words}]; from fwlab.cli.main import main; main()"
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     with open("/dev/full", "w") as full:
         argv = [sys.executable, "-c", script]
@@ -134,7 +134,7 @@ def refuse(*_: object, **__: object) -> None:
 def test_predictions_on_a_full_disk(
     checkout: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(f"fwlab.outside.atomic_write.{name}", refuse)
+    monkeypatch.setattr(f"fwlab.host.atomic_write.{name}", refuse)
     assert fwlab("predict", LAB, "ex1-block", "1000", monkeypatch=monkeypatch) == EXIT_USAGE
     where = checkout / "labs" / LAB / "work" / "predictions.yml"
     said = capsys.readouterr().err
@@ -146,7 +146,7 @@ def test_predictions_on_a_full_disk(
 def test_a_start_on_a_full_disk_leaves_nothing(
     checkout: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(f"fwlab.runs.tasks.Path.{name}", refuse)
+    monkeypatch.setattr(f"fwlab.measure.plan.Path.{name}", refuse)
     assert fwlab("start", LAB, monkeypatch=monkeypatch) == EXIT_USAGE
     work = checkout / "labs" / LAB / "work"
     assert f"fwlab: {work}/ex1-block: cannot be written: No space left on device\n  next: " in capsys.readouterr().err
@@ -168,7 +168,7 @@ def test_reports_that_cannot_be_written_are_told_before_measuring(
 
 
 def test_what_a_session_writes_on_a_full_disk(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fwlab.outside.project import load_topology
+    from fwlab.host.project import load_topology
 
     project = Project(checkout)
     monkeypatch.setattr(tempfile, "mkstemp", refuse)
@@ -216,7 +216,7 @@ def test_a_path_that_is_no_text_is_shown_all_the_same(tmp_path: Path) -> None:
     checkout = top.parents[1]
     shutil.copy(ROOT / "topology.yml", checkout)
     for words, code in (["start", "lab03-ipset", "ex1-one-host"], 0), (["list", os.fsdecode(b"\xfe")], EXIT_USAGE):
-        script = "from fwlab.doors.entry import main; main()"
+        script = "from fwlab.cli.entry import main; main()"
         env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8:strict"}
         argv = [sys.executable, "-c", script, *words]
         done = subprocess.run(argv, cwd=checkout, env=env, capture_output=True, text=True)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.logic.figures import figure
-from fwlab.runs.saved import load_run
-from fwlab.words.metric import Metric
-from fwlab.words.results import Run
+from fwlab.judge.statistics import figure
+from fwlab.measure.saved_runs import load_run
+from fwlab.model.metric import Metric
+from fwlab.model.results import Run
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results" / "lab03-ipset"

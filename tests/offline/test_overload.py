@@ -8,16 +8,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.outside.generator import Played
-from fwlab.outside.sink import Sink
-from fwlab.runs.measuring import Measurer
-from fwlab.runs.overload import MOST_BACK, Overload
-from fwlab.runs.task import Nodes, Task
-from fwlab.words.case import Trials
-from fwlab.words.metric import Metric
-from fwlab.words.results import Measured
-from fwlab.words.traffic import Connections
-from fwlab.words.trial import Trial
+from fwlab.generator.replay import Played
+from fwlab.generator.sink import Sink
+from fwlab.measure.measurer import Measurer
+from fwlab.metrics.capacity import MOST_BACK, Overload
+from fwlab.metrics.measurement import Nodes, Task
+from fwlab.model.case import Trials
+from fwlab.model.declared_traffic import Connections
+from fwlab.model.metric import Metric
+from fwlab.model.results import Measured
+from fwlab.model.trial import Trial
 
 TAKEN = 10_000
 FULL = Trial(duration_s=1, busy_s=1, processed=9)

@@ -8,8 +8,8 @@ import struct
 import pytest
 from scapy.utils import RawPcapReader
 
-from fwlab.outside.pcap import read_pcap, write_pcap
-from fwlab.words.errors import BadInput
+from fwlab.generator.pcap import read_pcap, write_pcap
+from fwlab.model.errors import BadInput
 
 FRAMES, TIMES = [b"one" * 20, b"another" * 9], [1_234_567, 5_000_000_999]
 

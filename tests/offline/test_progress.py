@@ -8,8 +8,8 @@ import io
 import pytest
 from rich.console import Console
 
-from fwlab.doors.progress import listener
-from fwlab.words.events import ItemBegan, ItemEnded, PlanMade
+from fwlab.model.events import ItemBegan, ItemEnded, PlanMade
+from fwlab.report.progress import listener
 
 
 @pytest.mark.parametrize("terminal", [True, False])

@@ -10,13 +10,13 @@ import pytest
 import yaml
 from factories import a_lab, a_run, expectation, measured
 
-from fwlab.logic.figures import Figure, figure
-from fwlab.outside.project import find_project, lab_ids, load_lab
-from fwlab.runs.ranges import _around, renewed
-from fwlab.runs.saved import load_run
-from fwlab.words.errors import BadInput
-from fwlab.words.lab import Lab
-from fwlab.words.metric import Metric
+from fwlab.cli.ranges import _around, renewed
+from fwlab.host.project import find_project, lab_ids, load_lab
+from fwlab.judge.statistics import Figure, figure
+from fwlab.measure.saved_runs import load_run
+from fwlab.model.errors import BadInput
+from fwlab.model.lab import Lab
+from fwlab.model.metric import Metric
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = a_lab(

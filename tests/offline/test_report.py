@@ -14,15 +14,15 @@ from factories import RANGES, a_full_run, a_lab, a_run, attempt, measured, real
 from rich.cells import cell_len
 from rich.console import Console
 
-from fwlab.logic.curves import curves
-from fwlab.runs.report import figures_table, replace_block, show, write_atomically, write_report
-from fwlab.runs.report.html import page
-from fwlab.runs.report.markdown import BEGIN, END
-from fwlab.runs.report.plot import plots
-from fwlab.words.errors import BadInput, FwlabError
-from fwlab.words.lab import Lab
-from fwlab.words.metric import Metric
-from fwlab.words.results import Run
+from fwlab.model.errors import BadInput, FwlabError
+from fwlab.model.lab import Lab
+from fwlab.model.metric import Metric
+from fwlab.model.results import Run
+from fwlab.report import figures_table, replace_block, show, write_atomically, write_report
+from fwlab.report.curves import curves
+from fwlab.report.html import page
+from fwlab.report.markdown import BEGIN, END
+from fwlab.report.plot import plots
 
 LAB = a_lab(RANGES)
 RUN = a_full_run(LAB)
@@ -257,7 +257,7 @@ class TestWriting:
         def full(*_: object) -> None:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr("fwlab.outside.atomic_write.os.replace", full)
+        monkeypatch.setattr("fwlab.host.atomic_write.os.replace", full)
         with pytest.raises(FwlabError, match="No space left on device"):
             write_atomically(path, "new")
         assert [p.name for p in tmp_path.iterdir()] == ["report.html"]

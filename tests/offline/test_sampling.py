@@ -15,10 +15,10 @@ import pytest
 from factories import a_lab, measured
 from typer.testing import CliRunner
 
-from fwlab.doors.cli import app
-from fwlab.outside.dut.agent.sampling import clocks, fold
-from fwlab.runs.sampling import FEWEST, RATES, SECONDS, sample
-from fwlab.words.errors import BadInput, CannotMeasure
+from fwlab.cli.main import app
+from fwlab.dut.linux.agent.perf_samples import clocks, fold
+from fwlab.metrics.perf_profile import FEWEST, RATES, SECONDS, sample
+from fwlab.model.errors import BadInput, CannotMeasure
 
 #: As `perf script -F comm,ip,sym` prints it.
 PRINTED = """ksoftirqd/0

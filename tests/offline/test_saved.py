@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.outside.project import Project, find_project
-from fwlab.runs.saved import command, reports_folder
-from fwlab.words.errors import EXIT_PASS, EXIT_USAGE, BadInput
-from fwlab.words.lab import Lab
-from fwlab.words.results import Run
+from fwlab.host.project import Project, find_project
+from fwlab.measure.saved_runs import command, reports_folder
+from fwlab.model.errors import EXIT_PASS, EXIT_USAGE, BadInput
+from fwlab.model.lab import Lab
+from fwlab.model.results import Run
 
 LAB = "lab03-ipset"
 RUN = Path(__file__).resolve().parents[2] / "results" / LAB / "2026-11-20-full.json"
@@ -36,7 +36,7 @@ def test_what_was_written_is_named_as_the_project_has_it(called, capsys: pytest.
 
 
 def test_without_a_file_it_is_the_labs_latest_run(called, capsys, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("fwlab.runs.saved.reports_folder", lambda _project, lab_id: tmp_path / lab_id)
+    monkeypatch.setattr("fwlab.measure.saved_runs.reports_folder", lambda _project, lab_id: tmp_path / lab_id)
     latest = tmp_path / LAB / "run.json"
     assert called(lambda *_: [], LAB) == EXIT_USAGE
     assert capsys.readouterr().err.startswith(f"made-up: {latest}: No such file")

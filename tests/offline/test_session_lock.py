@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fwlab.doors.progress import listener
-from fwlab.outside import session_lock
-from fwlab.outside.project import Project
-from fwlab.outside.session_lock import lock_path, machines_held
-from fwlab.words.errors import CannotMeasure
-from fwlab.words.events import Waits
+from fwlab.host.project import Project
+from fwlab.model.errors import CannotMeasure
+from fwlab.model.events import Waits
+from fwlab.report.progress import listener
+from fwlab.testbed import session_lock
+from fwlab.testbed.session_lock import lock_path, machines_held
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB, STAND = "lab03-ipset", "lab01-forwarding"
@@ -30,8 +30,8 @@ PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
 HOLDER = """
 import sys
 from pathlib import Path
-from fwlab.outside.project import Project
-from fwlab.outside.session_lock import machines_held
+from fwlab.host.project import Project
+from fwlab.testbed.session_lock import machines_held
 sys.argv = ["/usr/bin/fwlab", "check", "lab03-ipset", "ex one"]
 with machines_held(Project(Path(sys.stdin.readline().strip())), "lab01-forwarding", "lab03-ipset", print):
     print("held", flush=True)

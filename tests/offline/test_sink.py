@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from fwlab.outside import sink
-from fwlab.outside.sink import Sink, counting_ruleset
-from fwlab.words.traffic import TrafficClass
+from fwlab.generator import sink
+from fwlab.generator.sink import Sink, counting_ruleset
+from fwlab.model.declared_traffic import TrafficClass
 
 
 class Answers:

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.outside import turns
-from fwlab.outside.slowing import STEPS, qemu_of, slowed, vcpu_thread
-from fwlab.words.errors import CannotMeasure
+from fwlab.model.errors import CannotMeasure
+from fwlab.testbed import vcpu_throttle
+from fwlab.testbed.throttle import STEPS, qemu_of, slowed, vcpu_thread
 
 #: A process whose one busy thread is named as QEMU names a virtual CPU, beside a main thread that only waits.
 SPINNER = """
@@ -78,7 +78,7 @@ def spinners() -> Iterator[Callable[[], Spinner]]:
 
 def take_turns(thread: int, running: float, standing: float) -> subprocess.Popen[str]:
     """turns.py at work. Skips the test where this host lets nobody trace."""
-    argv = [sys.executable, turns.__file__, str(thread), str(running), str(standing)]
+    argv = [sys.executable, vcpu_throttle.__file__, str(thread), str(running), str(standing)]
     tracer = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if tracer.stdout.readline() != "taking turns\n":
         _, words = tracer.communicate()
@@ -157,7 +157,7 @@ def test_killed_tracer_lets_go(standing: tuple[Spinner, subprocess.Popen[str]]) 
 
 def test_tracer_ends_with_its_parent(spinners: Callable[[], Spinner]) -> None:
     spinner = spinners()
-    argv = [sys.executable, turns.__file__, str(spinner.thread), "0.002", "0.01"]
+    argv = [sys.executable, vcpu_throttle.__file__, str(spinner.thread), "0.002", "0.01"]
     script = "import subprocess, sys; p = subprocess.Popen(sys.argv[1:]); print(p.pid, flush=True); p.wait()"
     parent = subprocess.Popen([sys.executable, "-c", script, *argv], stdout=subprocess.PIPE, text=True)
     words = {parent.stdout.readline().strip(), parent.stdout.readline().strip()}
@@ -184,7 +184,7 @@ def test_process_that_ends_meanwhile_is_no_trouble(spinners: Callable[[], Spinne
 def test_thread_that_is_gone_already_is_no_trouble() -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    argv = [sys.executable, turns.__file__, str(gone.pid), "0.01", "0.01"]
+    argv = [sys.executable, vcpu_throttle.__file__, str(gone.pid), "0.01", "0.01"]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
@@ -193,7 +193,7 @@ def test_thread_that_may_not_be_traced_is_told_in_words() -> None:
     """A process may not trace itself: the kernel refuses, as it refuses another user's."""
     script = (
         "import os, runpy, sys; sys.argv[1:] = [str(os.getpid()), '1', '1'];"
-        f"runpy.run_path({turns.__file__!r}, run_name='__main__')"
+        f"runpy.run_path({vcpu_throttle.__file__!r}, run_name='__main__')"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from fwlab.logic.stacks import Box, FunctionShare, boxes, of_packets, shares
+from fwlab.metrics.call_stacks import Box, FunctionShare, boxes, of_packets, shares
 
 #: Ten samples: 4 in poll itself, 3 in receive, 1 in receive's allocation, 2 in send.
 STACKS = {"poll": 4, "poll;receive": 3, "poll;receive;alloc": 1, "poll;send": 2}

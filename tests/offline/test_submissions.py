@@ -11,13 +11,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.logic.render import render, ruleset_file
-from fwlab.outside import rulesets
-from fwlab.outside.project import find_project, load_topology
-from fwlab.outside.rulesets import MOST_FILES, lab_ruleset, student_ruleset
-from fwlab.runs.tasks import work_task
-from fwlab.words.errors import BadInput
-from fwlab.words.ruleset import RulesetKind
+from fwlab.host.project import find_project, load_topology
+from fwlab.measure.plan import work_task
+from fwlab.model.errors import BadInput
+from fwlab.model.ruleset import RulesetKind
+from fwlab.rulesets import files
+from fwlab.rulesets.files import MOST_FILES, lab_ruleset, student_ruleset
+from fwlab.rulesets.render import render, ruleset_file
 
 PROJECT = find_project(Path(__file__).parent)
 TOPOLOGY = load_topology(PROJECT)
@@ -150,7 +150,7 @@ def test_notes_and_hidden_files_are_left_alone(folder: Path) -> None:
 def test_file_too_large(folder: Path) -> None:
     path = folder / "huge.ipset"
     with path.open("wb") as file:
-        file.truncate(rulesets.LARGEST_FILE + 1)
+        file.truncate(files.LARGEST_FILE + 1)
     with pytest.raises(BadInput) as refused:
         student_ruleset(folder)
     assert refused.value.message == f"{path}: 32 MiB; a ruleset file has at most 32"
@@ -210,7 +210,7 @@ def test_too_many_files(folder: Path) -> None:
 
 
 def test_too_much_in_all(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rulesets, "LARGEST_SUM", 2 << 20)
+    monkeypatch.setattr(files, "LARGEST_SUM", 2 << 20)
     for name in ("a.nft", "b.nft"):
         (folder / name).write_text("#" * (1 << 20))
     assert len(student_ruleset(folder)) == 2

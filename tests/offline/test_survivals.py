@@ -9,16 +9,16 @@ import pytest
 from factories import TEXTS, a_lab, a_run, measured
 from rich.console import Console
 
-from fwlab.logic.survivals import survivals
-from fwlab.runs.report import figures_table, show
-from fwlab.runs.report.html import page
-from fwlab.runs.report.plot import plots
-from fwlab.runs.tasks import base_cases, chosen_cases
-from fwlab.words.expectation import Check
-from fwlab.words.lab import Lab
-from fwlab.words.metric import Metric
-from fwlab.words.results import Measured, Run
-from fwlab.words.trial import Delivery
+from fwlab.measure.plan import base_cases, chosen_cases
+from fwlab.model.expectation import Check
+from fwlab.model.lab import Lab
+from fwlab.model.metric import Metric
+from fwlab.model.results import Measured, Run
+from fwlab.model.trial import Delivery
+from fwlab.report import figures_table, show
+from fwlab.report.html import page
+from fwlab.report.plot import plots
+from fwlab.report.survivals import survivals
 
 
 def sweep(name: str, title: str, values: list[float]) -> dict:

@@ -12,15 +12,15 @@ from types import SimpleNamespace
 import pytest
 from factories import a_lab, measured, testbed
 
-from fwlab.logic.figures import values
-from fwlab.outside.generator import Played
-from fwlab.runs import surviving
-from fwlab.runs.surviving import survive
-from fwlab.runs.task import Nodes, Task
-from fwlab.words.errors import CannotMeasure
-from fwlab.words.metric import Metric
-from fwlab.words.results import Measured
-from fwlab.words.trial import Trial
+from fwlab.generator.replay import Played
+from fwlab.judge.statistics import values
+from fwlab.metrics import survival
+from fwlab.metrics.measurement import Nodes, Task
+from fwlab.metrics.survival import survive
+from fwlab.model.errors import CannotMeasure
+from fwlab.model.metric import Metric
+from fwlab.model.results import Measured
+from fwlab.model.trial import Trial
 
 #: One packet in so many belongs to the class that is to survive; the rest is attack.
 ONE_IN = 10
@@ -44,7 +44,7 @@ class Clock:
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(surviving, "time", clock)
+    monkeypatch.setattr(survival, "time", clock)
     return clock
 
 
@@ -197,7 +197,7 @@ def test_a_play_lasts_until_the_dut_has_taken_enough(clock: Clock, rate: int, wa
     world, result = World(taken=0, pace=500), found(rate)
     survived(world, result)
     polls = -(-wanted // 500)
-    assert clock.now == pytest.approx((polls - 1) * surviving.POLL_S)
+    assert clock.now == pytest.approx((polls - 1) * survival.POLL_S)
     assert result.survivals[0].taken == (polls + 1) * 500, "and what came while it was stopped"
 
 
@@ -206,13 +206,13 @@ def test_a_small_share_of_a_rare_class_needs_fewer_of_it(clock: Clock) -> None:
     world = World(taken=0, pace=500)
     nodes = dataclasses.replace(world.nodes(), ring=64)
     survive(nodes, TASK, found(UNIT // 15), BASE)
-    assert clock.now == pytest.approx(5 * surviving.POLL_S), "3000 packets"
+    assert clock.now == pytest.approx(5 * survival.POLL_S), "3000 packets"
 
 
 def test_a_slow_dut_is_not_waited_for_without_end(clock: Clock) -> None:
     result = found(UNIT)
     survived(World(taken=5000), result)
-    assert surviving.LONGEST_S <= clock.now <= surviving.LONGEST_S + surviving.POLL_S
+    assert survival.LONGEST_S <= clock.now <= survival.LONGEST_S + survival.POLL_S
     assert result.problems == []
 
 

@@ -8,14 +8,14 @@ import json
 import pytest
 from factories import RANGES, a_full_run, a_lab, a_run, attempt, check, measured, trials
 
-from fwlab.logic import wording
-from fwlab.logic.documents import check_document, run_document
-from fwlab.logic.judge import judge_cases, judge_exercise
-from fwlab.logic.table import Row, case_rows, exercise_rows, fidelity, overall_outcome
-from fwlab.words.lab import Lab
-from fwlab.words.metric import Metric
-from fwlab.words.results import Run
-from fwlab.words.verdict import Outcome
+from fwlab.judge.verdicts import judge_cases, judge_exercise
+from fwlab.model.lab import Lab
+from fwlab.model.metric import Metric
+from fwlab.model.results import Run
+from fwlab.model.verdict import Outcome
+from fwlab.report import formatting
+from fwlab.report.json_output import check_document, run_document
+from fwlab.report.report_rows import Row, case_rows, exercise_rows, fidelity, overall_outcome
 
 LAB = a_lab(RANGES)
 RUN = a_full_run(LAB)
@@ -139,10 +139,10 @@ class TestDocuments:
     [(0, "0"), (279_600, "279600"), (12.344, "12.34"), (0.00012344, "0.0001234"), (float("inf"), "∞")],
 )
 def test_digits(value: float, text: str) -> None:
-    assert wording.digits(value) == text
+    assert formatting.digits(value) == text
 
 
 def test_the_far_end_of_a_range_is_not_rounded_into_it() -> None:
     lab = a_lab(checks=[check(metric="delivered", between=[0.9995, 1.0005], **{"class": "others"})])
     verdict = exercise_rows(lab, a_run([], [attempt(250_000)]))[0].verdicts[0]
-    assert wording.demanded(verdict) == "99.95 % to 100.05 %"
+    assert formatting.demanded(verdict) == "99.95 % to 100.05 %"

@@ -9,13 +9,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.logic.traffic.table import TABLE_FRAMES
-from fwlab.outside import frame_table, generator
-from fwlab.outside.frame_table import MAX_FRAMES, write_table
-from fwlab.outside.generator import FOLDER, Replay
-from fwlab.outside.project import find_project, load_lab, load_topology
-from fwlab.outside.tables import Tables
-from fwlab.words.errors import BadInput
+from fwlab.generator import frame_table
+from fwlab.generator import replay as replay_module
+from fwlab.generator.frame_table import MAX_FRAMES, write_table
+from fwlab.generator.replay import FOLDER, Replay
+from fwlab.generator.traffic_store import Tables
+from fwlab.host.project import find_project, load_lab, load_topology
+from fwlab.model.errors import BadInput
+from fwlab.traffic.frame_loop import TABLE_FRAMES
 
 
 class FakeGenerator:
@@ -42,7 +43,7 @@ class FakeGenerator:
 @pytest.fixture
 def replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """An engine that may keep ten bytes, and what tells it to use a table of so many."""
-    monkeypatch.setattr(generator, "KEPT", 10)
+    monkeypatch.setattr(replay_module, "KEPT", 10)
     node = FakeGenerator()
     engine = Replay(node, "eth0")
 

@@ -15,9 +15,9 @@ import pytest
 import yaml
 from programs import needs
 
-from fwlab.outside.project import Project, load_topology
-from fwlab.words.errors import BadInput
-from fwlab.words.topology import ROLES, Topology
+from fwlab.host.project import Project, load_topology
+from fwlab.model.errors import BadInput
+from fwlab.model.topology import ROLES, Topology
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPOLOGY = load_topology(Project(ROOT))

@@ -11,9 +11,9 @@ import pytest
 from traffic_forms import stream, variable, write
 from typer.testing import CliRunner
 
-from fwlab.doors.traffic import app
-from fwlab.outside.pcap import read_pcap
-from fwlab.words.errors import BadInput
+from fwlab.cli.traffic import app
+from fwlab.generator.pcap import read_pcap
+from fwlab.model.errors import BadInput
 
 ROOT = Path(__file__).parents[2]
 VECTORS = Path(__file__).parent / "data/trex-vectors"

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 from traffic_forms import burst, packet, rate, stream, variable, write
 
-from fwlab.logic.traffic import expand
-from fwlab.words.errors import BadInput
+from fwlab.model.errors import BadInput
+from fwlab.traffic import expand
 
 TRIM = {"type": "trim_pkt_size", "name": "v"}
 FIX_IP = {"type": "fix_checksum_ipv4", "pkt_offset": 14}

@@ -10,12 +10,12 @@ from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 from traffic_forms import burst, stream
 
-from fwlab.logic.traffic import expand
-from fwlab.logic.traffic.classes import classify, count_classes
-from fwlab.logic.traffic.flows import listed_flows
-from fwlab.outside.sink import Sink, counting_ruleset
-from fwlab.words.errors import BadInput
-from fwlab.words.traffic import TrafficClass
+from fwlab.generator.sink import Sink, counting_ruleset
+from fwlab.model.declared_traffic import TrafficClass
+from fwlab.model.errors import BadInput
+from fwlab.traffic import expand
+from fwlab.traffic.classes import classify, count_classes
+from fwlab.traffic.flows import listed_flows
 
 BAD, GOOD = TrafficClass(stream="bad"), TrafficClass(stream="good")
 CLASSES = {"evil": BAD, "fine": GOOD}

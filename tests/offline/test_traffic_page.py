@@ -10,18 +10,18 @@ import ipaddress
 
 import pytest
 
-from fwlab.logic.connections import SYSCTLS
-from fwlab.logic.figures import MOST_IDLE_LOOP
-from fwlab.logic.traffic.table import TABLE_FRAMES
-from fwlab.outside.connections import RESEND_S
-from fwlab.outside.frame_table import MAX_FRAMES
-from fwlab.outside.lab_traffic import LabTraffic, lab_traffic
-from fwlab.outside.project import find_project, load_lab, load_topology
-from fwlab.outside.sink import counting_ruleset
-from fwlab.runs import connecting
-from fwlab.runs.tasks import lab_part_task
-from fwlab.words.results import Measured
-from fwlab.words.trial import Delivery
+from fwlab.generator.frame_table import MAX_FRAMES
+from fwlab.generator.lab_traffic import LabTraffic, lab_traffic
+from fwlab.generator.sink import counting_ruleset
+from fwlab.generator.tcp_config import SYSCTLS
+from fwlab.generator.tcp_endpoints import RESEND_S
+from fwlab.host.project import find_project, load_lab, load_topology
+from fwlab.judge.statistics import MOST_IDLE_LOOP
+from fwlab.measure.plan import lab_part_task
+from fwlab.metrics import connection_rate
+from fwlab.model.results import Measured
+from fwlab.model.trial import Delivery
+from fwlab.traffic.frame_loop import TABLE_FRAMES
 
 PROJECT = find_project()
 LAB = load_lab(PROJECT, "lab03-ipset")
@@ -39,7 +39,7 @@ def test_the_traffic_is_the_profile_that_the_page_reads(attack: LabTraffic) -> N
 
 
 def test_shares_of_the_classes_are_as_said(attack: LabTraffic) -> None:
-    from fwlab.logic.traffic.classes import count_classes
+    from fwlab.traffic.classes import count_classes
 
     found = {name: count for name, count in count_classes(attack.table.frames, LAB.classes).items() if count}
     assert found == {"blacklisted": 18_000, "bystanders": 1000, "legitimate": 1000}
@@ -85,8 +85,8 @@ def test_numbers_of_the_page_are_those_of_the_code() -> None:
     assert f"at most {TABLE_FRAMES:,}".replace(",", " ") in PAGE
     assert f"up to {MAX_FRAMES:,}".replace(",", " ") in PAGE
     assert RESEND_S == 3 and "Both ends wait three seconds" in PAGE
-    assert connecting.LIGHT == 1 / 4 and "a run at a quarter of what went through" in PAGE
-    assert f"if the two differ by more than {'two' if connecting.MOST_APART == 0.02 else '?'} per cent" in PAGE
+    assert connection_rate.LIGHT == 1 / 4 and "a run at a quarter of what went through" in PAGE
+    assert f"if the two differ by more than {'two' if connection_rate.MOST_APART == 0.02 else '?'} per cent" in PAGE
     assert MOST_IDLE_LOOP == 1 / 50 and "[fiftieth](method.md#connections)" in PAGE
     low, high = SYSCTLS["generator"]["net.ipv4.ip_local_port_range"].split()
     assert f"ports {low} to {high}" in PAGE

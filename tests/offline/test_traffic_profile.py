@@ -10,10 +10,10 @@ from textwrap import dedent
 import pytest
 from scapy.config import conf
 
-from fwlab.logic.traffic import expand
-from fwlab.outside.profile import load_profile
-from fwlab.outside.project import Project
-from fwlab.words.errors import BadInput
+from fwlab.generator.traffic_profile import load_profile
+from fwlab.host.project import Project
+from fwlab.model.errors import BadInput
+from fwlab.traffic import expand
 
 HEAD = """
 from trex_stl_lib.api import *

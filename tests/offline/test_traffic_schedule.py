@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from traffic_forms import burst, packet, rate, stream, variable, write
 
-from fwlab.logic.traffic import expand
-from fwlab.logic.traffic import schedule as schedules
-from fwlab.logic.traffic.cores import distribute, table_order
-from fwlab.logic.traffic.rates import mean_length, packets_per_second
-from fwlab.logic.traffic.streams import parse_streams
+from fwlab.traffic import expand
+from fwlab.traffic import schedule as schedules
+from fwlab.traffic.cores import distribute, table_order
+from fwlab.traffic.rates import mean_length, packets_per_second
+from fwlab.traffic.streams import parse_streams
 
 
 def sent(*streams, limit=20, cores=1):

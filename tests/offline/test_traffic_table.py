@@ -12,12 +12,12 @@ from scapy.layers.inet6 import ICMPv6EchoRequest, IPv6, IPv6ExtHdrHopByHop
 from scapy.layers.l2 import ARP, Dot1Q, Ether
 from traffic_forms import burst, packet, rate, stream, variable, write
 
-from fwlab.logic.traffic import expand
-from fwlab.logic.traffic.addresses import refuse_strays
-from fwlab.logic.traffic.classes import classify, count_classes
-from fwlab.logic.traffic.table import build_table
-from fwlab.words.errors import BadInput
-from fwlab.words.traffic import TrafficClass
+from fwlab.model.declared_traffic import TrafficClass
+from fwlab.model.errors import BadInput
+from fwlab.traffic import expand
+from fwlab.traffic.addresses import refuse_strays
+from fwlab.traffic.classes import classify, count_classes
+from fwlab.traffic.frame_loop import build_table
 
 MAC = Ether(dst="00:00:00:01:00:00", src="00:00:00:02:00:00")
 FOUR, SIX = {"src": "198.18.1.1", "dst": "198.19.1.1"}, {"src": "2001:2::1", "dst": "2001:2::2"}

@@ -8,9 +8,9 @@ from pathlib import Path
 import factories
 import pytest
 
-from fwlab.outside.profile import load_profile
-from fwlab.outside.project import Project
-from fwlab.words.errors import BadInput
+from fwlab.generator.traffic_profile import load_profile
+from fwlab.host.project import Project
+from fwlab.model.errors import BadInput
 
 #: As TRex's own client has them; PyPI's knows neither.
 LATER = """

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.logic.traffic import DEFAULT_LIMIT, expand
-from fwlab.outside.pcap import read_pcap
+from fwlab.generator.pcap import read_pcap
+from fwlab.traffic import DEFAULT_LIMIT, expand
 
 VECTORS = Path(__file__).parent / "data/trex-vectors"
 NAMES = sorted(path.stem for path in VECTORS.glob("*.json"))

@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from fwlab.doors.traffic import app
-from fwlab.logic.connections import front
-from fwlab.logic.trex_astf import CPS, astf_form, astf_profile
-from fwlab.outside.project import find_project, lab_ids, load_lab
-from fwlab.words.errors import BadInput
-from fwlab.words.traffic import Connections
+from fwlab.cli.traffic import app
+from fwlab.generator.tcp_config import front
+from fwlab.generator.trex.astf_profile import CPS, astf_form, astf_profile
+from fwlab.host.project import find_project, lab_ids, load_lab
+from fwlab.model.declared_traffic import Connections
+from fwlab.model.errors import BadInput
 
 SMALL = Connections(
     clients="198.18.40.8/29",

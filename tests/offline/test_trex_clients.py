@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from trex_server import STEP, TOPOLOGY, Ssh, Stateful
 
-from fwlab.outside import engine as engines
-from fwlab.outside.testbed import TestbedRequest, choose
-from fwlab.outside.trex import clients
-from fwlab.outside.trex.clients import MOST_OPEN, TrexAndServer, trex_ends
-from fwlab.words.errors import CannotMeasure
-from fwlab.words.traffic import Connections
-from fwlab.words.trial import Clients
+from fwlab.generator import selection as engines
+from fwlab.generator.trex import astf
+from fwlab.generator.trex.astf import MOST_OPEN, TrexAndServer, trex_ends
+from fwlab.model.declared_traffic import Connections
+from fwlab.model.errors import CannotMeasure
+from fwlab.model.trial import Clients
+from fwlab.testbed.selection import TestbedRequest, choose
 
 WEB = Connections(clients="198.18.32.0/29", servers="198.19.32.0/30", port=8080, object_bytes=100, concurrent=512)
 ANSWER = 251
@@ -41,7 +41,7 @@ def server() -> Iterator[Stateful]:
 
 @pytest.fixture
 def ssh(server: Stateful, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ssh]:
-    monkeypatch.setattr(clients, "POLL_S", 0.001)
+    monkeypatch.setattr(astf, "POLL_S", 0.001)
     made = Ssh(server)
     yield made
     assert all(process.poll() is not None for process in made.processes), "something runs on"
@@ -116,7 +116,7 @@ def test_fewer_than_asked_for(both: TrexAndServer, server: Stateful) -> None:
 def test_a_profile_that_trex_does_not_begin(
     both: TrexAndServer, server: Stateful, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clients, "BEGIN_S", 0.05)
+    monkeypatch.setattr(astf, "BEGIN_S", 0.05)
     server.begins = False
     with pytest.raises(CannotMeasure, match=r"TRex does not begin within 0\.05 s"):
         both.flat_out()

@@ -10,11 +10,11 @@ import pytest
 import yaml
 from traffic_forms import burst, continuous, stream
 
-from fwlab.logic.trex_config import Machine, trex_config, wants_own_driver
-from fwlab.logic.trex_streams import counted_streams, server_streams
-from fwlab.outside.project import Project, load_lab, load_topology
-from fwlab.outside.tables import Tables
-from fwlab.words.errors import BadInput
+from fwlab.generator.traffic_store import Tables
+from fwlab.generator.trex.config import Machine, trex_config, wants_own_driver
+from fwlab.generator.trex.streams import counted_streams, server_streams
+from fwlab.host.project import Project, load_lab, load_topology
+from fwlab.model.errors import BadInput
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = Project(ROOT)

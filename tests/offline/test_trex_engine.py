@@ -9,14 +9,14 @@ from collections.abc import Iterator
 import pytest
 from trex_server import PROJECT, STEP, TOPOLOGY, Server, Ssh
 
-from fwlab.outside.generator import Played
-from fwlab.outside.project import load_lab
-from fwlab.outside.tables import Tables
-from fwlab.outside.trex import engine as trex
-from fwlab.outside.trex.engine import Trex
-from fwlab.outside.trex.rpc import NoAnswer, Rpc
-from fwlab.outside.trex.server import STATELESS
-from fwlab.words.errors import BadInput, CannotMeasure
+from fwlab.generator.replay import Played
+from fwlab.generator.traffic_store import Tables
+from fwlab.generator.trex import stateless as trex
+from fwlab.generator.trex.rpc import NoAnswer, Rpc
+from fwlab.generator.trex.server import STATELESS
+from fwlab.generator.trex.stateless import Trex
+from fwlab.host.project import load_lab
+from fwlab.model.errors import BadInput, CannotMeasure
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ def test_trex_refuses_in_its_own_words(engine: Trex, server: Server, tables: Tab
 
 
 def test_long_batches_go_in_parts_and_every_answer_is_read(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fwlab.outside.trex.rpc.BATCH_BYTES", 400)
+    monkeypatch.setattr("fwlab.generator.trex.rpc.BATCH_BYTES", 400)
     rpc = Rpc(f"tcp://127.0.0.1:{server.port}")
     try:
         rpc.join(STATELESS.api)

@@ -21,9 +21,9 @@ from types import ModuleType
 
 import pytest
 
-from fwlab.outside import engine as engines
-from fwlab.outside.project import Project
-from fwlab.words.errors import BadInput, CannotMeasure
+from fwlab.generator import selection as engines
+from fwlab.host.project import Project
+from fwlab.model.errors import BadInput, CannotMeasure
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKER = ROOT / "packer"

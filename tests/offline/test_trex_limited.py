@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from factories import a_lab, attempt
 
-from fwlab.outside.generator import Played, Playing, Replay, check_load
-from fwlab.runs.light_load import deliver
-from fwlab.runs.task import Nodes, Task
-from fwlab.words.errors import BadInput
-from fwlab.words.metric import Metric
+from fwlab.generator.replay import Played, Playing, Replay, check_load
+from fwlab.metrics.delivery import deliver
+from fwlab.metrics.measurement import Nodes, Task
+from fwlab.model.errors import BadInput
+from fwlab.model.metric import Metric
 
 
 class Engine:
@@ -38,8 +38,8 @@ class Engine:
 
 
 def delivered_by(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    monkeypatch.setattr("fwlab.runs.light_load.real_rate", lambda nodes: 4000.0)
-    monkeypatch.setattr("fwlab.runs.light_load.SETTLED_S", 0)
+    monkeypatch.setattr("fwlab.metrics.delivery.real_rate", lambda nodes: 4000.0)
+    monkeypatch.setattr("fwlab.metrics.delivery.SETTLED_S", 0)
     tables = SimpleNamespace(offered=lambda traffic, sent, classes: {"attacker": sent})
     sink = SimpleNamespace(declare=lambda classes: None, settled_counts=lambda _all_of: {"attacker": 0})
     nodes = Nodes(engine, engine, sink, tables, a_lab().classes, lambda step: nullcontext(), 1)

@@ -14,9 +14,9 @@ import pytest
 import yaml
 from programs import needs
 
-from fwlab.outside.kvm_probe import cache_folder
-from fwlab.outside.machines import libvirt_uri
-from fwlab.words.topology import Topology
+from fwlab.host.kvm_probe import cache_folder
+from fwlab.model.topology import Topology
+from fwlab.testbed.machines import libvirt_uri
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPOLOGY = Topology.model_validate(yaml.safe_load((ROOT / "topology.yml").read_text()))

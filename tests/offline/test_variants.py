@@ -11,16 +11,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.logic.render import ruleset_file
-from fwlab.outside.project import Project, find_project, lab_ids, load_lab, load_topology, read_yaml
-from fwlab.outside.rulesets import rendered
-from fwlab.outside.variants import load_variants, variant_folder
-from fwlab.runs.grading import own_work
-from fwlab.runs.tasks import refuse_settings
-from fwlab.words.errors import BadInput
-from fwlab.words.lab import Exercise, Lab
-from fwlab.words.variants import REFUSED
-from fwlab.words.verdict import Outcome
+from fwlab.grading.graded import own_work
+from fwlab.grading.variant_files import load_variants, variant_folder
+from fwlab.host.project import Project, find_project, lab_ids, load_lab, load_topology, read_yaml
+from fwlab.measure.plan import refuse_settings
+from fwlab.model.errors import BadInput
+from fwlab.model.lab import Exercise, Lab
+from fwlab.model.variants import REFUSED
+from fwlab.model.verdict import Outcome
+from fwlab.rulesets.files import rendered
+from fwlab.rulesets.render import ruleset_file
 
 PROJECT = find_project(Path(__file__).parent)
 TOPOLOGY = load_topology(PROJECT)

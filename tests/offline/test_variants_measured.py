@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.outside.project import find_project, load_lab
-from fwlab.outside.variants import load_variants
-from fwlab.words.lab import Exercise, Lab
-from fwlab.words.variants import REFUSED
+from fwlab.grading.variant_files import load_variants
+from fwlab.host.project import find_project, load_lab
+from fwlab.model.lab import Exercise, Lab
+from fwlab.model.variants import REFUSED
 
 PROJECT = find_project(Path(__file__).parent)
 KEPT = "2026-11-22-variants.json"

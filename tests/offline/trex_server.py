@@ -12,8 +12,8 @@ from typing import Any
 
 import zmq
 
-from fwlab.outside.project import Project, load_topology
-from fwlab.words.errors import CannotMeasure
+from fwlab.host.project import Project, load_topology
+from fwlab.model.errors import CannotMeasure
 
 PROJECT = Project(Path(__file__).resolve().parents[2])
 TOPOLOGY = load_topology(PROJECT)

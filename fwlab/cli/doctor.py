@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`fwlab doctor`: which testbed was chosen and why, what is missing, and the command that mends it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from fwlab.generator.selection import choose as choose_engine
+from fwlab.generator.selection import trex_in_image
+from fwlab.host.kvm_probe import kvm_works
+from fwlab.host.project import Project, find_project, load_topology
+from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, CannotMeasure
+from fwlab.testbed.machines import built_images, libvirt_uri
+from fwlab.testbed.selection import TestbedRequest, choose
+
+#: Programs and the step that installs them all.
+PROGRAMS = ("vagrant", "virsh", "qemu-system-x86_64", "qemu-img", "packer", "mmdebstrap", "ssh", "xorriso")
+
+
+@dataclass(frozen=True)
+class Finding:
+    item: str
+    ok: bool
+    says: str
+    next: str = ""
+
+
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    probe: Annotated[bool, typer.Option("--probe", help="Try KVM again, whatever is remembered of it.")] = False,
+) -> None:
+    """Say which testbed would be used, and what is missing."""
+    project = find_project()
+    findings = [*_programs(), _libvirt(), _images(project), _slowing(), _memory(project)]
+    kvm = kvm_works(again=probe)
+    testbed, engine = choose(TestbedRequest(), kvm), choose_engine(project)
+    ready = all(f.ok for f in findings)
+    if as_json:
+        document = {
+            "testbed": testbed.name,
+            "why": testbed.why,
+            "kvm": {"works": kvm.works, "says": kvm.why, "remembered": kvm.remembered},
+            "engine": {"name": engine.name, "why": engine.why},
+            "ready": ready,
+            "findings": [asdict(f) for f in findings],
+        }
+        sys.stdout.write(json.dumps(document, indent=1) + "\n")
+    else:
+        console = Console()
+        console.print(f"testbed: [bold]{testbed.name}[/] ({testbed.why}); grading: virtual", highlight=False)
+        if kvm.remembered:
+            console.print(
+                f"        KVM was tried at {kvm.remembered} and is not tried each time; again: `fwlab doctor --probe`",
+                highlight=False,
+                soft_wrap=True,
+                markup=False,
+            )
+        console.print(f"engine: [bold]{engine.name}[/] ({engine.why})", highlight=False)
+        for finding in findings:
+            mark = "[green]ok[/]     " if finding.ok else "[red]missing[/]"
+            console.print(f"{mark} {finding.item}: {finding.says}", highlight=False)
+            if not finding.ok:
+                console.print(f"        next: {finding.next}", highlight=False, markup=False)
+    raise typer.Exit(EXIT_PASS if ready else EXIT_UNMEASURED)
+
+
+def _programs() -> list[Finding]:
+    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    found = {name: shutil.which(name, path=path) for name in PROGRAMS}
+    return [Finding(name, bool(where), where or "not installed", "make setup") for name, where in found.items()]
+
+
+def _libvirt() -> Finding:
+    uri = libvirt_uri()
+    if shutil.which("virsh") is None:
+        return Finding("libvirt", False, "virsh is not installed", "make setup")
+    try:
+        asked = subprocess.run(["virsh", "-c", uri, "uri"], capture_output=True, text=True, timeout=10)
+    except subprocess.TimeoutExpired:
+        return Finding("libvirt", False, f"{uri} does not answer within 10 s", f"virsh --connect {uri} uri")
+    if asked.returncode == 0:
+        return Finding("libvirt", True, f"{uri} answers")
+    if os.getuid() == 0:
+        # Where nothing starts libvirt, `vagrant up` does, and stops it again.
+        return Finding("libvirt", True, f"{uri} does not run; `vagrant up` starts it")
+    words = (asked.stderr.strip().splitlines() or ["no words"])[-1]
+    return Finding("libvirt", False, f"{uri}: {words}", "FWLAB_LIBVIRT_URI=qemu:///session fwlab doctor")
+
+
+def _images(project: Project) -> Finding:
+    try:
+        images = built_images(project)
+    except CannotMeasure as error:
+        return Finding("boxes", False, error.message, error.hint)
+    kernel = images.get("dut-linux", {}).get("manifest", {}).get("kernel", "unknown")
+    return Finding("boxes", True, f"{', '.join(sorted(images))}; the DUT's kernel is {kernel}")
+
+
+def _slowing() -> Finding:
+    """An ordinary user slows the DUT through ptrace, which some distributions forbid."""
+    scope = "/proc/sys/kernel/yama/ptrace_scope"
+    value = "0"
+    if os.path.exists(scope):
+        with open(scope) as setting:
+            value = setting.read().strip()
+    if os.getuid() == 0 or value == "0":
+        return Finding("slowing the DUT", True, "allowed")
+    says = f"kernel.yama.ptrace_scope is {value}"
+    return Finding("slowing the DUT", False, says, "sysctl kernel.yama.ptrace_scope=0")
+
+
+def _memory(project: Project) -> Finding:
+    nodes = load_topology(project).nodes.values()
+    trex = trex_in_image(project) is not None
+    needed = sum(n.with_trex.memory_mib if trex and n.with_trex else n.memory_mib for n in nodes) + 500
+    with open("/proc/meminfo") as lines:
+        available = next(int(x.split()[1]) >> 10 for x in lines if x.startswith("MemAvailable"))
+    says = f"{available} MiB available, three machines need {needed}"
+    return Finding("memory", available >= needed, says, "vagrant destroy a lab that you do not need")

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`fwlab profile`: where the cost of a packet goes, function by function of the DUT's kernel."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from fwlab.host.atomic_write import refuse_unwritable
+from fwlab.host.project import find_project, load_lab, load_topology
+from fwlab.measure.plan import case_task, chosen_cases
+from fwlab.measure.saved_runs import reports_folder
+from fwlab.measure.session import Setting, open_session, refuse_wrong_traffic
+from fwlab.metrics.call_stacks import shares
+from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, BadInput
+from fwlab.model.lab import Lab
+from fwlab.model.metric import Metric
+from fwlab.model.results import Run
+from fwlab.report import formatting, write_report
+from fwlab.report.progress import listener
+from fwlab.report.report_rows import Row, case_rows
+from fwlab.testbed.selection import TestbedRequest
+
+#: Lines of the table; the page has the rest.
+SHOWN = 25
+
+
+def profile_command(
+    lab: Annotated[str, typer.Argument(metavar="LAB", help="A lab, such as lab03-ipset.")],
+    case: Annotated[str, typer.Argument(metavar="CASE", help="One case of it.")],
+    trials: Annotated[int | None, typer.Option(min=1, max=1000, help="Trials of its capacity (default 5).")] = None,
+    functions: Annotated[int, typer.Option(min=1, help="Functions to print.")] = SHOWN,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")] = False,
+    testbed: Annotated[str, typer.Option("--testbed", help="auto, virtual or real.")] = "auto",
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the machines running that this command starts.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show what Vagrant says.")] = False,
+    seed: Annotated[int, typer.Option(help="Seeds what a traffic profile draws at random.")] = 1,
+    machines: Annotated[
+        str | None, typer.Option("--machines", metavar="LAB", help="Measure on the machines of another lab that is up.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option(help="Folder of the report (reports/LAB/profile).")] = None,
+) -> None:
+    """Measure one case, and sample the DUT under load by kernel function."""
+    project = find_project()
+    found = load_lab(project, lab)
+    borrowed = load_lab(project, machines) if machines else None
+    setting = Setting(project, load_topology(project), found, TestbedRequest(testbed), seed, keep, borrowed)
+    chosen = chosen_cases(found, [case])
+    if len(chosen) != 1:
+        names = ", ".join(one.id for one in chosen)
+        raise BadInput(f"{case} stands for several cases: {names}", f"fwlab profile {lab} {chosen[0].id}")
+    task = case_task(setting, chosen[0], trials)
+    if task.traffic is None or found.traffic[task.traffic].connections is not None:
+        raise BadInput(f"{case}: only a case with a traffic profile can be sampled", f"fwlab list {lab}")
+    task = dataclasses.replace(task, metrics=[Metric.CAPACITY], sampled=True)
+    folder = output or reports_folder(project, lab) / "profile"
+    refuse_unwritable(folder)
+    refuse_wrong_traffic(setting, [task.traffic])
+    err = Console(stderr=True)
+    with listener(err, verbose=verbose) as tell, open_session(setting, tell) as session:
+        session.measure_cases([task])
+    page = write_report(found, session.run, folder)
+    row = _row(found, session.run)
+    if as_json:
+        sys.stdout.write(json.dumps(_document(row, session.run), indent=1, allow_nan=False) + "\n")
+    else:
+        _show(row, session.run, functions, Console())
+        Console().print(f"report: {page}", highlight=False, soft_wrap=True)
+    raise typer.Exit(EXIT_PASS if row.measured.stacks and not row.problems else EXIT_UNMEASURED)
+
+
+def _row(lab: Lab, run: Run) -> Row:
+    return case_rows(lab, run)[0]
+
+
+def _cost(row: Row) -> float | None:
+    capacity = row.of(Metric.CAPACITY)
+    return capacity.cost if capacity else None
+
+
+def _show(row: Row, run: Run, functions: int, console: Console) -> None:
+    cost, stacks = _cost(row), row.measured.stacks
+    console.print(f"[bold]{row.id}[/]: {row.title}", highlight=False)
+    console.print(formatting.describe_testbed(run.testbed), style="dim", highlight=False)
+    for problem in row.problems:
+        console.print(problem, style="yellow", highlight=False, markup=False)
+    if cost is not None:
+        words = f"{formatting.digits(cost)} {formatting.cost_unit(run.testbed)}, {sum(stacks.values())} samples"
+        console.print(words, highlight=False)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("function", overflow="fold")
+    for head in ("own", "instr/pkt" if run.testbed.clock == "instructions" else "ns/pkt", "with callees"):
+        table.add_column(head, justify="right")
+    for share in shares(stacks)[:functions]:
+        own = formatting.digits(share.own * cost, 3) if cost is not None else formatting.NOTHING
+        table.add_row(share.name, formatting.percent(share.own), own, formatting.percent(share.whole))
+    if stacks:
+        console.print(table)
+
+
+def _document(row: Row, run: Run) -> dict[str, Any]:
+    cost, stacks = _cost(row), row.measured.stacks
+    return {
+        "lab": run.lab,
+        "case": row.id,
+        "cost": cost,
+        "unit": formatting.cost_unit(run.testbed),
+        "samples": sum(stacks.values()),
+        "functions": [dataclasses.asdict(share) for share in shares(stacks)],
+        "problems": row.problems,
+        "refused": row.measured.refused,
+    }

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the student predicted, in work/predictions.yml: one number an exercise, written before measuring."""
+
+from __future__ import annotations
+
+import math
+
+import yaml
+
+from fwlab.host.atomic_write import write_atomically
+from fwlab.host.yaml_files import read_yaml_file
+from fwlab.model.errors import BadInput
+from fwlab.model.lab import Lab
+
+FILE = "predictions.yml"
+
+
+def read_predictions(lab: Lab) -> dict[str, float]:
+    path = lab.folder / "work" / FILE
+    if not path.exists():
+        return {}
+    return predictions_in(read_yaml_file(path, f"work/{FILE}", _hint(lab.id)), lab.id)
+
+
+def predictions_in(data: object, lab_id: str) -> dict[str, float]:
+    """By exercise. Raises BadInput naming the first that is no number."""
+    if data is None:
+        return {}
+    if not isinstance(data, dict):
+        raise BadInput(f"work/{FILE}: not one number for each exercise", _hint(lab_id))
+    found = {}
+    for key, value in data.items():
+        number = _number(value)
+        if not (isinstance(key, str) and math.isfinite(number) and number >= 0):
+            what = f"{str(key)[:40]}: {str(value)[:40]}"
+            raise BadInput(f"work/{FILE}: not one number for each exercise: {what}", _hint(lab_id))
+        found[key] = number
+    return found
+
+
+def _number(value: object) -> float:
+    """Not a number where it is none. For YAML 1e5 is a word, but nobody means one by it."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return math.nan
+    try:
+        return float(value)
+    except ValueError:
+        return math.nan
+
+
+def _hint(lab_id: str) -> str:
+    return f"correct labs/{lab_id}/work/{FILE}, or remove it and predict again"
+
+
+def write_prediction(lab: Lab, exercise: str, number: float) -> None:
+    if not math.isfinite(number) or number < 0:
+        raise BadInput(f"{number} is no prediction", "give a number, such as 250000")
+    predictions = {**read_predictions(lab), exercise: number}
+    path = lab.folder / "work" / FILE
+    write_atomically(path, yaml.safe_dump(predictions))

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`fwlab traffic`: see what a profile sends before anything is sent."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from ipaddress import IPv4Network
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table as Columns
+
+from fwlab.generator.lab_traffic import LabTraffic, declared_traffic, lab_traffic
+from fwlab.generator.pcap import write_pcap
+from fwlab.generator.trex.astf_profile import astf_profile
+from fwlab.host.project import find_project, load_lab, load_topology
+from fwlab.model.declared import Value
+from fwlab.model.declared_traffic import Connections, Traffic
+from fwlab.model.errors import BadInput
+from fwlab.model.lab import Lab
+from fwlab.traffic import DEFAULT_LIMIT, Frames, expand
+from fwlab.traffic.classes import count_classes
+from fwlab.traffic.packet_setup import simulator_macs
+from fwlab.traffic.rates import mean_length, packets_per_second
+from fwlab.traffic.streams import parse_streams
+
+app = typer.Typer(help="What a traffic profile sends, without sending it.", no_args_is_help=True)
+
+FIRST_FRAMES = 5
+_HINT = 'the form is {"streams": [...], "packet_limit": N, "cores": C}, or the list of streams alone'
+
+Limit = Annotated[int | None, typer.Option(help="Number of frames.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Pcap = Annotated[Path | None, typer.Option("--pcap", help="Write the frames to this file, for Wireshark.")]
+
+
+@app.command("expand")
+def expand_command(
+    file: Annotated[Path, typer.Argument(help="Streams in TRex's RPC form (JSON).")],
+    limit: Limit = None,
+    cores: Annotated[int | None, typer.Option(help="TRex's cores (default: the file's, else 1).")] = None,
+    pcap: Pcap = None,
+    as_json: Json = False,
+) -> None:
+    """Expand streams to frames as TRex's simulator does: fix_checksum_hw is left to the card.
+
+    Without --limit the file's packet_limit counts, else 5000.
+    """
+    form = _read_form(file)
+    chosen = limit if limit is not None else form.get("packet_limit") or DEFAULT_LIMIT
+    frames = expand(
+        form["streams"],
+        limit=chosen,
+        cores=cores if cores is not None else form.get("cores") or 1,
+        macs=simulator_macs(form.get("direction") or 0),
+    )
+    if pcap is not None:
+        write_pcap(pcap, frames, frames.times_ns)
+    summary = {
+        "frames": len(frames),
+        "seconds": _seconds(frames),
+        "bytes": int(frames.lengths.sum()),
+        "streams": _per_stream(form["streams"], frames),
+        "pcap": str(pcap) if pcap is not None else None,
+    }
+    if as_json:
+        typer.echo(json.dumps(summary, indent=2))
+        return
+    console = Console()
+    count, seconds, size = summary["frames"], summary["seconds"], summary["bytes"]
+    heading = f"{file}: {count} frames in {seconds:.6f} s, {size} bytes"
+    console.print(heading, highlight=False, soft_wrap=True)
+    console.print(_stream_columns(summary["streams"]))
+    if pcap is not None:
+        console.print(f"written to {pcap}")
+
+
+@app.command("show")
+def show_command(
+    lab: Annotated[str, typer.Argument(help="The lab, for example lab03-ipset.")],
+    traffic: Annotated[str | None, typer.Argument(help="One of its traffics (default: all).")] = None,
+    tunables: Annotated[
+        list[str] | None,
+        typer.Option("-t", "--tunable", metavar="NAME=VALUE", help="Another value for a tunable of the profile."),
+    ] = None,
+    pcap: Pcap = None,
+    limit: Limit = None,
+    as_json: Json = False,
+) -> None:
+    """Show a lab's traffic: streams, rates, traffic classes, first frames; of TCP connections what is declared.
+
+    --pcap writes what an engine would send: --limit frames, or one loop of the table.
+    """
+    project = find_project()
+    declared = load_lab(project, lab)
+    if limit is not None and limit < 1:
+        raise BadInput(f"limit {limit}: at least one frame", "give --limit a number above zero")
+    names = [traffic] if traffic is not None else list(declared.traffic)
+    entries = {name: declared_traffic(declared, name) for name in names}
+    if tunables:
+        entries = {name: _tuned(declared, name, names, tunables) for name in names}
+        declared.traffic.update(entries)
+    if pcap is not None:
+        _refuse_capture(pcap, declared, names)
+    topology, facts = load_topology(project), []
+    for name, entry in entries.items():
+        if entry.connections is not None:
+            facts.append({"id": name, "connections": entry.connections.model_dump()})
+            continue
+        found = lab_traffic(project, topology, declared, name)
+        if pcap is not None:
+            _write_loops(pcap, found, limit)
+        facts.append(_facts(found, count_classes(found.table.frames, declared.classes)))
+    if as_json:
+        typer.echo(json.dumps({"lab": lab, "traffic": facts, "pcap": str(pcap) if pcap else None}, indent=2))
+        return
+    console = Console()
+    for fact in facts:
+        if "connections" in fact:
+            _print_connections(console, lab, fact["id"], entries[fact["id"]].connections)
+        else:
+            _print_facts(console, lab, fact)
+    if pcap is not None:
+        console.print(f"written to {pcap}")
+
+
+@app.command("astf")
+def astf_command(
+    lab: Annotated[str, typer.Argument(help="The lab, for example lab02-conntrack.")],
+    traffic: Annotated[str, typer.Argument(help="One of its traffics that are TCP connections.")],
+) -> None:
+    """Print a profile for TRex's advanced stateful mode (ASTF) that opens a traffic's TCP connections."""
+    declared = load_lab(find_project(), lab)
+    connections = declared_traffic(declared, traffic).connections
+    if connections is None:
+        there = [name for name, entry in declared.traffic.items() if entry.connections is not None]
+        raise BadInput(
+            f"{lab} {traffic}: packets of a stateless profile; connections of {lab}: {', '.join(there) or 'none'}",
+            f"fwlab traffic astf {lab} {there[0]}" if there else f"fwlab traffic show {lab} {traffic}",
+        )
+    typer.echo(astf_profile(lab, traffic, connections), nl=False)
+
+
+def _tuned(lab: Lab, name: str, names: list[str], given: list[str]) -> Traffic:
+    """The traffic with other tunables, written as TRex takes them: name=value, or several with commas between."""
+    if len(names) > 1 or lab.traffic[name].connections is not None:
+        others = ", ".join(names)
+        raise BadInput(f"-t is for one traffic with a profile, not for {others}", f"fwlab traffic show {lab.id}")
+    pairs = [pair.partition("=") for item in given for pair in item.split(",")]
+    if wrong := [key for key, equals, value in pairs if not (key and equals and value)]:
+        raise BadInput(f"-t {wrong[0]}: not NAME=VALUE", f"fwlab traffic show {lab.id} {name} -t size=64")
+    return lab.traffic[name].tuned(**{key: _value(text) for key, _, text in pairs})
+
+
+def _value(text: str) -> Value:
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
+
+
+def _refuse_capture(pcap: Path, lab: Lab, names: list[str]) -> None:
+    """A capture has the frames of one traffic; connections have none before both ends have spoken."""
+    framed = [name for name, entry in lab.traffic.items() if entry.connections is None]
+    hint = f"fwlab traffic show {lab.id} {framed[0]} --pcap {pcap}" if framed else "leave --pcap out"
+    if len(names) > 1:
+        raise BadInput(f"--pcap takes one traffic, {lab.id} has {', '.join(names)}", hint)
+    if names[0] not in framed:
+        raise BadInput(
+            f"{lab.id} {names[0]}: connections are no frames: TCP makes them as the two ends answer each other", hint
+        )
+
+
+def _read_form(file: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(file.read_text())
+    except OSError as error:
+        raise BadInput(f"{file}: cannot read it: {error.strerror}", f"ls -l {file}") from error
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{file}: not JSON: {error}", _HINT) from error
+    form = {"streams": data} if isinstance(data, list) else data
+    if not isinstance(form, dict) or "streams" not in form:
+        raise BadInput(f"{file}: there are no streams in it", _HINT)
+    for field, lowest in (("packet_limit", 1), ("cores", 1), ("direction", 0)):
+        value = form.get(field)
+        if value is not None and (not isinstance(value, int) or value < lowest):
+            raise BadInput(f"{file}: {field} is {value!r}, not a number from {lowest}", _HINT)
+    return form
+
+
+def _write_loops(pcap: Path, one: LabTraffic, limit: int | None) -> None:
+    """As many loops of the table as the limit takes; each begins where the one before ends."""
+    frames, loop_ns = one.table.frames, one.table.loop_ns
+    wanted = limit if limit is not None else len(frames)
+    numbers = [number % len(frames) for number in range(wanted)]
+    times = [int(frames.times_ns[n]) + i // len(frames) * loop_ns for i, n in enumerate(numbers)]
+    write_pcap(pcap, (frames[n] for n in numbers), times)
+
+
+def _facts(one: LabTraffic, classes: dict[str, int]) -> dict[str, Any]:
+    from scapy.layers.l2 import Ether  # half a second, and other commands do without
+
+    frames = one.table.frames
+    return {
+        "id": one.id,
+        "profile": one.declared.profile,
+        "tunables": dict(one.declared.tunables),
+        "frames": len(frames),
+        "loop_seconds": one.table.loop_ns / 1e9,
+        "exact_loop": one.table.exact,
+        "streams": _per_stream(one.streams, frames),
+        "classes": classes,
+        "first_frames": [
+            {
+                "seconds": int(frames.times_ns[n]) / 1e9,
+                "stream": int(frames.stream[n]) + 1,
+                "bytes": int(frames.lengths[n]),
+                "summary": Ether(frames[n]).summary(),
+            }
+            for n in range(min(FIRST_FRAMES, len(frames)))
+        ],
+    }
+
+
+def _per_stream(streams: list[dict[str, Any]], frames: Frames) -> list[dict[str, Any]]:
+    return [
+        {
+            "stream": stream.index + 1,
+            "name": stream.name,
+            "mode": stream.mode.type,
+            "pps": packets_per_second(stream),
+            "mean_bytes": mean_length(stream),
+            "frames": int((frames.stream == stream.index).sum()),
+        }
+        for stream in parse_streams(streams)
+    ]
+
+
+def _stream_columns(streams: list[dict[str, Any]]) -> Columns:
+    columns = Columns("stream", "name", "mode", "packets/s", "mean bytes", "frames", box=None)
+    for column in columns.columns[3:]:
+        column.justify = "right"
+    for stream in streams:
+        columns.add_row(
+            str(stream["stream"]),
+            str(stream["name"] or ""),
+            stream["mode"],
+            f"{stream['pps']:g}",
+            f"{stream['mean_bytes']:g}",
+            str(stream["frames"]),
+        )
+    return columns
+
+
+def _print_facts(console: Console, lab: str, fact: dict[str, Any]) -> None:
+    tunables = " ".join(f"{name}={value}" for name, value in fact["tunables"].items())
+    heading = f"[bold]{lab} {fact['id']}[/bold]: {fact['profile']} {tunables}".rstrip()
+    console.print(heading, highlight=False, soft_wrap=True)
+    console.print(
+        f"  {fact['frames']} frames, again after {fact['loop_seconds']:g} s at the profile's own rates"
+        + ("" if fact["exact_loop"] else " (cut to the size of the table)"),
+        highlight=False,
+        soft_wrap=True,
+    )
+    console.print(_stream_columns(fact["streams"]))
+    classes = ", ".join(f"{name} {count}" for name, count in fact["classes"].items() if count)
+    console.print(f"  classes: {classes}", highlight=False, soft_wrap=True)
+    for frame in fact["first_frames"]:
+        place = f"  {frame['seconds']:.6f}  stream {frame['stream']}  {frame['bytes']:5} bytes"
+        console.print(
+            f"{place}  {frame['summary']}",
+            highlight=False,
+            soft_wrap=True,
+            markup=False,
+        )
+
+
+def _print_connections(console: Console, lab: str, name: str, declared: Connections) -> None:
+    clients, servers = (IPv4Network(prefix).num_addresses for prefix in (declared.clients, declared.servers))
+    beside = "nothing"
+    if declared.beside is not None:
+        beside = f"the traffic {declared.beside}, {declared.beside_pps:g} packets/s of the generator's clock"
+    lines = [
+        f"[bold]{lab} {name}[/bold]: TCP connections, one object each",
+        f"  clients     {declared.clients}, {clients} addresses",
+        f"  servers     {declared.servers}, {servers} addresses, port {declared.port}",
+        f"  object      {declared.object_bytes} bytes",
+        f"  concurrent  {declared.concurrent} open at a time",
+        f"  beside      {beside}",
+    ]
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+def _seconds(frames: Frames) -> float:
+    return (int(frames.times_ns[-1]) - int(frames.times_ns[0])) / 1e9 if len(frames) else 0.0

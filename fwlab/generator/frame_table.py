@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Writes and reads the frame table that the replay engine plays (format: engine/README.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fwlab.host.atomic_write import write_atomically
+from fwlab.model.errors import BadInput, CannotMeasure
+
+MAGIC = b"FWLFRAME"
+VERSION = 1
+MAX_FRAMES = 1_048_576
+#: The generator holds the table twice, as a file in memory and as what it plays.
+MAX_BYTES = 160 << 20
+MIN_LENGTH = 60  # bytes: Ethernet's 64 without the check sequence
+MAX_LENGTH = 9_018
+#: Longest frame that the engine itself can play: an XDP live frame has to fit one page.
+MAX_PLAYED = 3_392
+MAX_STREAM = 65_535
+
+HEADER = np.dtype([("magic", "S8"), ("version", "<u4"), ("count", "<u4"), ("loop_ns", "<u8"), ("bytes", "<u8")])
+RECORD = np.dtype([("time_ns", "<u8"), ("offset", "<u4"), ("length", "<u2"), ("stream", "<u2")])
+
+
+@dataclass(frozen=True)
+class FrameTable:
+    """`frames` in the order they are played; `times_ns` from the start of a loop of `loop_ns` (or None)."""
+
+    frames: list[bytes]
+    streams: list[int]
+    times_ns: list[int] | None
+    loop_ns: int
+
+
+def write_table(
+    path: Path | str,
+    frames: Sequence[bytes],
+    times_ns: Sequence[int] | np.ndarray | None = None,
+    streams: Sequence[int] | np.ndarray | None = None,
+    *,
+    loop_ns: int | None = None,
+) -> None:
+    """Write `frames` (without check sequence; those under 60 bytes are padded with zeros) to `path`.
+
+    `times_ns`: when each frame is due from the start of a loop, never falling; `loop_ns`: when the loop
+    begins again, above the last time (without it: the last time plus the mean gap). `streams`: an id from
+    0 to 65535 per frame, counted apart by the engine (default 0). Raises BadInput that names the frame;
+    then nothing is written.
+    """
+    count = len(frames)
+    if not 1 <= count <= MAX_FRAMES:
+        raise BadInput(f"{path}: {count} frames; a frame table holds 1 to {MAX_FRAMES}", "shorten the profile's cycle")
+    records = np.zeros(count, RECORD)
+    padded, records["length"], records["offset"] = _lay_out(path, frames)
+    records["stream"] = _column(path, "stream", streams, count, MAX_STREAM)
+    records["time_ns"] = _column(path, "time", times_ns, count, 2**63)
+    loop = 0
+    if times_ns is not None:
+        loop = _loop(path, records["time_ns"].astype(np.int64), loop_ns)
+    elif loop_ns:
+        raise BadInput(f"{path}: a loop of {loop_ns} ns, but frames without times", "give times_ns as well")
+    header = np.array([(MAGIC, VERSION, count, loop, len(padded))], HEADER)
+    write_atomically(Path(path), header.tobytes() + records.tobytes() + padded, error=CannotMeasure)
+
+
+def _lay_out(path: Path | str, frames: Sequence[bytes]) -> tuple[bytes, list[int], list[int]]:
+    """Bytes of all frames, each distinct frame once; the frames' lengths and offsets."""
+    places: dict[bytes, int] = {}
+    lengths, offsets, end = [], [], 0
+    for number, frame in enumerate(frames):
+        if len(frame) > MAX_LENGTH:
+            raise BadInput(f"{path}: frame {number}: {len(frame)} bytes, longer than {MAX_LENGTH}", "shorten it")
+        data = bytes(frame).ljust(MIN_LENGTH, b"\0")
+        if data not in places:
+            places[data] = end
+            end += len(data)
+        lengths.append(len(data))
+        offsets.append(places[data])
+    if end > MAX_BYTES:
+        raise BadInput(
+            f"{path}: {end >> 20} MiB of frames, more than {MAX_BYTES >> 20}", "play shorter or fewer frames"
+        )
+    return b"".join(places), lengths, offsets
+
+
+def _column(
+    path: Path | str, name: str, values: Sequence[int] | np.ndarray | None, count: int, highest: int
+) -> np.ndarray:
+    if values is None:
+        return np.zeros(count, np.int64)
+    if len(values) != count:
+        raise BadInput(f"{path}: {len(values)} {name}s for {count} frames", f"give one {name} per frame")
+    column = np.asarray(values, dtype=np.int64)
+    wrong = np.flatnonzero((column < 0) | (column > highest))
+    if wrong.size:
+        first = int(wrong[0])
+        raise BadInput(f"{path}: frame {first}: {name} {column[first]} is outside 0..{highest}", f"correct the {name}")
+    return column
+
+
+def _loop(path: Path | str, times: np.ndarray, loop_ns: int | None) -> int:
+    fallen = np.flatnonzero(np.diff(times) < 0)
+    if fallen.size:
+        raise BadInput(f"{path}: frame {int(fallen[0]) + 1} is due before the one ahead of it", "sort by time")
+    last = int(times[-1])
+    if loop_ns is None:
+        gap = (last - int(times[0])) // max(len(times) - 1, 1)
+        loop_ns = last + max(gap, 1)
+    if loop_ns <= last:
+        raise BadInput(f"{path}: the loop ends at {loop_ns} ns, before its last frame at {last} ns", "lengthen it")
+    return loop_ns
+
+
+def read_table(path: Path | str) -> FrameTable:
+    """The table at `path`. Raises BadInput where the file is not one."""
+    data = Path(path).read_bytes()
+    bad = BadInput(f"{path}: not a frame table of version {VERSION}", "write it again")
+    if len(data) < HEADER.itemsize:
+        raise bad
+    head = np.frombuffer(data, HEADER, 1)[0]
+    count, start = int(head["count"]), HEADER.itemsize + int(head["count"]) * RECORD.itemsize
+    if head["magic"] != MAGIC or head["version"] != VERSION or start + int(head["bytes"]) != len(data):
+        raise bad
+    records = np.frombuffer(data, RECORD, count, HEADER.itemsize)
+    ends = records["offset"].astype(np.int64) + records["length"]
+    if not count or int(ends.max()) > int(head["bytes"]):
+        raise bad
+    frames = [data[start + int(r["offset"]) : start + int(r["offset"]) + int(r["length"])] for r in records]
+    loop = int(head["loop_ns"])
+    times = records["time_ns"].tolist() if loop else None
+    return FrameTable(frames, records["stream"].tolist(), times, loop)

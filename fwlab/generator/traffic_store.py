@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A lab's traffic as frame tables on disk, and how many packets of each class a run of one offered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fwlab.generator.frame_table import MAX_FRAMES, write_table
+from fwlab.generator.traffic_profile import load_profile
+from fwlab.host.project import Project, shown
+from fwlab.model.declared_traffic import Connections, TrafficClass
+from fwlab.model.errors import BadInput
+from fwlab.model.lab import Lab
+from fwlab.model.topology import Topology
+from fwlab.traffic.classes import OTHER, classify
+from fwlab.traffic.flows import Flow, listed_flows
+from fwlab.traffic.frame_loop import TABLE_FRAMES, Table, build_table
+
+#: The link that the generator plays into.
+FIRST_LINK = "generator-dut"
+
+
+class Tables:
+    """Built on first use; the MACs are those of the link that the frames leave on."""
+
+    def __init__(self, project: Project, topology: Topology, lab: Lab, seed: int = 1) -> None:
+        self._project, self._lab = project, lab
+        ends = topology.links[FIRST_LINK].ends
+        self._macs = (_bytes(ends["dut"].mac), _bytes(ends["generator"].mac))
+        self._streams: dict[str, list[dict[str, Any]]] = {}
+        self._built: dict[str, Table] = {}
+        self._flows: dict[str, dict[str, list[Flow]]] = {}
+        self.seed = seed
+
+    def streams(self, traffic: str) -> list[dict[str, Any]]:
+        """What the profile says, in TRex's RPC form. Raises BadInput naming the profile where it is wrong."""
+        if traffic not in self._streams:
+            entry = self._lab.traffic[traffic]
+            path = self._lab.folder / entry.profile
+            self._streams[traffic] = load_profile(self._project, path, entry.tunables)
+        return self._streams[traffic]
+
+    def table(self, traffic: str) -> Table:
+        """The frames that the streams come to. Raises BadInput as `streams` does."""
+        if traffic not in self._built:
+            streams, most = self.streams(traffic), self._most(traffic)
+            try:
+                table = build_table(streams, macs=self._macs, seed=self.seed, most=most)
+                self._flows[traffic] = listed_flows(table.frames, self._lab.classes)
+                self._built[traffic] = table
+            except BadInput as error:
+                profile = shown(self._project, self._lab.folder / self._lab.traffic[traffic].profile)
+                raise BadInput(f"{profile}: {error.message}", error.hint) from error
+        return self._built[traffic]
+
+    def flows(self, traffic: str) -> dict[str, list[Flow]]:
+        """The flows of each class that is declared by a stream. Raises BadInput as `streams` does."""
+        self.table(traffic)
+        return self._flows[traffic]
+
+    def _most(self, traffic: str) -> int:
+        """Frames of the longest loop: as many as a case wants of this traffic to fill the DUT with states."""
+        users = [*self._lab.cases.values(), *self._lab.exercises]
+        fills = [user.fill or 0 for user in users if user.traffic == traffic]
+        return min(MAX_FRAMES, max(TABLE_FRAMES, *fills, 0))
+
+    def plays_packets(self, traffic: str) -> bool:
+        """Whether this traffic is frames, not TCP connections."""
+        return self.connections(traffic) is None
+
+    def connections(self, traffic: str) -> Connections | None:
+        return self._lab.traffic[traffic].connections
+
+    def path(self, traffic: str) -> Path:
+        """The frame table as a file for the replay engine."""
+        path = self._project.state / self._lab.id / f"{traffic}.frames"
+        if traffic not in self._built or not path.exists():
+            table = self.table(traffic)
+            write_table(
+                path,
+                list(table.frames),
+                times_ns=table.frames.times_ns,
+                streams=table.frames.stream,
+                loop_ns=table.loop_ns,
+            )
+        return path
+
+    def offered(self, traffic: str, sent: int, classes: Mapping[str, TrafficClass]) -> dict[str, int]:
+        """Packets by class among the first `sent` that the engine plays: it loops over the table."""
+        found = self._classified(traffic, tuple(classes))
+        loops, rest = divmod(sent, len(found))
+        names = [*classes, OTHER]
+        whole = np.bincount(found % len(names), minlength=len(names))
+        part = np.bincount(found[:rest] % len(names), minlength=len(names))
+        return {name: int(loops * whole[place] + part[place]) for place, name in enumerate(names)}
+
+    def by_stream(self, traffic: str, count: int) -> dict[int, int]:
+        """Packets of each stream (by its place in the profile, from 0) among the first `count`."""
+        found = self.table(traffic).frames.stream
+        loops, rest = divmod(count, len(found))
+        whole, part = np.bincount(found), np.bincount(found[:rest], minlength=int(found.max()) + 1)
+        return {place: int(loops * whole[place] + part[place]) for place in range(len(whole))}
+
+    @cache  # noqa: B019 - lives as long as the session
+    def _classified(self, traffic: str, _names: tuple[str, ...]) -> np.ndarray:
+        return classify(self.table(traffic).frames, self._lab.classes)
+
+
+def _bytes(mac: str) -> bytes:
+    return bytes.fromhex(mac.replace(":", ""))

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Makes `from trex_stl_lib.api import *` work: with TRex's own client where it can be imported, else with the
+trex-stl-lib of PyPI.
+
+The latter is of 2019 and expects the scapy that TRex brings along, which notes in every packet where its
+fields lie. Scapy of today does not, so the look-up of a field's place by its name is done here. Variables
+also get the keywords that TRex's client has learnt since: value_list, next_var, split_to_cores. Nothing else
+is replaced."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import types
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from fwlab.model.errors import BadInput
+
+TREX, PYPI = "trex", "trex-stl-lib"
+#: Addresses of layers to which the profile gives none, as in the scapy that TRex brings along.
+_ADDRESSES = {
+    "Ether": {"dst": "00:00:00:01:00:00", "src": "00:00:00:02:00:00"},
+    "IP": {"src": "16.0.0.1", "dst": "48.0.0.1"},
+    "IPv6": {"src": "::2", "dst": "::1"},
+}
+_LATER = ("STLVmFlowVar", "STLVmFlowVarRepeatableRandom")
+
+
+@cache
+def provide() -> str:
+    """Import the API; returns which one it is, TREX or PYPI. Raises BadInput where there is none."""
+    from scapy.utils import RawPcapReader  # scapy takes half a second, and not every command reads profiles
+
+    if not hasattr(RawPcapReader, "read_all"):  # STLProfile.load_pcap calls it
+        RawPcapReader.read_all = lambda reader, count=-1: list(reader)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return TREX if _provide_trex() else _provide_pypi()
+
+
+def _provide_trex() -> bool:
+    try:
+        builder = importlib.import_module("trex.stl.trex_stl_packet_builder_scapy")
+        api = importlib.import_module("trex.stl.api")
+    except Exception:  # without its libraries TRex's package raises what it likes; then it is not there
+        return False
+    builder.CTRexScapyPktUtl = _with_places(builder.CTRexScapyPktUtl)
+    package = types.ModuleType("trex_stl_lib")
+    package.__path__, package.api = [], api
+    sys.modules["trex_stl_lib"], sys.modules["trex_stl_lib.api"] = package, api
+    return True
+
+
+def _provide_pypi() -> str:
+    try:
+        # `imp` left Python in 3.12; the library only wants its reload
+        sys.modules.setdefault("imp", _stand_in_for_imp())
+        builder = importlib.import_module("trex_stl_lib.trex_stl_packet_builder_scapy")
+        api = importlib.import_module("trex_stl_lib.api")
+    except ImportError as error:
+        raise BadInput(f"profiles need TRex's API: {error}", "pip install trex-stl-lib==0.3") from error
+    builder.CTRexScapyPktUtl = _with_places(builder.CTRexScapyPktUtl)
+    for name in _LATER:
+        setattr(api, name, _with_later_keywords(getattr(api, name)))
+    return PYPI
+
+
+@contextmanager
+def default_addresses() -> Iterator[None]:
+    """Inside, layers without addresses get those of TRex's scapy. Today's scapy would take the host's own,
+    and ask the network for the other side's; a profile must neither send anything nor depend on the host."""
+    from scapy.layers.inet import IP
+    from scapy.layers.inet6 import IPv6
+    from scapy.layers.l2 import Ether
+    from scapy.packet import Packet
+
+    before = {}
+    for layer in (Ether, IP, IPv6):
+        layer()  # fills scapy's table of defaults
+        defaults = Packet.class_default_fields[layer]
+        before[layer] = dict(defaults)
+        defaults.update(_ADDRESSES[layer.__name__])
+    try:
+        yield
+    finally:
+        for layer, defaults in before.items():
+            Packet.class_default_fields[layer].update(defaults)
+
+
+def _stand_in_for_imp() -> types.ModuleType:
+    module = types.ModuleType("imp")
+    module.reload = importlib.reload
+    return module
+
+
+def _with_places(base: type) -> type:
+    class PlacesByScapy(base):
+        """Places of layers and fields (bytes from the packet's start), worked out with plain scapy."""
+
+        def _layer_offset(self, name: str, cnt: int = 0) -> tuple[Any, int]:
+            place, left = 0, cnt
+            for layer in self.pkt_iter():
+                if name in (layer.name, type(layer).__name__):
+                    if not left:
+                        return layer, place
+                    left -= 1
+                place += len(layer) - len(layer.payload)
+            raise ValueError(f"the packet has no layer {name}:{cnt}")
+
+        def layer_offset(self, name: str, cnt: int = 0) -> int:
+            return self._layer_offset(name, cnt)[1]
+
+        def get_field_offet(self, layer: str, layer_cnt: int, field_name: str) -> tuple[int, int]:  # its spelling
+            found, place = self._layer_offset(layer, layer_cnt)
+            built: Any = b""
+            for field in found.fields_desc:
+                start = _whole_bytes(built)
+                built = field.addfield(found, built, found.getfieldval(field.name))
+                if field.name == field_name:
+                    return place + start, max(_whole_bytes(built) - start, 1)
+            raise ValueError(f"layer {layer}:{layer_cnt} has no field {field_name}")
+
+    return PlacesByScapy
+
+
+def _with_later_keywords(base: type) -> type:
+    number = sys.modules[base.__module__].convert_val  # from an address or a number
+
+    class Variable(base):
+        def __init__(
+            self,
+            *args: Any,
+            value_list: list[int] | None = None,
+            split_to_cores: bool = True,
+            next_var: str | None = None,
+            **kwargs: Any,
+        ) -> None:
+            super().__init__(*args, **kwargs)
+            self._values = value_list
+            self._later = {"split_to_cores": split_to_cores, "next_var": next_var}
+
+        def get_obj(self) -> Any:
+            instruction = super().get_obj()
+            vars(instruction).update(self._later)
+            if self._values is not None:
+                for field in ("init_value", "min_value", "max_value"):
+                    delattr(instruction, field)
+                instruction.value_list = [number(value) for value in self._values]
+            return instruction
+
+    Variable.__name__ = Variable.__qualname__ = base.__name__
+    return Variable
+
+
+def _whole_bytes(built: Any) -> int:
+    """Scapy builds up bytes, or in the middle of bit fields a tuple that begins with them."""
+    return len(built[0] if isinstance(built, tuple) else built)

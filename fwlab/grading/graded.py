@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What an instructor grades: a class's folders, or the lab's own start, reference, mistake and variants."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fwlab.grading.submissions import HandedIn, Submissions
+from fwlab.grading.variant_files import FOLDERS, load_variants, variant_folder
+from fwlab.measure.plan import PARTS, lab_part_task, submitted_from, submitted_task
+from fwlab.measure.session import Setting
+from fwlab.metrics.measurement import Task
+from fwlab.model.errors import BadInput
+from fwlab.model.lab import Exercise
+from fwlab.model.printable import plain
+from fwlab.model.verdict import Outcome
+from fwlab.rulesets.files import LONGEST_PATH
+
+#: What a name in a class folder may look like; it becomes part of a test's name and of a report.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+
+_WHAT_IT_IS = "give --submissions the folder that holds one folder a student"
+
+#: What pytest, now or in another version, takes for its configuration, or runs.
+CONFIGURATION = frozenset(
+    {
+        *(f"{dot}pytest.{kind}" for dot in ("", ".") for kind in ("ini", "toml")),
+        *("pyproject.toml", "tox.ini", "setup.cfg", "setup.py", "conftest.py"),
+    }
+)
+
+#: What each ruleset that the lab brings must come to.
+OUTCOMES = {"start": Outcome.FAIL, "reference": Outcome.PASS, "mistake": Outcome.FAIL}
+#: The part that is all variants; they are graded as right-NAME and wrong-NAME.
+VARIANTS = "variants"
+RIGHT, WRONG = "right-", "wrong-"
+#: What `pytest --testinfra` may be asked for; `all` are these and the lab's quick cases.
+ALL = "all"
+CHOICES = (*PARTS, VARIANTS, ALL)
+
+
+@dataclass(frozen=True)
+class Work:
+    """One ruleset to grade: whose, which exercise, where, and what it must come to (a mark: pass).
+
+    part   which of the exercise's own rulesets it is (a folder below the exercise's); None for a submission
+    fails  the checks that it must fail by, no more and no fewer; None where any will do
+    handed_in  a submission as it was read; the lab's own rulesets are read when they are graded
+    """
+
+    who: str
+    exercise: Exercise
+    folder: Path
+    expected: Outcome = Outcome.PASS
+    part: str | None = None
+    fails: frozenset[str] | None = None
+    handed_in: HandedIn | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.who}/{self.exercise.id}"
+
+    def ruleset(self, setting: Setting) -> str:
+        """As the results name it."""
+        if self.part is not None:
+            return f"{self.exercise.id}/{self.part}"
+        return submitted_from(setting, self.folder)
+
+    def task(self, setting: Setting) -> Task:
+        """Raises BadInput where the folder holds what is no ruleset; that is the student's failure."""
+        if self.handed_in is None:
+            return lab_part_task(setting, self.exercise, self.part)
+        return submitted_task(setting, self.exercise, self.folder, self.handed_in.ruleset())
+
+
+def own_work(setting: Setting, parts: list[str]) -> list[Work]:
+    """The lab's own rulesets; grading them shows that the grader grades. Raises BadInput naming a bad variants.yml."""
+    for part in parts:
+        if part not in CHOICES:
+            raise BadInput(f"unknown part {part}", f"use {', '.join(CHOICES)}")
+    chosen = [part for part in (*PARTS, VARIANTS) if part in parts or ALL in parts]
+    works = []
+    for exercise in setting.lab.exercises:
+        for part in chosen:
+            if part == VARIANTS:
+                works += _variants(setting, exercise)
+            else:
+                folder = setting.lab.folder / "rulesets" / exercise.id / part
+                works.append(Work(part, exercise, folder, OUTCOMES[part], part))
+    return works
+
+
+def _variants(setting: Setting, exercise: Exercise) -> list[Work]:
+    variants = load_variants(setting.project, setting.lab, exercise)
+
+    def work(kind: str, name: str, **expected: Any) -> Work:
+        folder = variant_folder(setting.lab, exercise, name)
+        return Work(kind + name, exercise, folder, part=f"{FOLDERS}/{name}", **expected)
+
+    right = [work(RIGHT, name) for name in variants.right]
+    wrong = [
+        work(WRONG, name, expected=Outcome.FAIL, fails=frozenset(variant.fails))
+        for name, variant in variants.wrong.items()
+    ]
+    return right + wrong
+
+
+def handed_in(setting: Setting, folder: Path, submissions: Submissions) -> list[Work]:
+    """One Work for every student and exercise, read into `submissions`; a student's missing exercise is a failed one.
+
+    `folder` holds one folder a student, in it one folder an exercise. Raises BadInput naming what is odd.
+    """
+    try:
+        entries = sorted(folder.iterdir())
+    except NotADirectoryError as error:
+        raise BadInput(f"{_shown(folder)}: not a folder", _WHAT_IT_IS) from error
+    except FileNotFoundError as error:
+        raise BadInput(f"no folder {_shown(folder)}", _WHAT_IT_IS) from error
+    except OSError as error:
+        raise BadInput(f"{_shown(folder)}: {error.strerror}", _WHAT_IT_IS) from error
+    for path in entries:
+        if path.name in CONFIGURATION and not path.is_dir():
+            raise BadInput(
+                f"{_shown(path)}: pytest could take this file for its own configuration, and run what it says",
+                f"remove it from {_shown(folder)}: nothing but students' folders belongs there",
+            )
+    students = [path for path in entries if not path.name.startswith(".")]
+    for path in students:
+        if path.is_symlink() or not path.is_dir():
+            raise BadInput(f"{_shown(path)}: not a student's folder", f"remove it from {_shown(folder)}")
+        if not NAME.fullmatch(path.name):
+            raise BadInput(f"{_shown(path)}: a student's folder is named by letters, digits and . _ @ -", "rename it")
+        if path.name in PARTS or path.name.startswith((RIGHT, WRONG)):  # whose mark that is must be plain
+            raise BadInput(f"{_shown(path)}: {path.name} is the name of a part of the lab", "rename it")
+    if not students:
+        raise BadInput(f"{_shown(folder)} is empty", "put one folder a student into it")
+    works = []
+    for student in students:
+        for exercise in setting.lab.exercises:
+            where = student / exercise.id
+            read = submissions.read(student.name, exercise.id, where)
+            works.append(Work(student.name, exercise, where, handed_in=read))
+    return works
+
+
+def _shown(path: Path) -> str:
+    return plain(path, LONGEST_PATH)
+
+
+def unreadable(work: Work, setting: Setting) -> str | None:
+    """Why a submission cannot even be tried; None if it can."""
+    try:
+        work.task(setting)
+    except BadInput as error:
+        return error.message
+    return None

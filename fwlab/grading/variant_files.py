@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The variants that lie beside an exercise: rulesets/EXERCISE/variants.yml and one folder for each line of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fwlab.host.project import Project, read_yaml, shown
+from fwlab.model.errors import BadInput
+from fwlab.model.lab import Exercise, Lab
+from fwlab.model.variants import Variants
+
+DECLARED = "variants.yml"
+FOLDERS = "variants"
+
+
+def variant_folder(lab: Lab, exercise: Exercise, name: str) -> Path:
+    return lab.folder / "rulesets" / exercise.id / FOLDERS / name
+
+
+def load_variants(project: Project, lab: Lab, exercise: Exercise) -> Variants:
+    """An exercise without the file and the folder has none. Raises BadInput naming the file and what is wrong."""
+    path = lab.folder / "rulesets" / exercise.id / DECLARED
+    folders = path.parent / FOLDERS
+    where = shown(project, path)
+    if not path.exists():
+        if folders.exists():
+            raise BadInput(f"{where} is missing, {FOLDERS}/ is there", f"say in {where} what its folders are")
+        return Variants()
+    variants = read_yaml(project, path, Variants)
+    try:
+        variants.refuse_unknown({check.id for check in exercise.checks})
+    except ValueError as error:
+        raise BadInput(f"{where}: {error}", f"correct {where}") from error
+    there = {item.name for item in folders.iterdir()} if folders.is_dir() else set()
+    for name in variants.names:
+        if not (folders / name).is_dir():
+            raise BadInput(f"{where}: {name} has no folder {FOLDERS}/{name}", "add the folder, or remove the line")
+    for name in sorted(there - set(variants.names)):
+        raise BadInput(f"{where}: nothing is said of {FOLDERS}/{name}", "add a line to right or wrong")
+    return variants

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The checkout on disk: where things are, and its YAML files read into the words of floor 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from fwlab.host.yaml_files import read_yaml_file
+from fwlab.model.errors import BadInput
+from fwlab.model.lab import Lab
+from fwlab.model.topology import Topology
+
+Model = TypeVar("Model", bound=BaseModel)
+#: So many faults of a file are told, one a line.
+MOST_FAULTS = 20
+
+
+@dataclass(frozen=True)
+class Project:
+    """The checkout. `state` holds what belongs to it alone: key, seeds, which boxes it uses."""
+
+    root: Path
+
+    @property
+    def labs(self) -> Path:
+        return self.root / "labs"
+
+    @property
+    def state(self) -> Path:
+        return self.root / ".fwlab"
+
+
+def find_project(start: Path | None = None) -> Project:
+    """The checkout that `start` (default: the working directory, then this package) lies in."""
+    candidates = [start or Path.cwd(), Path(__file__)]
+    for candidate in candidates:
+        here = candidate.resolve()
+        for folder in (here, *here.parents):
+            if (folder / "topology.yml").is_file() and (folder / "labs").is_dir():
+                return Project(folder)
+    raise BadInput(
+        f"no topology.yml at or above {candidates[0]}", "cd into the checkout of the Firewall Performance Lab"
+    )
+
+
+def load_topology(project: Project) -> Topology:
+    return read_yaml(project, project.root / "topology.yml", Topology)
+
+
+def lab_ids(project: Project) -> list[str]:
+    """Labs are found, not listed: every labs/labNN-…/lab.yml is one."""
+    return sorted(path.parent.name for path in project.labs.glob("lab[0-9][0-9]-*/lab.yml"))
+
+
+def is_measured(project: Project, lab_id: str) -> bool:
+    """Whether a whole run of the lab stands under results/. Without one it has no ranges, and judges nobody."""
+    return any((project.root / "results" / lab_id).glob("*-full.json"))
+
+
+def load_lab(project: Project, lab_id: str) -> Lab:
+    """The lab in labs/<lab_id>. Raises BadInput naming the file and the field."""
+    known = lab_ids(project)
+    if lab_id not in known:
+        raise BadInput(f"unknown lab {lab_id}; there are: {', '.join(known) or 'none'}", "fwlab list")
+    path = project.labs / lab_id / "lab.yml"
+    lab = read_yaml(project, path, Lab)
+    if lab.id != lab_id:
+        where = shown(project, path)
+        raise BadInput(f"{where}: id is {lab.id}, its folder is {lab_id}", "make the two the same")
+    lab._folder = path.parent
+    return lab
+
+
+def read_yaml(project: Project, path: Path, model: type[Model]) -> Model:
+    """Read and validate; every fault of the file is one line `file: field: what is wrong`."""
+    name = shown(project, path)
+    data = read_yaml_file(path, name)
+    return validated(data, name, model)
+
+
+def validated(data: object, name: str, model: type[Model]) -> Model:
+    """The data as this model. Raises BadInput with one line for each fault, as far as anybody would read on."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        errors = error.errors()
+        faults = [f"{name}: {_fault(fault, data)}" for fault in errors[:MOST_FAULTS]]
+        if len(errors) > MOST_FAULTS:
+            faults.append(f"{name}: and {len(errors) - MOST_FAULTS} more faults")
+        raise BadInput("\n".join(faults), f"mend {name}, then `fwlab list`") from error
+
+
+def shown(project: Project, path: Path) -> str:
+    """The path as the user would type it from the top of the checkout."""
+    return str(path.relative_to(project.root)) if path.is_relative_to(project.root) else str(path)
+
+
+def _fault(fault: dict, data: object) -> str:
+    where = _place(fault["loc"], data)
+    if fault["type"] == "extra_forbidden":
+        return f"{where}: there is no such field"
+    if fault["type"] == "missing":
+        return f"{where}: this field is missing"
+    if fault["type"] in ("model_type", "dict_type"):
+        return f"{where}: fields belong here" if where else "the fields are missing"
+    what = fault["msg"].removeprefix("Value error, ")
+    if fault["type"] == "string_pattern_mismatch":
+        what = f"{fault['input']} does not have the form {fault['ctx']['pattern']}"
+    if fault["type"] == "too_short":
+        what = f"there must be at least {fault['ctx']['min_length']}"
+    return f"{where}: {what}" if where else what
+
+
+def _place(parts: tuple[str | int, ...], data: object) -> str:
+    """cases.raw-drop.title: an item of a list by its id, where it has one, else by its place from 0."""
+    names = []
+    for part in parts:
+        try:
+            data = data[part]
+        except (TypeError, LookupError):
+            data = None
+        named = isinstance(part, int) and isinstance(data, dict) and "id" in data
+        names.append(str(data["id"] if named else part))
+    return ".".join(names)

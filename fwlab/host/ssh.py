@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""SSH to a node on the loopback address, through OpenSSH's own client and one shared connection a node."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from fwlab.host.atomic_write import told_if_unwritable, write_atomically
+from fwlab.host.project import Project
+from fwlab.model.errors import CannotMeasure
+from fwlab.model.topology import ROLES, Role, Topology
+
+
+def write_ssh_config(project: Project, topology: Topology, lab_number: int, lab_id: str) -> Path:
+    """An OpenSSH configuration with one host a role; Testinfra reads the same file.
+
+    Host keys are not checked: the nodes are made anew at every `vagrant up` and answer on the loopback address only.
+    """
+    path = project.state / lab_id / "ssh_config"
+    # A socket's path may have 107 bytes at most, so it cannot lie under a deep checkout.
+    sockets = Path(tempfile.gettempdir()) / f"fwlab-ssh-{os.getuid()}"
+    with told_if_unwritable(sockets, CannotMeasure):
+        sockets.mkdir(mode=0o700, exist_ok=True)
+    blocks = [
+        f"""Host {role}
+  HostName {topology.ports.address}
+  Port {topology.ssh_port(lab_number, role)}
+  User vagrant
+  IdentityFile "{project.state / "ssh" / "id_ed25519"}"
+  IdentitiesOnly yes
+  StrictHostKeyChecking no
+  UserKnownHostsFile /dev/null
+  LogLevel ERROR
+  BatchMode yes
+  ConnectTimeout 20
+  ServerAliveInterval 30
+  ServerAliveCountMax 20
+  ControlMaster auto
+  ControlPath {sockets}/%C
+  ControlPersist 60
+"""
+        for role in ROLES
+    ]
+    return write_atomically(path, "\n".join(blocks), error=CannotMeasure)
+
+
+class Ssh:
+    """Commands on one node. A connection that dies raises CannotMeasure, not a traceback."""
+
+    def __init__(self, config: Path, role: Role) -> None:
+        if shutil.which("ssh") is None:
+            raise CannotMeasure("the OpenSSH client is missing", "make setup")
+        self.role = role
+        self._base = ["ssh", "-F", str(config), role]
+
+    def run(self, command: str, *, data: bytes = b"", timeout: float = 60, check: bool = True) -> str:
+        """Run a shell command as root on the node and return its standard output.
+
+        `command` is the project's own text, never a submission's. Raises CannotMeasure.
+        """
+        argv = [*self._base, f"sudo sh -c {_quoted(command)}"]
+        try:
+            done = subprocess.run(argv, input=data, capture_output=True, timeout=timeout, start_new_session=True)
+        except subprocess.TimeoutExpired as error:
+            raise CannotMeasure(
+                f"{self.role}: no answer within {timeout:g} s to: {command[:80]}", "fwlab doctor"
+            ) from error
+        if done.returncode == 255:
+            raise self.lost(done.stderr.decode(errors="replace"))
+        if check and done.returncode:
+            words = done.stderr.decode(errors="replace").strip()
+            raise CannotMeasure(f"{self.role}: exit {done.returncode} from: {command[:80]}\n{words}")
+        return done.stdout.decode(errors="replace")
+
+    def open(self, command: str) -> subprocess.Popen[bytes]:
+        """Start a command as root whose input and output stay open."""
+        argv = [*self._base, f"sudo sh -c {_quoted(command)}"]
+        return subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+    def tunnel(self, loopback: str, port: int) -> tuple[subprocess.Popen[bytes], int]:
+        """A tunnel to a TCP port of the node's loopback address: its process, and its port on this host's.
+
+        It ends with the process. Raises CannotMeasure where it cannot be made.
+        """
+        with socket.socket() as probe:
+            probe.bind((loopback, 0))
+            near = probe.getsockname()[1]
+        options = ["-N", "-o", "ControlPath=none", "-o", "ExitOnForwardFailure=yes"]
+        forward = ["-L", f"{loopback}:{near}:{loopback}:{port}"]
+        process = subprocess.Popen(
+            [*self._base[:-1], *options, *forward, self.role],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and process.poll() is None:
+            with socket.socket() as probe:
+                probe.settimeout(2)
+                if probe.connect_ex((loopback, near)) == 0:
+                    return process, near
+            time.sleep(0.1)
+        process.kill()
+        process.wait()
+        raise self.lost("no tunnel could be made")
+
+    def answers(self, timeout: float = 25) -> bool:
+        """Whether the node can be logged in to."""
+        with contextlib.suppress(CannotMeasure):
+            self.run("true", timeout=timeout)
+            return True
+        return False
+
+    def lost(self, words: str = "") -> CannotMeasure:
+        detail = f": {words.strip().splitlines()[-1]}" if words.strip() else ""
+        return CannotMeasure(
+            f"lost the connection to the {self.role}{detail}",
+            "see whether the machine still runs: `vagrant status LAB`; then `vagrant up LAB`",
+        )
+
+    def close(self) -> None:
+        subprocess.run([*self._base[:-1], "-O", "exit", self.role], capture_output=True)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"

@@ -1,7 +1,0 @@
-# SPDX-License-Identifier: GPL-2.0-or-later
-"""Traffic: TRex streams to frames, and frames to classes. Pure."""
-
-from fwlab.logic.traffic.expand import DEFAULT_LIMIT, expand
-from fwlab.logic.traffic.frames import Frames
-
-__all__ = ["DEFAULT_LIMIT", "Frames", "expand"]

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a run found: counts and conditions, enough to judge it again years later."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from fwlab.model.metric import Metric
+from fwlab.model.trial import Clients, Delivery, States, TcpTrial, Trial
+
+FORMAT = "fwlab-run/1"
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class HostFacts(_Strict):
+    """The machine below the nodes. Nothing that names a person or a place."""
+
+    cpu: str
+    cores: int
+    memory_mib: int
+    os: str
+    kernel: str
+    qemu: str
+    libvirt: str
+    load_average: float
+    host_class: str | None = None
+
+
+class TestbedFacts(_Strict):
+    """Of the machines as they were made. `forced`: the user named the testbed. `boxes`: by role."""
+
+    __test__ = False  # not a test case, whatever pytest thinks of the name
+
+    name: Literal["virtual", "real"]
+    accelerator: Literal["tcg", "kvm"]
+    clock: Literal["instructions", "host"]
+    ns_per_instruction: int | None
+    forced: bool
+    link: str
+    engine: str
+    boxes: dict[str, str] = {}
+    note: str = ""
+
+
+class DutFacts(_Strict):
+    kernel: str
+    cmdline: str
+    clocksource: str
+    image: dict
+
+
+class Measured(_Strict):
+    """One case or exercise, measured: every trial, every loading, what was counted at the sink.
+
+    deliveries  what became of counted packets at a light load: a few before the flood, the same after it, and more
+    flood     what became of the packets that the DUT took in during the flood of `trials`
+    lost      why the DUT stopped answering while this ruleset was loaded, each time that it was tried
+    tcp       trials with TCP connections; `clients` is what the clients counted, run by run
+    tracked   the class that survival is about; `offered` the load, as a multiple of the baseline's capacity
+    stacks    samples of the DUT under load by call stack, outermost function first, joined by semicolons
+    loads     seconds of busy DUT time, one for each loading of the whole ruleset
+    disturbed_trials  trials left out because something else than packets ran on the DUT; `disturbed_by` says what: by
+              program or [kernel thread], the share of all that ran beside the packets
+    idle_trials  trials left out because the DUT was idle at times; `slowed` is the step that it took (0: none)
+    measured_again  why a measurement before this one was not kept; empty where there was none
+    problems  why a figure of it cannot be trusted; any makes the verdict inconclusive
+    """
+
+    id: str
+    title: str
+    ruleset: str
+    ruleset_hash: str
+    parameters: dict[str, int | float | str] = {}
+    traffic: str | None = None
+    metric: Metric = Metric.CAPACITY
+    also: list[Metric] = []
+    trials: list[Trial] = []
+    loads: list[float] = []
+    deliveries: list[Delivery] = []
+    flood: Delivery | None = None
+    survivals: list[Delivery] = []
+    tracked: str | None = None
+    tcp: list[TcpTrial] = []
+    clients: list[Clients] = []
+    states: States | None = None
+    stacks: dict[str, int] = {}
+    entries: int | None = None
+    offered: float | None = None
+    generator_sent: int | None = None
+    generator_pps: float | None = None
+    idle_trials: int = 0
+    disturbed_trials: int = 0
+    disturbed_by: dict[str, float] = {}
+    slowed: int = 0
+    wall_s: float = 0.0
+    measured_again: list[str] = []
+    problems: list[str] = []
+    refused: str | None = None
+    lost: list[str] = []
+
+
+class Run(_Strict):
+    """One session with one lab."""
+
+    format: Literal["fwlab-run/1"] = FORMAT
+    lab: str
+    started: str
+    commit: str
+    fwlab: str
+    seed: int
+    host: HostFacts
+    testbed: TestbedFacts
+    dut: DutFacts
+    cases: list[Measured] = []
+    exercises: list[Measured] = []
+    predictions: dict[str, float] = {}
+
+    def case(self, case_id: str) -> Measured | None:
+        return next((c for c in self.cases if c.id == case_id), None)

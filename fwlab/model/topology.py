@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""topology.yml as data: nodes, links, ports. The Vagrantfile's helper reads the same file."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from fwlab.model.errors import BadInput
+
+Role = Literal["generator", "dut", "sink"]
+ROLES: tuple[Role, ...] = ("generator", "dut", "sink")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Ports(_Strict):
+    address: str
+    ssh_base: int
+    link_base: int
+    per_lab: int
+
+
+class Clock(_Strict):
+    """The virtual testbed's clock: 2**icount_shift ns pass for each instruction."""
+
+    icount_shift: int
+
+    @property
+    def ns_per_instruction(self) -> int:
+        return 1 << self.icount_shift
+
+
+class Machine(_Strict):
+    type: str
+    cpu_model: str
+    nic_model: str
+    receive_ring: int
+    management_pci_slot: int
+    management_network: str
+    management_address: str
+
+
+class WithTrex(_Strict):
+    """What a node's machine has instead where its image holds TRex."""
+
+    memory_mib: int
+    cpu_model: str
+
+
+class Node(_Strict):
+    image: str
+    cpus: int
+    memory_mib: int
+    ssh_offset: int
+    forwards: bool = False
+    with_trex: WithTrex | None = None
+
+
+class LinkEnd(_Strict):
+    dev: str
+    mac: str
+    ipv4: str
+    ipv6: str
+    port_offset: int
+
+
+class Link(_Strict):
+    mtu: int
+    queues: int
+    ends: dict[Role, LinkEnd]
+    behind: dict[Role, list[str]]
+
+
+class Topology(_Strict):
+    ports: Ports
+    clock: Clock
+    machine: Machine
+    nodes: dict[Role, Node]
+    links: dict[str, Link]
+
+    def ssh_port(self, lab_number: int, role: Role) -> int:
+        """Port on the loopback address where the node's SSH answers."""
+        return self._port(self.ports.ssh_base, lab_number, self.nodes[role].ssh_offset)
+
+    def link_port(self, lab_number: int, link: str, role: Role) -> int:
+        """UDP port on which that end of the link receives frames."""
+        return self._port(self.ports.link_base, lab_number, self.links[link].ends[role].port_offset)
+
+    def _port(self, base: int, lab_number: int, offset: int) -> int:
+        wanted = os.environ.get("FWLAB_PORT_OFFSET") or "0"
+        try:
+            shift = int(wanted)
+        except ValueError as error:
+            message = f"FWLAB_PORT_OFFSET={wanted} is not a whole number"
+            raise BadInput(message, "export FWLAB_PORT_OFFSET=100") from error
+        return base + shift + self.ports.per_lab * lab_number + offset
+
+    def end(self, link: str, role: Role) -> LinkEnd:
+        return self.links[link].ends[role]

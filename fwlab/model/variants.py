@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""variants.yml as data: other right and wrong solutions of an exercise, which show what its checks catch."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from fwlab.model.declared import Identifier, Strict
+
+#: Instead of checks: the ruleset is not loaded at all.
+REFUSED = "refused"
+
+Line = Annotated[str, Field(min_length=1)]
+
+
+class Wrong(Strict):
+    """A ruleset that must fail by exactly these checks, and what is wrong with it."""
+
+    fails: list[Line] = Field(min_length=1)
+    why: Line
+
+
+class Variants(Strict):
+    """By name: what a right one is, and how a wrong one fails."""
+
+    right: dict[Identifier, Line] = {}
+    wrong: dict[Identifier, Wrong] = {}
+
+    @property
+    def names(self) -> list[str]:
+        return [*self.right, *self.wrong]
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Variants:
+        for name in self.right:
+            if name in self.wrong:
+                raise ValueError(f"{name} is right and wrong")
+        return self
+
+    def refuse_unknown(self, checks: set[str]) -> None:
+        """`checks`: the exercise's, by id. Raises ValueError naming the variant and the check."""
+        for name, wrong in self.wrong.items():
+            unknown = [check for check in wrong.fails if check not in {*checks, REFUSED}]
+            if unknown:
+                known = ", ".join([*sorted(checks), REFUSED])
+                raise ValueError(f"wrong.{name}.fails: the exercise has no check {unknown[0]}; there are: {known}")
+            if REFUSED in wrong.fails and wrong.fails != [REFUSED]:
+                raise ValueError(f"wrong.{name}.fails: a ruleset that is refused fails every check: write [{REFUSED}]")

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Three verdicts, not two: what could not be measured is neither passed nor failed."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import BaseModel, ConfigDict
+
+from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNMEASURED
+from fwlab.model.metric import Metric
+
+
+class Outcome(StrEnum):
+    PASS = "pass"
+    FAIL = "fail"
+    INCONCLUSIVE = "inconclusive"
+
+
+class Verdict(BaseModel):
+    """One expectation or check held against one measurement, with the reason in words."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    subject: str
+    check: str
+    metric: Metric
+    outcome: Outcome
+    value: float | None
+    low: float
+    high: float
+    relative_to: str | None = None
+    text: str
+    why: str = ""
+    source: list[str] = []
+
+
+def overall(outcomes: list[Outcome]) -> Outcome:
+    """The worst decides; a failure outweighs what could not be measured."""
+    if Outcome.FAIL in outcomes:
+        return Outcome.FAIL
+    if Outcome.INCONCLUSIVE in outcomes:
+        return Outcome.INCONCLUSIVE
+    return Outcome.PASS
+
+
+def exit_code(outcomes: list[Outcome]) -> int:
+    return {
+        Outcome.PASS: EXIT_PASS,
+        Outcome.FAIL: EXIT_FAIL,
+        Outcome.INCONCLUSIVE: EXIT_UNMEASURED,
+    }[overall(outcomes)]

@@ -1,6 +1,0 @@
-# SPDX-License-Identifier: GPL-2.0-or-later
-"""The DUT: an agent that runs on it, and the client that the host talks through."""
-
-from fwlab.outside.dut.client import LinuxDut, Loaded, LoadReport
-
-__all__ = ["LinuxDut", "LoadReport", "Loaded"]

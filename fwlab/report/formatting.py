@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Figures as people read them: units, digits, ranges. Documents for machines keep the bare numbers."""
+
+from __future__ import annotations
+
+import math
+
+from fwlab.model.metric import Metric
+from fwlab.model.results import TestbedFacts
+from fwlab.model.verdict import Verdict
+
+#: How a metric is shown: the unit that people use, and what its own unit is multiplied by for it.
+SHOWN_IN: dict[Metric, tuple[str, float]] = {
+    Metric.CAPACITY: ("kpps", 1e-3),
+    Metric.LOAD_TIME: ("s", 1.0),
+    Metric.DELIVERED: ("%", 100.0),
+    Metric.ENTRIES: ("", 1.0),
+    Metric.CONNECTIONS: ("connections/s", 1.0),
+    Metric.SURVIVAL: ("%", 100.0),
+    Metric.STATES: ("", 1.0),
+    Metric.STATE_BYTES: ("bytes", 1.0),
+    Metric.GENERATOR: ("kpps", 1e-3),
+}
+NAMES: dict[Metric, str] = {
+    Metric.CAPACITY: "capacity",
+    Metric.LOAD_TIME: "load time",
+    Metric.DELIVERED: "delivered",
+    Metric.ENTRIES: "entries",
+    Metric.CONNECTIONS: "connections per second",
+    Metric.SURVIVAL: "survival",
+    Metric.STATES: "tracked connections",
+    Metric.STATE_BYTES: "memory of a tracked connection",
+    Metric.GENERATOR: "generator",
+}
+NOTHING = "–"
+
+
+def digits(value: float, significant: int = 4) -> str:
+    """`value` with so many significant digits and no exponent; whole numbers are never cut."""
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "-∞" if value < 0 else NOTHING
+    if value == 0:
+        return "0"
+    decimals = significant - 1 - math.floor(math.log10(abs(value)))
+    return f"{value:.{max(0, decimals)}f}"
+
+
+def number(value: float, metric: Metric) -> str:
+    """The bare number in the unit that the metric is shown in: 280000 pps is "280.0"."""
+    if metric in (Metric.ENTRIES, Metric.STATES):
+        return f"{value:.0f}" if math.isfinite(value) else digits(value)
+    if metric in (Metric.DELIVERED, Metric.SURVIVAL):  # 100.05 % must not read 100.0 %
+        return trimmed(digits(value * SHOWN_IN[metric][1], 5))
+    return digits(value * SHOWN_IN[metric][1])
+
+
+def trimmed(text: str) -> str:
+    """Without zeros at the end of a fraction: a bound of 240.0 was never that exact."""
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def quantity(value: float, metric: Metric) -> str:
+    """Number and unit: "280.0 kpps"."""
+    unit = SHOWN_IN[metric][0]
+    return f"{number(value, metric)} {unit}".strip()
+
+
+def ratio(value: float | None) -> str:
+    return NOTHING if value is None else digits(value, 3)
+
+
+def percent(share: float | None, signed: bool = False) -> str:
+    """0.0123 is "1.2 %"; a share of exactly nothing is "0 %"."""
+    if share is None:
+        return NOTHING
+    points = share * 100
+    decimals = 0 if abs(points) >= 100 or points == 0 else 2 if abs(points) < 1 else 1
+    return f"{points:{'+' if signed and points else ''}.{decimals}f} %"
+
+
+def demanded(verdict: Verdict) -> str:
+    """The range of a verdict in words: "at least 240.0 kpps", "0.89 to 0.93 of raw-drop"."""
+    relative = verdict.relative_to is not None
+
+    def shown(value: float) -> str:
+        if relative:
+            return trimmed(digits(value))
+        return f"{trimmed(number(value, verdict.metric))} {SHOWN_IN[verdict.metric][0]}".strip()
+
+    if math.isinf(verdict.high) and math.isinf(verdict.low):
+        words = "anything"
+    elif math.isinf(verdict.high):
+        words = f"at least {shown(verdict.low)}"
+    elif math.isinf(verdict.low):
+        words = f"at most {shown(verdict.high)}"
+    elif verdict.low == verdict.high:
+        words = shown(verdict.low)
+    else:
+        words = f"{shown(verdict.low)} to {shown(verdict.high)}"
+    return f"{words} of {verdict.relative_to}" if relative else words
+
+
+def found(verdict: Verdict) -> str:
+    """The value of a verdict in words; a dash where there is none."""
+    if verdict.value is None:
+        return NOTHING
+    if verdict.relative_to is not None:
+        return f"{digits(verdict.value)} of {verdict.relative_to}"
+    return quantity(verdict.value, verdict.metric)
+
+
+def checked(verdict: Verdict) -> str:
+    """What a verdict looked at: the metric, and the traffic class where its check names one."""
+    traffic_class = verdict.check.removeprefix(f"{verdict.metric.value}-")
+    if verdict.metric is Metric.DELIVERED and traffic_class != verdict.check:
+        return f"{NAMES[verdict.metric]}, {traffic_class}"
+    return NAMES[verdict.metric]
+
+
+def cost_unit(testbed: TestbedFacts) -> str:
+    """What one packet costs is counted in instructions where they are the clock, else in time."""
+    return "instructions per packet" if testbed.clock == "instructions" else "ns per packet"
+
+
+def describe_testbed(testbed: TestbedFacts) -> str:
+    clock = "clock of instructions" if testbed.clock == "instructions" else "clock of the host"
+    words = f"{testbed.name}, {testbed.accelerator}, {clock}, {testbed.engine} over {testbed.link}"
+    return f"{words} (forced)" if testbed.forced else words
+
+
+def caution(testbed: TestbedFacts) -> str | None:
+    """What every reader of these figures has to know first; None where nothing is unusual."""
+    if testbed.name == "real" and testbed.accelerator != "kvm":
+        return (
+            "The DUT was emulated and timed by the host's clock: these figures try the machinery. "
+            "They say nothing about a firewall and are never judged absolutely."
+        )
+    return None

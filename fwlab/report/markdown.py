@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The block of figures in a guide: between two markers, replaced whole, so that it can be renewed at will."""
+
+from __future__ import annotations
+
+from fwlab.model.errors import BadInput
+from fwlab.model.lab import Lab
+from fwlab.model.metric import Metric
+from fwlab.model.results import Run
+from fwlab.report.crossovers import beside, crossings, where
+from fwlab.report.formatting import NAMES, NOTHING, SHOWN_IN, number, percent, ratio
+from fwlab.report.report_rows import Row, baseline_case, case_rows
+from fwlab.report.survivals import survivals
+
+BEGIN = "<!-- figures:begin -->"
+END = "<!-- figures:end -->"
+#: A sweep of more steps than this is shown by so many of them.
+LONG_SWEEP, STEPS_SHOWN = 12, 6
+
+
+def figures_table(lab: Lab, run: Run) -> str:
+    """Markdown tables of the cases: what has a ratio to a baseline, then what was only counted or timed.
+
+    Of a long sweep some steps stand here, from the first to the last; the run has them all.
+    """
+    rows, left_out = _thinned(case_rows(lab, run))
+    tables = [_rates(rows, metric, base) for metric, base in _baselines(lab).items()]
+    for metrics in dict.fromkeys(_shown(row) for row in rows):
+        if metrics[0] not in (Metric.CAPACITY, Metric.CONNECTIONS, Metric.SURVIVAL):
+            tables.append(_counts([row for row in rows if _shown(row) == metrics], metrics))
+    for table in survivals(lab, run):
+        body = [[_escaped(title), *cells] for title, cells in table.rows]
+        caption = table.caption(f"`{lab.baseline}`")
+        tables.append(f"{caption[0].upper()}{caption[1:]}:")
+        tables.append(_table([table.parameter, *table.loads], ["---", *("---:" for _ in table.loads)], body))
+    crossed = [[_escaped(c.title), where(c), beside(c)] for c in crossings(lab, run)]
+    if crossed:
+        tables.append(_table(["crossing", "measured (interval)", "published"], ["---", "---", "---"], crossed))
+    return "\n\n".join([*filter(None, tables), _conditions(run, left_out)])
+
+
+def replace_block(text: str, block: str) -> str:
+    """`text` with what lies between the markers replaced. Raises BadInput unless each is there once."""
+    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
+        raise BadInput(
+            f"the page needs {BEGIN} and then {END}, each once",
+            "put both on lines of their own where the table belongs",
+        )
+    before, rest = text.split(BEGIN)
+    _old, after = rest.split(END)
+    return f"{before}{BEGIN}\n\n{block.strip()}\n\n{END}{after}"
+
+
+def _thinned(rows: list[Row]) -> tuple[list[Row], int]:
+    """The rows without most of a long sweep's, and how many were left out."""
+    sweeps: dict[str, list[str]] = {}
+    for row in rows:
+        if row.sweep and row.measured.id.startswith(f"{row.sweep}-"):
+            sweeps.setdefault(row.sweep, []).append(row.id)
+    out = set()
+    for ids in sweeps.values():
+        if len(ids) > LONG_SWEEP:
+            kept = {ids[round(n * (len(ids) - 1) / (STEPS_SHOWN - 1))] for n in range(STEPS_SHOWN)}
+            out |= set(ids) - kept
+    return [row for row in rows if row.id not in out], len(out)
+
+
+def _baselines(lab: Lab) -> dict[Metric, str]:
+    """What ratios are to, for each metric that has any."""
+    return {metric: baseline_case(lab, metric) for metric in (Metric.CAPACITY, Metric.CONNECTIONS)}
+
+
+def _shown(row: Row) -> tuple[Metric, ...]:
+    """The metrics that a row of counts has columns for; each is there once, whatever its classes."""
+    return tuple(dict.fromkeys(m.metric for m in row.metrics))
+
+
+def _rates(rows: list[Row], metric: Metric, base: str) -> str:
+    """Packets or connections per second, their ratio to the baseline and to what was published."""
+    rows = [row for row in rows if row.measured.metric is metric]
+    if not rows:
+        return ""
+    unit = SHOWN_IN[metric][0]
+    head = ["case", unit, f"ratio to `{base}`", "published ratio", "source", "spread"]
+    align = ["---", "---:", "---:", "---:", "---", "---:"]
+    if loads := any(row.of(Metric.LOAD_TIME) for row in rows):
+        head, align = [*head, "load, s"], [*align, "---:"]
+    return _table(head, align, [_rate_cells(row, metric, loads) for row in rows])
+
+
+def _counts(rows: list[Row], metrics: tuple[Metric, ...]) -> str:
+    """What has no baseline: one column for each metric."""
+    units = [f"{NAMES[m]}{', ' if SHOWN_IN[m][0] else ''}{SHOWN_IN[m][0]}" for m in metrics]
+    body = [[_escaped(row.title), *(_number(row, m) for m in metrics)] for row in rows]
+    return _table(["case", *units], ["---", *("---:" for _ in metrics)], body)
+
+
+def _rate_cells(row: Row, metric: Metric, loads: bool) -> list[str]:
+    found = row.of(metric)
+    published = [p for m in row.metrics for p in m.published if p.ratio is not None]
+    cells = [
+        _escaped(row.title),
+        _number(row, metric),
+        ratio(found.ratio) if found else NOTHING,
+        ", ".join(ratio(p.ratio) for p in published),
+        ", ".join(p.source for p in published),
+        percent(found.figure.spread) if found and found.figure else NOTHING,
+    ]
+    return [*cells, _number(row, Metric.LOAD_TIME) if row.of(Metric.LOAD_TIME) else ""] if loads else cells
+
+
+def _number(row: Row, metric: Metric) -> str:
+    found = row.of(metric)
+    if found is None or found.figure is None:
+        return NOTHING
+    return number(found.figure.median, metric) + (" (in doubt)" if row.problems else "")
+
+
+def _table(head: list[str], align: list[str], body: list[list[str]]) -> str:
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in [head, align, *body])
+
+
+def _conditions(run: Run, left_out: int) -> str:
+    """One line that says what the figures hold for."""
+    clock = ", capacities on the reference CPU" if run.testbed.clock == "instructions" else ""
+    trials = {len(case.trials) for case in run.cases if case.trials}
+    count = f"; medians of {max(trials)} trials" if trials else ""
+    where = f"Testbed {run.testbed.name}, guest kernel {run.dut.kernel}"
+    rest = f" {left_out} more steps of the sweeps are in the raw results." if left_out else ""
+    return f"{where}{clock}{count}. Measured {run.started[:10]}.{rest}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|")

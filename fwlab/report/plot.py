@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Curves as inline SVG: error bars from the lowest to the highest trial; logarithmic axes, but for sweeps from zero.
+
+Text and axes take the colour of the page around them, so that one drawing serves light and dark.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from fwlab.judge.statistics import Figure
+from fwlab.model.lab import Lab
+from fwlab.model.metric import Metric
+from fwlab.model.results import Run
+from fwlab.report.crossovers import Crossed, crossings, where
+from fwlab.report.curves import Curve, curves, panels
+from fwlab.report.formatting import SHOWN_IN, digits
+from fwlab.report.report_rows import baseline
+
+#: Okabe and Ito's palette and a grey, told apart by every colour vision; the markers differ as well.
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#808080"]
+MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
+#: When all colours are taken, the next round of lines is dashed.
+DASHES = ["-", "--", ":"]
+#: Stands for "the colour of the page's text" until the drawing is SVG.
+INK = "#123457"
+SIZE_IN = (8.0, 4.8)
+#: Two labels side by side may have so many characters before they leave the drawing; the height of one line.
+LEGEND_CHARACTERS = 84
+LEGEND_LINE_IN = 0.22
+#: Values that differ by less than this factor are one on a logarithmic axis.
+ONE_VALUE = 1.001
+STYLE = {
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 11,
+    "text.color": INK,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+}
+LABELS = {
+    Metric.CAPACITY: "capacity, kpps",
+    Metric.LOAD_TIME: "load time, s",
+    Metric.SURVIVAL: "survival, %",
+}
+
+
+def plots(lab: Lab, run: Run, metric: Metric) -> list[str]:
+    """The metric over the number of rules or entries, as <svg> elements; none if no sweep measured it."""
+    with matplotlib.rc_context({**STYLE, "svg.hashsalt": metric.value}):
+        return [
+            _svg(drawing(lab, run, metric, lines), metric, place)
+            for place, lines in enumerate(panels(curves(lab, run, metric)))
+        ]
+
+
+def drawing(lab: Lab, run: Run, metric: Metric, lines: list[Curve]) -> Drawing:
+    """One of them as a matplotlib figure, of curves that share their axes."""
+    factor = SHOWN_IN[metric][1]
+    figure = Drawing(figsize=SIZE_IN, layout="constrained")
+    axes = figure.subplots()
+    logarithmic = not lines[0].linear
+    base = baseline(lab, run) if metric is Metric.CAPACITY else None
+    if logarithmic:
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        _widen(lines, factor, base, axes)
+    for index, line in enumerate(lines):
+        _line(axes, line, factor, index)
+    if metric is Metric.CAPACITY:
+        own = {line.id for line in lines}
+        for crossed in crossings(lab, run):
+            if {crossed.behind, crossed.ahead} <= own:
+                place = [line.id for line in lines].index(crossed.ahead)
+                _crossing(axes, crossed, COLOURS[place % len(COLOURS)])
+    if base is not None:
+        axes.axhline(base.median * factor, color=INK, linestyle=(0, (6, 4)), linewidth=1, label=lab.baseline)
+    varied = " or ".join(dict.fromkeys(line.parameter for line in lines))
+    loads = f"{varied}, times the capacity of {lab.baseline}"
+    axes.set_xlabel(loads if metric is Metric.SURVIVAL else f"number of {varied}")
+    axes.set_ylabel(LABELS[metric])
+    if logarithmic:
+        _ticks(axes)
+    else:
+        axes.set_ylim(bottom=0)
+        axes.set_xlim(left=0)
+    axes.grid(True, which="major", color=INK, alpha=0.15, linewidth=0.8)
+    _legend(figure, axes, [*(line.title for line in lines), lab.baseline])
+    return figure
+
+
+def _legend(figure: Drawing, axes: Axes, first: list[str]) -> None:
+    """Below the plot, where it hides no line: ours in the order of the lab, then what was published."""
+    named = list(zip(*axes.get_legend_handles_labels(), strict=True))
+    named.sort(key=lambda pair: first.index(pair[1]) if pair[1] in first else len(first))
+    widest = sorted(len(label) for _, label in named)[-2:]
+    columns = 2 if sum(widest) <= LEGEND_CHARACTERS else 1
+    # What one column needs more than two would is added below, and not taken from the plot.
+    figure.set_figheight(SIZE_IN[1] + (len(named) // 2 * LEGEND_LINE_IN if columns == 1 else 0))
+    figure.legend(*zip(*named, strict=True), loc="outside lower center", ncols=columns)
+
+
+def _line(axes: Axes, line: Curve, factor: float, index: int) -> None:
+    colour, marker = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
+    dash = DASHES[index // len(COLOURS) % len(DASHES)]
+    xs = [x for x, _ in line.points]
+    middle = [found.median * factor for _, found in line.points]
+    bars = [
+        [(found.median - found.low) * factor for _, found in line.points],
+        [(found.high - found.median) * factor for _, found in line.points],
+    ]
+    style = {"color": colour, "marker": marker, "linestyle": dash, "markersize": 5, "linewidth": 1.6}
+    axes.errorbar(xs, middle, bars, label=line.title, capsize=3, **style)
+    for source in dict.fromkeys(p.source for p in line.published):
+        marks = [p for p in line.published if p.source == source]
+        axes.plot(
+            [p.x for p in marks],
+            [p.y * factor for p in marks],
+            linestyle="none",
+            marker=marker,
+            markersize=11,
+            markerfacecolor="none",
+            markeredgecolor=colour,
+            markeredgewidth=1.4,
+            label=f"{source} for {line.title}",
+        )
+
+
+def _crossing(axes: Axes, crossed: Crossed, colour: str) -> None:
+    """A line where one curve overtakes another, over its interval; dotted where a source saw it."""
+    if crossed.value is not None:
+        axes.axvspan(
+            crossed.first if crossed.low is None else crossed.low,
+            crossed.last if crossed.high is None else crossed.high,
+            color=colour,
+            alpha=0.2,
+            linewidth=0,
+        )
+        label = f"{crossed.title}: {where(crossed)}"
+        axes.axvline(crossed.value, color=colour, linestyle="-.", linewidth=1.2, label=label)
+    for mark in crossed.published:
+        if mark.value is not None:
+            label = f"{mark.source}: {mark.value:g} {mark.unit}"
+            axes.axvline(mark.value, color=colour, linestyle=":", linewidth=1.6, label=label)
+
+
+def _widen(lines: list[Curve], factor: float, base: Figure | None, axes: Axes) -> None:
+    """Around a single value matplotlib leaves a logarithmic axis no width but that of its rounding."""
+    marks = [mark for line in lines for mark in line.published]
+    xs = [*(x for line in lines for x, _ in line.points), *(mark.x for mark in marks)]
+    ys = [value for line in lines for _, found in line.points for value in (found.low, found.high)]
+    ys += [*(mark.y for mark in marks), *([base.median] if base else [])]
+    for values, scale, limit in ((xs, 1, axes.set_xlim), (ys, factor, axes.set_ylim)):
+        if max(values) < min(values) * ONE_VALUE:
+            limit(min(values) * scale / 2, max(values) * scale * 2)
+
+
+def _ticks(axes: Axes) -> None:
+    """Labels at 1, 2 and 5 of each decade, and at least one whole step on either side."""
+    low, high = axes.get_ylim()
+    axes.set_ylim(_step_below(low), _step_above(high))
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: digits(value, 1)))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _thousands(value)))
+
+
+def _steps() -> list[float]:
+    return [mantissa * 10.0**decade for decade in range(-9, 10) for mantissa in (1, 2, 5)]
+
+
+def _step_below(value: float) -> float:
+    return max((step for step in _steps() if step <= value), default=value)
+
+
+def _step_above(value: float) -> float:
+    return min((step for step in _steps() if step >= value), default=value)
+
+
+def _thousands(value: float) -> str:
+    for size, letter in ((1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:g}{letter}"
+    return f"{value:g}"
+
+
+def _svg(figure: Drawing, metric: Metric, place: int) -> str:
+    """The drawing as an element for a page: no XML head, no addresses, identifiers of its own."""
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", text)
+    text = re.sub(r'(\sid="|url\(#|href="#)', rf"\g<1>{metric.value}-{place}-", text)
+    head = rf'<svg viewBox="\1" role="img" aria-label="{LABELS[metric]}">'
+    text = re.sub(r'<svg[^>]*?viewBox="([^"]*)"[^>]*>', head, text, count=1)
+    return text.replace(INK, "currentColor").replace(INK.lower(), "currentColor").strip()

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Events to the eye: a bar on a terminal, plain lines elsewhere. Standard error, so that output stays data."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from fwlab.model.events import Event, ItemBegan, ItemEnded, Listener, PlanMade, StepBegan, Told, Waits
+
+
+@contextlib.contextmanager
+def listener(
+    console: Console, *, verbose: bool = False, aloud: Callable[[str], None] | None = None
+) -> Iterator[Listener]:
+    """`aloud` says, in place of the console, what must be seen at once even where output is kept back."""
+    if console.is_terminal:
+        with _bar(console) as bar:
+            yield _OnTerminal(bar, verbose, aloud)
+    else:
+        yield _Plain(console, verbose, aloud)
+
+
+def _aloud(console: Console) -> Callable[[str], None]:
+    return lambda text: console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _bar(console: Console) -> Progress:
+    columns = [SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()]
+    return Progress(*columns, TimeElapsedColumn(), console=console, transient=True)
+
+
+class _OnTerminal:
+    def __init__(self, bar: Progress, verbose: bool, aloud: Callable[[str], None] | None) -> None:
+        self._bar, self._verbose, self._aloud = bar, verbose, aloud or _aloud(bar.console)
+        self._task = bar.add_task("", total=None)
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case StepBegan(what):
+                self._bar.update(self._task, description=what, total=None, completed=0)
+            case Waits(machines):
+                self._aloud(str(event))
+                self._bar.update(self._task, description=f"waiting for {machines}")
+            case Told(line) if self._verbose:
+                self._bar.console.print(line, markup=False, highlight=False)
+            case PlanMade(items):
+                self._bar.update(self._task, total=items, completed=0)
+            case ItemBegan(item):
+                self._bar.update(self._task, description=item)
+            case ItemEnded(item, words, ok):
+                self._bar.console.print(_line(item, words, ok))
+                self._bar.advance(self._task)
+
+
+class _Plain:
+    def __init__(self, console: Console, verbose: bool, aloud: Callable[[str], None] | None) -> None:
+        self._console, self._verbose, self._aloud = console, verbose, aloud or _aloud(console)
+        self._items = self._done = 0
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case StepBegan(what):
+                self._console.print(f"{what} ...", markup=False, highlight=False)
+            case Waits():
+                self._aloud(str(event))
+            case Told(line) if self._verbose:
+                self._console.print(line, markup=False, highlight=False)
+            case PlanMade(items):
+                self._items, self._done = items, 0
+            case ItemEnded(item, words, _):
+                self._done += 1
+                self._console.print(f"[{self._done}/{self._items}] {item}: {words}", markup=False, highlight=False)
+
+
+def _line(item: str, words: str, ok: bool) -> Text:
+    """Not as markup: `words` may quote a student's file, and its brackets would be read."""
+    return Text.assemble((item, "green" if ok else "yellow"), "  ", words)

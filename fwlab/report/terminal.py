@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A run as tables in the terminal, at most 100 columns wide."""
+
+from __future__ import annotations
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from fwlab.model.lab import Lab
+from fwlab.model.metric import Metric
+from fwlab.model.results import Run
+from fwlab.model.verdict import Outcome, Verdict
+from fwlab.report import formatting
+from fwlab.report.crossovers import Crossed, beside, crossings, where
+from fwlab.report.report_rows import MetricRow, Row, case_rows, exercise_rows, fidelity
+from fwlab.report.survivals import Survivals, survivals
+
+WIDEST = 100
+#: Narrower terminals do without what follows from other columns: the cost of a packet, the difference.
+NARROW = 96
+STYLES = {Outcome.PASS: "green", Outcome.FAIL: "bold red", Outcome.INCONCLUSIVE: "yellow"}
+
+
+def show(lab: Lab, run: Run, console: Console) -> None:
+    """Print cases beside the published figures, exercises beside the predictions, and what to read next."""
+    width = min(console.width, WIDEST)
+    for part in _parts(lab, run, width):
+        console.print(part, width=width)
+
+
+def _parts(lab: Lab, run: Run, width: int) -> list[RenderableType]:
+    cases, exercises = case_rows(lab, run), exercise_rows(lab, run)
+    parts: list[RenderableType] = [
+        Text(f"{run.lab}: {lab.title}", style="bold"),
+        Text(formatting.describe_testbed(run.testbed), style="dim"),
+        Text(f"DUT kernel {run.dut.kernel}, {run.started}", style="dim"),
+    ]
+    caution = formatting.caution(run.testbed)
+    if caution or run.testbed.note:
+        parts.append(Text(" ".join(filter(None, [caution, run.testbed.note])), style="yellow"))
+    measured = [row for row in cases if Metric.CAPACITY in _asked(row)]
+    loaded = [row for row in cases if _asked(row)[0] is Metric.LOAD_TIME]
+    if measured:
+        parts += ["", _capacities(lab, run, measured, width)]
+    if loaded:
+        parts += ["", _loads(loaded)]
+    parts += [part for table in survivals(lab, run) for part in ("", _survivals(lab, table))]
+    crossed = crossings(lab, run)
+    if crossed:
+        parts += ["", _crossings(crossed)]
+    parts += [line for row in cases for line in _remarks(row)]
+    for row in exercises:
+        parts += ["", _exercise(row)]
+    return parts
+
+
+def _asked(row: Row) -> list[Metric]:
+    return [row.measured.metric, *row.measured.also]
+
+
+def _capacities(lab: Lab, run: Run, rows: list[Row], width: int) -> Table:
+    published = any(m.published for row in rows for m in row.metrics)
+    loads = any(row.of(Metric.LOAD_TIME) for row in rows)
+    wide = width >= NARROW
+    table = _table("Capacity", "kpps", "ratio", gap=2 if wide else 1)
+    if published:
+        table.add_column("published", justify="right")
+    if published and wide:
+        table.add_column("off by", justify="right")
+    if wide:
+        table.add_column("instr/pkt" if run.testbed.clock == "instructions" else "ns/pkt", justify="right")
+    if loads:
+        table.add_column("load, s", justify="right")
+    table.add_column("spread", justify="right")
+    table.add_column("verdict")
+    for row in rows:
+        found, load = row.of(Metric.CAPACITY), row.of(Metric.LOAD_TIME)
+        cells = [row.id, _median(found), formatting.ratio(found.ratio if found else None)]
+        if published:
+            cells += _published(row, found)[: 2 if wide else 1]
+        if wide:
+            cells.append(formatting.digits(found.cost) if found and found.cost else formatting.NOTHING)
+        if loads:
+            cells.append(_median(load) if Metric.LOAD_TIME in _asked(row) else "")
+        cells.append(formatting.percent(found.figure.spread if found and found.figure else None))
+        table.add_row(*cells, _verdict(row))
+    base = "" if run.case(lab.baseline) else ", not measured in this run"
+    table.caption = f"ratio to {lab.baseline}{base}; spread is (max - min) / median over the trials"
+    return table
+
+
+def _median(found: MetricRow | None) -> str:
+    return formatting.number(found.figure.median, found.metric) if found and found.figure else formatting.NOTHING
+
+
+def _published(row: Row, found: MetricRow | None) -> list[str]:
+    beside = [p for metric in row.metrics for p in metric.published]
+    shown = [f"{formatting.ratio(p.ratio)} {p.source}" for p in beside]
+    off = [formatting.percent(fidelity(p, found.ratio if found else None), signed=True) for p in beside]
+    return ["\n".join(shown), "\n".join(off)]
+
+
+def _loads(rows: list[Row]) -> Table:
+    table = _table("Load time", "load, s", "spread")
+    table.add_column("verdict")
+    for row in rows:
+        found = row.of(Metric.LOAD_TIME)
+        several = found is not None and found.figure is not None and len(found.figure.values) > 1
+        table.add_row(row.id, _median(found), formatting.percent(found.figure.spread) if several else "", _verdict(row))
+    return table
+
+
+def _survivals(lab: Lab, found: Survivals) -> Table:
+    table = _table("Survival", *found.loads)
+    table.columns[0].header = found.parameter
+    for title, cells in found.rows:
+        table.add_row(title, *cells)
+    table.caption = found.caption(lab.baseline)
+    return table
+
+
+def _crossings(found: list[Crossed]) -> Table:
+    table = _table("Crossings", gap=2)
+    table.columns[0].header = "what overtakes what"
+    table.add_column("measured (interval)")
+    table.add_column("published")
+    for crossed in found:
+        table.add_row(crossed.title, where(crossed), beside(crossed))
+    return table
+
+
+def _table(title: str, *numbers: str, gap: int = 2) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), title=title, title_justify="left")
+    table.title_style, table.header_style = "bold", "dim"
+    table.caption_justify = "left"
+    table.add_column("case", overflow="fold")
+    for name in numbers:
+        table.add_column(name, justify="right")
+    return table
+
+
+def _verdict(row: Row) -> Text:
+    return Text(row.outcome.value, style=STYLES[row.outcome]) if row.outcome else Text("")
+
+
+def _remarks(row: Row) -> list[Text]:
+    """Why a case did not pass: its doubts, then the text of each check that it failed."""
+    if row.outcome in (None, Outcome.PASS):
+        return []
+    lines = list(row.problems)
+    if not lines:
+        lines += [_failure(v) for v in row.verdicts if v.outcome is Outcome.FAIL]
+        lines += [v.text for v in row.verdicts if v.outcome is Outcome.INCONCLUSIVE]
+    return [Text.assemble((f"{row.id}: ", STYLES[row.outcome]), line) for line in dict.fromkeys(lines)]
+
+
+def _failure(verdict: Verdict) -> str:
+    expected = f"{formatting.found(verdict)}, expected {formatting.demanded(verdict)}."
+    return f"{expected} {verdict.text} {verdict.why}".strip()
+
+
+def _exercise(row: Row) -> Group:
+    head = Text.assemble((f"{row.title} ", "bold"), (f"({row.id}, {row.measured.ruleset}) ", "dim"))
+    lines: list[RenderableType] = [Text.assemble(head, _verdict(row))]
+    if row.prediction is not None:
+        lines.append(Padding(_prediction(row), (0, 0, 0, 2)))
+    if row.measured.refused is not None:  # every check fails for the one reason
+        lines += [Padding(Text(problem), (0, 0, 0, 2)) for problem in row.problems]
+        return Group(*lines)
+    checks = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    checks.add_column(width=len(Outcome.INCONCLUSIVE.value))
+    checks.add_column(max_width=23)
+    checks.add_column(ratio=1)
+    for verdict in row.verdicts:
+        outcome = Text(verdict.outcome.value, style=STYLES[verdict.outcome])
+        checks.add_row(outcome, formatting.checked(verdict), _said(verdict))
+    lines.append(Padding(checks, (0, 0, 0, 2)))
+    unsaid = [problem for problem in row.problems if not any(problem in v.text for v in row.verdicts)]
+    lines += [Padding(Text(problem, style="yellow"), (0, 0, 0, 2)) for problem in unsaid]
+    return Group(*lines)
+
+
+def _said(verdict: Verdict) -> Text:
+    """The measured value and its range, then what the lab says to it; the why only where it went wrong."""
+    text = Text()
+    if verdict.value is not None:
+        text.append(f"{formatting.found(verdict)}, expected {formatting.demanded(verdict)}. ")
+    text.append(verdict.text)
+    if verdict.outcome is Outcome.FAIL and verdict.why:
+        text.append(f" {verdict.why}", style="dim")
+    return text
+
+
+def _prediction(row: Row) -> Text:
+    prediction = row.prediction
+    text = Text(f"You predicted {formatting.quantity(prediction.value, prediction.metric)}")
+    if prediction.measured is not None:
+        text.append(f", measured {formatting.quantity(prediction.measured, prediction.metric)}")
+    if prediction.ratio is not None:
+        text.append(f": {formatting.ratio(prediction.ratio)} of the prediction")
+    return text

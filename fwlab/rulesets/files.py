@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Rulesets on disk: a lab's own (templates are rendered) and a student's (read as they are)."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from fwlab.model.errors import BadInput
+from fwlab.model.printable import plain
+from fwlab.model.ruleset import RulesetFile, in_loading_order
+from fwlab.model.topology import Topology
+from fwlab.rulesets.render import TEMPLATE, render, ruleset_file
+from fwlab.rulesets.validation import refuse_together
+
+#: A list of 265 000 entries has about 8 MB; beyond this it is no ruleset.
+LARGEST_FILE = 32 << 20
+#: And so many of them are no solution, but a way to fill a disk.
+LARGEST_SUM = 64 << 20
+MOST_FILES = 64
+#: What a path may take of a message: the class's own folder is in it.
+LONGEST_PATH = 400
+#: Beside rulesets a student's folder may hold notes.
+NOTES = {".md", ".txt"}
+
+
+def lab_ruleset(folder: Path, parameters: dict[str, Any], topology: Topology) -> list[RulesetFile]:
+    """A ruleset that the lab brings, rendered, in loading order."""
+    return in_loading_order([ruleset_file(*text) for text in rendered(folder, parameters, topology)])
+
+
+def rendered(folder: Path, parameters: dict[str, Any], topology: Topology) -> Iterator[tuple[str, str]]:
+    """The names and texts of a lab's ruleset, whatever a tool may think of them."""
+    for path in _files(folder):
+        text = _read(path)
+        name = path.name
+        if name.endswith(TEMPLATE):
+            name = name.removesuffix(TEMPLATE)
+            text = render(f"{folder.name}/{path.name}", text, parameters, topology)
+        yield name, text
+
+
+def student_ruleset(folder: Path) -> list[RulesetFile]:
+    """What a student wrote: plain files only, nothing rendered, nothing run, no link followed."""
+    return texts_of(folder, student_files(folder))
+
+
+def texts_of(folder: Path, files: Iterable[tuple[str, bytes]]) -> list[RulesetFile]:
+    """Files by name, read as text, in loading order. A file of Windows is taken: its line ends are made plain ones.
+
+    Raises BadInput where a file is no text, or where no tool loads it or may load what it says.
+    """
+    read = []
+    for name, data in files:
+        try:
+            text = data.decode("utf-8-sig").replace("\r\n", "\n")
+        except UnicodeDecodeError as error:
+            where = plain(folder / name, LONGEST_PATH)
+            raise BadInput(f"{where}: not text (byte {error.start})", "save it as UTF-8") from error
+        read.append(ruleset_file(plain(name), text))
+    files = in_loading_order(read)
+    refuse_together(files)
+    return files
+
+
+def student_files(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Name and bytes of each file that is to be loaded. Raises BadInput where one is no plain file, or it is too much.
+
+    Every file is opened once, below the folder that was opened, and what was opened is looked at: whoever changes the
+    folder meanwhile has nothing followed.
+    """
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        handle = os.open(folder, flags | os.O_DIRECTORY)
+    except PermissionError as error:
+        raise BadInput(f"{plain(folder, LONGEST_PATH)}: {error.strerror}", "make it readable") from error
+    except OSError as error:
+        raise BadInput(f"no folder {plain(folder, LONGEST_PATH)}", "fwlab list") from error
+    try:
+        names = sorted(name for name in os.listdir(handle) if _is_ruleset(name))
+        if len(names) > MOST_FILES:
+            raise _too_much(folder, f"{len(names)} files; an exercise has at most {MOST_FILES}")
+        room = LARGEST_SUM
+        for name in names:
+            data = _bytes_of(folder, name, handle, flags)
+            room -= len(data)
+            if room < 0:
+                raise _too_much(folder, f"more than {LARGEST_SUM >> 20} MiB; an exercise has at most that")
+            yield name, data
+    finally:
+        os.close(handle)
+
+
+def _is_ruleset(name: str) -> bool:
+    return not name.startswith(".") and os.path.splitext(name)[1] not in NOTES
+
+
+def _bytes_of(folder: Path, name: str, handle: int, flags: int) -> bytes:
+    where = plain(folder / name, LONGEST_PATH)
+    try:
+        # Not blocking: a pipe that nobody writes to would hold the grading for good.
+        opened = os.open(name, flags | os.O_NONBLOCK, dir_fd=handle)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):  # a link; a socket
+            raise _no_plain_file(where, name) from error
+        raise BadInput(f"{where}: {error.strerror}", "make it readable, or remove it") from error
+    try:
+        size = os.fstat(opened).st_size
+        if not stat.S_ISREG(os.fstat(opened).st_mode):
+            raise _no_plain_file(where, name)
+        with os.fdopen(opened, "rb", closefd=False) as file:
+            data = file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise BadInput(f"{where}: {error.strerror}", "hand it in again") from error
+    finally:
+        os.close(opened)
+    if len(data) > LARGEST_FILE:
+        most = LARGEST_FILE >> 20
+        raise BadInput(f"{where}: {max(size, len(data)) >> 20} MiB; a ruleset file has at most {most}", "use a set")
+    return data
+
+
+def _no_plain_file(where: str, name: str) -> BadInput:
+    return BadInput(f"{where}: a ruleset is plain files, no links, no folders", f"remove {plain(name)}")
+
+
+def _too_much(folder: Path, what: str) -> BadInput:
+    return BadInput(f"{plain(folder, LONGEST_PATH)}: {what}", "leave out what need not be loaded")
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    if not folder.is_dir() or folder.is_symlink():
+        raise BadInput(f"no folder {folder}", "fwlab list")
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith(".") or path.suffix in NOTES:
+            continue
+        if not path.name.isprintable():  # control characters, or bytes that are no text: they would reach a terminal
+            raise BadInput(f"{folder}: the name of a file is not plain text: {path.name!a}", "rename it")
+        if path.is_symlink() or not path.is_file():
+            raise BadInput(f"{path}: a ruleset is plain files, no links, no folders", f"remove {path.name}")
+        yield path
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path}: not text (byte {error.start})", "save it as UTF-8") from error

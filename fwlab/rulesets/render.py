@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Ruleset templates of a lab, rendered on the host. A submission is never rendered."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+
+import jinja2
+import jinja2.meta
+
+from fwlab.model.errors import BadInput
+from fwlab.model.ruleset import RulesetFile, RulesetKind
+from fwlab.model.topology import Topology
+from fwlab.rulesets.validation import refuse_strange
+
+TEMPLATE = ".j2"
+
+
+def addresses(count: int, first: str = "10.0.0.1", step: int = 2) -> list[str]:
+    """`count` IPv4 addresses from `first` on, every `step`-th.
+
+    With a step of two no two of them make a prefix, so that no tool can fold them together.
+    """
+    start = int(ipaddress.IPv4Address(first))
+    return [str(ipaddress.IPv4Address(start + step * index)) for index in range(count)]
+
+
+def render(name: str, text: str, parameters: dict[str, Any], topology: Topology) -> str:
+    """Render one template. Raises BadInput naming the file and the unknown word or what it cannot compute."""
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 - rulesets, not HTML
+    )
+    environment.globals.update(addresses=addresses, links=topology.links)
+    try:
+        return environment.from_string(text).render(**parameters)
+    except (TypeError, ValueError, ArithmeticError) as error:
+        # From a call inside the template: an undefined count, an address that is none. Python does not name the word.
+        used = jinja2.meta.find_undeclared_variables(environment.parse(text))
+        unknown = sorted(used - {*parameters, *environment.globals})
+        words = [f"'{word}' is undefined" for word in unknown] or [str(error)]
+        raise BadInput(f"{name}: {', '.join(words)}", "give the parameter in lab.yml or mend the template") from error
+    except jinja2.TemplateError as error:
+        raise BadInput(f"{name}: {error}", "give the parameter in lab.yml or mend the template") from error
+
+
+def ruleset_file(name: str, text: str) -> RulesetFile:
+    """A file by its ending. Raises BadInput where no tool loads such a file, or none may load what it says."""
+    kinds = {f".{kind.value}": kind for kind in RulesetKind if kind is not RulesetKind.PF}
+    kind = RulesetKind.PF if name == "pf.conf" else None
+    for ending, candidate in kinds.items():
+        if name.endswith(ending):
+            kind = candidate
+    if kind is None:
+        raise BadInput(f"{name}: no tool loads such a file", f"use one of: pf.conf {' '.join(f'*{e}' for e in kinds)}")
+    refuse_strange(name, kind, text)
+    return RulesetFile(name, kind, text)

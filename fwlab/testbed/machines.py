@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The lab's three machines, through Vagrant: up, running, destroyed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+from collections.abc import Callable, Mapping
+from functools import cached_property
+
+from fwlab.host.project import Project
+from fwlab.host.ssh import Ssh, write_ssh_config
+from fwlab.model.errors import CannotMeasure
+from fwlab.model.lab import Lab
+from fwlab.model.topology import ROLES, Role, Topology
+from fwlab.testbed.machine_record import Made, machines_made
+from fwlab.testbed.selection import Testbed, TestbedRequest, settle
+
+#: Three machines boot under emulation on a loaded host; longer than this, something is broken.
+UP_TIMEOUT_S = 1200
+
+
+def libvirt_uri() -> str:
+    """The libvirt that Vagrant uses: root's own, or an ordinary user's (as in provision/vagrant/lab_machines.rb)."""
+    return os.environ.get("FWLAB_LIBVIRT_URI") or f"qemu:///{'session' if os.getuid() else 'system'}"
+
+
+class Machines:
+    """The three nodes of one lab."""
+
+    def __init__(self, project: Project, topology: Topology, lab: Lab, request: TestbedRequest) -> None:
+        self._project = project
+        self._topology = topology
+        self._lab = lab
+        self._request = request
+        config = write_ssh_config(project, topology, lab.number, lab.id)
+        self.ssh_config = config
+        self._ssh = {role: Ssh(config, role) for role in ROLES}
+
+    def ssh(self, role: Role) -> Ssh:
+        return self._ssh[role]
+
+    def running(self) -> bool:
+        """Whether all three answer on their ports. Raises CannotMeasure where only some do."""
+        up = [role for role in ROLES if self._port_open(role)]
+        if not up:
+            return False
+        answering = [role for role in up if self._ssh[role].answers()]
+        if len(answering) == len(ROLES):
+            return True
+        missing = ", ".join(role for role in ROLES if role not in answering)
+        name = self._lab.id
+        raise CannotMeasure(f"{name}: no answer from: {missing}", f"vagrant destroy -f {name}; vagrant up {name}")
+
+    @cached_property
+    def made(self) -> Made:
+        """What `vagrant up` made, once the machines run. Raises CannotMeasure where that is not known."""
+        made = self._made()
+        if made is None:
+            name = self._lab.id
+            raise CannotMeasure(f"what `vagrant up {name}` made is not known", f"vagrant reload {name}")
+        return made
+
+    @cached_property
+    def testbed(self) -> Testbed:
+        """The testbed of the machines that run. Raises CannotMeasure where another was asked for."""
+        return settle(self._request, self.made, self._lab.id)
+
+    def _made(self) -> Made | None:
+        return machines_made(self._project, self._topology, self._lab.number, self._lab.id)
+
+    def up(self, told: Callable[[str], None]) -> None:
+        """`vagrant up` of the lab, for the testbed that halted machines have or that is chosen now.
+
+        Every line of Vagrant's goes to `told`.
+        """
+        testbed = settle(self._request, self._made(), self._lab.id)
+        self._vagrant(["up", self._lab.id], told, UP_TIMEOUT_S, testbed.environment())
+        silent = [role for role in ROLES if not self._ssh[role].answers()]
+        if silent:
+            raise CannotMeasure(f"{self._lab.id}: no SSH answer from: {', '.join(silent)}", "fwlab doctor")
+
+    def destroy(self, told: Callable[[str], None]) -> None:
+        for ssh in self._ssh.values():
+            ssh.close()
+        self._vagrant(["destroy", "-f", self._lab.id], told, 300)
+
+    def _port_open(self, role: Role) -> bool:
+        port = self._topology.ssh_port(self._lab.number, role)
+        with socket.socket() as probe:
+            probe.settimeout(2)
+            return probe.connect_ex((self._topology.ports.address, port)) == 0
+
+    def _vagrant(
+        self, arguments: list[str], told: Callable[[str], None], timeout: float, chosen: Mapping[str, str] | None = None
+    ) -> None:
+        if shutil.which("vagrant") is None:
+            raise CannotMeasure("vagrant is not installed", "make setup")
+        environment = {**os.environ, **(chosen or {}), "VAGRANT_NO_COLOR": "1"}
+        process = subprocess.Popen(
+            ["vagrant", *arguments],
+            cwd=self._project.root,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
+        lines: list[str] = []
+        try:
+            for line in process.stdout:
+                lines.append(line.rstrip())
+                told(line.rstrip())
+            process.wait(timeout)
+        except BaseException:
+            # Vagrant undoes what it began when it is interrupted; give it the time.
+            process.terminate()
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+            raise
+        if process.returncode:
+            tail = "\n".join(line for line in lines[-12:] if line)
+            raise CannotMeasure(f"`vagrant {' '.join(arguments)}` failed:\n{tail}", "fwlab doctor")
+
+
+def built_images(project: Project) -> dict[str, dict]:
+    """What packer/build left in .fwlab/images.json. Raises CannotMeasure where there is none."""
+    path = project.state / "images.json"
+    try:
+        images = json.loads(path.read_text())
+        if not isinstance(images, dict):
+            raise ValueError("not a list of boxes")
+    except (OSError, ValueError, RecursionError) as error:
+        raise CannotMeasure("the boxes are not built", "make boxes") from error
+    return images
+
+
+def kernel_series(release: str) -> str:
+    """6.1.0-32-cloud-amd64 -> 6.1.0-32: what expectations name."""
+    found = re.match(r"\d+\.\d+\.\d+(-\d+)?", release)
+    return found[0] if found else release

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The DUT as it was at one moment, memory and disk, and the way back to it.
+
+A submission may leave the DUT in any state, or dead. Going back takes about a second, whatever has become of the guest:
+QEMU keeps the state inside the machine's disk image (an internal snapshot of libvirt's), and starts from it again.
+"""
+
+from __future__ import annotations
+
+import subprocess
+
+from fwlab.model.errors import CannotMeasure
+from fwlab.testbed.machines import libvirt_uri
+from fwlab.testbed.throttle import qemu_of
+
+NAME = "fwlab-start-state"
+#: Half a second on an idle host; longer than this, something is broken (s).
+TIMEOUT_S = 120
+
+
+class SavedState:
+    """Of the machine whose QEMU forwards the SSH port. Raises CannotMeasure where libvirt refuses."""
+
+    def __init__(self, address: str, ssh_port: int) -> None:
+        self._domain = domain_of(qemu_of(address, ssh_port))
+
+    def take(self) -> None:
+        """Save the state as it is now, in place of one that an interrupted session may have left."""
+        self.discard()
+        self._virsh("snapshot-create-as", self._domain, NAME)
+
+    def restore(self) -> None:
+        """Run from the saved state again. Every connection to the machine is gone; its ports are the same."""
+        self._virsh("snapshot-revert", self._domain, NAME, "--running", "--force")
+
+    def discard(self) -> None:
+        """Forget the state. Nothing happens where there is none."""
+        self._call("snapshot-delete", self._domain, NAME)
+
+    def _virsh(self, *words: str) -> None:
+        done = self._call(*words)
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip()
+            raise CannotMeasure(f"virsh {words[0]} {self._domain}: {said}", "vagrant destroy -f LAB; vagrant up LAB")
+
+    @staticmethod
+    def _call(*words: str) -> subprocess.CompletedProcess[str]:
+        argv = ["virsh", "--quiet", "--connect", libvirt_uri(), *words]
+        try:
+            return subprocess.run(
+                argv, capture_output=True, text=True, errors="replace", timeout=TIMEOUT_S, start_new_session=True
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise CannotMeasure(f"virsh {words[0]}: {error}", "fwlab doctor") from error
+
+
+def domain_of(pid: int) -> str:
+    """libvirt's name of the machine that this QEMU runs, as libvirt gives it on the command line (-name guest=...)."""
+    with open(f"/proc/{pid}/cmdline", "rb") as file:
+        words = file.read().decode(errors="replace").split("\0")
+    named = words[words.index("-name") + 1] if "-name" in words else ""
+    found = dict(part.partition("=")[::2] for part in named.split(",")).get("guest")
+    if not found:
+        raise CannotMeasure(f"QEMU {pid} was not started by libvirt", "vagrant up LAB")
+    return found

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One session at a time on a lab's machines: a file lock beside them, which says who holds it.
+
+The system lets go of it however its holder ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from fwlab.host.atomic_write import told_if_unwritable
+from fwlab.host.project import Project
+from fwlab.model.errors import CannotMeasure
+
+#: How often a session that waits looks again (s).
+LOOK_AGAIN_S = 0.3
+LONGEST_COMMAND = 100
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who is measuring: the lab, the command as it was typed, its process, and since when (local time)."""
+
+    lab: str
+    command: str
+    pid: int
+    since: str
+
+    def __str__(self) -> str:
+        return f"`{self.command}` (pid {self.pid}, since {self.since}), which measures {self.lab}"
+
+
+def lock_path(project: Project, machines: str) -> Path:
+    return project.state / machines / "session.lock"
+
+
+@contextlib.contextmanager
+def machines_held(project: Project, machines: str, lab: str, waits: Callable[[str], None]) -> Iterator[None]:
+    """Hold the machines of lab `machines` in order to measure `lab`; `waits` is told, once each, for whom we wait."""
+    path = lock_path(project, machines)
+    with told_if_unwritable(path, CannotMeasure):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = open(path, "a+b", buffering=0)  # noqa: SIM115 - closed below
+    with file:
+        _wait(file, waits)
+        _write(file, json.dumps(asdict(Holder(lab, _command(), os.getpid(), time.strftime("%H:%M:%S")))))
+        try:
+            yield
+        finally:
+            _write(file, "")
+
+
+def _wait(file: BinaryIO, waits: Callable[[str], None]) -> None:
+    told: str | None = None
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            holder = _holder(file)
+            if told is None or holder not in (None, told):
+                told = holder or "another command"
+                waits(told)
+            time.sleep(LOOK_AGAIN_S)
+
+
+def _holder(file: BinaryIO) -> str | None:
+    """None in the moment before the holder has written who it is."""
+    file.seek(0)
+    with contextlib.suppress(ValueError, TypeError, RecursionError):
+        return str(Holder(**json.loads(file.read(10_000))))
+    return None
+
+
+def _write(file: BinaryIO, text: str) -> None:
+    with contextlib.suppress(OSError):  # a full disk: the lock holds all the same
+        file.seek(0)
+        file.truncate()
+        file.write(text.encode())
+
+
+def _command() -> str:
+    program, *words = sys.argv or ["fwlab"]
+    path = Path(program)
+    name = path.parent.name if path.name == "__main__.py" else path.name
+    line = "".join(c if c.isprintable() else "?" for c in shlex.join([name, *words]))
+    return line if len(line) <= LONGEST_COMMAND else line[: LONGEST_COMMAND - 1] + "…"

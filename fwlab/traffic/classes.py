@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which frames belong to which traffic class of a lab. The sink counts by the same rules."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+
+import numpy as np
+
+from fwlab.model.declared_traffic import TrafficClass
+from fwlab.traffic.flows import class_flows, flow_keys
+from fwlab.traffic.frames import Frames
+from fwlab.traffic.headers import IPV4, IPV6, Headers, read_headers
+
+#: Name under which frames of no declared class are counted.
+OTHER = "other"
+
+_PROTOCOLS = {"udp": (17, 17), "tcp": (6, 6), "icmp": (1, 58)}
+
+
+def classify(frames: Frames, classes: Mapping[str, TrafficClass]) -> np.ndarray:
+    """For each frame the place of the first class that fits it, or -1: int64 array of shape (n,)."""
+    headers = read_headers(frames)
+    flows, keys = class_flows(frames, headers, classes), flow_keys(headers)
+    found = np.full(len(frames), -1, dtype=np.int64)
+    for place, (name, wanted) in enumerate(classes.items()):
+        fits = np.isin(keys, flows[name]) if name in flows else _fits(headers, wanted)
+        found[(found < 0) & fits] = place
+    return found
+
+
+def count_classes(frames: Frames, classes: Mapping[str, TrafficClass]) -> dict[str, int]:
+    """Frames by class, in the order of the classes; those of none under "other"."""
+    found = classify(frames, classes)
+    counts = {name: int((found == place).sum()) for place, name in enumerate(classes)}
+    return {**counts, OTHER: int((found < 0).sum())}
+
+
+def _fits(headers: Headers, wanted: TrafficClass) -> np.ndarray:
+    fits = headers.version != 0
+    for prefix, addresses in ((wanted.src, headers.src), (wanted.dst, headers.dst)):
+        if prefix is not None:
+            fits &= within(headers.version, addresses, prefix)
+    for listed, addresses in ((wanted.sources, headers.src), (wanted.destinations, headers.dst)):
+        if listed is not None:
+            fits &= (headers.version == IPV4) & np.isin(_numbers(addresses), np.array(listed.numbers()))
+    if wanted.dports:
+        pairs = np.array([source << 16 | port for source, port in wanted.pairs()])
+        fits &= np.isin(_numbers(headers.src) << 16 | headers.dport, pairs) & (headers.dport >= 0)
+    if wanted.proto is not None:
+        four, six = _PROTOCOLS[wanted.proto]
+        fits &= headers.protocol == np.where(headers.version == IPV4, four, six)
+    for ports, values in ((wanted.sport, headers.sport), (wanted.dport, headers.dport)):
+        if ports is not None:
+            low, high = port_range(ports)
+            fits &= (values >= low) & (values <= high)
+    return fits
+
+
+def port_range(ports: int | str) -> tuple[int, int]:
+    """A port or "lowest-highest" as two numbers."""
+    low, _, high = str(ports).partition("-")
+    return int(low), int(high or low)
+
+
+def _numbers(addresses: np.ndarray) -> np.ndarray:
+    """IPv4 addresses (as in Headers) as numbers."""
+    return addresses[:, :4].astype(np.int64) @ np.array([1 << 24, 1 << 16, 1 << 8, 1])
+
+
+def within(version: np.ndarray, addresses: np.ndarray, prefix: str) -> np.ndarray:
+    """Which of the addresses (as in Headers) lie in the prefix."""
+    network = ipaddress.ip_network(prefix, strict=False)
+    size = network.max_prefixlen // 8
+    base = np.frombuffer(network.network_address.packed, dtype=np.uint8)
+    mask = np.frombuffer(network.netmask.packed, dtype=np.uint8)
+    same = ((addresses[:, :size] & mask) == base).all(axis=1)
+    return same & (version == (IPV4 if network.version == 4 else IPV6))

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How streams are shared among TRex's cores, and in which order a core takes them up.
+
+A continuous stream, or a burst with at least one packet per core, is split: every core sends each n-th
+packet, one gap apart. Others run on one core; the rest keep a silent copy that only takes its turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fwlab.model.errors import BadInput
+from fwlab.traffic.rates import LINE_RATE_BPS, packets_per_second
+from fwlab.traffic.streams import Stream
+
+_PAUSED_GAP = 0.1  # seconds between the turns of a paused stream
+
+
+@dataclass
+class Task:
+    """A stream as one core plays it. Times in seconds; `following` is a place in the core's list of tasks or
+    -1.
+
+    `share` is the core's number among `shared_by` cores that split the stream's variables.
+    """
+
+    stream: Stream
+    gap: float
+    burst: int
+    bursts: int
+    active: bool
+    lead: float = 0.0
+    trail: float = 0.0
+    following: int = -1
+    share: int = 0
+    shared_by: int = 1
+    cache: int = 0
+
+    @property
+    def start_delay(self) -> float:
+        return self.stream.isg / 1_000_000 + self.lead
+
+    @property
+    def burst_delay(self) -> float:
+        return self.stream.mode.ibg / 1_000_000 + self.trail + self.lead
+
+
+def distribute(streams: Sequence[Stream], cores: int, line_rate_bps: float = LINE_RATE_BPS) -> list[list[Task]]:
+    """For every core its tasks, in the order in which they enter its queue."""
+    in_order = table_order(streams)
+    plain = [s for s in in_order if s.enabled and not s.sequenced]
+    sequenced = [s for s in in_order if s.enabled and s.sequenced]
+    lists: list[list[Task]] = [[] for _ in range(cores)]
+    for stream in plain:
+        if stream.core_id >= cores:
+            raise BadInput(
+                f"{stream.label}: core {stream.core_id} does not exist",
+                f"cores are numbered 0 to {cores - 1}",
+            )
+        for core, task in enumerate(_split(stream, cores, line_rate_bps)):
+            lists[core].append(task)
+    for stream in sequenced:
+        lists[0].append(_task(stream, packets_per_second(stream, line_rate_bps)))
+    for tasks in lists:
+        places = {task.stream.index: place for place, task in enumerate(tasks)}
+        for task in tasks:
+            task.following = places.get(task.stream.following, -1)
+    return lists
+
+
+def _split(stream: Stream, cores: int, line_rate_bps: float) -> list[Task]:
+    pps = packets_per_second(stream, line_rate_bps)
+    splits = stream.core_id < 0 and (stream.mode.type == "continuous" or stream.mode.burst >= cores)
+    if cores == 1 or not splits:
+        home = max(stream.core_id, 0)
+        return [_task(stream, pps, active=core == home) for core in range(cores)]
+    gap, tasks = 1.0 / pps, []
+    burst, rest = divmod(stream.mode.burst, cores)
+    for core in range(cores):
+        task = _task(stream, pps * (1.0 / cores))
+        more = core < rest
+        task.burst, task.lead = burst + int(more), gap * core
+        # a core waits at the end of a burst until all have sent their last packet
+        task.trail = gap * (rest - core - 1) if more else gap * (cores - 1 - core + rest)
+        task.share, task.shared_by = core, cores
+        if stream.vm.cache:
+            per_core, left = divmod(stream.vm.cache, cores)
+            task.cache = per_core + int(core < left) if per_core else 1
+        tasks.append(task)
+    return tasks
+
+
+def _task(stream: Stream, pps: float, active: bool = True) -> Task:
+    paused = stream.start_paused
+    return Task(
+        stream=stream,
+        gap=_PAUSED_GAP if paused else 1.0 / pps,
+        burst=stream.mode.burst,
+        bursts=stream.mode.count if stream.mode.type == "multi_burst" else 1,
+        active=active and not paused and not stream.silent,
+        cache=0 if stream.sequenced or not stream.instructions else stream.vm.cache,
+    )
+
+
+# Sizes that GNU's hash table grows through.
+_BUCKETS = (13, 29, 59, 127, 257, 541, 1109, 2357, 5087, 10273, 20753, 42043, 85229)
+
+
+def table_order(streams: Sequence[Stream]) -> list[Stream]:
+    """Streams as TRex's table of streams yields them.
+
+    It is GNU's hash table keyed by number: new keys come first (or first in their bucket), and growing turns
+    the list round. It shows where two streams are due at the same instant."""
+    buckets, order = 1, []
+    by_id = {stream.id: stream for stream in streams}
+    for count, number in enumerate(by_id, start=1):
+        if count > buckets or buckets == 1:
+            buckets = next(size for size in _BUCKETS if size >= count)
+            grown: list[int] = []
+            for key in order:
+                _insert(grown, key, buckets)
+            order = grown
+        _insert(order, number, buckets)
+    return [by_id[number] for number in order]
+
+
+def _insert(order: list[int], key: int, buckets: int) -> None:
+    same = next((place for place, other in enumerate(order) if other % buckets == key % buckets), 0)
+    order.insert(same, key)

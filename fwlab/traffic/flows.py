@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Classes that are declared by a stream: which flows they have. The sink knows a packet's class by its flow alone.
+
+A flow is a source address and a destination port, which is what rulesets ask for. Classes that differ in nothing else
+cannot be told apart by anything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ipaddress import IPv4Address
+
+import numpy as np
+
+from fwlab.model.declared_traffic import TrafficClass
+from fwlab.model.errors import BadInput
+from fwlab.traffic.frames import Frames
+from fwlab.traffic.headers import IPV4, Headers, read_headers
+
+#: Source address and destination port.
+Flow = tuple[str, int]
+
+
+def flow_keys(headers: Headers) -> np.ndarray:
+    """The flow of each frame as a number; -1 where it is not IPv4 or has no ports."""
+    source = headers.src[:, :4].astype(np.int64) @ np.array([1 << 24, 1 << 16, 1 << 8, 1])
+    return np.where((headers.version == IPV4) & (headers.dport >= 0), source << 16 | headers.dport, -1)
+
+
+def class_flows(frames: Frames, headers: Headers, classes: Mapping[str, TrafficClass]) -> dict[str, np.ndarray]:
+    """By name of each class that is declared by a stream, the flows that it has in this traffic.
+
+    Raises BadInput naming the streams where two classes share a flow, or a frame has none.
+    """
+    keys, found = flow_keys(headers), {}
+    for name, wanted in classes.items():
+        if wanted.stream is None:
+            continue
+        found[name] = mine = np.unique(keys[_of_stream(frames, wanted.stream)])
+        if (mine < 0).any():
+            raise BadInput(
+                f"stream {wanted.stream}: class {name} wants IPv4 packets with ports",
+                "declare the class by addresses and ports instead",
+            )
+        for other in list(found)[:-1]:
+            shared = np.intersect1d(mine, found[other])
+            if len(shared):
+                source, port = _flow(shared[0])
+                raise BadInput(
+                    f"classes {other} and {name} share a flow: {source} to port {port}",
+                    "give each flow (source address and destination port) to one stream only",
+                )
+    return found
+
+
+def listed_flows(frames: Frames, classes: Mapping[str, TrafficClass]) -> dict[str, list[Flow]]:
+    """As class_flows, to be written down."""
+    if not any(wanted.stream for wanted in classes.values()):
+        return {}
+    found = class_flows(frames, read_headers(frames), classes)
+    return {name: [_flow(key) for key in keys] for name, keys in found.items()}
+
+
+def _of_stream(frames: Frames, name: str) -> np.ndarray:
+    return np.isin(frames.stream, [place for place, given in enumerate(frames.names) if given == name])
+
+
+def _flow(key: int) -> Flow:
+    return str(IPv4Address(int(key) >> 16)), int(key) & 0xFFFF

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The frame table: as many frames as an engine has to loop over to send what a profile says for ever."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from fwlab.model.errors import BadInput
+from fwlab.traffic.addresses import refuse_strays
+from fwlab.traffic.expand import expand
+from fwlab.traffic.field_check import trim_variable
+from fwlab.traffic.frames import Frames
+from fwlab.traffic.instructions import FlowVar, RandLimit, TupleVar
+from fwlab.traffic.packet_setup import SIMULATOR_MACS
+from fwlab.traffic.rates import LINE_RATE_BPS, packets_per_second
+from fwlab.traffic.streams import Stream, parse_streams
+from fwlab.traffic.variables import padded, trimmed
+
+TABLE_FRAMES = 65_536
+_FINEST = 1_000_000  # rates are compared as fractions with at most this denominator
+
+
+@dataclass(frozen=True)
+class Table:
+    """Frames of one loop. `loop_ns` is how long the loop takes at the profile's own rates. `exact` says that
+    the end joins the beginning as if the profile had gone on; otherwise the table is as long as it can be."""
+
+    frames: Frames
+    loop_ns: int
+    exact: bool
+
+
+def build_table(
+    streams: Sequence[Any],
+    *,
+    macs: tuple[bytes, bytes] = SIMULATOR_MACS,
+    seed: int = 1,
+    most: int = TABLE_FRAMES,
+    line_rate_bps: float = LINE_RATE_BPS,
+) -> Table:
+    """The table for a profile (streams as `stream.to_json()` gives them), with its checksums complete.
+
+    `macs`: destination and source where a stream does not bring its own. A profile that ends is played again
+    from its start. Raises BadInput if a stream sends to or from other than lab addresses, or asks for more
+    frames than the table holds (`most`): a longer burst, or a variable whose values do not all find room."""
+    parsed = [s for s in parse_streams(streams) if s.enabled]
+    sending = [s for s in parsed if not s.start_paused and not s.silent]
+    steady = [s for s in sending if s.mode.type == "continuous"]
+    if steady and len(steady) == len(parsed):
+        limit, exact = _loop(steady, most, line_rate_bps)
+        streams = [_in_step(data, line_rate_bps) for data in streams]
+    else:
+        exact = not _never_ends(parsed)
+        limit = most + 1 if exact else most
+    frames = expand(streams, limit=limit, macs=macs, complete=True, seed=seed, line_rate_bps=line_rate_bps)
+    if not len(frames):
+        raise BadInput("the profile sends nothing", "enable a stream")
+    if len(frames) > most:
+        raise BadInput(f"the profile sends more than the {most} frames that the table holds", "use shorter bursts")
+    refuse_strays(frames)
+    return Table(frames, _loop_ns(frames, steady, line_rate_bps), exact)
+
+
+def _in_step(data: dict[str, Any], line_rate_bps: float) -> dict[str, Any]:
+    """The stream as if it had always run: what is left of its start delay is its place within one gap."""
+    stream = parse_streams([data])[0]
+    gap_us = 1e6 / packets_per_second(stream, line_rate_bps)
+    return {**data, "isg": stream.isg % gap_us}
+
+
+def _never_ends(streams: Sequence[Stream]) -> bool:
+    """Some stream is continuous, or a chain of bursts comes back to where it was without a count of loops."""
+    if any(s.mode.type == "continuous" for s in streams):
+        return True
+    by_index = {s.index: s for s in streams}
+    for start in streams:
+        at, seen = start, set()
+        while at is not None and at.index not in seen:
+            seen.add(at.index)
+            following = by_index.get(at.following)
+            if following is not None and following.index == start.index:
+                chain = [by_index[index] for index in seen]
+                if not any(s.action_count for s in chain):
+                    return True
+            at = following
+    return False
+
+
+def _loop(streams: Sequence[Stream], most: int, line_rate_bps: float) -> tuple[int, bool]:
+    """Frames until continuous streams repeat, and whether that fits the table."""
+    exact = [Fraction(packets_per_second(s, line_rate_bps)).limit_denominator(_FINEST) for s in streams]
+    rates = [max(rate, Fraction(1, _FINEST)) for rate in exact]
+    total = sum(rates)
+    turns = [math.lcm(*_periods(s)) if _periods(s) else 1 for s in streams]
+    for stream, rate in zip(streams, rates, strict=True):
+        for name, values in _ranges(stream).items():
+            needed = math.ceil(values * total / rate)
+            if needed > most:
+                raise BadInput(
+                    f"{stream.label}: {values} values of {name!r} take {needed} frames, the table holds {most}",
+                    "narrow its range, or make it random",
+                )
+    shares = [rate / total for rate in rates]
+    # the smallest number of frames of which each stream's part is whole, and a multiple of its own period
+    size = math.lcm(*((Fraction(turn) / share).numerator for turn, share in zip(turns, shares, strict=True)))
+    random = any(_is_random(s) for s in streams)
+    if size > most:
+        return most, False
+    return (most // size * size if random else size), not random
+
+
+def _is_random(stream: Stream) -> bool:
+    return any(isinstance(ins, FlowVar) and ins.op == "random" for ins in stream.instructions)
+
+
+def _ranges(stream: Stream) -> dict[str, int]:
+    """How many values each variable takes that goes through all of them."""
+    ranges: dict[str, int] = {}
+    trimming = trim_variable(stream.instructions)
+    for ins in stream.instructions:
+        if isinstance(ins, FlowVar) and ins.op != "random":
+            ranges[ins.name] = _steps(ins, len(stream.data) if ins.name == trimming else None)
+        elif isinstance(ins, RandLimit):
+            ranges[ins.name] = ins.limit
+        elif isinstance(ins, TupleVar):
+            ranges[f"{ins.name}.ip"] = ins.ip_max - ins.ip_min + 1
+    return ranges if not stream.vm.cache else {}
+
+
+def _periods(stream: Stream) -> list[int]:
+    """After how many frames each variable begins again; a variable that another one moves takes both."""
+    if stream.vm.cache:
+        return [stream.vm.cache]
+    periods, ranges = [], _ranges(stream)
+    chain, expected = 1, None
+    for ins in stream.instructions:
+        if isinstance(ins, TupleVar):
+            clients, ports = ranges[f"{ins.name}.ip"], ins.port_max - ins.port_min + 1
+            periods.append(ins.limit_flows or clients * ports)
+        elif isinstance(ins, FlowVar | RandLimit) and ins.name in ranges:
+            chain = ranges[ins.name] * (chain if expected == ins.name else 1)
+            periods.append(chain)
+            expected = ins.next_var
+    return periods
+
+
+def _steps(ins: FlowVar, longest: int | None) -> int:
+    if ins.value_list is not None:
+        size = len(ins.value_list)
+    else:
+        low, high = trimmed(*padded(ins), longest)
+        size = high - low + 1
+    return size // math.gcd(size, ins.step)
+
+
+def _loop_ns(frames: Frames, steady: Sequence[Stream], line_rate_bps: float) -> int:
+    """From the first frame of a loop to the first of the next; beyond the last frame by at least a
+    nanosecond."""
+    last = int(frames.times_ns[-1])
+    if steady:
+        pps = sum(packets_per_second(s, line_rate_bps) for s in steady)
+        sent = sum(int((frames.stream == s.index).sum()) for s in steady)
+        return max(round(sent / pps * 1e9), last + 1)
+    gap = (last - int(frames.times_ns[0])) // max(len(frames) - 1, 1)
+    return last + max(gap, 1)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Addresses, protocol and ports of many frames at once, behind Ethernet and any VLAN tags."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fwlab.traffic.frames import Frames
+
+IPV4, IPV6 = 4, 6
+_WIDTH = 192  # bytes of each frame that are looked at
+_VLANS = (0x8100, 0x88A8)
+_EXTENSIONS = (0, 43, 60)  # IPv6 headers that another header follows, with their length in the second byte
+_FRAGMENT = 44
+_WITH_PORTS = (6, 17, 132, 33)
+
+
+@dataclass
+class Headers:
+    """Arrays of shape (n,), addresses (n, 16). `version` is 0 where there is no IP; IPv4 addresses fill the
+    first 4 bytes. `sport` and `dport` are -1 where there are no ports."""
+
+    version: np.ndarray
+    src: np.ndarray
+    dst: np.ndarray
+    protocol: np.ndarray
+    sport: np.ndarray
+    dport: np.ndarray
+    group_mac: np.ndarray
+
+
+def read_headers(frames: Frames) -> Headers:
+    """Headers of all frames."""
+    table, count = frames.matrix(_WIDTH), len(frames)
+    rows = np.arange(count)
+    at = np.full(count, 12)
+    for _ in range(3):
+        tagged = np.isin(_word(table, rows, at), _VLANS)
+        at = at + np.where(tagged, 4, 0)
+    kind, at = _word(table, rows, at), at + 2
+    first = table[rows, at] >> 4
+    version = np.where((kind == 0x0800) & (first == 4), IPV4, np.where((kind == 0x86DD) & (first == 6), IPV6, 0))
+    four = (version == IPV4)[:, np.newaxis]
+    src = np.where(four, _padded(table, rows, at + 12, 4), _padded(table, rows, at + 8, 16))
+    dst = np.where(four, _padded(table, rows, at + 16, 4), _padded(table, rows, at + 24, 16))
+    protocol, l4, whole = _transport(table, rows, at, version)
+    complete = l4 + 4 <= np.minimum(frames.lengths, _WIDTH)
+    ported = np.isin(protocol, _WITH_PORTS) & (version != 0) & whole & complete
+    l4 = np.where(ported, l4, 0)
+    return Headers(
+        version=version,
+        src=src,
+        dst=dst,
+        protocol=np.where(version != 0, protocol, -1),
+        sport=np.where(ported, _word(table, rows, l4), -1),
+        dport=np.where(ported, _word(table, rows, l4 + 2), -1),
+        group_mac=(table[:, 0] & 1).astype(bool),
+    )
+
+
+def _word(table: np.ndarray, rows: np.ndarray, at: np.ndarray) -> np.ndarray:
+    return (table[rows, at].astype(np.int64) << 8) + table[rows, at + 1]
+
+
+def _padded(table: np.ndarray, rows: np.ndarray, at: np.ndarray, size: int) -> np.ndarray:
+    cut = np.zeros((len(rows), 16), dtype=np.uint8)
+    cut[:, :size] = table[rows[:, np.newaxis], at[:, np.newaxis] + np.arange(size)]
+    return cut
+
+
+def _transport(
+    table: np.ndarray, rows: np.ndarray, at: np.ndarray, version: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Protocol, its offset, and whether the packet is not a later fragment."""
+    four = version == IPV4
+    protocol = np.where(four, table[rows, at + 9], table[rows, at + 6]).astype(np.int64)
+    l4 = np.where(four, at + (table[rows, at] & 0x0F).astype(np.int64) * 4, at + 40)
+    whole = ~(four & ((_word(table, rows, at + 6) & 0x1FFF) != 0))
+    for _ in range(4):
+        inside = l4 < _WIDTH - 8
+        here = np.where(inside, l4, 0)
+        extended = (version == IPV6) & inside & np.isin(protocol, _EXTENSIONS)
+        fragment = (version == IPV6) & inside & (protocol == _FRAGMENT)
+        whole &= ~(fragment & ((_word(table, rows, here + 2) & 0xFFF8) != 0))
+        longer = np.where(fragment, 8, (table[rows, here + 1].astype(np.int64) + 1) * 8)
+        more = extended | fragment
+        protocol = np.where(more, table[rows, here], protocol)
+        l4 = np.where(more, l4 + longer, l4)
+    return protocol, l4, whole

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What TRex does to a stream's packet before the field engine sees it: MAC addresses, marks of flow
+statistics."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fwlab.traffic.streams import Stream
+
+
+def simulator_macs(direction: int) -> tuple[bytes, bytes]:
+    """MAC addresses (destination, source) of a port of TRex's simulator."""
+    high = (direction % 2 + 1) << 4
+    return bytes([high]) * 6, bytes([high + 8]) * 6
+
+
+SIMULATOR_MACS = simulator_macs(0)
+
+_FIRST_MARK = 0xFF00  # IPv4 identifications (IPv6 flow labels) from here on mark flow statistics
+_LATENCY_MARK = 0xFFFF
+_TO_CPU = 0x01  # bit of TOS or traffic class
+_VLANS = (0x8100, 0x88A8)
+_KEEP_SOURCE, _PACKET_DESTINATION = 1, 1
+LATENCY_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The packet as the field engine gets it; a latency stream's `trailer` overwrites the last bytes of each
+    frame."""
+
+    packet: bytes
+    trailer: bytes = b""
+
+
+def prepare(streams: Sequence[Stream], macs: tuple[bytes, bytes]) -> dict[int, Prepared]:
+    """Prepared packets by index of their stream. `streams` in the order in which TRex starts them: counters
+    of flow statistics are given out in that order."""
+    prepared: dict[int, Prepared] = {}
+    counters: dict[str, dict[int, int]] = {"stats": {}, "latency": {}}
+    for stream in streams:
+        data = bytearray(stream.data)
+        stats, trailer = stream.flow_stats, b""
+        if stats.enabled and not stream.silent:
+            kind = stats.rule_type or "stats"
+            counter = counters[kind].setdefault(stats.stream_id or 0, len(counters[kind]))
+            _mark(data, _LATENCY_MARK if kind == "latency" else _FIRST_MARK + counter, to_cpu=True)
+            if kind == "latency":
+                trailer = _latency_trailer(counter)
+        else:
+            _unmark(data)
+        _set_macs(data, stream.flags, macs)
+        prepared[stream.index] = Prepared(bytes(data), trailer)
+    return prepared
+
+
+def _set_macs(data: bytearray, flags: int, macs: tuple[bytes, bytes]) -> None:
+    keep_source, destination = bool(flags & _KEEP_SOURCE), (flags >> 1) & 3
+    if destination != _PACKET_DESTINATION:
+        data[0:6] = macs[0]
+    if not keep_source or destination not in (0, _PACKET_DESTINATION):
+        data[6:12] = macs[1]
+
+
+def _ip_header(data: bytes | bytearray) -> tuple[int, int]:
+    """(version, offset) of the IP header behind Ethernet and any VLAN tags, or (0, 0)."""
+    at = 12
+    while at + 2 <= len(data):
+        kind = struct.unpack_from(">H", data, at)[0]
+        if kind in _VLANS:
+            at += 4
+        elif kind == 0x0800 and at + 22 <= len(data):
+            return 4, at + 2
+        elif kind == 0x86DD and at + 42 <= len(data):
+            return 6, at + 2
+        else:
+            break
+    return 0, 0
+
+
+def _unmark(data: bytearray) -> None:
+    """Streams without statistics must not look as if they had them."""
+    version, at = _ip_header(data)
+    if version == 4:
+        number = struct.unpack_from(">H", data, at + 4)[0]
+        if number >= _FIRST_MARK:
+            _replace_word(data, at, at + 4, number & 0xEFFF)
+    elif version == 6:
+        first = struct.unpack_from(">I", data, at)[0]
+        if first & 0xFFFFF >= _FIRST_MARK:
+            struct.pack_into(">I", data, at, (first & 0xFFF00000) | (first & 0xEFFF))
+
+
+def _mark(data: bytearray, number: int, to_cpu: bool) -> None:
+    version, at = _ip_header(data)
+    if version == 4:
+        _replace_word(data, at, at + 4, number)
+        if to_cpu:
+            _replace_word(data, at, at, struct.unpack_from(">H", data, at)[0] | _TO_CPU)
+    elif version == 6:
+        first = struct.unpack_from(">I", data, at)[0]
+        traffic_class = _TO_CPU << 20 if to_cpu else 0
+        struct.pack_into(">I", data, at, (first & 0xFFF00000) | traffic_class | number)
+
+
+def _replace_word(data: bytearray, header: int, at: int, new: int) -> None:
+    """Replace a word of an IPv4 header; its checksum is updated as in RFC 1624, so that a wrong one stays
+    wrong."""
+    old = struct.unpack_from(">H", data, at)[0]
+    checksum = struct.unpack_from(">H", data, header + 10)[0]
+    total = (~checksum & 0xFFFF) + (~old & 0xFFFF) + new
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    struct.pack_into(">H", data, at, new)
+    struct.pack_into(">H", data, header + 10, ~total & 0xFFFF)
+
+
+def _latency_trailer(counter: int) -> bytes:
+    """Magic, generation, counter, sequence number and time stamp; the last two as the simulator fills them
+    in."""
+    return struct.pack("<BBHIQ", 0xAB, 0x01, counter, 0x12345678, 0x8899AABBCCDDEEFF)

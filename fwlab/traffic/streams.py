@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Streams in TRex's RPC form (what `stream.to_json()` gives), validated and with their `next` resolved."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+
+from fwlab.model.errors import BadInput
+from fwlab.traffic.instructions import Instruction, first_fault, parse_instruction
+
+SHORTEST, LONGEST = 14, 9 * 1024 + 22  # bytes that TRex takes as a packet, without the checksum of the frame
+SHORTEST_SENT = 60  # shorter packets are padded with zeros
+
+SLOWEST = 1e-6  # of any unit: a packet in eleven days; much less is no rate, but a slip
+
+_MODES = ("continuous", "single_burst", "multi_burst")
+_RATES = ("pps", "bps_L1", "bps_L2", "percentage")
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Rate(_Form):
+    type: Literal["pps", "bps_L1", "bps_L2", "percentage"]
+    value: float
+
+
+class Mode(_Form):
+    """How often and how many. `ibg` in microseconds, `count` in bursts."""
+
+    type: Literal["continuous", "single_burst", "multi_burst"]
+    rate: Rate
+    total_pkts: int | None = Field(default=None, ge=1, lt=1 << 32)
+    pkts_per_burst: int | None = Field(default=None, ge=1, lt=1 << 32)
+    ibg: float = Field(default=0.0, ge=0)
+    count: int = Field(default=1, ge=1, lt=1 << 32)
+
+    @property
+    def burst(self) -> int:
+        """Packets in one burst; 0 for a continuous stream."""
+        return {"continuous": 0, "single_burst": self.total_pkts, "multi_burst": self.pkts_per_burst}[self.type]
+
+
+class Packet(_Form):
+    binary: str
+    meta: str = ""
+
+
+class Program(_Form):
+    """The field engine's part: `cache` is how many frames are made before they repeat (0: none).
+
+    `split_by_var` comes from clients of before 2019; TRex no longer looks at it.
+    """
+
+    instructions: list[Any] = []
+    cache: int = Field(default=0, ge=0, le=0xFFFF)
+    split_by_var: str = ""
+
+
+class FlowStats(_Form):
+    enabled: bool = False
+    stream_id: int | None = None
+    vxlan: bool = False
+    ieee_1588: bool = False
+    rule_type: Literal["stats", "latency", "tpg"] | None = None
+
+
+class Stream(_Form):
+    """One stream. `isg` in microseconds. `flags`: 1 keep the packet's source MAC, 2 its destination, 8
+    silent."""
+
+    flags: int = 0
+    action_count: int = Field(default=0, ge=0)
+    enabled: bool = True
+    self_start: bool = True
+    start_paused: bool = False
+    isg: float = Field(default=0.0, ge=0)
+    core_id: int = -1
+    random_seed: int = Field(default=0, ge=0, lt=1 << 32)
+    mode: Mode
+    packet: Packet
+    vm: Program = Program()
+    flow_stats: FlowStats = FlowStats()
+    name: str | int | None = None
+    next: str | int | None = None
+    stream_id: int | None = None
+    next_stream_id: int = -1
+
+    _index: int = PrivateAttr(default=0)
+    _id: int = PrivateAttr(default=0)
+    _following: int = PrivateAttr(default=-1)
+    _data: bytes = PrivateAttr(default=b"")
+    _instructions: list[Instruction] = PrivateAttr(default_factory=list)
+
+    @property
+    def index(self) -> int:
+        """Position in the profile, from 0."""
+        return self._index
+
+    @property
+    def id(self) -> int:
+        """The number under which TRex keeps the stream; its table's order follows from it."""
+        return self._id
+
+    @property
+    def following(self) -> int:
+        """Index of the stream that starts when this one ends, or -1."""
+        return self._following
+
+    @property
+    def data(self) -> bytes:
+        """The packet before the field engine, padded to 60 bytes."""
+        return self._data
+
+    @property
+    def instructions(self) -> list[Instruction]:
+        return self._instructions
+
+    @property
+    def sequenced(self) -> bool:
+        """Latency streams count their packets, so they stay on one core and keep their rate."""
+        return self.flow_stats.enabled and self.flow_stats.rule_type == "latency"
+
+    @property
+    def silent(self) -> bool:
+        """Takes its turns but sends nothing."""
+        return bool(self.flags & 8)
+
+    @property
+    def label(self) -> str:
+        name = f" ({self.name})" if self.name is not None else ""
+        return f"stream {self._index + 1}{name}"
+
+
+def parse_streams(data: Sequence[Any]) -> list[Stream]:
+    """Streams of a profile in its order. Raises BadInput that names stream, instruction or field."""
+    if not isinstance(data, Sequence) or isinstance(data, str | bytes) or not data:
+        raise BadInput("the profile has no streams", "return at least one STLStream from get_streams")
+    streams = [_parse_stream(item, index) for index, item in enumerate(data)]
+    _number(streams)
+    _chain(streams)
+    return streams
+
+
+def _parse_stream(data: Any, index: int) -> Stream:
+    where = f"stream {index + 1}"
+    if not isinstance(data, dict):
+        raise BadInput(f"{where}: not an object", "give streams as stream.to_json() does")
+    if data.get("name") is not None:
+        where += f" ({data['name']})"
+    mode = data.get("mode") if isinstance(data.get("mode"), dict) else {}
+    rate = mode.get("rate") if isinstance(mode.get("rate"), dict) else {}
+    if "type" in mode and mode["type"] not in _MODES:
+        raise BadInput(f"{where}: unknown mode {mode['type']!r}", "use one of: " + ", ".join(_MODES))
+    if "type" in rate and rate["type"] not in _RATES:
+        raise BadInput(f"{where}: unknown rate {rate['type']!r}", "use one of: " + ", ".join(_RATES))
+    try:
+        stream = Stream.model_validate(data)
+    except ValidationError as error:
+        raise BadInput(f"{where}: {first_fault(error)}", "give the stream as stream.to_json() does") from error
+    if not stream.mode.rate.value >= SLOWEST:
+        raise BadInput(
+            f"{where}: the rate is {stream.mode.rate.value:g} {stream.mode.rate.type}",
+            "give a rate above zero" if stream.mode.rate.value <= 0 else f"give a rate of {SLOWEST:g} at least",
+        )
+    if stream.mode.burst is None:
+        field = "total_pkts" if stream.mode.type == "single_burst" else "pkts_per_burst"
+        raise BadInput(f"{where}: mode.{field}: this field is missing", "say how many packets a burst has")
+    if stream.flow_stats.enabled and (stream.flow_stats.rule_type == "tpg" or stream.flow_stats.ieee_1588):
+        what = "tagged packet groups" if stream.flow_stats.rule_type == "tpg" else "IEEE 1588 time stamps"
+        raise BadInput(f"{where}: {what} are not supported", "use STLFlowStats or STLFlowLatencyStats")
+    stream._index = index
+    stream._data = _decode(stream.packet.binary, where)
+    stream._instructions = [
+        parse_instruction(item, f"{where}, instruction {number}")
+        for number, item in enumerate(stream.vm.instructions, start=1)
+    ]
+    return stream
+
+
+def _decode(binary: str, where: str) -> bytes:
+    try:
+        data = base64.b64decode(binary, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise BadInput(f"{where}: packet.binary is not base64", "give the stream as stream.to_json() does") from error
+    if not SHORTEST <= len(data) <= LONGEST:
+        raise BadInput(f"{where}: the packet has {len(data)} bytes", f"give it between {SHORTEST} and {LONGEST} bytes")
+    return data.ljust(SHORTEST_SENT, b"\0")
+
+
+def _number(streams: list[Stream]) -> None:
+    """Streams that bring no number get 1, 2, … in the profile's order."""
+    free = 1
+    for stream in streams:
+        if stream.stream_id is not None:
+            stream._id = stream.stream_id
+        else:
+            stream._id, free = free, free + 1
+    numbers = [stream.id for stream in streams]
+    for stream in streams:
+        if numbers.count(stream.id) > 1:
+            raise BadInput(f"{stream.label}: stream number {stream.id} is used twice", "give each its own number")
+
+
+def _chain(streams: list[Stream]) -> None:
+    names: dict[str | int, int] = {}
+    for stream in streams:
+        if stream.name is not None:
+            if stream.name in names:
+                raise BadInput(f"{stream.label}: the name is used twice", "give each stream its own name")
+            names[stream.name] = stream.index
+    ids = {stream.id: stream.index for stream in streams}
+    for stream in streams:
+        if stream.next:
+            target, shown = names.get(stream.next), stream.next
+        elif stream.next_stream_id >= 0:
+            target, shown = ids.get(stream.next_stream_id), stream.next_stream_id
+        else:
+            continue
+        if target is None:
+            raise BadInput(f"{stream.label}: next stream {shown!r} does not exist", "give the name of a stream")
+        if stream.mode.type == "continuous":
+            raise BadInput(f"{stream.label}: a continuous stream has no next stream", "send it in a burst")
+        if not streams[target].enabled:
+            raise BadInput(f"{stream.label}: next stream {shown!r} is disabled", "enable it or point elsewhere")
+        if streams[target].sequenced != stream.sequenced:
+            raise BadInput(f"{stream.label}: latency and other streams cannot follow each other", "keep them apart")
+        if streams[target].core_id != stream.core_id:
+            raise BadInput(f"{stream.label}: its next stream is on another core", "give both the same core_id")
+        stream._following = target
+    reached = {stream.index for stream in streams if stream.self_start and stream.enabled}
+    todo = list(reached)
+    while todo:
+        target = streams[todo.pop()].following
+        if target >= 0 and target not in reached:
+            reached.add(target)
+            todo.append(target)
+    for stream in streams:
+        if stream.enabled and stream.index not in reached:
+            raise BadInput(f"{stream.label}: nothing starts it", "set self_start, or name it as another one's next")

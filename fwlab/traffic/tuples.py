@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""tuple_flow_var: clients and their ports. The address moves with each packet, the port once all addresses
+had their turn; after `limit_flows` flows it begins again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fwlab.traffic.instructions import TupleVar
+from fwlab.traffic.variables import Range, share
+
+_UNLIMITED = 1  # flag: any number of flows, ports as they come
+_FIRST_PORT = 1025
+
+
+@dataclass
+class TupleWalk:
+    ip: Range
+    port: Range
+    limit: int
+    unlimited: bool
+
+    @property
+    def before(self) -> dict[str, int]:
+        """What the variables hold ahead of the first packet: one step behind their start."""
+        ip, round_trip = self.ip.peek(1, forward=False)
+        port, _ = self.port.peek(1, forward=False, carry=round_trip)
+        return {"ip": ip, "port": port, "flow_limit": 0}
+
+    def values(self, count: int) -> dict[str, np.ndarray]:
+        return self._unlimited(count) if self.unlimited else self._limited(count)
+
+    def _limited(self, count: int) -> dict[str, np.ndarray]:
+        flow = np.arange(count, dtype=np.int64)
+        if self.limit:
+            flow %= self.limit
+        way = (self.ip.start - self.ip.low) + flow * self.ip.step
+        ports = (self.port.start - self.port.low) + flow * self.port.step + way // self.ip.size
+        number = flow + 1 if self.limit else np.zeros(count, dtype=np.int64)
+        return {
+            "ip": (self.ip.low + way % self.ip.size).astype(np.uint64),
+            "port": (self.port.low + ports % self.port.size).astype(np.uint64),
+            "flow_limit": number.astype(np.uint64),
+        }
+
+    def _unlimited(self, count: int) -> dict[str, np.ndarray]:
+        first = self.before
+        way = (first["ip"] - self.ip.low) + np.arange(1, count + 1, dtype=np.int64)
+        ports = first["port"] + way // self.ip.size
+        ports = np.where(ports > 0xFFFF, _FIRST_PORT + (ports - 0x10000) % (0x10000 - _FIRST_PORT), ports)
+        return {
+            "ip": (self.ip.low + way % self.ip.size).astype(np.uint64),
+            "port": ports.astype(np.uint64),
+            "flow_limit": np.zeros(count, dtype=np.uint64),
+        }
+
+
+def tuple_var(ins: TupleVar, core: int, cores: int) -> TupleWalk:
+    """The walk on one core; of several, each takes its own clients, ports and part of the limit."""
+    walk = TupleWalk(
+        Range.make(ins.ip_min, ins.ip_max, ins.ip_min, 1),
+        Range.make(ins.port_min, ins.port_max, ins.port_min, 1),
+        ins.limit_flows,
+        bool(ins.flags & _UNLIMITED),
+    )
+    _for_core(walk, 0, 1)
+    if cores > 1:
+        _for_core(walk, core, cores)
+    return walk
+
+
+def _for_core(walk: TupleWalk, core: int, cores: int) -> None:
+    phase = walk.ip.turns(core)  # read before the address changes its step
+    walk.ip.for_core(core, cores)
+    turns = walk.ip.turns()
+    walk.port.step = 1
+    start = walk.port.peek(phase, forward=True)[0]
+    walk.port.for_core(0, turns)
+    walk.port.start = start
+    if walk.limit:
+        walk.limit = share(walk.limit, core, cores)
