@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The instructor's door: `pytest --testinfra [--lab LAB] [--submissions DIR]` grades on the lab's machines.
 
-Without --testinfra the plugin adds nothing. With it the tests are those of grading/test_lab.py: one for every
+Without --testinfra the plugin adds nothing. With it the tests are those of grading/checks.py: one for every
 need of the DUT (asked through Testinfra), every quick case, and every check of every exercise. The exit code is
 0 (all pass), 1 (something failed) or 3 (nothing failed, but something could not be measured).
 """

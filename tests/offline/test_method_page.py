@@ -13,8 +13,8 @@ from fwlab.judge import load_dependence
 from fwlab.judge.statistics import MOST_IDLE, MOST_IDLE_LOOP, MOST_OTHER, MOST_OTHER_LOOP, figure
 from fwlab.judge.verdicts import LARGEST_SPREAD, WORTH_AGAIN
 from fwlab.measure.session import EXERCISE_S
-from fwlab.metrics.call_stacks import shares
 from fwlab.metrics import connection_rate, delivery, perf_profile, state_table, survival
+from fwlab.metrics.call_stacks import shares
 from fwlab.metrics.capacity import IN_VAIN, MOST_BACK
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.metric import Metric
