@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Registries: the kinds of a concept (ruleset kinds, metrics, links, ...) by name, complete or not there at all.
+
+A built-in kind is a module of the concept's package that declares one object under an agreed name. A kind from
+elsewhere is an entry point of the concept's group, so that adding one changes no line here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import entry_points
+from types import MappingProxyType
+from typing import Generic, TypeVar
+
+Kind = TypeVar("Kind")
+
+
+class IncompleteKind(ImportError):
+    """A kind lacks something that its protocol asks for, or shares its name with another."""
+
+
+class Registry(Mapping[str, Kind], Generic[Kind]):
+    """Kinds by name, in the order of `position` where they declare one, else by name. Cannot be changed.
+
+    `required` names the attributes that each kind must have; `name` is always one of them.
+    Raises IncompleteKind, which names the kind and where it comes from.
+    """
+
+    def __init__(self, concept: str, kinds: Iterable[tuple[str, Kind]], required: Iterable[str] = ()) -> None:
+        self.concept = concept
+        found: dict[str, tuple[str, Kind]] = {}
+        for origin, kind in kinds:
+            missing = [name for name in ("name", *required) if not hasattr(kind, name)]
+            if missing:
+                raise IncompleteKind(f"{concept} in {origin}: {', '.join(missing)} missing")
+            name = str(kind.name)  # type: ignore[attr-defined]  # checked above
+            if name in found:
+                raise IncompleteKind(f"{concept} {name!r} is declared twice: in {found[name][0]} and in {origin}")
+            found[name] = origin, kind
+        ordered = sorted(found, key=lambda name: (getattr(found[name][1], "position", 0), name))
+        self._kinds = MappingProxyType({name: found[name][1] for name in ordered})
+
+    def __getitem__(self, name: str) -> Kind:
+        return self._kinds[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kinds)
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+
+def discover(concept: str, package: str, attribute: str, group: str, required: Iterable[str] = ()) -> Registry[Kind]:
+    """All kinds of one concept.
+
+    package    its modules are searched for `attribute`; a module without it is a helper
+    attribute  the name under which a module declares its kind; a tuple declares several
+    group      the group of entry points that kinds from elsewhere are registered in
+    """
+    found: list[tuple[str, Kind]] = []
+    for module in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
+        declared = getattr(importlib.import_module(module.name), attribute, None)
+        if declared is not None:
+            found += [(module.name, kind) for kind in (declared if isinstance(declared, tuple) else (declared,))]
+    for entry in entry_points(group=group):
+        found.append((entry.value, entry.load()))
+    return Registry(concept, found, required)
