@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmark.host import LOOPBACK, free_port, take_place
+from engine.benchmark.host import LOOPBACK, free_port, take_place
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.topology import Topology

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmark.host import LOOPBACK, FarEnd, Lock, take_place
-from benchmark.machine import Bench, cheapest_sender
-from benchmark.players import TABLE, TABLES, Player, make_table, players
-from benchmark.trex import Trex
+from engine.benchmark.host import LOOPBACK, FarEnd, Lock, take_place
+from engine.benchmark.machine import Bench, cheapest_sender
+from engine.benchmark.players import TABLE, TABLES, Player, make_table, players
+from engine.benchmark.trex import Trex
 from fwlab.model.topology import Topology
 
 Say = Callable[[dict[str, Any]], None]

@@ -8,7 +8,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from benchmark.machine import Bench
+from engine.benchmark.machine import Bench
 from fwlab.generator.trex.server import Server
 from fwlab.generator.trex.stateless import Port
 from fwlab.model.topology import Topology

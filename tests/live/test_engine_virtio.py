@@ -13,7 +13,6 @@ import shlex
 import shutil
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,15 +22,13 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Dot1Q, Ether
 
+from engine.benchmark.host import LOOPBACK
+from engine.benchmark.machine import Bench, generator, newest_box
 from fwlab.generator.frame_table import write_table
 from fwlab.host.project import Project, load_topology
 from fwlab.model.errors import CannotMeasure
 
 from .conftest import ROOT
-
-sys.path.insert(0, str(ROOT / "engine"))
-from benchmark.host import LOOPBACK  # noqa: E402
-from benchmark.machine import Bench, generator, newest_box  # noqa: E402
 
 pytestmark = pytest.mark.live
 

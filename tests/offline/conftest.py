@@ -7,10 +7,10 @@ import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
-import factories
 import pytest
 
 from fwlab.host.project import find_project, load_topology
+from tests.offline import factories
 
 ROOT = Path(__file__).resolve().parents[2]
 

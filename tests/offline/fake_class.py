@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A plugin for pytest (`-p fake_class`): the real grading, on machines that only answer what a submission says.
+"""A pytest plugin (`-p tests.offline.fake_class`): real grading, but the machines only answer what a submission says.
 
 A file of a submission may hold the line `# on the DUT: WORD`, where WORD is
 
@@ -23,9 +23,8 @@ import re
 from pathlib import Path
 from types import SimpleNamespace
 
-import factories
-
 from fwlab.grading import grading_session
+from tests.offline import factories
 
 SAYS = re.compile(r"^# on the DUT: (\w+)$", re.MULTILINE)
 

@@ -15,11 +15,10 @@ from types import SimpleNamespace
 from unittest import mock
 from xml.etree import ElementTree
 
-import factories
-import fake_class
 import pytest
 
 from fwlab.grading import grading_session
+from tests.offline import factories, fake_class
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab98-trouble"
@@ -34,7 +33,7 @@ class FakeGrading:
         shutil.copy(ROOT / "topology.yml", self.top)
         shutil.copy(ROOT / "tests/offline/errors/good.yml", lab / "lab.yml")
         (lab / "profile.py").write_text(factories.PROFILE)
-        self.environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{Path(__file__).parent}", "COLUMNS": "200"}
+        self.environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
 
     def hand_in(self, student: str, name: str | bytes, text: str | bytes = "*raw\nCOMMIT\n") -> Path:
         """Write one file of a student's exercise; its name may be what no text is."""

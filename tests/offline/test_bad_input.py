@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import factories
 import pytest
 
 from fwlab.cli import main, perf_profile
@@ -16,6 +15,7 @@ from fwlab.host.project import Project, load_lab
 from fwlab.measure.saved_runs import load_run
 from fwlab.model.errors import EXIT_FAIL, EXIT_UNMEASURED, EXIT_USAGE, BadInput, CannotMeasure, FwlabError, Refused
 from fwlab.rulesets import files
+from tests.offline import factories
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab98-trouble"

@@ -9,13 +9,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import factories
 import pytest
 
 from fwlab.cli import main
 from fwlab.model.errors import EXIT_UNMEASURED
 from fwlab.testbed import selection
 from fwlab.testbed.machines import Machines
+from tests.offline import factories
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB, OTHER = "lab98-trouble", "lab97-stand"

@@ -7,7 +7,6 @@ import io
 import re
 
 import pytest
-from factories import a_lab, a_run, measured
 from pydantic import ValidationError
 from rich.console import Console
 
@@ -20,6 +19,7 @@ from fwlab.report.curves import curves, panels
 from fwlab.report.html import page
 from fwlab.report.json_output import run_document
 from fwlab.report.plot import plots
+from tests.offline.factories import a_lab, a_run, measured
 
 #: Instructions per packet: the list costs 3000 + 20 n, the set 3400, so that they meet at 20.
 LIST, SET = (lambda n: 3000 + 20 * n), (lambda _: 3400)

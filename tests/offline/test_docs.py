@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 import typer
-from guide_pages import PLACEHOLDERS, Command, blocks, commands, messages
 from typer.testing import CliRunner
 
 from fwlab.cli.main import app
@@ -22,6 +21,7 @@ from fwlab.cli.readme_table import BEGIN, END, labs_table, main, with_table
 from fwlab.host.project import Project, lab_ids, load_lab
 from fwlab.measure.plan import chosen_cases, chosen_exercises
 from fwlab.model.errors import BadInput
+from tests.offline.guide_pages import PLACEHOLDERS, Command, blocks, commands, messages
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = Project(ROOT)

@@ -12,14 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from engine.benchmark.host import LOOPBACK, FarEnd, Lock
+from engine.benchmark.players import make_table, players
+from engine.benchmark.rounds import summary
 from fwlab.generator.frame_table import read_table
 from fwlab.host.project import Project, load_topology
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "engine"))
-from benchmark.host import LOOPBACK, FarEnd, Lock  # noqa: E402
-from benchmark.players import make_table, players  # noqa: E402
-from benchmark.rounds import summary  # noqa: E402
 
 TOPOLOGY = load_topology(Project(ROOT))
 

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import pytest
-from factories import a_lab, attempt, measured, real, testbed
 
 from fwlab.judge.statistics import Figure, capacity, figure, nanoseconds_per_packet, values
 from fwlab.model.metric import Metric
 from fwlab.model.trial import Delivery, Trial
+from tests.offline.factories import a_lab, attempt, measured, real, testbed
 
 LAB = a_lab()
 

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
-from factories import testbed
 
 from fwlab.generator.replay import Played
 from fwlab.judge.statistics import figure
@@ -15,6 +14,7 @@ from fwlab.metrics import delivery, state_table
 from fwlab.metrics.measurement import Task
 from fwlab.model.metric import Metric
 from fwlab.model.results import Measured
+from tests.offline.factories import testbed
 
 MEMORY = {"most": 65536, "buckets": 65536, "object_bytes": 256, "slab_bytes": 1 << 20, "bucket_bytes": 1 << 19}
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 import pytest
-from factories import a_lab, a_run, measured
 
 from fwlab.report.flame import OTHER, flame, part
 from fwlab.report.html import page
+from tests.offline.factories import a_lab, a_run, measured
 
 STACKS = {"net_rx_action;virtnet_poll": 50, "net_rx_action;virtnet_poll;ip_forward<&>": 49, "net_rx_action": 1}
 LAB = a_lab()

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,12 +12,11 @@ from random import Random
 import pytest
 
 from fwlab.model.errors import BadInput
+from tests.fuzz.campaign import campaign
+from tests.fuzz.parsers import PARSERS, Parser
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # the fuzzers are a program of their own: python -m tests.fuzz
 
-from tests.fuzz.campaign import campaign  # noqa: E402
-from tests.fuzz.parsers import PARSERS, Parser  # noqa: E402
 
 SHORT = {"rulesets": 3000, "lab": 1500, "lab-text": 150, "streams": 2000, "results": 800, "predictions": 2000}
 #: Those that are kept had so many inputs; YAML's text is slow, so its data are changed instead.

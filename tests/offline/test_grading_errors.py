@@ -9,10 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import factories
 import pytest
 
 from fwlab.model.errors import EXIT_USAGE
+from tests.offline import factories
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab98-trouble"

@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fake_grading import EXERCISE, LAB, ROOT, FakeGrading
+
+from tests.offline.fake_grading import EXERCISE, LAB, ROOT, FakeGrading
 
 PTH = ROOT / "provision" / "host" / "fwlab.pth"
 EVIL = "from pathlib import Path\nPath({trace!r}).touch()\n"
@@ -82,7 +83,8 @@ class Planted:
             held.rename(there)
 
     def words(self, *submissions: str) -> list[str]:
-        return ["-p", "fake_class", "--testinfra", "--lab", LAB, *(submissions or self.apart), "--collect-only", "-q"]
+        graded = ["--testinfra", "--lab", LAB, *(submissions or self.apart), "--collect-only", "-q"]
+        return ["-p", "tests.offline.fake_class", *graded]
 
     @property
     def apart(self) -> tuple[str, str]:

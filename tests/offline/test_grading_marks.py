@@ -9,9 +9,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from fake_grading import EXERCISE, FakeGrading
 
 from fwlab.grading.marks import LONGEST_REASON, NOT_YET, harmless
+from tests.offline.fake_grading import EXERCISE, FakeGrading
 
 COMMIT = "*raw\n-A PREROUTING -s 198.18.20.66 -j DROP\nCOMMIT\n"
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import factories
 import pytest
-from fake_grading import FakeGrading
 
 from fwlab.grading.inconclusive import Inconclusive
 from fwlab.grading.outcomes import hold_failure
 from fwlab.judge.verdicts import judge_exercise
 from fwlab.model.results import Measured
 from fwlab.model.verdict import Outcome, Verdict
+from tests.offline import factories
+from tests.offline.fake_grading import FakeGrading
 
 LAB = factories.a_lab()
 RUN = factories.a_run([])

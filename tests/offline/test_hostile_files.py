@@ -12,7 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import factories
 import pytest
 import yaml
 
@@ -25,6 +24,7 @@ from fwlab.model.lab import Lab
 from fwlab.report.json_output import check_document, run_document
 from fwlab.rulesets.files import student_ruleset
 from fwlab.rulesets.render import ruleset_file
+from tests.offline import factories
 
 HERE = Path(__file__).parent
 GOOD = (HERE / "errors" / "good.yml").read_text()

@@ -4,7 +4,13 @@
 from __future__ import annotations
 
 import pytest
-from factories import (
+
+from fwlab.judge.verdicts import judge_cases, judge_exercise
+from fwlab.model.lab import Lab
+from fwlab.model.results import HostFacts, Measured, Run
+from fwlab.model.trial import Trial
+from fwlab.model.verdict import Outcome, Verdict, exit_code, overall
+from tests.offline.factories import (
     BASELINE_PPS,
     a_lab,
     a_run,
@@ -16,12 +22,6 @@ from factories import (
     testbed,
     trials,
 )
-
-from fwlab.judge.verdicts import judge_cases, judge_exercise
-from fwlab.model.lab import Lab
-from fwlab.model.results import HostFacts, Measured, Run
-from fwlab.model.trial import Trial
-from fwlab.model.verdict import Outcome, Verdict, exit_code, overall
 
 ABSOLUTE = expectation(virtual={"raw-drop": [291_000, 309_000]})
 RATIO = expectation(ratio_to="raw-drop", ratio={"set-1000": [0.88, 0.94]})

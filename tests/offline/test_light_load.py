@@ -7,7 +7,6 @@ from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
-from factories import a_lab, attempt
 
 from fwlab.generator.replay import Played
 from fwlab.metrics import delivery
@@ -15,6 +14,7 @@ from fwlab.metrics.measurement import Nodes, Task
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.metric import Metric
 from fwlab.model.results import Measured
+from tests.offline.factories import a_lab, attempt
 
 
 class Way:

@@ -12,7 +12,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from programs import program
+from tests.offline.programs import program
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Where what is made, and not written, lies.

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import pytest
-from factories import a_lab, a_run, attempt
 
 from fwlab.judge.load_dependence import changes
 from fwlab.judge.verdicts import judge_exercise
 from fwlab.model.results import Measured
 from fwlab.model.trial import Delivery
 from fwlab.model.verdict import Outcome
+from tests.offline.factories import a_lab, a_run, attempt
 
 LAB = a_lab()
 MIX = {"attacker": 0.9, "others": 0.1}

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from programs import needs
 
 from fwlab.host.kvm_probe import KvmAnswer
 from fwlab.host.project import Project
@@ -21,6 +20,7 @@ from fwlab.model.topology import Topology
 from fwlab.testbed import machine_record, selection
 from fwlab.testbed.machine_record import Made, from_command_line, machines_made, record_path
 from fwlab.testbed.selection import TestbedRequest, settle
+from tests.offline.programs import needs
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPOLOGY = Topology.model_validate(yaml.safe_load((ROOT / "topology.yml").read_text()))

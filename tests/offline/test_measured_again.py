@@ -6,7 +6,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from factories import a_lab, a_run, measured, testbed, trials
 
 from fwlab.judge.verdicts import judge_exercise
 from fwlab.measure.session import Session
@@ -17,6 +16,7 @@ from fwlab.model.events import Told
 from fwlab.model.metric import Metric
 from fwlab.model.results import Measured
 from fwlab.model.verdict import Outcome
+from tests.offline.factories import a_lab, a_run, measured, testbed, trials
 
 LAB = a_lab()
 TASK = Task(

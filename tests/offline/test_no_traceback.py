@@ -11,7 +11,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-import factories
 import pytest
 
 from fwlab.cli import main
@@ -21,6 +20,7 @@ from fwlab.host.ssh import write_ssh_config
 from fwlab.model.errors import EXIT_USAGE, BadInput, CannotMeasure
 from fwlab.rulesets.files import student_ruleset
 from fwlab.testbed.machines import built_images
+from tests.offline import factories
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab98-trouble"

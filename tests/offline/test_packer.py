@@ -12,8 +12,9 @@ import time
 from pathlib import Path
 
 import pytest
-from packer_modules import PACKER, ROOT, box_cache, box_form, children
-from programs import program
+
+from tests.offline.packer_modules import PACKER, ROOT, box_cache, box_form, children
+from tests.offline.programs import program
 
 SETTINGS = {"base_url": "", "base_checksum": ""}
 

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from packer_modules import PACKER, box_cache, cloud_image
-from programs import program
+
+from tests.offline.packer_modules import PACKER, box_cache, cloud_image
+from tests.offline.programs import program
 
 SETTINGS = {"base_url": "", "base_checksum": ""}
 

@@ -8,7 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from programs import program
+
+from tests.offline.programs import program
 
 ROOT = Path(__file__).resolve().parents[2]
 PROVISION = ROOT / "provision"

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from factories import a_lab, a_run, expectation, measured
 
 from fwlab.cli.ranges import _around, renewed
 from fwlab.host.project import find_project, lab_ids, load_lab
@@ -17,6 +16,7 @@ from fwlab.measure.saved_runs import load_run
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.metric import Metric
+from tests.offline.factories import a_lab, a_run, expectation, measured
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = a_lab(

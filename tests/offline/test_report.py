@@ -10,7 +10,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from factories import RANGES, a_full_run, a_lab, a_run, attempt, measured, real
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -23,6 +22,7 @@ from fwlab.report.curves import curves
 from fwlab.report.html import page
 from fwlab.report.markdown import BEGIN, END
 from fwlab.report.plot import plots
+from tests.offline.factories import RANGES, a_full_run, a_lab, a_run, attempt, measured, real
 
 LAB = a_lab(RANGES)
 RUN = a_full_run(LAB)

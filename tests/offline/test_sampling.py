@@ -12,13 +12,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from factories import a_lab, measured
 from typer.testing import CliRunner
 
 from fwlab.cli.main import app
 from fwlab.dut.linux.agent.perf_samples import clocks, fold
 from fwlab.metrics.perf_profile import FEWEST, RATES, SECONDS, sample
 from fwlab.model.errors import BadInput, CannotMeasure
+from tests.offline.factories import a_lab, measured
 
 #: As `perf script -F comm,ip,sym` prints it.
 PRINTED = """ksoftirqd/0

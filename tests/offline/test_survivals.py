@@ -6,7 +6,6 @@ from __future__ import annotations
 import io
 
 import pytest
-from factories import TEXTS, a_lab, a_run, measured
 from rich.console import Console
 
 from fwlab.measure.plan import base_cases, chosen_cases
@@ -19,6 +18,7 @@ from fwlab.report import figures_table, show
 from fwlab.report.html import page
 from fwlab.report.plot import plots
 from fwlab.report.survivals import survivals
+from tests.offline.factories import TEXTS, a_lab, a_run, measured
 
 
 def sweep(name: str, title: str, values: list[float]) -> dict:

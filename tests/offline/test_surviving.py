@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import pytest
-from factories import a_lab, measured, testbed
 
 from fwlab.generator.replay import Played
 from fwlab.judge.statistics import values
@@ -21,6 +20,7 @@ from fwlab.model.errors import CannotMeasure
 from fwlab.model.metric import Metric
 from fwlab.model.results import Measured
 from fwlab.model.trial import Trial
+from tests.offline.factories import a_lab, measured, testbed
 
 #: One packet in so many belongs to the class that is to survive; the rest is attack.
 ONE_IN = 10

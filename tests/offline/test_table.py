@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from factories import RANGES, a_full_run, a_lab, a_run, attempt, check, measured, trials
 
 from fwlab.judge.verdicts import judge_cases, judge_exercise
 from fwlab.model.lab import Lab
@@ -16,6 +15,7 @@ from fwlab.model.verdict import Outcome
 from fwlab.report import formatting
 from fwlab.report.json_output import check_document, run_document
 from fwlab.report.report_rows import Row, case_rows, exercise_rows, fidelity, overall_outcome
+from tests.offline.factories import RANGES, a_full_run, a_lab, a_run, attempt, check, measured, trials
 
 LAB = a_lab(RANGES)
 RUN = a_full_run(LAB)

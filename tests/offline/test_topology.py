@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from programs import needs
 
 from fwlab.host.project import Project, load_topology
 from fwlab.model.errors import BadInput
 from fwlab.model.topology import ROLES, Topology
+from tests.offline.programs import needs
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPOLOGY = load_topology(Project(ROOT))

@@ -8,12 +8,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from traffic_forms import stream, variable, write
 from typer.testing import CliRunner
 
 from fwlab.cli.traffic import app
 from fwlab.generator.pcap import read_pcap
 from fwlab.model.errors import BadInput
+from tests.offline.traffic_forms import stream, variable, write
 
 ROOT = Path(__file__).parents[2]
 VECTORS = Path(__file__).parent / "data/trex-vectors"

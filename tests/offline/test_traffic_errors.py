@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import pytest
-from traffic_forms import burst, packet, rate, stream, variable, write
 
 from fwlab.model.errors import BadInput
 from fwlab.traffic import expand
+from tests.offline.traffic_forms import burst, packet, rate, stream, variable, write
 
 TRIM = {"type": "trim_pkt_size", "name": "v"}
 FIX_IP = {"type": "fix_checksum_ipv4", "pkt_offset": 14}

@@ -9,9 +9,9 @@ import pytest
 from scapy.layers.inet import IP, TCP, UDP
 from scapy.layers.inet6 import ICMPv6EchoRequest, IPv6
 from scapy.layers.l2 import Dot1Q, Ether
-from traffic_forms import burst, packet, stream, variable, write
 
 from fwlab.traffic import expand
+from tests.offline.traffic_forms import burst, packet, stream, variable, write
 
 MAC = Ether(dst="00:00:00:01:00:00", src="00:00:00:02:00:00")
 

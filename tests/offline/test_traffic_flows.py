@@ -8,7 +8,6 @@ from pydantic import ValidationError
 from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
-from traffic_forms import burst, stream
 
 from fwlab.generator.sink import Sink, counting_ruleset
 from fwlab.model.declared_traffic import TrafficClass
@@ -16,6 +15,7 @@ from fwlab.model.errors import BadInput
 from fwlab.traffic import expand
 from fwlab.traffic.classes import classify, count_classes
 from fwlab.traffic.flows import listed_flows
+from tests.offline.traffic_forms import burst, stream
 
 BAD, GOOD = TrafficClass(stream="bad"), TrafficClass(stream="good")
 CLASSES = {"evil": BAD, "fine": GOOD}

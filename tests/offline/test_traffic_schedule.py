@@ -8,13 +8,13 @@ import random
 
 import numpy as np
 import pytest
-from traffic_forms import burst, packet, rate, stream, variable, write
 
 from fwlab.traffic import expand
 from fwlab.traffic import schedule as schedules
 from fwlab.traffic.cores import distribute, table_order
 from fwlab.traffic.rates import mean_length, packets_per_second
 from fwlab.traffic.streams import parse_streams
+from tests.offline.traffic_forms import burst, packet, rate, stream, variable, write
 
 
 def sent(*streams, limit=20, cores=1):

@@ -10,7 +10,6 @@ from pydantic import ValidationError
 from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.inet6 import ICMPv6EchoRequest, IPv6, IPv6ExtHdrHopByHop
 from scapy.layers.l2 import ARP, Dot1Q, Ether
-from traffic_forms import burst, packet, rate, stream, variable, write
 
 from fwlab.model.declared_traffic import TrafficClass
 from fwlab.model.errors import BadInput
@@ -18,6 +17,7 @@ from fwlab.traffic import expand
 from fwlab.traffic.addresses import refuse_strays
 from fwlab.traffic.classes import classify, count_classes
 from fwlab.traffic.frame_loop import build_table
+from tests.offline.traffic_forms import burst, packet, rate, stream, variable, write
 
 MAC = Ether(dst="00:00:00:01:00:00", src="00:00:00:02:00:00")
 FOUR, SIX = {"src": "198.18.1.1", "dst": "198.19.1.1"}, {"src": "2001:2::1", "dst": "2001:2::2"}

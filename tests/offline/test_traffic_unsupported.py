@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import factories
 import pytest
 
 from fwlab.generator.traffic_profile import load_profile
 from fwlab.host.project import Project
 from fwlab.model.errors import BadInput
+from tests.offline import factories
 
 #: As TRex's own client has them; PyPI's knows neither.
 LATER = """

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from trex_server import STEP, TOPOLOGY, Ssh, Stateful
 
 from fwlab.generator import selection as engines
 from fwlab.generator.trex import astf
@@ -16,6 +15,7 @@ from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.trial import Clients
 from fwlab.testbed.selection import TestbedRequest, choose
+from tests.offline.trex_server import STEP, TOPOLOGY, Ssh, Stateful
 
 WEB = Connections(clients="198.18.32.0/29", servers="198.19.32.0/30", port=8080, object_bytes=100, concurrent=512)
 ANSWER = 251

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 import yaml
-from traffic_forms import burst, continuous, stream
 
 from fwlab.generator.traffic_store import Tables
 from fwlab.generator.trex.config import Machine, trex_config, wants_own_driver
 from fwlab.generator.trex.streams import counted_streams, server_streams
 from fwlab.host.project import Project, load_lab, load_topology
 from fwlab.model.errors import BadInput
+from tests.offline.traffic_forms import burst, continuous, stream
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = Project(ROOT)

@@ -7,7 +7,6 @@ import itertools
 from collections.abc import Iterator
 
 import pytest
-from trex_server import PROJECT, STEP, TOPOLOGY, Server, Ssh
 
 from fwlab.generator.replay import Played
 from fwlab.generator.traffic_store import Tables
@@ -17,6 +16,7 @@ from fwlab.generator.trex.server import STATELESS
 from fwlab.generator.trex.stateless import Trex
 from fwlab.host.project import load_lab
 from fwlab.model.errors import BadInput, CannotMeasure
+from tests.offline.trex_server import PROJECT, STEP, TOPOLOGY, Server, Ssh
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from factories import a_lab, attempt
 
 from fwlab.generator.replay import Played, Playing, Replay, check_load
 from fwlab.metrics.delivery import deliver
 from fwlab.metrics.measurement import Nodes, Task
 from fwlab.model.errors import BadInput
 from fwlab.model.metric import Metric
+from tests.offline.factories import a_lab, attempt
 
 
 class Engine:

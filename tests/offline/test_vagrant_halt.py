@@ -7,7 +7,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from programs import needs
+from tests.offline.programs import needs
 
 ROOT = Path(__file__).resolve().parents[2]
 

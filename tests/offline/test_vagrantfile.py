@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from programs import needs
 
 from fwlab.host.kvm_probe import cache_folder
 from fwlab.model.topology import Topology
 from fwlab.testbed.machines import libvirt_uri
+from tests.offline.programs import needs
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPOLOGY = Topology.model_validate(yaml.safe_load((ROOT / "topology.yml").read_text()))
