@@ -24,9 +24,11 @@ from fwlab.generator.selection import AUTO
 from fwlab.generator.selection import choose as choose_engine
 from fwlab.host.atomic_write import refuse_unwritable
 from fwlab.host.project import find_project, lab_ids, load_lab, load_topology
+from fwlab.measure.context import RunContext
 from fwlab.measure.plan import base_cases, case_task, chosen_cases, chosen_exercises, ensure_started, work_task
 from fwlab.measure.saved_runs import folder_beside, load_run, reports_folder
-from fwlab.measure.session import Setting, open_session, refuse_wrong_traffic
+from fwlab.measure.session import open_session
+from fwlab.measure.traffic_check import refuse_unplayable_traffic
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, EXIT_USAGE, FwlabError
 from fwlab.model.lab import Lab
 from fwlab.model.results import Run
@@ -63,19 +65,19 @@ EngineName = Annotated[str, typer.Option("--engine", help="auto (trex where its 
 Seed = Annotated[int, typer.Option(help="Seeds what a traffic profile draws at random.")]
 
 
-def _setting(
+def _context(
     lab_id: str,
     testbed: str,
     keep: bool = False,
     seed: int = 1,
     machines: str | None = None,
     engine: str = AUTO,
-) -> Setting:
+) -> RunContext:
     project = find_project()
     lab = load_lab(project, lab_id)
     borrowed = load_lab(project, machines) if machines else None
     choose_engine(project, engine)  # told at once where there is none
-    return Setting(project, load_topology(project), lab, TestbedRequest(testbed), seed, keep, borrowed, engine)
+    return RunContext(project, load_topology(project), lab, TestbedRequest(testbed), seed, keep, borrowed, engine)
 
 
 @app.command("list")
@@ -123,16 +125,16 @@ def run_command(
     output: Annotated[Path | None, typer.Option(help="Folder of the report (reports/LAB).")] = None,
 ) -> None:
     """Measure cases, judge them, write a report."""
-    setting = _setting(lab, testbed, keep, seed, machines, engine)
-    folder = output or reports_folder(setting.project, lab)
+    context = _context(lab, testbed, keep, seed, machines, engine)
+    folder = output or reports_folder(context.project, lab)
     refuse_unwritable(folder)
-    tasks = [case_task(setting, case, trials) for case in chosen_cases(setting.lab, cases or [], quick=quick)]
-    refuse_wrong_traffic(setting, (task.traffic for task in tasks))
-    with listener(err, verbose=verbose) as tell, open_session(setting, tell) as session:
+    tasks = [case_task(context, case, trials) for case in chosen_cases(context.lab, cases or [], quick=quick)]
+    refuse_unplayable_traffic(context, (task.traffic for task in tasks))
+    with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
         session.measure_cases(tasks)
-    page = write_report(setting.lab, session.run, folder)
-    _show(setting.lab, session.run, page, run_document if as_json else None)
-    _leave(case_rows(setting.lab, session.run))
+    page = write_report(context.lab, session.run, folder)
+    _show(context.lab, session.run, page, run_document if as_json else None)
+    _leave(case_rows(context.lab, session.run))
 
 
 @app.command("check")
@@ -148,29 +150,29 @@ def check_command(
     engine: EngineName = AUTO,
 ) -> None:
     """Measure and judge what you wrote into the lab's work/ folder."""
-    setting = _setting(lab, testbed, keep, machines=machines, engine=engine)
-    exercises = chosen_exercises(setting.lab, exercise)
-    tasks = [work_task(setting, e, ensure_started(setting, e), trials) for e in exercises]
-    predictions = read_predictions(setting.lab)
-    bases = [case_task(setting, case, trials) for case in base_cases(setting.lab, exercises)]
-    folder = reports_folder(setting.project, lab) / "check"
+    context = _context(lab, testbed, keep, machines=machines, engine=engine)
+    exercises = chosen_exercises(context.lab, exercise)
+    tasks = [work_task(context, e, ensure_started(context, e), trials) for e in exercises]
+    predictions = read_predictions(context.lab)
+    bases = [case_task(context, case, trials) for case in base_cases(context.lab, exercises)]
+    folder = reports_folder(context.project, lab) / "check"
     refuse_unwritable(folder)
-    refuse_wrong_traffic(setting, (task.traffic for task in [*bases, *tasks]))
-    with listener(err, verbose=verbose) as tell, open_session(setting, tell) as session:
+    refuse_unplayable_traffic(context, (task.traffic for task in [*bases, *tasks]))
+    with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
         session.measure_cases(bases)
         session.measure_exercises(tasks)
     session.run.predictions = predictions
-    page = write_report(setting.lab, session.run, folder)
-    _show(setting.lab, session.run, page, check_document if as_json else None)
-    _leave(exercise_rows(setting.lab, session.run))
+    page = write_report(context.lab, session.run, folder)
+    _show(context.lab, session.run, page, check_document if as_json else None)
+    _leave(exercise_rows(context.lab, session.run))
 
 
 @app.command("start")
 def start_command(lab: LabName, exercise: Annotated[str | None, typer.Argument(metavar="[EXERCISE]")] = None) -> None:
     """Copy an exercise's start (all of them) into the lab's work/ folder, where you write."""
-    setting = _setting(lab, "virtual")
-    for chosen in chosen_exercises(setting.lab, exercise):
-        out.print(f"{chosen.id}: {ensure_started(setting, chosen)}", highlight=False, soft_wrap=True)
+    context = _context(lab, "virtual")
+    for chosen in chosen_exercises(context.lab, exercise):
+        out.print(f"{chosen.id}: {ensure_started(context, chosen)}", highlight=False, soft_wrap=True)
 
 
 @app.command("predict")

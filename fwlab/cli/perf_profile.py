@@ -15,9 +15,11 @@ from rich.table import Table
 
 from fwlab.host.atomic_write import refuse_unwritable
 from fwlab.host.project import find_project, load_lab, load_topology
+from fwlab.measure.context import RunContext
 from fwlab.measure.plan import case_task, chosen_cases
 from fwlab.measure.saved_runs import reports_folder
-from fwlab.measure.session import Setting, open_session, refuse_wrong_traffic
+from fwlab.measure.session import open_session
+from fwlab.measure.traffic_check import refuse_unplayable_traffic
 from fwlab.metrics.call_stacks import shares
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, BadInput
 from fwlab.model.lab import Lab
@@ -51,20 +53,20 @@ def profile_command(
     project = find_project()
     found = load_lab(project, lab)
     borrowed = load_lab(project, machines) if machines else None
-    setting = Setting(project, load_topology(project), found, TestbedRequest(testbed), seed, keep, borrowed)
+    context = RunContext(project, load_topology(project), found, TestbedRequest(testbed), seed, keep, borrowed)
     chosen = chosen_cases(found, [case])
     if len(chosen) != 1:
         names = ", ".join(one.id for one in chosen)
         raise BadInput(f"{case} stands for several cases: {names}", f"fwlab profile {lab} {chosen[0].id}")
-    task = case_task(setting, chosen[0], trials)
+    task = case_task(context, chosen[0], trials)
     if task.traffic is None or found.traffic[task.traffic].connections is not None:
         raise BadInput(f"{case}: only a case with a traffic profile can be sampled", f"fwlab list {lab}")
     task = dataclasses.replace(task, metrics=[Metric.CAPACITY], sampled=True)
     folder = output or reports_folder(project, lab) / "profile"
     refuse_unwritable(folder)
-    refuse_wrong_traffic(setting, [task.traffic])
+    refuse_unplayable_traffic(context, [task.traffic])
     err = Console(stderr=True)
-    with listener(err, verbose=verbose) as tell, open_session(setting, tell) as session:
+    with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
         session.measure_cases([task])
     page = write_report(found, session.run, folder)
     row = _row(found, session.run)

@@ -22,9 +22,9 @@ from fwlab.grading.inconclusive import Inconclusive
 from fwlab.model.errors import EXIT_FAIL, EXIT_UNMEASURED, CannotMeasure, FwlabError
 
 if TYPE_CHECKING:
-    from fwlab.grading.grading_session import Classroom
+    from fwlab.grading.grading_session import GradingSession
 
-_CLASSROOM = pytest.StashKey["Classroom"]()
+_GRADING = pytest.StashKey["GradingSession"]()
 _ENDS = pytest.StashKey[set]()
 
 
@@ -86,7 +86,7 @@ def pytest_configure(config: pytest.Config) -> None:
     from fwlab.host.project import find_project
 
     try:
-        config.stash[_CLASSROOM] = grading_session.Classroom.of(
+        config.stash[_GRADING] = grading_session.GradingSession.of(
             find_project(Path(config.invocation_params.dir)),
             config.getoption("lab"),
             config.getoption("submissions"),
@@ -98,7 +98,7 @@ def pytest_configure(config: pytest.Config) -> None:
         )
     except FwlabError as error:
         raise pytest.UsageError(str(error)) from error
-    config.stash[_CLASSROOM].aloud = functools.partial(_say_aloud, config)
+    config.stash[_GRADING].aloud = functools.partial(_say_aloud, config)
     config.args = [checks.__file__]
     # A time limit around this command ends it as Ctrl-C does: machines that it started go with it.
     with contextlib.suppress(ValueError):  # not in the main thread
@@ -108,14 +108,14 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> None:
     """The files of the marks, before the first mark: who is to be graded."""
-    if _CLASSROOM not in session.config.stash or session.config.option.collectonly:
+    if _GRADING not in session.config.stash or session.config.option.collectonly:
         return
-    room = session.config.stash[_CLASSROOM]
+    grading = session.config.stash[_GRADING]
     chosen = {item.callspec.params["lab"]: set() for item in session.items}
     for item in session.items:
         if "work" in item.callspec.params:
             chosen[item.callspec.params["lab"]].add(item.callspec.params["work"].name)
-    room.begin({lab: [work for work in room.works[lab] if work.name in names] for lab, names in chosen.items()})
+    grading.begin({lab: [work for work in grading.works[lab] if work.name in names] for lab, names in chosen.items()})
 
 
 def _say_aloud(config: pytest.Config, text: str) -> None:
@@ -126,22 +126,22 @@ def _say_aloud(config: pytest.Config, text: str) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    if _CLASSROOM in config.stash:
-        config.stash[_CLASSROOM].close()  # where pytest did not come to its end
+    if _GRADING in config.stash:
+        config.stash[_GRADING].close()  # where pytest did not come to its end
 
 
 @pytest.fixture
-def classroom(request: pytest.FixtureRequest) -> Classroom:
-    return request.config.stash[_CLASSROOM]
+def grading(request: pytest.FixtureRequest) -> GradingSession:
+    return request.config.stash[_GRADING]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test for each thing that a lab's declaration names."""
-    if "classroom" not in metafunc.fixturenames or _CLASSROOM not in metafunc.config.stash:
+    if "grading" not in metafunc.fixturenames or _GRADING not in metafunc.config.stash:
         return
     rows = []
-    for lab, setting in metafunc.config.stash[_CLASSROOM].settings.items():
-        rows += [(lab, *row) for row in _rows(metafunc, lab, setting.lab)]
+    for lab, context in metafunc.config.stash[_GRADING].contexts.items():
+        rows += [(lab, *row) for row in _rows(metafunc, lab, context.lab)]
     possible = ("package", "module", "sysctl", "case", "work", "check")
     names = ["lab", *(name for name in possible if name in metafunc.fixturenames)]
     metafunc.parametrize(names, rows, ids=["-".join(_name(part) for part in row) for row in rows])
@@ -151,8 +151,8 @@ def _rows(metafunc: pytest.Metafunc, lab_id: str, lab) -> list[tuple]:
     from fwlab.measure.plan import chosen_cases
     from fwlab.model.verdict import Outcome
 
-    room, asked = metafunc.config.stash[_CLASSROOM], metafunc.fixturenames
-    works = room.works[lab_id]
+    grading, asked = metafunc.config.stash[_GRADING], metafunc.fixturenames
+    works = grading.works[lab_id]
     marked = [work for work in works if work.expected is Outcome.PASS]
     if "package" in asked:
         return [(package,) for package in lab.needs.packages]
@@ -178,16 +178,16 @@ def _name(part: object) -> str:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Work by work, so that every ruleset is loaded once: what is on the DUT, then its checks."""
-    if _CLASSROOM not in config.stash:
+    if _GRADING not in config.stash:
         return
 
-    room = config.stash[_CLASSROOM]
+    grading = config.stash[_GRADING]
 
     def order(item: pytest.Item) -> tuple:
         parameters = item.callspec.params
         lab, work = parameters["lab"], parameters.get("work")
-        place = room.works[lab].index(work) + 1 if work is not None else 0
-        return list(room.settings).index(lab), place
+        place = grading.works[lab].index(work) + 1 if work is not None else 0
+        return list(grading.contexts).index(lab), place
 
     # A test that a lab gives nothing to do (no case beside submissions, say) is no skipped test but none.
     items[:] = sorted((item for item in items if isinstance(item.callspec.params["lab"], str)), key=order)
@@ -211,26 +211,26 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    if _CLASSROOM not in session.config.stash:
+    if _GRADING not in session.config.stash:
         return
-    room, ends = session.config.stash[_CLASSROOM], session.config.stash[_ENDS]
+    grading, ends = session.config.stash[_GRADING], session.config.stash[_ENDS]
     try:
-        room.close()
+        grading.close()
     except Exception as error:  # else pytest would end with a traceback, and with the code of a failed check
         ends.add("unmeasured")
-        room.console.print(str(error), markup=False, highlight=False, soft_wrap=True)
+        grading.console.print(str(error), markup=False, highlight=False, soft_wrap=True)
     if exitstatus not in (0, 1):
         return
     if "failed" in ends:
         session.exitstatus = EXIT_FAIL
-    elif "unmeasured" in ends or room.records.trouble is not None:
+    elif "unmeasured" in ends or grading.records.trouble is not None:
         session.exitstatus = EXIT_UNMEASURED
 
 
 def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:
-    if _CLASSROOM not in config.stash:
+    if _GRADING not in config.stash:
         return
-    room = config.stash[_CLASSROOM]
-    for lab in room.graded:
+    grading = config.stash[_GRADING]
+    for lab in grading.graded:
         terminalreporter.section(f"marks of {lab}")
-        terminalreporter.write(room.marks(lab))
+        terminalreporter.write(grading.marks(lab))

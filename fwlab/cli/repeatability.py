@@ -21,10 +21,11 @@ from pathlib import Path
 
 from fwlab.host.project import find_project, load_lab, load_topology
 from fwlab.judge.statistics import Figure, figure
+from fwlab.measure.context import RunContext
 from fwlab.measure.plan import case_task
-from fwlab.measure.session import Setting, open_session
+from fwlab.measure.session import open_session
 from fwlab.model.errors import FwlabError
-from fwlab.model.events import Event, ItemEnded, StepBegan
+from fwlab.model.events import Event, ItemEnded, StepStarted
 from fwlab.model.metric import Metric
 from fwlab.model.results import Run
 from fwlab.report import write_atomically
@@ -49,13 +50,13 @@ def busy_host() -> Iterator[None]:
             spinner.wait()
 
 
-def measure(setting: Setting, cases: list[str]) -> dict[str, list[Run]]:
+def measure(context: RunContext, cases: list[str]) -> dict[str, list[Run]]:
     """{"idle": [a run for each boot], "busy": [...]}; every boot measures both."""
     runs: dict[str, list[Run]] = {"idle": [], "busy": []}
-    tasks = [case_task(setting, setting.lab.cases[name], TRIALS) for name in cases]
+    tasks = [case_task(context, context.lab.cases[name], TRIALS) for name in cases]
     for boot in range(BOOTS):
-        _tell(StepBegan(f"boot {boot + 1} of {BOOTS}"))
-        with open_session(setting, _tell) as session:
+        _tell(StepStarted(f"boot {boot + 1} of {BOOTS}"))
+        with open_session(context, _tell) as session:
             session.measure_cases(tasks)
             runs["idle"].append(session.run.model_copy(deep=True))
             session.run.cases.clear()
@@ -95,8 +96,8 @@ def main() -> int:
     try:
         project = find_project()
         lab = load_lab(project, chosen.lab)
-        setting = Setting(project, load_topology(project), lab, TestbedRequest("virtual"))
-        result = document(measure(setting, chosen.cases), chosen.cases)
+        context = RunContext(project, load_topology(project), lab, TestbedRequest("virtual"))
+        result = document(measure(context, chosen.cases), chosen.cases)
     except FwlabError as error:
         print(f"repeatability: {error}", file=sys.stderr)
         return error.exit_code
@@ -110,7 +111,7 @@ def main() -> int:
 
 def _tell(event: Event) -> None:
     match event:
-        case StepBegan(what):
+        case StepStarted(what):
             print(f"{what} ...", file=sys.stderr)
         case ItemEnded(item, words, _):
             print(f"  {item}: {words}", file=sys.stderr)

@@ -10,8 +10,8 @@ from typing import Any
 
 from fwlab.grading.submissions import HandedIn, Submissions
 from fwlab.grading.variant_files import FOLDERS, load_variants, variant_folder
+from fwlab.measure.context import RunContext
 from fwlab.measure.plan import PARTS, lab_part_task, submitted_from, submitted_task
-from fwlab.measure.session import Setting
 from fwlab.metrics.measurement import Task
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Exercise
@@ -63,41 +63,41 @@ class Work:
     def name(self) -> str:
         return f"{self.who}/{self.exercise.id}"
 
-    def ruleset(self, setting: Setting) -> str:
+    def ruleset(self, context: RunContext) -> str:
         """As the results name it."""
         if self.part is not None:
             return f"{self.exercise.id}/{self.part}"
-        return submitted_from(setting, self.folder)
+        return submitted_from(context, self.folder)
 
-    def task(self, setting: Setting) -> Task:
+    def task(self, context: RunContext) -> Task:
         """Raises BadInput where the folder holds what is no ruleset; that is the student's failure."""
         if self.handed_in is None:
-            return lab_part_task(setting, self.exercise, self.part)
-        return submitted_task(setting, self.exercise, self.folder, self.handed_in.ruleset())
+            return lab_part_task(context, self.exercise, self.part)
+        return submitted_task(context, self.exercise, self.folder, self.handed_in.ruleset())
 
 
-def own_work(setting: Setting, parts: list[str]) -> list[Work]:
+def own_work(context: RunContext, parts: list[str]) -> list[Work]:
     """The lab's own rulesets; grading them shows that the grader grades. Raises BadInput naming a bad variants.yml."""
     for part in parts:
         if part not in CHOICES:
             raise BadInput(f"unknown part {part}", f"use {', '.join(CHOICES)}")
     chosen = [part for part in (*PARTS, VARIANTS) if part in parts or ALL in parts]
     works = []
-    for exercise in setting.lab.exercises:
+    for exercise in context.lab.exercises:
         for part in chosen:
             if part == VARIANTS:
-                works += _variants(setting, exercise)
+                works += _variants(context, exercise)
             else:
-                folder = setting.lab.folder / "rulesets" / exercise.id / part
+                folder = context.lab.folder / "rulesets" / exercise.id / part
                 works.append(Work(part, exercise, folder, OUTCOMES[part], part))
     return works
 
 
-def _variants(setting: Setting, exercise: Exercise) -> list[Work]:
-    variants = load_variants(setting.project, setting.lab, exercise)
+def _variants(context: RunContext, exercise: Exercise) -> list[Work]:
+    variants = load_variants(context.project, context.lab, exercise)
 
     def work(kind: str, name: str, **expected: Any) -> Work:
-        folder = variant_folder(setting.lab, exercise, name)
+        folder = variant_folder(context.lab, exercise, name)
         return Work(kind + name, exercise, folder, part=f"{FOLDERS}/{name}", **expected)
 
     right = [work(RIGHT, name) for name in variants.right]
@@ -108,7 +108,7 @@ def _variants(setting: Setting, exercise: Exercise) -> list[Work]:
     return right + wrong
 
 
-def handed_in(setting: Setting, folder: Path, submissions: Submissions) -> list[Work]:
+def handed_in(context: RunContext, folder: Path, submissions: Submissions) -> list[Work]:
     """One Work for every student and exercise, read into `submissions`; a student's missing exercise is a failed one.
 
     `folder` holds one folder a student, in it one folder an exercise. Raises BadInput naming what is odd.
@@ -139,7 +139,7 @@ def handed_in(setting: Setting, folder: Path, submissions: Submissions) -> list[
         raise BadInput(f"{_shown(folder)} is empty", "put one folder a student into it")
     works = []
     for student in students:
-        for exercise in setting.lab.exercises:
+        for exercise in context.lab.exercises:
             where = student / exercise.id
             read = submissions.read(student.name, exercise.id, where)
             works.append(Work(student.name, exercise, where, handed_in=read))
@@ -150,10 +150,10 @@ def _shown(path: Path) -> str:
     return plain(path, LONGEST_PATH)
 
 
-def unreadable(work: Work, setting: Setting) -> str | None:
+def unreadable(work: Work, context: RunContext) -> str | None:
     """Why a submission cannot even be tried; None if it can."""
     try:
-        work.task(setting)
+        work.task(context)
     except BadInput as error:
         return error.message
     return None

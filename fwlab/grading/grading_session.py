@@ -19,9 +19,11 @@ from fwlab.grading.marks import Records, table
 from fwlab.grading.submissions import Submissions
 from fwlab.host.project import Project, is_measured, lab_ids, load_lab, load_topology
 from fwlab.judge.verdicts import judge_cases, judge_exercise
+from fwlab.measure.context import RunContext
 from fwlab.measure.plan import base_cases, case_task, chosen_cases
 from fwlab.measure.saved_runs import reports_folder
-from fwlab.measure.session import Session, Setting, open_session, refuse_wrong_traffic
+from fwlab.measure.session import Session, open_session
+from fwlab.measure.traffic_check import refuse_unplayable_traffic
 from fwlab.metrics.measurement import Task
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.results import Measured
@@ -32,11 +34,11 @@ from fwlab.testbed.selection import TestbedRequest
 
 
 @dataclass
-class Classroom:
+class GradingSession:
     """All that is graded in one pytest session. Close it, and machines that it started are gone."""
 
     project: Project
-    settings: dict[str, Setting]
+    contexts: dict[str, RunContext]
     works: dict[str, list[Work]]
     console: Console
     records: Records
@@ -63,30 +65,30 @@ class Classroom:
         console: Console,
         machines: str | None = None,
         engine: str = AUTO,
-    ) -> Classroom:
+    ) -> GradingSession:
         """Raises BadInput naming what is wrong; no machine is touched."""
         labs = [lab] if lab else [name for name in lab_ids(project) if is_measured(project, name)]
         if submissions is not None and lab is None:
             raise BadInput("--submissions needs --lab", "say which lab was handed in")
         topology, chosen = load_topology(project), TestbedRequest(testbed, grading=True)
         borrowed = load_lab(project, machines) if machines else None
-        settings = {
-            name: Setting(project, topology, load_lab(project, name), chosen, borrowed=borrowed, engine=engine)
+        contexts = {
+            name: RunContext(project, topology, load_lab(project, name), chosen, borrowed_from=borrowed, engine=engine)
             for name in labs
         }
         works: dict[str, list[Work]] = {}
         read = Submissions() if submissions is not None else None
-        for name, setting in settings.items():
-            own = own_work(setting, parts if parts is not None else [] if read is not None else list(OUTCOMES))
-            works[name] = own + (handed_in(setting, submissions, read) if read is not None else [])
+        for name, context in contexts.items():
+            own = own_work(context, parts if parts is not None else [] if read is not None else list(OUTCOMES))
+            works[name] = own + (handed_in(context, submissions, read) if read is not None else [])
             exercises = [work.exercise for work in works[name]]
-            cases = [*chosen_cases(setting.lab, [], quick=True), *base_cases(setting.lab, exercises)]
-            refuse_wrong_traffic(setting, (item.traffic for item in [*cases, *exercises]))
+            cases = [*chosen_cases(context.lab, [], quick=True), *base_cases(context.lab, exercises)]
+            refuse_unplayable_traffic(context, (item.traffic for item in [*cases, *exercises]))
 
         def tell(text: str) -> None:
             console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-        return cls(project, settings, works, console, Records(tell), read)
+        return cls(project, contexts, works, console, Records(tell), read)
 
     def begin(self, works: dict[str, list[Work]]) -> None:
         """The files of the marks are there before the first mark: what is to be graded, and what was handed in."""
@@ -104,10 +106,10 @@ class Classroom:
             raise self._down[lab]
         if self._lab != lab:
             self.close()
-            setting = self.settings[lab]
+            context = self.contexts[lab]
             tell = self._stack.enter_context(listener(self.console, aloud=self.aloud))
             try:
-                self._session = self._stack.enter_context(open_session(setting, tell))
+                self._session = self._stack.enter_context(open_session(context, tell))
             except CannotMeasure as error:
                 self._down[lab] = error
                 raise
@@ -125,7 +127,7 @@ class Classroom:
         self._stack = contextlib.ExitStack()
         with stack:
             if session is not None:
-                self.records.attempt(write_report, self.settings[lab].lab, session.run, self._folder(lab))
+                self.records.attempt(write_report, self.contexts[lab].lab, session.run, self._folder(lab))
                 self._keep_marks(lab)
 
     # -- measuring, each thing once --
@@ -133,9 +135,9 @@ class Classroom:
     def case_verdicts(self, lab: str, case: str) -> tuple[Measured, list[Verdict]]:
         """The case, measured after all quick ones were: ratios need them."""
         session = self.session(lab)
-        quick = chosen_cases(self.settings[lab].lab, [], quick=True)
+        quick = chosen_cases(self.contexts[lab].lab, [], quick=True)
         self._measure_cases(session, [c.id for c in quick])
-        verdicts = [v for v in judge_cases(self.settings[lab].lab, session.run) if v.subject == case]
+        verdicts = [v for v in judge_cases(self.contexts[lab].lab, session.run) if v.subject == case]
         return session.run.case(case), verdicts
 
     def verdicts(self, lab: str, work: Work) -> list[Verdict]:
@@ -158,7 +160,7 @@ class Classroom:
         return self._verdicts[key]
 
     def _judged(self, lab: str, work: Work) -> list[Verdict]:
-        reason = unreadable(work, self.settings[lab])
+        reason = unreadable(work, self.contexts[lab])
         if reason is None:
             measured = self._measure(lab, work)
         else:
@@ -183,13 +185,13 @@ class Classroom:
             reason = "; ".join(again.problems) or why_not_loaded(again)
             if reason:
                 raise Inconclusive(f"it was loaded, and the second time it could not be: {reason}")
-        return work.task(self.settings[lab])
+        return work.task(self.contexts[lab])
 
     def _measure(self, lab: str, work: Work) -> Measured:
-        session, setting = self.session(lab), self.settings[lab]
-        self._measure_cases(session, [c.id for c in base_cases(setting.lab, [work.exercise])])
+        session, context = self.session(lab), self.contexts[lab]
+        self._measure_cases(session, [c.id for c in base_cases(context.lab, [work.exercise])])
         self._loaded = None
-        session.measure_exercises([work.task(setting)])
+        session.measure_exercises([work.task(context)])
         measured = session.run.exercises[-1]
         if not measured.problems and why_not_loaded(measured) is None:
             self._loaded = (lab, work.name)
@@ -198,13 +200,13 @@ class Classroom:
     def _measure_cases(self, session: Session, wanted: list[str]) -> None:
         missing = [name for name in wanted if session.run.case(name) is None]
         if missing:
-            setting = session.setting
-            session.measure_cases([case_task(setting, setting.lab.cases[name], None) for name in missing])
+            context = session.context
+            session.measure_cases([case_task(context, context.lab.cases[name], None) for name in missing])
             self._loaded = None
 
     def _refused(self, lab: str, work: Work, reason: str) -> Measured:
         """In the results, too: who reads them finds every work."""
-        exercise, ruleset = work.exercise, work.ruleset(self.settings[lab])
+        exercise, ruleset = work.exercise, work.ruleset(self.contexts[lab])
         return Measured(id=exercise.id, title=exercise.title, ruleset=ruleset, ruleset_hash="", refused=reason)
 
     # -- marks --

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fwlab.host.atomic_write import told_if_unwritable
 from fwlab.host.project import shown
-from fwlab.measure.session import Setting
+from fwlab.measure.context import RunContext
 from fwlab.metrics.measurement import Task
 from fwlab.model.case import Case, Trials
 from fwlab.model.errors import BadInput
@@ -49,13 +49,13 @@ def _baseline_first(lab: Lab, chosen: list[Case]) -> list[Case]:
     return [base, *(case for case in chosen if case is not base)]
 
 
-def case_task(setting: Setting, case: Case, trials: int | None) -> Task:
-    lab = setting.lab
+def case_task(context: RunContext, case: Case, trials: int | None) -> Task:
+    lab = context.lab
     return Task(
         id=case.id,
         title=case.title,
         ruleset=case.ruleset,
-        files=lab_ruleset(lab.folder / "rulesets" / case.ruleset, case.parameters, setting.topology),
+        files=lab_ruleset(lab.folder / "rulesets" / case.ruleset, case.parameters, context.topology),
         metrics=[case.metric, *case.also],
         traffic=case.traffic,
         parameters=case.parameters,
@@ -80,28 +80,28 @@ def chosen_exercises(lab: Lab, name: str | None) -> list[Exercise]:
     return [exercise]
 
 
-def lab_part_task(setting: Setting, exercise: Exercise, part: str, trials: int | None = None) -> Task:
+def lab_part_task(context: RunContext, exercise: Exercise, part: str, trials: int | None = None) -> Task:
     """An exercise with the lab's own start, reference or mistake, or with a variant: variants/NAME."""
-    folder = setting.lab.folder / "rulesets" / exercise.id / part
-    files = lab_ruleset(folder, exercise.parameters, setting.topology)
-    return _exercise_task(setting.lab, exercise, f"{exercise.id}/{part}", files, trials)
+    folder = context.lab.folder / "rulesets" / exercise.id / part
+    files = lab_ruleset(folder, exercise.parameters, context.topology)
+    return _exercise_task(context.lab, exercise, f"{exercise.id}/{part}", files, trials)
 
 
-def work_task(setting: Setting, exercise: Exercise, folder: Path, trials: int | None = None) -> Task:
+def work_task(context: RunContext, exercise: Exercise, folder: Path, trials: int | None = None) -> Task:
     """An exercise with what a student wrote into `folder`."""
-    return submitted_task(setting, exercise, folder, student_ruleset(folder), trials)
+    return submitted_task(context, exercise, folder, student_ruleset(folder), trials)
 
 
 def submitted_task(
-    setting: Setting, exercise: Exercise, folder: Path, files: list[RulesetFile], trials: int | None = None
+    context: RunContext, exercise: Exercise, folder: Path, files: list[RulesetFile], trials: int | None = None
 ) -> Task:
     """The same with what was read before; `folder` only says where it came from."""
-    return _exercise_task(setting.lab, exercise, submitted_from(setting, folder), files, trials)
+    return _exercise_task(context.lab, exercise, submitted_from(context, folder), files, trials)
 
 
-def submitted_from(setting: Setting, folder: Path) -> str:
+def submitted_from(context: RunContext, folder: Path) -> str:
     """A student's folder as the results name it."""
-    return plain(shown(setting.project, folder), LONGEST_PATH)
+    return plain(shown(context.project, folder), LONGEST_PATH)
 
 
 def refuse_settings(exercise: Exercise, files: list[RulesetFile]) -> None:
@@ -139,13 +139,13 @@ def _exercise_task(lab: Lab, exercise: Exercise, ruleset: str, files: list, tria
     )
 
 
-def ensure_started(setting: Setting, exercise: Exercise) -> Path:
+def ensure_started(context: RunContext, exercise: Exercise) -> Path:
     """work/<exercise>/, made from the exercise's start (rendered) where the student has not begun."""
-    folder = setting.lab.folder / "work" / exercise.id
+    folder = context.lab.folder / "work" / exercise.id
     if folder.exists():
         return folder
-    start = setting.lab.folder / "rulesets" / exercise.id / "start"
-    files = lab_ruleset(start, exercise.parameters, setting.topology)
+    start = context.lab.folder / "rulesets" / exercise.id / "start"
+    files = lab_ruleset(start, exercise.parameters, context.topology)
     partial = folder.with_name(folder.name + ".part")
     with told_if_unwritable(folder):
         shutil.rmtree(partial, ignore_errors=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class StepBegan:
+class StepStarted:
     """A step whose length nobody knows, such as booting."""
 
     what: str
@@ -26,7 +26,7 @@ class Waits:
 
 
 @dataclass(frozen=True)
-class Told:
+class LogLine:
     """A line that a tool below said, such as Vagrant."""
 
     line: str
@@ -53,7 +53,7 @@ class ItemEnded:
     ok: bool
 
 
-Event = StepBegan | Told | PlanMade | ItemBegan | ItemEnded
+Event = StepStarted | LogLine | PlanMade | ItemBegan | ItemEnded
 Listener = Callable[[Event], None]
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from fwlab.model.events import Event, ItemBegan, ItemEnded, Listener, PlanMade, StepBegan, Told, Waits
+from fwlab.model.events import Event, ItemBegan, ItemEnded, Listener, LogLine, PlanMade, StepStarted, Waits
 
 
 @contextlib.contextmanager
@@ -41,12 +41,12 @@ class _OnTerminal:
 
     def __call__(self, event: Event) -> None:
         match event:
-            case StepBegan(what):
+            case StepStarted(what):
                 self._bar.update(self._task, description=what, total=None, completed=0)
             case Waits(machines):
                 self._aloud(str(event))
                 self._bar.update(self._task, description=f"waiting for {machines}")
-            case Told(line) if self._verbose:
+            case LogLine(line) if self._verbose:
                 self._bar.console.print(line, markup=False, highlight=False)
             case PlanMade(items):
                 self._bar.update(self._task, total=items, completed=0)
@@ -64,11 +64,11 @@ class _Plain:
 
     def __call__(self, event: Event) -> None:
         match event:
-            case StepBegan(what):
+            case StepStarted(what):
                 self._console.print(f"{what} ...", markup=False, highlight=False)
             case Waits():
                 self._aloud(str(event))
-            case Told(line) if self._verbose:
+            case LogLine(line) if self._verbose:
                 self._console.print(line, markup=False, highlight=False)
             case PlanMade(items):
                 self._items, self._done = items, 0

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from fwlab.grading.variant_files import load_variants, variant_folder
 from fwlab.host.project import Project, find_project, load_lab, load_topology
-from fwlab.measure.session import commit
+from fwlab.measure.provenance import commit
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.variants import REFUSED
 from fwlab.rulesets.files import rendered

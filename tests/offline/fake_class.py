@@ -32,8 +32,8 @@ SAYS = re.compile(r"^# on the DUT: (\w+)$", re.MULTILINE)
 class FakeSession:
     """Answers like a session; a dead DUT makes this and all that follow inconclusive."""
 
-    def __init__(self, setting) -> None:
-        self.setting, self.run, self.ssh_config = setting, factories.a_run([], lab=setting.lab.id), Path("/none")
+    def __init__(self, context) -> None:
+        self.context, self.run, self.ssh_config = context, factories.a_run([], lab=context.lab.id), Path("/none")
         self._dead: str | None = None
 
     def measure_cases(self, tasks: list) -> None:
@@ -61,10 +61,10 @@ class FakeSession:
 
 
 @contextlib.contextmanager
-def fake_session(setting, tell):
+def fake_session(context, tell):
     print("machines up", flush=True)
     try:
-        yield FakeSession(setting)
+        yield FakeSession(context)
     finally:
         print("machines down", flush=True)
 
@@ -95,4 +95,4 @@ def pytest_configure() -> None:
     grading_session.open_session = fake_session
     if os.environ.get("FAKE_REPORT"):
         grading_session.write_report = broken_report
-    grading_session.Classroom.host = lambda *_: FakeHost()
+    grading_session.GradingSession.host = lambda *_: FakeHost()

@@ -56,7 +56,7 @@ class FakeGrading:
             stack.enter_context(contextlib.redirect_stderr(err))
             for name in ("open_session", "write_report"):
                 stack.enter_context(mock.patch.object(grading_session, name, getattr(grading_session, name)))
-            stack.enter_context(mock.patch.object(grading_session.Classroom, "host"))
+            stack.enter_context(mock.patch.object(grading_session.GradingSession, "host"))
             code = pytest.main(["-p", "no:cacheprovider", *own, *graded, *words], plugins=[fake_class])
         sys.meta_path[:] = hooks
         signal.signal(signal.SIGTERM, handler)

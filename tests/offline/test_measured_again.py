@@ -12,7 +12,7 @@ from fwlab.measure.session import Session
 from fwlab.metrics.measurement import Task
 from fwlab.model.case import Trials
 from fwlab.model.errors import CannotMeasure, Overdue
-from fwlab.model.events import Told
+from fwlab.model.events import LogLine
 from fwlab.model.metric import Metric
 from fwlab.model.results import Measured
 from fwlab.model.verdict import Outcome
@@ -73,7 +73,7 @@ def measure(*found: dict | Exception, restores: int = 0, **of_run: object) -> tu
     run = a_run([], **of_run)
 
     def tell(event: object) -> None:
-        if isinstance(event, Told):
+        if isinstance(event, LogLine):
             told.append(event.line)
 
     session = Session(None, measurer, Backup(restores), run, Path("none"), tell)
@@ -92,7 +92,7 @@ def test_a_doubt_is_measured_away_and_is_on_record(first: dict) -> None:
     assert measurer.left == 0
     assert found.trials == GOOD["trials"] and found.problems == []
     assert len(found.measured_again) == 1
-    assert told == [f"raw-drop: {found.measured_again[0]}: measured once more"]
+    assert told == [f"raw-drop: {found.measured_again[0]}: measuring once more"]
 
 
 def test_trials_that_are_further_apart_than_usual_are_measured_once_more() -> None:

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a run is about: the lab, the testbed that was asked for, and whose machines are used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from fwlab.generator.selection import AUTO
+from fwlab.generator.traffic_store import Tables
+from fwlab.host.project import Project
+from fwlab.model.lab import Lab
+from fwlab.model.topology import Topology
+from fwlab.testbed.selection import TestbedRequest
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """Everything that a plan and a session need to know about one run.
+
+    borrowed_from  another lab whose machines are used; None where the lab uses its own. All labs have the same three
+              nodes, so the machines of any lab can serve the others.
+    seed      seeds the random choices of traffic profiles
+    keep      leave the machines running that the session starts
+    engine    auto, trex or replay
+    """
+
+    project: Project
+    topology: Topology
+    lab: Lab
+    testbed: TestbedRequest
+    seed: int = 1
+    keep: bool = False
+    borrowed_from: Lab | None = None
+    engine: str = AUTO
+
+    @property
+    def machines_lab(self) -> Lab:
+        """The lab whose machines are used."""
+        return self.borrowed_from or self.lab
+
+    @cached_property
+    def tables(self) -> Tables:
+        """The lab's traffic as frames, built once: a check before the session and the session itself share it."""
+        return Tables(self.project, self.topology, self.lab, self.seed)

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Open the three nodes of running machines: engine, sink and DUT, with the DUT in its start state."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from fwlab.dut.linux import LinuxDut
+from fwlab.generator import selection as engines
+from fwlab.generator.sink import Sink
+from fwlab.generator.traffic_store import FIRST_LINK
+from fwlab.measure.context import RunContext
+from fwlab.measure.measurer import Measurer
+from fwlab.measure.recovery import Recovery
+from fwlab.metrics.measurement import Nodes
+from fwlab.model.errors import CannotMeasure
+from fwlab.model.events import Listener, LogLine
+from fwlab.model.results import DutFacts
+from fwlab.testbed.machines import Machines
+from fwlab.testbed.saved_state import SavedState
+from fwlab.testbed.throttle import STEPS, qemu_of, slowed
+
+LAST_LINK = "dut-sink"
+
+
+@dataclass(frozen=True)
+class OpenNodes:
+    """What a session needs of the nodes while they are open."""
+
+    measurer: Measurer
+    recovery: Recovery
+    facts: DutFacts
+
+
+@contextlib.contextmanager
+def open_nodes(context: RunContext, machines: Machines, choice: engines.Choice, tell: Listener) -> Iterator[OpenNodes]:
+    """Raises CannotMeasure if a node does not answer or the DUT is not fit to measure on."""
+    topology = context.topology
+    devices = [topology.end(FIRST_LINK, "dut").dev, topology.end(LAST_LINK, "dut").dev]
+    engine = engines.make(choice, machines.ssh("generator"), topology, machines.testbed)
+    sink = Sink(machines.ssh("sink"), topology.end(LAST_LINK, "sink").dev)
+    forwarded = topology.ports.address, topology.ssh_port(context.machines_lab.number, "dut")
+    if machines.testbed.slows_the_dut:
+        slower, steps = _slower(*forwarded), len(STEPS)
+    else:
+        slower, steps = (lambda *_, **__: contextlib.nullcontext()), 1
+    with contextlib.closing(engine), LinuxDut(machines.ssh("dut"), devices) as dut:
+        facts = _dut_facts(dut)
+        others = [machines.ssh("generator"), machines.ssh("sink")]
+        recovery = Recovery(
+            dut, machines.ssh("dut"), lambda: SavedState(*forwarded), others, lambda line: tell(LogLine(line))
+        )
+        dut.reset()
+        nodes = Nodes(
+            dut,
+            engine,
+            sink,
+            context.tables,
+            context.lab.classes,
+            slower,
+            steps,
+            topology.machine.receive_ring,
+            engines.make_ends(choice, machines.ssh("generator"), machines.ssh("sink"), topology, machines.testbed),
+            recovery.restore,
+        )
+        with contextlib.closing(recovery):
+            yield OpenNodes(Measurer(nodes), recovery, facts)
+
+
+def _slower(address: str, port: int) -> Callable[..., contextlib.AbstractContextManager[None]]:
+    """Throttle the DUT's QEMU. Its process id is looked up each time: restoring the DUT starts a new process."""
+
+    @contextlib.contextmanager
+    def slower(step: int, *, loop: bool = False) -> Iterator[None]:
+        with slowed(qemu_of(address, port), step, loop=loop):
+            yield
+
+    return slower
+
+
+def _dut_facts(dut: LinuxDut) -> DutFacts:
+    answer = dut.hello()
+    if answer.pop("packet_sockets"):
+        raise CannotMeasure(
+            "a program on the DUT holds a packet socket open, which stamps and slows every packet",
+            "on the DUT: `ss -0 -p` names it; or `vagrant reload LAB`",
+        )
+    return DutFacts(**answer)
