@@ -52,7 +52,7 @@ class Measurer:
             if not self._stays(task, found):
                 self._on_dut = None
                 # What is timed is a loading into a DUT that has nothing of it yet.
-                left = self._nodes.dut.reset(ahead=None if task.wants(Metric.LOAD_TIME) else task.files)
+                left = self._nodes.dut.reset(next_ruleset=None if task.wants(Metric.LOAD_TIME) else task.files)
                 if left and self._nodes.restored():
                     left = self._nodes.dut.reset()
                 if left:

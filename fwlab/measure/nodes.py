@@ -7,7 +7,8 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from fwlab.dut.linux import LinuxDut
+from fwlab.dut.protocol import Dut
+from fwlab.dut.registry import DUTS
 from fwlab.generator import selection as engines
 from fwlab.generator.sink import Sink
 from fwlab.generator.traffic_store import FIRST_LINK
@@ -46,7 +47,7 @@ def open_nodes(context: RunContext, machines: Machines, choice: engines.Choice, 
         slower, steps = _slower(*forwarded), len(STEPS)
     else:
         slower, steps = (lambda *_, **__: contextlib.nullcontext()), 1
-    with contextlib.closing(engine), LinuxDut(machines.ssh("dut"), devices) as dut:
+    with contextlib.closing(engine), DUTS[topology.nodes["dut"].system].connect(machines.ssh("dut"), devices) as dut:
         facts = _dut_facts(dut)
         others = [machines.ssh("generator"), machines.ssh("sink")]
         recovery = Recovery(
@@ -80,8 +81,8 @@ def _slower(address: str, port: int) -> Callable[..., contextlib.AbstractContext
     return slower
 
 
-def _dut_facts(dut: LinuxDut) -> DutFacts:
-    answer = dut.hello()
+def _dut_facts(dut: Dut) -> DutFacts:
+    answer = dut.facts()
     if answer.pop("packet_sockets"):
         raise CannotMeasure(
             "a program on the DUT holds a packet socket open, which stamps and slows every packet",

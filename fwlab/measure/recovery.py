@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable
 
-from fwlab.dut.linux import LinuxDut
+from fwlab.dut.protocol import Dut
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure
 from fwlab.testbed.saved_state import SavedState
@@ -20,7 +20,7 @@ class Recovery:
 
     def __init__(
         self,
-        dut: LinuxDut,
+        dut: Dut,
         ssh: Ssh,
         saved: Callable[[], SavedState],
         others: Iterable[Ssh],
@@ -57,7 +57,7 @@ class Recovery:
         try:
             self._state.restore()
             self._dut.open()
-            self._dut.hello()
+            self._dut.facts()
         except CannotMeasure as error:
             self._tell(f"the DUT could not be put back: {error.message}")
             return False

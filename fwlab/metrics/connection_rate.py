@@ -13,7 +13,7 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fwlab.dut.linux.client import Window
+from fwlab.dut.protocol import Window
 from fwlab.generator.selection import Both
 from fwlab.generator.tcp_config import answers
 from fwlab.judge.statistics import MOST_IDLE_LOOP, MOST_OTHER_LOOP

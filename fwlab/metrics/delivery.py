@@ -135,7 +135,7 @@ def _once_taken(nodes: Nodes, count: int, since: int) -> tuple[int, float]:
 
 def through(nodes: Nodes) -> tuple[int, int]:
     """Packets that the DUT took in on its first link, and sent on its last, since it booted."""
-    counters = nodes.dut.sample()
+    counters = nodes.dut.counters()
     taken = next(name for name in counters if name.endswith(".rx_packets"))
     sent_on = [name for name in counters if name.endswith(".tx_packets")][-1]
     return counters[taken], counters[sent_on]

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from fwlab.dut.linux import LinuxDut
+from fwlab.dut.protocol import Dut
 from fwlab.generator.selection import Both, Engine
 from fwlab.generator.sink import Sink
 from fwlab.generator.traffic_store import Tables
@@ -62,7 +62,7 @@ class Nodes:
     `tcp(connections)` sets generator and sink up for TCP connections while it is open.
     """
 
-    dut: LinuxDut
+    dut: Dut
     engine: Engine
     sink: Sink
     tables: Tables

@@ -34,7 +34,7 @@ def fill(nodes: Nodes, task: Task, found: Measured) -> None:
     nodes.dut.load(task.files)
     missing = 1.0
     # What is sent on is of no use here, and would cost the DUT and the sink more of the host than an entry does.
-    with nodes.dut.muted():
+    with nodes.dut.blackhole():
         for share in LOADS:
             passage = play(nodes, max(20.0, share * carried), task.fill)
             # Which ones are lost is chance: those of one play that are lost in the next as well.

@@ -54,6 +54,7 @@ class WithTrex(_Strict):
 
 class Node(_Strict):
     image: str
+    system: str = "linux"
     cpus: int
     memory_mib: int
     ssh_offset: int

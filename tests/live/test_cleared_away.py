@@ -80,7 +80,7 @@ def dut(request: pytest.FixtureRequest) -> Iterator[Dut]:
     ssh = Ssh(write_ssh_config(project, load_topology(project), int(STAND[3:5]), STAND), "dut")
     try:
         with LinuxDut(ssh, ["eth0", "eth1"]) as agent:
-            facts = agent.hello()
+            facts = agent.facts()
             agent.reset()
             made = Dut(ssh, agent, snapshot(ssh))
             yield made

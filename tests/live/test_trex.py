@@ -75,7 +75,7 @@ class Bench:
     def dut(self) -> Iterator[LinuxDut]:
         """As a session begins: a DUT's first word notes what its start state is."""
         with LinuxDut(self.machines.ssh("dut"), [link.ends["dut"].dev for link in self.topology.links.values()]) as dut:
-            dut.hello()
+            dut.facts()
             yield dut
 
     @contextlib.contextmanager

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fwlab.dut.linux.client import Window
+from fwlab.dut.protocol import Window
 from fwlab.metrics.connection_rate import LEAST_PACKETS, Connecting
 from fwlab.metrics.measurement import Nodes, Task
 from fwlab.model.case import Trials

@@ -34,12 +34,12 @@ class FakeDut:
         self.done.append("load")
 
     @contextmanager
-    def muted(self):
+    def blackhole(self):
         self.done.append("mute")
         yield
         self.done.append("unmute")
 
-    def sample(self) -> dict[str, int]:
+    def counters(self) -> dict[str, int]:
         return {"eth0.rx_bytes": 1, "eth0.rx_packets": self.counted, "eth1.rx_packets": 9, "eth1.tx_packets": 0}
 
     def states(self) -> dict[str, int]:

@@ -37,7 +37,7 @@ class Way:
         self.arrived = sent_on if load <= self.behind else sent_on * 9 // 10
         return SimpleNamespace(wait=lambda timeout: Played(count, count, count / load, load))
 
-    def sample(self) -> dict[str, int]:
+    def counters(self) -> dict[str, int]:
         return dict(self.counts)
 
     def drain(self) -> None:
@@ -99,7 +99,7 @@ class Late:
     def stop(self, timeout: float = 60) -> None:
         self.ended = True
 
-    def sample(self) -> dict[str, int]:
+    def counters(self) -> dict[str, int]:
         bursts = max(0.0, self.now - self.begins_s) * self.pace // 64
         taken = 2 + int(bursts) * 64
         return {"eth1.rx_packets": taken, "eth2.tx_packets": 0}

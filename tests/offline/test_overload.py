@@ -50,7 +50,7 @@ class World:
             received=self.received,
             arm=lambda **_: None,
             collect=lambda timeout: ([FULL], [], []),
-            reset=lambda ahead: [],
+            reset=lambda next_ruleset: [],
         )
         engine = SimpleNamespace(start=self.start, use=lambda *_: None)
         tables = SimpleNamespace(plays_packets=lambda _: True, flows=lambda _: {})
@@ -110,7 +110,7 @@ def test_what_the_sink_gets_of_the_flood_is_counted_by_class() -> None:
     world, found = World(), a_case()
     nodes = world.nodes()
     nodes.dut.drain = lambda: None
-    nodes.dut.sample = lambda: {"eth0.rx_packets": world.came, "eth1.tx_packets": world.came // 4}
+    nodes.dut.counters = lambda: {"eth0.rx_packets": world.came, "eth1.tx_packets": world.came // 4}
     nodes.sink.declare = lambda _classes: world.done.append("count from now")
     nodes.sink.settled_counts = lambda: {"legitimate": 2400}
     nodes.tables.offered = lambda _traffic, sent, _classes: {"legitimate": sent // 4}

@@ -80,13 +80,13 @@ class World:
         self.counts = {"legitimate": round(legitimate * share), "attack": round(attack * share)}
         return SimpleNamespace(stop=lambda: Played(self.sent, self.sent, 1.0))
 
-    def sample(self) -> dict[str, int]:
+    def counters(self) -> dict[str, int]:
         self.received += self.pace
         others = {"eth0.tx_packets": 1, "eth1.rx_packets": 1}
         return {"eth0.rx_packets": self.received, **others, "eth1.tx_packets": self.sent_on}
 
     def nodes(self, steps: int = 4) -> Nodes:
-        dut = SimpleNamespace(sample=self.sample)
+        dut = SimpleNamespace(counters=self.counters)
         sink = SimpleNamespace(declare=lambda classes: None, settled_counts=lambda: self.counts)
         tables = SimpleNamespace(
             offered=lambda traffic, sent, classes: {"legitimate": sent // ONE_IN, "attack": sent - sent // ONE_IN}

@@ -28,7 +28,7 @@ class Engine:
     def drain(self) -> None:
         """Its ring is empty."""
 
-    def sample(self) -> dict[str, int]:
+    def counters(self) -> dict[str, int]:
         return {"eth1.rx_packets": self.sent, "eth2.tx_packets": 0}
 
     def start(self, *, load: float | None = None, count: int | None = None) -> Any:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The DUT: an agent that runs on it, and the client that the host talks through."""
+"""A DUT that runs Linux: the agent that works on it, and the client that the host uses."""
 
-from fwlab.dut.linux.client import LinuxDut, Loaded, LoadReport
+from fwlab.dut.linux.client import LinuxDut, LinuxSystem
 
-__all__ = ["LinuxDut", "LoadReport", "Loaded"]
+__all__ = ["SYSTEM", "LinuxDut"]
+
+SYSTEM = LinuxSystem()

@@ -8,11 +8,11 @@ import contextlib
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from fwlab.dut.linux.agent.links import marked
 from fwlab.dut.linux.conversation import Conversation
+from fwlab.dut.protocol import Collected, Loaded, LoadReport, Window
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure, Refused
 from fwlab.model.ruleset import RulesetFile, RulesetKind
@@ -20,35 +20,6 @@ from fwlab.model.trial import Trial
 
 _TABLE = re.compile(r"^\*(\w+)", re.MULTILINE)
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """One file's loading time, in seconds of the DUT's clock that it was busy."""
-
-    name: str
-    kind: str
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Window:
-    """One trial by its links: seconds of the DUT's clock, of these busy ones, and packets that came in on each."""
-
-    duration_s: float
-    busy_s: float
-    packets: list[int]
-
-    @property
-    def busy_share(self) -> float:
-        return self.busy_s / self.duration_s if self.duration_s else 0.0
-
-
-@dataclass(frozen=True)
-class LoadReport:
-    """`runs`: for each loading of the whole ruleset, what each file took."""
-
-    runs: list[list[Loaded]]
 
 
 def tables_in(files: list[RulesetFile]) -> list[str]:
@@ -93,16 +64,16 @@ class LinuxDut:
         """Meanwhile every answer has to come within so many seconds from now; one that does not raises Overdue."""
         return self._agent.within(seconds)
 
-    def hello(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """Kernel, command line, clock source, image manifest and open packet sockets of the DUT."""
         return self._agent.ask({"op": "hello"}, timeout=120)
 
-    def reset(self, ahead: list[RulesetFile] | None = None) -> list[str]:
+    def reset(self, next_ruleset: list[RulesetFile] | None = None) -> list[str]:
         """Back to the start state; returns what still differs from it, a line each.
 
-        With `ahead`, the ruleset to be loaded next, modules may stay that cost its packets nothing.
+        With `next_ruleset` modules may stay that cost its packets nothing.
         """
-        request = {"op": "reset"} if ahead is None else {"op": "reset", "ahead": tables_in(ahead)}
+        request = {"op": "reset"} if next_ruleset is None else {"op": "reset", "ahead": tables_in(next_ruleset)}
         return self._agent.ask(request, timeout=300)["left"]
 
     def load(self, files: list[RulesetFile], *, each: bool = False, times: int = 1) -> LoadReport:
@@ -137,7 +108,7 @@ class LinuxDut:
         return self._agent.ask({"op": "states"}, timeout=120)
 
     @contextlib.contextmanager
-    def muted(self) -> Iterator[None]:
+    def blackhole(self) -> Iterator[None]:
         """Meanwhile what the DUT would send by its last link is dropped behind all of its rules.
 
         Unless a ruleset has a queue of its own there: then all goes on as it does.
@@ -150,7 +121,7 @@ class LinuxDut:
             if muted:
                 self._agent.ask({"op": "unmute", **last}, timeout=120)
 
-    def sample(self) -> dict[str, int]:
+    def counters(self) -> dict[str, int]:
         return self._agent.ask({"op": "sample", "devices": self._devices}, timeout=120)
 
     def drain(self, quiet_s: float = 0.1, patience_s: float = 10) -> None:
@@ -191,14 +162,14 @@ class LinuxDut:
             }
         )
 
-    def collect(self, timeout: float) -> tuple[list[Trial], list[Trial], list[Trial], dict[str, int]]:
+    def collect(self, timeout: float) -> Collected[Trial]:
         """Trials under overload; those in which the DUT was idle at times; those that something disturbed.
 
         Last, for how many nanoseconds each program and each [kernel thread] ran around the disturbed ones.
         """
         return self._sorted(timeout, self._trial)
 
-    def collect_by_link(self, timeout: float) -> tuple[list[Window], list[Window], list[Window], dict[str, int]]:
+    def collect_by_link(self, timeout: float) -> Collected[Window]:
         """The same, with what came in on each link, in their order."""
 
         def window(found: dict[str, Any]) -> Window:
@@ -209,15 +180,13 @@ class LinuxDut:
 
     def received(self) -> list[tuple[int, int]]:
         """For each link, in their order: packets and bytes that came in since boot."""
-        counts = self.sample()
+        counts = self.counters()
         return [(counts[f"{d}.rx_packets"], counts[f"{d}.rx_bytes"]) for d in self._devices]
 
-    def _sorted(
-        self, timeout: float, made: Callable[[dict[str, Any]], T]
-    ) -> tuple[list[T], list[T], list[T], dict[str, int]]:
+    def _sorted(self, timeout: float, made: Callable[[dict[str, Any]], T]) -> Collected[T]:
         answer = self._agent.receive(timeout)
         kept, idle, disturbed = ([made(window) for window in answer[kind]] for kind in ("kept", "idle", "disturbed"))
-        return kept, idle, disturbed, answer["ran"]
+        return Collected(kept, idle, disturbed, answer["ran"])
 
     def _trial(self, window: dict[str, Any]) -> Trial:
         return Trial(
@@ -253,3 +222,12 @@ class LinuxDut:
         Once the packets are gone, for it takes the DUT a while.
         """
         return self._agent.ask({"op": "read_stacks"}, timeout=600)["stacks"]
+
+
+class LinuxSystem:
+    """Linux, as the registry of DUTs knows it."""
+
+    name = "linux"
+
+    def connect(self, ssh: Ssh, devices: list[str]) -> LinuxDut:
+        return LinuxDut(ssh, devices)

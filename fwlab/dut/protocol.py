@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a device under test can be asked for, whatever operating system it runs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
+
+from fwlab.host.ssh import Ssh
+from fwlab.model.ruleset import RulesetFile
+from fwlab.model.trial import Trial
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The loading time of one file, in busy seconds of the DUT's clock."""
+
+    name: str
+    kind: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class LoadReport:
+    """`runs`: for each time the whole ruleset was loaded, the time of each file."""
+
+    runs: list[list[Loaded]]
+
+
+@dataclass(frozen=True)
+class Window:
+    """One trial, counted by link.
+
+    duration_s  length in seconds of the DUT's clock
+    busy_s      of these, how long the CPU was not idle
+    packets     packets received on each link, in the order of the links
+    """
+
+    duration_s: float
+    busy_s: float
+    packets: list[int]
+
+    @property
+    def busy_share(self) -> float:
+        return self.busy_s / self.duration_s if self.duration_s else 0.0
+
+
+class Collected(NamedTuple, Generic[T]):
+    """The trials of one measurement.
+
+    valid        the DUT was saturated, and nothing but packets used its CPU
+    unsaturated  the DUT was idle for part of the time
+    perturbed    something other than packets used the CPU
+    cpu_ns       around the perturbed trials: CPU time of each program and each [kernel thread], in nanoseconds
+    """
+
+    valid: list[T]
+    unsaturated: list[T]
+    perturbed: list[T]
+    cpu_ns: dict[str, int]
+
+
+class Dut(Protocol):
+    """A connection to the DUT. Leaving it as a context manager restores the start state.
+
+    Every method raises CannotMeasure if the DUT does not answer, and Overdue if it does not answer within the limit
+    that `within` has set.
+    """
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def open(self) -> None:
+        """Connect. A connection that was closed can be opened again."""
+
+    def close(self) -> None:
+        """Disconnect, and wait until the DUT has undone whatever is still loaded."""
+
+    def abandon(self) -> None:
+        """Disconnect at once: the machine is being restored, or is gone."""
+
+    def within(self, seconds: float) -> contextlib.AbstractContextManager[None]:
+        """In this context all answers must arrive within `seconds` from now. Otherwise they raise Overdue."""
+
+    def facts(self) -> dict[str, Any]:
+        """kernel, cmdline, clocksource, image (its manifest) and packet_sockets (how many are open).
+
+        The first call after a boot also records the start state.
+        """
+
+    def reset(self, next_ruleset: list[RulesetFile] | None = None) -> list[str]:
+        """Restore the start state. Returns what still differs from it, one line for each difference.
+
+        With `next_ruleset`, kernel modules may stay if they cost that ruleset's packets nothing.
+        """
+
+    def load(self, files: list[RulesetFile], *, each: bool = False, times: int = 1) -> LoadReport:
+        """Load every file with the tool of its kind, `times` times over.
+
+        each  one command for each line of a file, as a shell loop would do it
+
+        Raises Refused with the tool's own message. Nothing is loaded then.
+        """
+
+    def entries(self) -> int:
+        """Addresses in sets and maps, plus rules."""
+
+    def states(self) -> dict[str, int]:
+        """The connection table: the fields of model.trial.States, without `played`."""
+
+    def blackhole(self) -> contextlib.AbstractContextManager[None]:
+        """In this context packets that would leave by the last link are dropped after all rules.
+
+        A queue that a ruleset has put there stays; nothing is dropped then.
+        """
+
+    def counters(self) -> dict[str, int]:
+        """Packet counters since boot, as "eth0.rx_packets"."""
+
+    def received(self) -> list[tuple[int, int]]:
+        """Packets and bytes received since boot, for each link in order."""
+
+    def drain(self, quiet_s: float = 0.1, patience_s: float = 10) -> None:
+        """Wait until the receive ring of the first link is empty. A flood leaves it full.
+
+        quiet_s     how long no packet must arrive (seconds of the DUT's clock)
+        patience_s  how long to wait at most
+        """
+
+    def arm(
+        self,
+        *,
+        windows: int,
+        window_s: float,
+        packets: int,
+        idle_share: float,
+        other_share: float,
+        most_idle: int,
+        settle_s: float = 0.02,
+        patience_s: float = 30,
+    ) -> None:
+        """Start `windows` trials as soon as packets arrive. Returns at once; `collect` fetches the trials.
+
+        window_s     a trial lasts at least so many seconds of the DUT's clock ...
+        packets      ... and at least so many packets
+        idle_share   a trial with a larger share of idle time is unsaturated
+        other_share  a trial in which anything but packets used a larger share of the CPU is perturbed
+        most_idle    give up after more unsaturated trials than this
+        """
+
+    def collect(self, timeout: float) -> Collected[Trial]:
+        """Wait at most `timeout` seconds for the trials of `arm`."""
+
+    def collect_by_link(self, timeout: float) -> Collected[Window]:
+        """The same, counted by link."""
+
+    def prepare_stacks(self, rates: Sequence[int]) -> None:
+        """Start the profiler. It will sample at all these rates at once (Hz of the DUT's clock)."""
+
+    def arm_stacks(self, *, seconds: float, settle_s: float = 0.02, patience_s: float = 30) -> None:
+        """Sample for `seconds` as soon as packets arrive. Returns at once."""
+
+    def collect_stacks(self, timeout: float) -> int:
+        """Wait for the end of sampling. Returns the packets received meanwhile."""
+
+    def read_stacks(self) -> dict[str, int]:
+        """Samples by stack: the program, then its functions from the outermost inwards, joined by semicolons.
+
+        Takes the DUT a while, so call it without traffic.
+        """
+
+
+class DutSystem(Protocol):
+    """An operating system that a DUT can run: its name, and how to connect to such a DUT.
+
+    `devices` are the DUT's ends of the links, in the direction of the traffic.
+    """
+
+    name: str
+
+    def connect(self, ssh: Ssh, devices: list[str]) -> Dut: ...
