@@ -14,7 +14,7 @@ help:
 	@echo 'make setup boxes            only set up; only build the boxes'
 	@echo 'make labs bench             every lab in full, measured and graded; repeatability and the generator (results/)'
 	@echo 'make figures ranges         keep a run of every case; write the pages and the ranges that come from it'
-	@echo 'make lint readme            check the sources; write the generated parts of README.md and the guides'
+	@echo 'make lint readme            check the sources; write the generated parts of the pages'
 
 setup:
 	@provision/host/install
@@ -52,7 +52,7 @@ lint: setup
 	.venv/bin/ruff check .
 
 readme: setup
-	.venv/bin/python -m fwlab.cli.readme_table
+	.venv/bin/python -m fwlab.cli.pages
 
 # After a run of every case: keep it, and renew the figures that pages show from it.
 figures: setup

@@ -9,10 +9,10 @@ from fwlab.host.atomic_write import write_atomically
 from fwlab.model.lab import Lab
 from fwlab.model.results import Run
 from fwlab.report.html import page
-from fwlab.report.markdown import figures_table, replace_block
+from fwlab.report.markdown import figures_table
 from fwlab.report.terminal import show
 
-__all__ = ["figures_table", "replace_block", "show", "write_atomically", "write_report"]
+__all__ = ["figures_table", "show", "write_atomically", "write_report"]
 
 
 def write_report(lab: Lab, run: Run, folder: Path) -> Path:

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The block of figures in a guide: between two markers, replaced whole, so that it can be renewed at will."""
+"""A run as Markdown tables, for the pages of the labs."""
 
 from __future__ import annotations
 
-from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.metric import Metric
 from fwlab.model.results import Run
@@ -12,8 +11,6 @@ from fwlab.report.formatting import NAMES, NOTHING, SHOWN_IN, number, percent, r
 from fwlab.report.report_rows import Row, baseline_case, case_rows
 from fwlab.report.survivals import survivals
 
-BEGIN = "<!-- figures:begin -->"
-END = "<!-- figures:end -->"
 #: A sweep of more steps than this is shown by so many of them.
 LONG_SWEEP, STEPS_SHOWN = 12, 6
 
@@ -37,18 +34,6 @@ def figures_table(lab: Lab, run: Run) -> str:
     if crossed:
         tables.append(_table(["crossing", "measured (interval)", "published"], ["---", "---", "---"], crossed))
     return "\n\n".join([*filter(None, tables), _conditions(run, left_out)])
-
-
-def replace_block(text: str, block: str) -> str:
-    """`text` with what lies between the markers replaced. Raises BadInput unless each is there once."""
-    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
-        raise BadInput(
-            f"the page needs {BEGIN} and then {END}, each once",
-            "put both on lines of their own where the table belongs",
-        )
-    before, rest = text.split(BEGIN)
-    _old, after = rest.split(END)
-    return f"{before}{BEGIN}\n\n{block.strip()}\n\n{END}{after}"
 
 
 def _thinned(rows: list[Row]) -> tuple[list[Row], int]:

@@ -16,11 +16,12 @@ import typer
 from typer.testing import CliRunner
 
 from fwlab.cli.main import app
+from fwlab.cli.pages import main
 from fwlab.cli.pytest_plugin import pytest_addoption
-from fwlab.cli.readme_table import BEGIN, END, labs_table, main, with_table
 from fwlab.host.project import Project, lab_ids, load_lab
 from fwlab.measure.plan import chosen_cases, chosen_exercises
-from fwlab.model.errors import BadInput
+from fwlab.report.page_numbers import labs_of
+from fwlab.report.pages import all_pages, rendered
 from tests.offline.guide_pages import PLACEHOLDERS, Command, blocks, commands, messages
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -261,31 +262,22 @@ def test_message_is_one_of_ours(message: str) -> None:
     assert any(len(part) > 2 for part in parts) and not missing
 
 
-def test_readme_table_of_labs_is_fresh() -> None:
-    page = (ROOT / "README.md").read_text()
-    assert with_table(page, labs_table(PROJECT)) == page, "make readme"
+@pytest.mark.parametrize("page", all_pages(PROJECT), ids=relative)
+def test_generated_parts_are_fresh(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert rendered(page) == page.read_text(), "stale: make readme"
 
 
 def test_labs_table_has_a_row_a_lab(checkout: Path) -> None:
     shutil.copytree("labs/_template", "labs/lab99-example")
-    rows = labs_table(Project(checkout)).splitlines()[2:]
+    rows = labs_of(Project(checkout)).splitlines()[3:]
     assert [re.match(r"\| \[(\S+)\]", row)[1] for row in rows] == [*LABS, "lab99-example"]
 
 
-def test_labs_table_is_written_once(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stale_pages_are_written_once(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = checkout / "README.md"
-    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    assert main() == 0 and "renewed" in capsys.readouterr().out
-    assert page.read_text() == f"before\n{BEGIN}\n\n{labs_table(Project(checkout))}\n\n{END}\nafter\n"
+    call = "<!-- [[[cog\nfrom fwlab.report import page_numbers\ncog.outl(page_numbers.labs())\n]]] -->"
+    page.write_text(f"before\n{call}\nold\n<!-- [[[end]]] -->\nafter\n")
+    assert main() == 0 and "written: README.md" in capsys.readouterr().out
+    assert page.read_text() == f"before\n{call}\n{labs_of(Project(checkout))}\n<!-- [[[end]]] -->\nafter\n"
     assert main() == 0 and not capsys.readouterr().out
-
-
-@pytest.mark.parametrize("page", ["", BEGIN, f"{END}\n{BEGIN}", f"{BEGIN}{END}{BEGIN}{END}"])
-def test_labs_table_needs_its_markers(page: str) -> None:
-    with pytest.raises(BadInput, match="README.md: needs .* each once"):
-        with_table(page, "")
-
-
-def test_labs_table_says_what_is_missing(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main() == 2
-    assert "README.md: cannot be read" in capsys.readouterr().err

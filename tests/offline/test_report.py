@@ -13,14 +13,13 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from fwlab.model.errors import BadInput, FwlabError
+from fwlab.model.errors import FwlabError
 from fwlab.model.lab import Lab
 from fwlab.model.metric import Metric
 from fwlab.model.results import Run
-from fwlab.report import figures_table, replace_block, show, write_atomically, write_report
+from fwlab.report import figures_table, show, write_atomically, write_report
 from fwlab.report.curves import curves
 from fwlab.report.html import page
-from fwlab.report.markdown import BEGIN, END
 from fwlab.report.plot import plots
 from tests.offline.factories import RANGES, a_full_run, a_lab, a_run, attempt, measured, real
 
@@ -226,17 +225,6 @@ class TestMarkdown:
     def test_a_doubtful_figure_is_marked(self) -> None:
         run = a_run([measured(LAB, "raw-drop", 300_000, problems=["a node died"])])
         assert "| Raw drop | 300.0 (in doubt) |" in figures_table(LAB, run)
-
-    def test_a_block_is_replaced_whole_and_again(self) -> None:
-        text = f"before\n{BEGIN}\nold\n{END}\nafter\n"
-        once = replace_block(text, "new")
-        assert once == f"before\n{BEGIN}\n\nnew\n\n{END}\nafter\n"
-        assert replace_block(once, "new") == once
-
-    @pytest.mark.parametrize("text", ["", BEGIN, f"{END}\n{BEGIN}", f"{BEGIN}{BEGIN}{END}"])
-    def test_markers_that_are_not_a_pair_are_refused(self, text: str) -> None:
-        with pytest.raises(BadInput, match="figures:begin"):
-            replace_block(text, "new")
 
 
 class TestWriting:

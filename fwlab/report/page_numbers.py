@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What cog writes into the pages: tables of figures from results/, the labs, and the limits that the code applies.
+
+A page calls one of these functions between `[[[cog` and `[[[end]]]`; `make readme` renews all of them. Limits are
+read from the modules that apply them, so a page cannot name another number than the one in force.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fwlab.dut.linux.agent.counting import MOST_OWN
+from fwlab.generator.frame_table import MAX_FRAMES
+from fwlab.generator.tcp_config import SYSCTLS
+from fwlab.generator.tcp_endpoints import RESEND_S
+from fwlab.generator.trex.astf import MOST_OPEN
+from fwlab.host.project import Project, find_project, is_measured, lab_ids, load_lab, shown
+from fwlab.judge import load_dependence, statistics, verdicts
+from fwlab.measure.saved_runs import load_run
+from fwlab.measure.session import EXERCISE_S
+from fwlab.metrics import capacity, connection_rate, delivery, perf_profile, state_table, survival
+from fwlab.model.declared_traffic import Connections
+from fwlab.report.markdown import figures_table
+from fwlab.rulesets import files, jumps, memory
+from fwlab.testbed import throttle
+from fwlab.traffic.frame_loop import TABLE_FRAMES
+
+#: One row of a table of limits: what is limited, and the limit with its unit.
+Row = tuple[str, str]
+
+
+def figures(page: str) -> str:
+    """The tables of a lab's newest whole run. `page` is the lab's README.md; a lab without a run has none."""
+    return _figures(find_project(), Path(page).resolve().parent.name, only_quick=False)
+
+
+def quick_figures(lab_id: str) -> str:
+    """The same for the cases that the lab marks as quick."""
+    return _figures(find_project(), lab_id, only_quick=True)
+
+
+def labs() -> str:
+    """One row a lab, in the order of their numbers. Raises BadInput for a faulty lab.yml."""
+    return labs_of(find_project())
+
+
+def labs_of(project: Project) -> str:
+    rows = ["| lab | question | minutes | sources |", "|---|---|---:|---|"]
+    for lab_id in lab_ids(project):
+        lab = load_lab(project, lab_id)
+        title = lab.title.replace("|", "\\|")
+        title += "" if is_measured(project, lab_id) else " (not measured yet: no ranges, no marks)"
+        rows.append(f"| [{lab.id}](labs/{lab.id}/README.md) | {title} | {lab.minutes} | {', '.join(lab.sources)} |")
+    return _block("\n".join(rows))
+
+
+def limits(topic: str) -> str:
+    """The limits of one topic as a table. Raises KeyError for an unknown topic."""
+    rows = {
+        "trials": _trials,
+        "delivery": _delivery,
+        "load dependence": _load_dependence,
+        "connections": _connections,
+        "states": _states,
+        "survival": _survival,
+        "profile": _profile,
+        "traffic": _traffic,
+        "submissions": _submissions,
+    }[topic]()
+    return _block("\n".join(["| limit | value |", "|---|---:|", *(f"| {what} | {value} |" for what, value in rows)]))
+
+
+def _figures(project: Project, lab_id: str, only_quick: bool) -> str:
+    runs = sorted((project.root / "results" / lab_id).glob("*-full.json"))
+    if not runs:
+        return _block("No figures yet: `make figures` publishes a full run.")
+    lab, run = load_lab(project, lab_id), load_run(runs[-1], lab_id)
+    if only_quick:
+        run = run.model_copy(update={"cases": [case for case in run.cases if lab.cases[case.id].quick]})
+    return _block(f"{figures_table(lab, run)}\n\nRaw results: `{shown(project, runs[-1])}`.")
+
+
+def _trials() -> list[Row]:
+    turns = list(zip(throttle.STEPS, throttle.RUNNING_S, strict=True))
+    return [
+        ("Throttle levels: the DUT's share of real time", _list([_percent(share) for share, _ in turns])),
+        ("CPU slice at each throttled level", _list([_ms(seconds) for _, seconds in turns[1:]])),
+        ("Idle time in a trial, at most", _percent(statistics.MOST_IDLE)),
+        ("CPU time for other work in a trial, at most", _percent(statistics.MOST_OTHER)),
+        ("The same, for kernel threads that take an equal share of every trial", _percent(MOST_OWN)),
+        ("Unsaturated trials before the next throttle level, per trial wanted", f"more than {capacity.IN_VAIN}"),
+        ("Packets that the sink may send back", _percent(capacity.MOST_BACK)),
+        ("Spread that repeats a measurement", _above(verdicts.WORTH_AGAIN)),
+        ("Spread that makes a verdict inconclusive", _above(verdicts.LARGEST_SPREAD)),
+        ("Time for one exercise", f"{EXERCISE_S:g} s"),
+    ]
+
+
+def _delivery() -> list[Row]:
+    shares = _list([f"1/{round(1 / share)}" for share in delivery.LIGHT])
+    return [
+        ("Packets played before the flood, and again after it", _number(delivery.FIRST_PACKETS)),
+        ("Light loads tried, as shares of the rate that the DUT carried", shares),
+        ("Packets lost between DUT and sink, at most", _number(delivery.STRAY)),
+    ]
+
+
+def _load_dependence() -> list[Row]:
+    stray = f"{load_dependence.STRAY} packets and {_percent(load_dependence.STRAY_SHARE)} of the class"
+    both = f"{_percent(load_dependence.SYSTEMATIC)} and {load_dependence.DEVIATIONS:g} standard deviations"
+    return [
+        ("Difference between flood and light load, at most", both),
+        ("Packets that may pass in the flood of a class that is blocked at a light load", stray),
+        ("Packets of a class that the DUT must take in the flood, or nothing is compared", str(load_dependence.FEWEST)),
+    ]
+
+
+def _connections() -> list[Row]:
+    return [
+        ("Concurrent connections, unless `lab.yml` says otherwise", str(Connections().concurrent)),
+        ("Throttle levels: the DUT's share of real time", _list([_percent(share) for share in throttle.LOOP_STEPS])),
+        ("CPU slice", _ms(throttle.LOOP_RUNNING_S)),
+        ("Packets in a trial on both links, at least", _number(connection_rate.LEAST_PACKETS)),
+        ("Idle time in a trial, at most", _percent(statistics.MOST_IDLE_LOOP)),
+        ("CPU time for other work in a trial, at most", _percent(statistics.MOST_OTHER_LOOP)),
+        ("Difference between the clients' count and the DUT's, at most", _percent(connection_rate.MOST_APART)),
+        ("Segments sent again per connection, wrk", f"at most {_percent(connection_rate.MOST_AGAIN['wrk'])}"),
+        ("Segments sent again per connection, TRex", f"at most {_percent(connection_rate.MOST_AGAIN['trex'])}"),
+        ("Concurrent connections of TRex on the virtual testbed, at most", str(MOST_OPEN)),
+        ("Retransmission time-out of both ends (wrk)", f"{RESEND_S:g} s"),
+    ]
+
+
+def _states() -> list[Row]:
+    return [
+        ("Load, as a share of the rate that the DUT carried", _percent(state_table.LOADS[0])),
+        ("Packets lost before the DUT that cause another play", _above(state_table.PLAYED_AGAIN)),
+        ("Plays after the first, at most", str(len(state_table.LOADS) - 1)),
+        ("Packets still missing that make the count doubtful", _above(state_table.MOST_LOST)),
+    ]
+
+
+def _survival() -> list[Row]:
+    return [
+        ("Length of the play that counts a class: receive rings, at least", str(survival.RINGS)),
+        ("Packets of the class in it", f"{survival.LEAST} to {survival.ENOUGH}"),
+        ("Standard deviation that ends it", f"{survival.CHANCE:g}"),
+        ("Its duration, at most", f"{survival.LONGEST_S:g} s"),
+        ("Share that the sink must count of what the DUT sent", f"{_percent(survival.KEPT_UP)}"),
+        ("Packets of the class that the DUT must take", f"at least {survival.FEWEST}"),
+    ]
+
+
+def _profile() -> list[Row]:
+    rates = perf_profile.RATES
+    return [
+        ("Sampling rates at once", str(len(rates))),
+        ("Lowest and highest rate (all are primes)", f"{min(rates)} and {max(rates)} per second"),
+        ("Duration, by the DUT's clock", f"{perf_profile.SECONDS:g} s"),
+    ]
+
+
+def _traffic() -> list[Row]:
+    low, high = SYSCTLS["generator"]["net.ipv4.ip_local_port_range"].split()
+    return [
+        ("Frames in a table", _number(TABLE_FRAMES)),
+        ("Frames in a table for a case with `fill`", _number(MAX_FRAMES)),
+        ("Source ports of TCP clients", f"{low} to {high}"),
+        ("Retransmission time-out of both ends", f"{RESEND_S:g} s"),
+        ("Load of a run with `also: [delivered]`", f"{_percent(connection_rate.LIGHT)} of the flat-out rate"),
+    ]
+
+
+def _submissions() -> list[Row]:
+    return [
+        ("Files in an exercise", str(files.MOST_FILES)),
+        ("Size of a file", _mib(files.LARGEST_FILE)),
+        ("Size of all files of an exercise", _mib(files.LARGEST_SUM)),
+        ("Memory of a set, hash or queue", _mib(memory.MOST_BYTES)),
+        ("Entries of a set", _number(memory.MOST_ENTRIES)),
+        ("Packets in a queue", _number(memory.MOST_QUEUED)),
+        ("Rules that one packet may traverse", _number(jumps.MOST_RULES)),
+        ("Time for one exercise", f"{EXERCISE_S:g} s"),
+    ]
+
+
+def _block(text: str) -> str:
+    """With an empty line on either side, which Markdown needs between a comment and a table."""
+    return f"\n{text}\n"
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:g} %"
+
+
+def _above(share: float) -> str:
+    return f"above {_percent(share)}"
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:g} ms"
+
+
+def _mib(size: int) -> str:
+    return f"{size >> 20} MiB"
+
+
+def _number(value: int) -> str:
+    return f"{value:,}".replace(",", " ")
+
+
+def _list(values: list[str]) -> str:
+    return ", ".join(values)
