@@ -111,8 +111,8 @@ def publish(made: Path, path: Path, extra: dict) -> dict:
     draft = made.with_name(made.name + ".json")
     draft.write_text(json.dumps(record, indent=1) + "\n")
     path.parent.mkdir(parents=True, exist_ok=True)
-    os.replace(draft, record_path(path))
-    os.replace(made, path)
+    draft.replace(record_path(path))
+    made.replace(path)
     return record
 
 

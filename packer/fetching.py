@@ -87,7 +87,7 @@ class Wanted:
                 shutil.copyfile(self.path, draft)
                 self.prove(self._sum(draft))
             check(draft)
-            os.replace(draft, kept)
+            draft.replace(kept)
         finally:
             draft.unlink(missing_ok=True)
 

@@ -79,7 +79,7 @@ def _replay_own(said: str) -> dict[str, Any]:
 
 
 def _pktgen_own(said: str) -> dict[str, Any]:
-    return {"own_pps": int(said.split()[-1].removesuffix("pps"))}
+    return {"own_pps": int(said.rsplit(maxsplit=1)[-1].removesuffix("pps"))}
 
 
 def make_table(path: Path, size: int, frames_wanted: int, topology: Topology) -> None:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from engine.benchmark.host import LOOPBACK, FarEnd, Lock, take_place
 from engine.benchmark.machine import Bench, cheapest_sender
@@ -160,7 +160,7 @@ class _Command:
     def _run(self) -> None:
         try:
             self._said = self._bench.ssh.run(self._command, timeout=120)
-        except Exception as error:  # told to whoever waits for this player's frames
+        except Exception as error:  # noqa: BLE001 - told to whoever waits for this player's frames
             self._words = str(error)
 
     def failed(self) -> str | None:
@@ -174,7 +174,7 @@ class _Command:
             raise RuntimeError(self._words)
         return self._said
 
-    def __enter__(self) -> _Command:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

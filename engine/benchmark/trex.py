@@ -6,7 +6,7 @@ from __future__ import annotations
 import base64
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 from engine.benchmark.machine import Bench
 from fwlab.generator.trex.server import Server
@@ -26,7 +26,7 @@ class Trex:
         self._made = (bench.ssh, device)
         self._port: Port | None = None
 
-    def __enter__(self) -> Trex:
+    def __enter__(self) -> Self:
         self._server.start()
         self._port = Port(self._server, *self._made)
         return self
@@ -37,7 +37,7 @@ class Trex:
     @contextlib.contextmanager
     def playing(self, size: int) -> Iterator[None]:
         """One frame of `size` bytes, flat out."""
-        assert self._port is not None
+        assert self._port is not None  # noqa: S101 - set by __enter__
         self._port.load([{"stream_id": 1, "stream": self._stream(size)}])
         self._port.start(None)
         try:

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -84,7 +85,7 @@ def _libvirt() -> Finding:
     if shutil.which("virsh") is None:
         return Finding("libvirt", False, "virsh is not installed", "make setup")
     try:
-        asked = subprocess.run(["virsh", "-c", uri, "uri"], capture_output=True, text=True, timeout=10)
+        asked = subprocess.run(["virsh", "-c", uri, "uri"], capture_output=True, text=True, timeout=10, check=False)
     except subprocess.TimeoutExpired:
         return Finding("libvirt", False, f"{uri} does not answer within 10 s", f"virsh --connect {uri} uri")
     if asked.returncode == 0:
@@ -107,11 +108,10 @@ def _images(project: Project) -> Finding:
 
 def _slowing() -> Finding:
     """An ordinary user slows the DUT through ptrace, which some distributions forbid."""
-    scope = "/proc/sys/kernel/yama/ptrace_scope"
+    scope = Path("/proc/sys/kernel/yama/ptrace_scope")
     value = "0"
-    if os.path.exists(scope):
-        with open(scope) as setting:
-            value = setting.read().strip()
+    if scope.exists():
+        value = scope.read_text().strip()
     if os.getuid() == 0 or value == "0":
         return Finding("slowing the DUT", True, "allowed")
     says = f"kernel.yama.ptrace_scope is {value}"
@@ -122,7 +122,7 @@ def _memory(project: Project) -> Finding:
     nodes = load_topology(project).nodes.values()
     trex = trex_in_image(project) is not None
     needed = sum(n.with_trex.memory_mib if trex and n.with_trex else n.memory_mib for n in nodes) + 500
-    with open("/proc/meminfo") as lines:
+    with Path("/proc/meminfo").open() as lines:
         available = next(int(x.split()[1]) >> 10 for x in lines if x.startswith("MemAvailable"))
     says = f"{available} MiB available, three machines need {needed}"
     return Finding("memory", available >= needed, says, "vagrant destroy a lab that you do not need")

@@ -216,7 +216,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     grading, ends = session.config.stash[_GRADING], session.config.stash[_ENDS]
     try:
         grading.close()
-    except Exception as error:  # else pytest would end with a traceback, and with the code of a failed check
+    except Exception as error:  # noqa: BLE001 - else pytest would end with a traceback, and with the code of a failed check
         ends.add("unmeasured")
         grading.console.print(str(error), markup=False, highlight=False, soft_wrap=True)
     if exitstatus not in (0, 1):

@@ -16,7 +16,7 @@ from fwlab.host.ssh import Ssh
 from fwlab.model.errors import BadInput, CannotMeasure
 
 #: Where tables lie on the generator: in memory, of which /run may take only a tenth.
-FOLDER = "/dev/shm/fwlab-tables"
+FOLDER = "/dev/shm/fwlab-tables"  # noqa: S108
 #: So many bytes of tables are kept there; what was not used for longest goes first.
 KEPT = 96 << 20
 #: An engine that sends this much less than it was asked for is at its ceiling.

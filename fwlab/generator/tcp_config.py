@@ -173,9 +173,11 @@ def flat_out(report: str, before: str, after: str, concurrent: int, duration_s: 
 
 def at_rate(report: str, before: str, after: str, rate: float, server_resent: int) -> Clients:
     """What httperf and its kernel counted, at `rate` connections per second. Raises CannotMeasure."""
-    total = re.search(r"^Total: connections (\d+) requests \d+ replies \d+ test-duration ([\d.]+) s", report, re.M)
-    good = re.search(r"^Reply status:.* 2xx=(\d+)", report, re.M)
-    errors = re.search(r"^Errors: total (\d+)", report, re.M)
+    total = re.search(
+        r"^Total: connections (\d+) requests \d+ replies \d+ test-duration ([\d.]+) s", report, re.MULTILINE
+    )
+    good = re.search(r"^Reply status:.* 2xx=(\d+)", report, re.MULTILINE)
+    errors = re.search(r"^Errors: total (\d+)", report, re.MULTILINE)
     most = re.search(r"<=(\d+) concurrent connections", report)
     if not (total and good and errors and most):
         raise CannotMeasure(f"generator: httperf did not say what it counted: {report.strip()[-200:]}", "fwlab doctor")

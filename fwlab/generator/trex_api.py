@@ -46,7 +46,7 @@ def _provide_trex() -> bool:
     try:
         builder = importlib.import_module("trex.stl.trex_stl_packet_builder_scapy")
         api = importlib.import_module("trex.stl.api")
-    except Exception:  # without its libraries TRex's package raises what it likes; then it is not there
+    except Exception:  # noqa: BLE001 - without its libraries TRex's package raises what it likes; then it is not there
         return False
     builder.CTRexScapyPktUtl = _with_places(builder.CTRexScapyPktUtl)
     package = types.ModuleType("trex_stl_lib")

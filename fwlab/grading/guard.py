@@ -37,7 +37,7 @@ def explicit(beside: Sequence[str] = ()) -> list[str]:
 
 def guard() -> None:
     """Called as Python starts, where `--submissions` is among its words. Changes the words of pytest only."""
-    global _guarded
+    global _guarded  # noqa: PLW0603
     if _guarded or not _is_pytest():
         return
     _guarded = True
@@ -52,7 +52,7 @@ def guard() -> None:
 
 
 def _is_pytest() -> bool:
-    program = os.path.basename(sys.argv[0])
+    program = Path(sys.argv[0]).name
     return program in ("pytest", "py.test") or ("-m", "pytest") in zip(sys.orig_argv, sys.orig_argv[1:], strict=False)
 
 

@@ -53,7 +53,7 @@ class _Asked:
         done = self._done(command, *arguments)
         if done.rc:
             words = plain(done.stderr.strip() or f"exit {done.rc}")
-            raise Inconclusive(f"the DUT cannot list what it holds: {command.split()[0]}: {words}")
+            raise Inconclusive(f"the DUT cannot list what it holds: {command.split(maxsplit=1)[0]}: {words}")
         return done.stdout.rstrip()
 
     def _done(self, command: str, *arguments: str) -> CommandResult:
@@ -200,4 +200,4 @@ _LOOKS: dict[RulesetKind, Callable[[_Asked, list[str]], str | None] | None] = {
     RulesetKind.PF: None,  # no DUT of ours runs it
     RulesetKind.SYSCTL: _settings,
 }
-assert set(_LOOKS) == set(RulesetKind), "every kind has its look, or says that there is none"
+assert set(_LOOKS) == set(RulesetKind), "every kind has its look, or says that there is none"  # noqa: S101

@@ -66,7 +66,7 @@ class Records:
     def attempt(self, write: Callable[..., Any], *arguments: Any) -> None:
         try:
             write(*arguments)
-        except Exception as error:  # a defect in a report costs no marks either
+        except Exception as error:  # noqa: BLE001 - a defect in a report costs no marks either
             if self.trouble is None:
                 expected = isinstance(error, FwlabError)
                 self.trouble = plain_lines(error if expected else f"{type(error).__name__}: {error}")

@@ -23,15 +23,16 @@ def write_atomically(
         try:
             if make_folder:
                 path.parent.mkdir(parents=True, exist_ok=True)
-            handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            draft = Path(name)
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
-            os.chmod(draft, 0o666 & ~_umask())  # mkstemp makes it private, a report is to be handed on
-            os.replace(draft, path)
+            draft.chmod(0o666 & ~_umask())  # mkstemp makes it private, a report is to be handed on
+            draft.replace(path)
         finally:
             if draft is not None:
                 with contextlib.suppress(OSError):
-                    os.unlink(draft)
+                    draft.unlink()
     return path
 
 

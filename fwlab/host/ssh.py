@@ -67,7 +67,9 @@ class Ssh:
         """
         argv = [*self._base, f"sudo sh -c {_quoted(command)}"]
         try:
-            done = subprocess.run(argv, input=data, capture_output=True, timeout=timeout, start_new_session=True)
+            done = subprocess.run(
+                argv, input=data, capture_output=True, timeout=timeout, start_new_session=True, check=False
+            )
         except subprocess.TimeoutExpired as error:
             raise CannotMeasure(
                 f"{self.role}: no answer within {timeout:g} s to: {command[:80]}", "fwlab doctor"
@@ -133,7 +135,7 @@ class Ssh:
         )
 
     def close(self) -> None:
-        subprocess.run([*self._base[:-1], "-O", "exit", self.role], capture_output=True)
+        subprocess.run([*self._base[:-1], "-O", "exit", self.role], capture_output=True, check=False)
 
 
 def _quoted(text: str) -> str:

@@ -32,8 +32,8 @@ def commit(project: Project) -> str:
     """The checkout's commit, with a plus sign if tracked files differ from it; "unknown" outside git."""
     git = ["git", "-C", str(project.root)]
     try:
-        head = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True)
-        changed = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True)
+        head = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=False)
+        changed = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True, check=False)
     except OSError:
         return "unknown"
     if head.returncode:

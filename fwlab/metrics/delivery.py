@@ -105,7 +105,7 @@ def _settled(nodes: Nodes, before: tuple[int, int], sent: int) -> tuple[int, int
     """
     patience = time.monotonic() + SETTLED_S
     while True:
-        taken, sent_on = (after - then for after, then in zip(through(nodes), before, strict=True))
+        taken, _sent_on = (after - then for after, then in zip(through(nodes), before, strict=True))
         if time.monotonic() > patience or (taken >= sent and taken == through(nodes)[0] - before[0]):
             return taken, through(nodes)[1] - before[1]
         time.sleep(LOOK_S)

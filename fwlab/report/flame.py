@@ -24,21 +24,76 @@ PARTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "driver",
         "#0072B2",
-        ("virtnet", "virtqueue", "vring", "receive_buf", "start_xmit", "try_fill", "free_old_xmit", "detach_buf")
-        + ("page_to_skb", "skb_recv_done", "add_recvbuf", "xdp_", "bpf_prog"),
+        (
+            "virtnet",
+            "virtqueue",
+            "vring",
+            "receive_buf",
+            "start_xmit",
+            "try_fill",
+            "free_old_xmit",
+            "detach_buf",
+            "page_to_skb",
+            "skb_recv_done",
+            "add_recvbuf",
+            "xdp_",
+            "bpf_prog",
+        ),
     ),
     (
         "filter",
         "#D55E00",
-        ("nf_", "nft_", "ipt_", "ip6t_", "xt_", "iptable", "ip6table", "ip_set", "hash_ip", "set_match", "tcf_", "u32_")
-        + ("fl_", "tc_", "cls_", "udp_error", "tcp_error"),
+        (
+            "nf_",
+            "nft_",
+            "ipt_",
+            "ip6t_",
+            "xt_",
+            "iptable",
+            "ip6table",
+            "ip_set",
+            "hash_ip",
+            "set_match",
+            "tcf_",
+            "u32_",
+            "fl_",
+            "tc_",
+            "cls_",
+            "udp_error",
+            "tcp_error",
+        ),
     ),
     (
         "memory",
         "#E69F00",
-        ("kmem", "kfree", "kmalloc", "skb", "__skb", "build_skb", "__build_skb", "__napi_build", "__napi_alloc")
-        + ("napi_skb", "page", "__page", "get_page", "clear_page", "alloc", "__alloc", "free_", "__free", "___slab")
-        + ("memset", "memcpy", "put_page", "__put_page", "consume_skb", "sock_wfree", "slab"),
+        (
+            "kmem",
+            "kfree",
+            "kmalloc",
+            "skb",
+            "__skb",
+            "build_skb",
+            "__build_skb",
+            "__napi_build",
+            "__napi_alloc",
+            "napi_skb",
+            "page",
+            "__page",
+            "get_page",
+            "clear_page",
+            "alloc",
+            "__alloc",
+            "free_",
+            "__free",
+            "___slab",
+            "memset",
+            "memcpy",
+            "put_page",
+            "__put_page",
+            "consume_skb",
+            "sock_wfree",
+            "slab",
+        ),
     ),
     (
         "GRO",
@@ -53,8 +108,20 @@ PARTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "sending",
         "#CC79A7",
-        ("__dev_queue", "dev_queue", "dev_hard", "sch_", "__qdisc", "qdisc", "validate_xmit", "netif_skb", "netdev_")
-        + ("pfifo", "fq_", "harmonize"),
+        (
+            "__dev_queue",
+            "dev_queue",
+            "dev_hard",
+            "sch_",
+            "__qdisc",
+            "qdisc",
+            "validate_xmit",
+            "netif_skb",
+            "netdev_",
+            "pfifo",
+            "fq_",
+            "harmonize",
+        ),
     ),
 )
 OTHER = ("other", "#808080")
@@ -71,8 +138,10 @@ def flame(stacks: Stacks, cost: float | None, unit: str) -> str:
     deepest = max(box.depth for box in found)
     height = (deepest + 2) * ROW
     lines = [
-        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="flame graph" '
-        f'font-family="ui-monospace, monospace" font-size="{FONT}">'
+        (
+            f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="flame graph" '
+            f'font-family="ui-monospace, monospace" font-size="{FONT}">'
+        )
     ]
     lines += [_drawn(box, deepest, cost, unit) for box in found]
     lines += [_legend({part(box.name) for box in found}, height - 5), "</svg>"]

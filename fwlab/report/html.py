@@ -50,7 +50,7 @@ def page(lab: Lab, run: Run) -> str:
         exercises=exercises,
         outcome=overall_outcome([*cases, *exercises]),
         baseline=baseline(lab, run),
-        drawings=[(Markup(svg), caption) for svg, caption in drawings],
+        drawings=[(Markup(svg), caption) for svg, caption in drawings],  # noqa: S704 - matplotlib's
         survivals=survivals(lab, run),
         crossings=[(crossed.title, where(crossed), beside(crossed)) for crossed in crossings(lab, run)],
         profiles=[_profile(row, run) for row in [*cases, *exercises] if row.measured.stacks],
@@ -74,7 +74,7 @@ def _profile(row: Row, run: Run) -> dict[str, Any]:
         "id": row.id,
         "title": row.title,
         "samples": sum(stacks.values()),
-        "svg": Markup(flame(stacks, cost, formatting.cost_unit(run.testbed))),
+        "svg": Markup(flame(stacks, cost, formatting.cost_unit(run.testbed))),  # noqa: S704 - flame escapes
         "cost": cost,
         "functions": found,
     }

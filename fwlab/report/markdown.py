@@ -22,9 +22,11 @@ def figures_table(lab: Lab, run: Run) -> str:
     """
     rows, left_out = _thinned(case_rows(lab, run))
     tables = [_rates(rows, metric, base) for metric, base in _baselines(lab).items()]
-    for metrics in dict.fromkeys(_shown(row) for row in rows):
-        if metrics[0] not in (Metric.CAPACITY, Metric.CONNECTIONS, Metric.SURVIVAL):
-            tables.append(_counts([row for row in rows if _shown(row) == metrics], metrics))
+    tables += [
+        _counts([row for row in rows if _shown(row) == metrics], metrics)
+        for metrics in dict.fromkeys(_shown(row) for row in rows)
+        if metrics[0] not in (Metric.CAPACITY, Metric.CONNECTIONS, Metric.SURVIVAL)
+    ]
     for table in survivals(lab, run):
         body = [[_escaped(title), *cells] for title, cells in table.rows]
         caption = table.caption(f"`{lab.baseline}`")

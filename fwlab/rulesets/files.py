@@ -81,7 +81,7 @@ def student_files(folder: Path) -> Iterator[tuple[str, bytes]]:
     except OSError as error:
         raise BadInput(f"no folder {plain(folder, LONGEST_PATH)}", "fwlab list") from error
     try:
-        names = sorted(name for name in os.listdir(handle) if _is_ruleset(name))
+        names = sorted(name for name in os.listdir(handle) if _is_ruleset(name))  # noqa: PTH208 - an open folder
         if len(names) > MOST_FILES:
             raise _too_much(folder, f"{len(names)} files; an exercise has at most {MOST_FILES}")
         room = LARGEST_SUM
@@ -96,7 +96,7 @@ def student_files(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _is_ruleset(name: str) -> bool:
-    return not name.startswith(".") and os.path.splitext(name)[1] not in NOTES
+    return not name.startswith(".") and Path(name).suffix not in NOTES
 
 
 def _bytes_of(folder: Path, name: str, handle: int, flags: int) -> bytes:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ipaddress
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -69,7 +70,7 @@ def ipset(lines: list[str]) -> Iterator[tuple[int, str, str]]:
 
 
 def _declared(words: list[str]) -> _Set:
-    given = {word.lstrip("-"): value for word, value in zip(words[2:], words[3:], strict=False)}
+    given = {word.lstrip("-"): value for word, value in itertools.pairwise(words[2:])}
     kind = words[2]
     if kind.startswith(("bitmap:", "ipmap", "macipmap", "portmap")):
         return _Set(min(_entries(given.get("range", "")), _USUAL_MOST) * ENTRY, 0)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -48,7 +49,7 @@ def _devices(words: list[str]) -> Iterator[str]:
     mirrors = False
     for word, following in zip(words, [*words[1:], ""], strict=True):
         mirrors = (mirrors or word == "mirred") and word not in ("action", "act")
-        if word == "dev" or mirrors and word in ("d", "de"):
+        if word == "dev" or (mirrors and word in ("d", "de")):
             yield following
         elif DEVICE.fullmatch(word):
             yield word
@@ -57,7 +58,7 @@ def _devices(words: list[str]) -> Iterator[str]:
 def _limits(words: list[str]) -> Iterator[str]:
     """Packets or bytes that a queue may hold; how many are too many hangs on the queue."""
     most = MOST_BYTES if BYTES.intersection(words) else MOST_QUEUED
-    for word, value in zip(words, words[1:], strict=False):
+    for word, value in itertools.pairwise(words):
         found = AMOUNT.fullmatch(value) if word == "limit" else None
         if found and float(found[1]) * UNITS.get(found[2].lower()[:1], 1) > most:
             yield value

@@ -31,7 +31,7 @@ _USUAL_HASH = 8192
 def iptables(lines: list[str]) -> Iterator[tuple[int, str, str]]:
     hashes = 0
     for place, line in enumerate(lines, 1):
-        if "M" not in line and "--" not in line or line.lstrip().startswith("#"):
+        if ("M" not in line and "--" not in line) or line.lstrip().startswith("#"):
             continue
         words = _words(line)
         if any(NAMES_A_PROGRAM.fullmatch(word) for word in words):
@@ -82,7 +82,7 @@ def _bombs(lines: list[str]) -> Iterator[tuple[int, str, str]]:
         elif line.startswith("-A ") and '"' not in line and "'" not in line:  # as iptables-save writes it
             words = line.split()
             _put(chains, renamed, "".join(words[1:2]), words[2:])
-        elif line.startswith(":") or "-" in line and not line.lstrip().startswith("#"):
+        elif line.startswith(":") or ("-" in line and not line.lstrip().startswith("#")):
             words = _words(line)
             for name in _values(words, _RENAMES):
                 after = words.index(name) + 1 if name in words else len(words)

@@ -7,6 +7,7 @@ judged by other ranges than one that goes by the host's clock, whatever a comman
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -110,7 +111,7 @@ def _running(topology: Topology, lab_number: int) -> Made | None:
 def from_command_line(words: Sequence[str]) -> Made | None:
     """A QEMU's words as libvirt 7 to 11 gives them; None where its accelerator or its clock is not understood."""
     options: dict[str, list[str]] = {}
-    for option, value in zip(words, words[1:], strict=False):
+    for option, value in itertools.pairwise(words):
         options.setdefault(option, []).append(value)
     accelerators = [a.split(",")[0] for a in options.get("-accel", [])]
     accelerators += re.findall(r"\baccel=(\w+)", ",".join(options.get("-machine", [])))

@@ -8,6 +8,7 @@ QEMU keeps the state inside the machine's disk image (an internal snapshot of li
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 from fwlab.model.errors import CannotMeasure
 from fwlab.testbed.machines import libvirt_uri
@@ -48,7 +49,13 @@ class SavedState:
         argv = ["virsh", "--quiet", "--connect", libvirt_uri(), *words]
         try:
             return subprocess.run(
-                argv, capture_output=True, text=True, errors="replace", timeout=TIMEOUT_S, start_new_session=True
+                argv,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=TIMEOUT_S,
+                start_new_session=True,
+                check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise CannotMeasure(f"virsh {words[0]}: {error}", "fwlab doctor") from error
@@ -56,8 +63,7 @@ class SavedState:
 
 def domain_of(pid: int) -> str:
     """libvirt's name of the machine that this QEMU runs, as libvirt gives it on the command line (-name guest=...)."""
-    with open(f"/proc/{pid}/cmdline", "rb") as file:
-        words = file.read().decode(errors="replace").split("\0")
+    words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
     named = words[words.index("-name") + 1] if "-name" in words else ""
     found = dict(part.partition("=")[::2] for part in named.split(",")).get("guest")
     if not found:

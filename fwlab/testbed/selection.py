@@ -130,5 +130,5 @@ def host_facts(host_class: str | None = None) -> HostFacts:
 def _version(argv: list[str]) -> str:
     if shutil.which(argv[0]) is None:
         return "not installed"
-    said = subprocess.run(argv, capture_output=True, text=True).stdout.strip().splitlines()
+    said = subprocess.run(argv, capture_output=True, text=True, check=False).stdout.strip().splitlines()
     return said[0].replace("QEMU emulator version ", "").split(" (")[0] if said else "unknown"

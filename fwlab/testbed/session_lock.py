@@ -50,7 +50,7 @@ def machines_held(project: Project, machines: str, lab: str, waits: Callable[[st
     path = lock_path(project, machines)
     with told_if_unwritable(path, CannotMeasure):
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = open(path, "a+b", buffering=0)  # noqa: SIM115 - closed below
+        file = path.open("a+b", buffering=0)
     with file:
         _wait(file, waits)
         _write(file, json.dumps(asdict(Holder(lab, _command(), os.getpid(), time.strftime("%H:%M:%S")))))

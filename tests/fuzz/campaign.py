@@ -56,7 +56,7 @@ def campaign(parser: Parser, count: int, seed: int, first: int = 0) -> Found:
             wrong = _unfit(refusal)
             if wrong:
                 _note(found, wrong, index, given, refusal.message[:500])
-        except (Exception, TooSlow) as error:
+        except (Exception, TooSlow) as error:  # noqa: BLE001 - each is a defect
             outcome = f"traceback: {type(error).__name__}"
             frame = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{type(error).__name__} in {frame.name}, {frame.filename.rpartition('/')[2]}:{frame.lineno}"
@@ -83,7 +83,7 @@ def _patience() -> Iterator[None]:
 
 def _class(message: str) -> str:
     """The kind of a message: how it ends, without what comes from the input."""
-    text = message.split("\n")[0]
+    text = message.split("\n", maxsplit=1)[0]
     for pattern, instead in _VARIES:
         text = pattern.sub(instead, text)
     said = text.rpartition(": ")[2]

@@ -114,7 +114,8 @@ def test_is_loaded_and_cleared_away(dut: Dut, rulesets: tuple[str, ...]) -> None
         dut.wrong[rulesets[0]] += [f"leaves {line}" for line in left]
     for ruleset in rulesets if left and len(rulesets) > 1 else ():
         dut.wrong[ruleset] += [f"leaves {line}" for line in left_by(dut, ruleset)]
-    assert left == [] and not any(dut.wrong[ruleset] for ruleset in rulesets), dut.wrong
+    assert left == []
+    assert not any(dut.wrong[ruleset] for ruleset in rulesets), dut.wrong
 
 
 def tried(dut: Dut, ruleset: str) -> list[str]:

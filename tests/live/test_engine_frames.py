@@ -13,8 +13,8 @@ from scapy.layers.l2 import Dot1Q, Ether
 from fwlab.generator.frame_table import write_table
 
 from .test_engine_netns import Wire, run
-from .test_engine_netns import engine as engine  # a fixture, by its name
-from .test_engine_netns import wire as wire
+from .test_engine_netns import engine as engine  # noqa: PLC0414 - a fixture, by its name
+from .test_engine_netns import wire as wire  # noqa: PLC0414
 
 
 def test_every_size_of_ethernet(wire: Wire, tmp_path: Path) -> None:

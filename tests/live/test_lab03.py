@@ -30,7 +30,7 @@ def test_capacity_repeats_in_virtual_time(two_runs: list[dict]) -> None:
     """The promise of the project, whatever else this host does meanwhile: ten trials lie within half a per cent, and
     so do two runs."""
     for first, second in zip(*(run["cases"] for run in two_runs), strict=True):
-        assert first["spread"] <= 0.005 and second["spread"] <= 0.005, (first, second)
+        assert max(first["spread"], second["spread"]) <= 0.005, (first, second)
         assert abs(first["median"] / second["median"] - 1) <= 0.005, (first["median"], second["median"])
 
 

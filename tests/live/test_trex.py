@@ -191,7 +191,8 @@ def test_a_load_above_the_ceiling_is_told(bench: Bench) -> None:
     with bench.engine("trex") as engine:
         engine.use(bench.tables, "flood")
         played = engine.start(load=5e6, count=200_000).wait(timeout=120)
-    assert played.limited and played.limited.startswith("generator limited: asked for 5,000,000 pps")
+    assert played.limited
+    assert played.limited.startswith("generator limited: asked for 5,000,000 pps")
 
 
 def test_figures_do_not_depend_on_the_engine(lab: Checkout, bench: Bench) -> None:
@@ -209,7 +210,8 @@ def test_figures_do_not_depend_on_the_engine(lab: Checkout, bench: Bench) -> Non
 def test_trex_and_the_dut_count_the_same_connections(opened: Opened, place: int) -> None:
     counted = opened.clients[place]
     print(counted, f"{opened.crossed[place]:.1f} answers crossed the DUT")
-    assert counted.program == "trex" and counted.completed > 100
+    assert counted.program == "trex"
+    assert counted.completed > 100
     assert abs(opened.crossed[place] - counted.completed) <= APART * counted.completed + WEB.concurrent * (1 - place)
 
 

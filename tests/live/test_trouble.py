@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -73,7 +74,7 @@ def test_a_submission_is_data(lab: Checkout) -> None:
     done = lab.fwlab("check", LAB, EXERCISE, "--json")
     assert done.returncode == 1
     assert lab.run("dut", "ls /tmp").find("pwned") == -1
-    assert not os.path.exists("/tmp/pwned")
+    assert not Path("/tmp/pwned").exists()
 
 
 def test_an_interrupted_session_leaves_the_dut_alone(lab: Checkout) -> None:

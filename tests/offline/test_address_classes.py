@@ -39,7 +39,8 @@ def test_nothing_but_the_address_tells_a_class(lab: Lab, traffic: str) -> None:
     frames = Tables(PROJECT, TOPOLOGY, lab).table(traffic).frames
     whole = frames.matrix(int(frames.lengths.max()))
     whole[:, 24:30] = 0  # the header's checksum, which follows the source address, and that address
-    assert len(np.unique(frames.lengths)) == 1 and len(np.unique(whole, axis=0)) == 1
+    assert len(np.unique(frames.lengths)) == 1
+    assert len(np.unique(whole, axis=0)) == 1
 
 
 @pytest.mark.parametrize(("lab", "traffic"), BY_ADDRESS)

@@ -41,7 +41,7 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> FakeTools:
         monkeypatch.setattr(start_state, name, set())
     noted = {"modules": ["virtio_net", "x_tables"], "sysctls": {}, "network": {}, "killed": 0}
     monkeypatch.setattr(start_state, "noted", noted)
-    monkeypatch.setattr(start_state, "compare", lambda: [])
+    monkeypatch.setattr(start_state, "compare", list)
     return found
 
 
@@ -217,7 +217,7 @@ def test_modules_stay_only_where_they_cost_nothing(
     tools: FakeTools, kernel: Callable[..., None], there: list[str], tables: str, ahead: list[str], stays: bool
 ) -> None:
     """An empty table is a hook that every packet visits; connections are tracked until their module goes."""
-    kernel(there, **{"ip_tables_names": tables})
+    kernel(there, ip_tables_names=tables)
     start_state.reset({"ahead": ahead})
     assert ("rmmod " + " ".join(there) in tools.called) == (not stays)
 

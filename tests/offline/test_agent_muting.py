@@ -47,7 +47,8 @@ def told(monkeypatch: pytest.MonkeyPatch):
 def test_nothing_leaves_until_the_kernels_own_queue_is_back(told, queues: list[dict]) -> None:
     tc, answers = told(queues)
     assert tc.changes == ["tc qdisc replace dev eth1 root blackhole", "tc qdisc del dev eth1 root"]
-    assert answers == [{"muted": True}, {}] and tc.queues == queues
+    assert answers == [{"muted": True}, {}]
+    assert tc.queues == queues
 
 
 def test_if_the_host_is_gone_meanwhile_the_way_back_knows_of_it(told) -> None:

@@ -106,7 +106,7 @@ def test_the_start_state_is_noted_once_a_boot(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(start_state, "modules", lambda: ["virtio_net"])
     monkeypatch.setattr(start_state, "out_of_memory", lambda: 0)
     monkeypatch.setattr(start_state.network_state, "network", lambda: START)
-    monkeypatch.setattr(start_state.network_state, "sysctls", lambda: {})
+    monkeypatch.setattr(start_state.network_state, "sysctls", dict)
     monkeypatch.setattr(start_state, "noted", {})
     start_state.start_state()
     monkeypatch.setattr(start_state, "modules", lambda: ["virtio_net", "bridge"])

@@ -159,7 +159,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
     known.monotonic, known.monotonic_ns = lambda: now.ns / 1e9, lambda: now.ns
     monkeypatch.setattr(counting, "time", known)
     monkeypatch.setattr(counting, "idle_ns", lambda: now.ns // 10)
-    yield now
+    return now
 
 
 def test_window_counts_what_came_in_it(clock: SimpleNamespace) -> None:

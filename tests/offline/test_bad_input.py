@@ -104,7 +104,8 @@ def test_unknown_word_is_named(door: Door, checkout: Path, words: list[str], mes
 def test_wrong_usage_is_told_as_such(door: Door, words: list[str]) -> None:
     code, said, complaint = door(*words)
     assert (code, said) == (EXIT_USAGE, "")
-    assert "Usage:" in complaint and "Traceback" not in complaint
+    assert "Usage:" in complaint
+    assert "Traceback" not in complaint
 
 
 def test_outside_a_checkout_the_next_step_is_to_go_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,8 +174,10 @@ def test_wrong_profile_is_told_before_anything_starts(
     path.write_text(path.read_text().replace(old, new))
     code, said, complaint = door(*words, "--testbed", "virtual")
     assert (code, said) == (EXIT_USAGE, "")
-    assert complaint.startswith(f"fwlab: {message}") and "\n  next: " in complaint
-    assert not (checkout / "reports").exists() and not (checkout / ".fwlab").exists()
+    assert complaint.startswith(f"fwlab: {message}")
+    assert "\n  next: " in complaint
+    assert not (checkout / "reports").exists()
+    assert not (checkout / ".fwlab").exists()
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,8 @@ def test_nothing_but_addresses_tells_these_classes(
     found = classify(frames, classes)
     assert {place for place in places if (found == place).any()} == set(places)
     chosen = np.isin(found, places)
-    assert len(np.unique(frames.lengths[chosen])) == 1 and len(np.unique(whole[chosen], axis=0)) == 1
+    assert len(np.unique(frames.lengths[chosen])) == 1
+    assert len(np.unique(whole[chosen], axis=0)) == 1
 
 
 #: What goes back to the generator never reaches the sink, so nothing can be said of it.

@@ -185,14 +185,16 @@ def test_nothing_is_opened_for_what_is_only_loaded() -> None:
 def test_engine_is_out_of_the_clients_way() -> None:
     bed = Testbed()
     bed.measure(WEB, [Metric.CONNECTIONS])
-    assert bed.closed == 1 and bed.loads == []
+    assert bed.closed == 1
+    assert bed.loads == []
 
 
 def test_what_is_played_beside_is_counted_on_its_own() -> None:
     bed = Testbed()
     declared = Traffic(connections={"beside": "flood", "beside_pps": 100}).connections
     found = bed.measure(declared, [Metric.CONNECTIONS])
-    assert bed.loads == [100] and not bed.closed
+    assert bed.loads == [100]
+    assert not bed.closed
     assert found.deliveries == [Delivery(intended_load=100, sent=700, offered={"flood": 700}, arrived={"flood": 650})]
     assert found.clients[0].completed == 5000
 
@@ -202,9 +204,12 @@ def test_what_is_beside_at_the_light_rate_alone_leaves_the_trials_to_themselves(
     beside = {"beside": "flood", "beside_pps": 100, "beside_flat_out": False}
     declared = Traffic(connections=beside).connections
     found = bed.measure(declared, [Metric.CONNECTIONS])
-    assert bed.loads == [] and bed.closed == 1 and found.deliveries == []
+    assert bed.loads == []
+    assert bed.closed == 1
+    assert found.deliveries == []
     found = bed.measure(declared, [Metric.CONNECTIONS, Metric.DELIVERED])
-    assert bed.loads == [100] and found.deliveries[0].arrived == {"flood": 650}
+    assert bed.loads == [100]
+    assert found.deliveries[0].arrived == {"flood": 650}
     assert found.tcp == Testbed().measure(WEB, [Metric.CONNECTIONS]).tcp
 
 

@@ -259,7 +259,8 @@ def test_message_is_one_of_ours(message: str) -> None:
     """The words between what varies stand in the source."""
     parts = [part.strip() for part in re.split(r"…|\d+", message.replace("lab03-ipset", "…"))]
     missing = [part for part in parts if len(part) > 2 and part not in JOINED]
-    assert any(len(part) > 2 for part in parts) and not missing
+    assert any(len(part) > 2 for part in parts)
+    assert not missing
 
 
 @pytest.mark.parametrize("page", all_pages(PROJECT), ids=relative)
@@ -278,6 +279,8 @@ def test_stale_pages_are_written_once(checkout: Path, capsys: pytest.CaptureFixt
     page = checkout / "README.md"
     call = "<!-- [[[cog\nfrom fwlab.report import page_numbers\ncog.outl(page_numbers.labs())\n]]] -->"
     page.write_text(f"before\n{call}\nold\n<!-- [[[end]]] -->\nafter\n")
-    assert main() == 0 and "written: README.md" in capsys.readouterr().out
+    assert main() == 0
+    assert "written: README.md" in capsys.readouterr().out
     assert page.read_text() == f"before\n{call}\n{labs_of(Project(checkout))}\n<!-- [[[end]]] -->\nafter\n"
-    assert main() == 0 and not capsys.readouterr().out
+    assert main() == 0
+    assert not capsys.readouterr().out

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import socket
 import subprocess
@@ -110,4 +109,4 @@ def test_one_lock_keeps_the_other_out(tmp_path: Path) -> None:
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
         assert "BlockingIOError" in done.stderr
     with Lock(None).turn():
-        assert os.path.exists(path)
+        assert path.exists()

@@ -109,7 +109,7 @@ def test_what_is_lost_twice_is_played_at_a_smaller_load(filled) -> None:
 
 
 def test_a_load_that_was_too_big_is_lowered(filled) -> None:
-    dut, engine, found = filled(carries=300, seen=1000)
+    _dut, engine, found = filled(carries=300, seen=1000)
     assert engine.loads == [650, 650, 300]
     assert (found.states.held, found.problems) == (10_000, [])
 

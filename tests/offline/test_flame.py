@@ -29,7 +29,7 @@ def test_each_box_says_its_share_and_its_cost() -> None:
 
 
 def test_without_a_cost_only_shares() -> None:
-    assert [title.text for title in drawn(STACKS, None).iter("title")][0] == "net_rx_action: 100 %"
+    assert next(title.text for title in drawn(STACKS, None).iter("title")) == "net_rx_action: 100 %"
 
 
 def test_callers_are_below() -> None:
@@ -41,7 +41,8 @@ def test_callers_are_below() -> None:
 def test_names_are_cut_to_their_box() -> None:
     stacks = {"a_function_with_quite_a_long_name": 5, "b": 95}
     (label,) = [text.text for text in drawn(stacks).iter("text") if text.text.startswith("a_fun")]
-    assert label.endswith("…") and len(label) < 10
+    assert label.endswith("…")
+    assert len(label) < 10
 
 
 def test_a_box_without_room_has_no_label_but_a_title() -> None:
@@ -76,7 +77,8 @@ def test_parts_of_the_kernel(function: str, expected: str) -> None:
 def test_the_page_shows_a_sampled_case() -> None:
     run = a_run([measured(LAB, "raw-drop", 250_000, 250_000, stacks=STACKS)])
     text = page(LAB, run)
-    assert "Where a packet's time goes" in text and "sampled 100 times" in text
+    assert "Where a packet's time goes" in text
+    assert "sampled 100 times" in text
     assert "<title>virtnet_poll: 99.0 %, 3960 instructions per packet</title>" in text
     assert "<td><code>ip_forward&lt;&amp;&gt;</code></td>" in text
     assert "<script" not in text

@@ -189,14 +189,16 @@ def test_what_the_instructor_sets_counts(planted: Planted) -> None:
     mines = {"PYTEST_PLUGINS": "mine", "PYTEST_ADDOPTS": "-k ann", "PYTHONPATH": path}
     done = planted.run("-m", "pytest", *planted.words(), **mines)
     assert mine.exists()
-    assert done.returncode == 0 and "deselected" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "deselected" in done.stdout
 
 
 def test_other_runs_of_pytest_are_as_they_were(planted: Planted) -> None:
     planted.plant("conftest.py", planted.grading.top)
     (planted.grading.top / "test_it.py").write_text("def test_it(): pass\n")
     done = planted.run("-m", "pytest", "-q", "test_it.py")
-    assert done.returncode == 0 and planted.trace.exists()
+    assert done.returncode == 0
+    assert planted.trace.exists()
 
 
 def test_without_the_guard_a_configuration_from_the_class_is_refused(planted: Planted) -> None:

@@ -75,7 +75,8 @@ def test_a_defect_of_ours_is_no_failure_of_a_student(grading: FakeGrading) -> No
     assert done.returncode == 3, done.stdout
     assert verdicts(grading) == {"ann": "inconclusive", "bob": "pass"}
     assert grading.marks()[0]["reason"] == "the grading itself failed: RuntimeError: a bug"
-    assert done.stdout.count("measured: ") == 2 and "machines down" in done.stdout
+    assert done.stdout.count("measured: ") == 2
+    assert "machines down" in done.stdout
 
 
 @pytest.mark.parametrize("word", ["fine", "leaks"])
@@ -109,7 +110,8 @@ def test_odd_names_are_told_and_stop_nobody(grading: FakeGrading) -> None:
     hand_in(grading, eve="fine")
     done = grading.run("-s")
     assert done.returncode == 1
-    assert "Traceback" not in done.stdout + done.stderr and "\x1b[31m" not in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    assert "\x1b[31m" not in done.stdout + done.stderr
     assert verdicts(grading) == {"ann": "fail", "bob": "fail", "cid": "fail", "dan": "pass", "eve": "pass"}
     reasons = {row["who"]: row["reason"] for row in grading.marks()}
     assert reasons["ann"] == "not loaded: \\xff.bad: no tool loads such a file"
@@ -118,7 +120,8 @@ def test_odd_names_are_told_and_stop_nobody(grading: FakeGrading) -> None:
     kept = json.loads((grading.results / "run.json").read_text())["exercises"]
     assert [Path(work["ruleset"]).parent.name for work in kept if work["refused"]] == ["ann", "cid"]
     page = (grading.results / "report.html").read_bytes() + (grading.top / "j.xml").read_bytes()
-    assert b"\x1b" not in page and b"\xff" not in page
+    assert b"\x1b" not in page
+    assert b"\xff" not in page
     ElementTree.parse(grading.top / "j.xml")
 
 
@@ -127,7 +130,8 @@ def test_what_the_dut_holds_cannot_be_asked(grading: FakeGrading) -> None:
     done = grading.run(FAKE_HOST="lost")
     assert done.returncode == 3
     (test,) = [case for name, case in grading.junit().items() if name.startswith("test_loaded")]
-    assert test.tag == "skipped" and "lost the connection to the DUT" in test.get("message")
+    assert test.tag == "skipped"
+    assert "lost the connection to the DUT" in test.get("message")
     assert verdicts(grading) == {"ann": "pass"}
 
 

@@ -200,13 +200,14 @@ def test_settings_are_loaded_last_and_links_first() -> None:
     endings = ["sysctl", "nft", "ethtool", "ipset", "iptables", "tc", "xdp-filter", "routes", "ip6tables"]
     names = [f"{'abcdefghi'[place]}.{ending}" for place, ending in enumerate(endings)]
     ordered = [file.name for file in in_loading_order([ruleset_file(name, "") for name in names])]
-    assert ordered[0] == "c.ethtool" and ordered[-1] == "a.sysctl"
+    assert ordered[0] == "c.ethtool"
+    assert ordered[-1] == "a.sysctl"
     assert ordered.index("d.ipset") < ordered.index("e.iptables")
 
 
 def test_what_each_file_may_is_too_much_together(tmp_path: Path) -> None:
     """A jump bomb, or sets of all memory, handed in by pieces."""
-    (tmp_path / "a.nft").write_text("add table ip t\n" + "".join(calls(n) for n in range(0, 4)))
+    (tmp_path / "a.nft").write_text("add table ip t\n" + "".join(calls(n) for n in range(4)))
     (tmp_path / "b.nft").write_text("".join(calls(n) for n in range(4, 8)) + "add rule ip t c8 accept\n")
     hooked = "add chain ip t c { type filter hook input priority 0; }\nadd rule ip t c jump c0\n"
     (tmp_path / "c.nft").write_text(hooked)

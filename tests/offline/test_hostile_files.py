@@ -133,7 +133,8 @@ def expected(item: Item) -> tuple[str, str] | None:
 
 
 def test_there_are_many() -> None:
-    assert len(RULESETS) >= 200 and len(FAULTS) >= 60
+    assert len(RULESETS) >= 200
+    assert len(FAULTS) >= 60
     for items in (RULESETS, FAULTS):
         names = [str(item["name"]) if isinstance(item, dict) else f"{item[0]} {item[1]['name']}" for item in items]
         assert len(set(names)) == len(names)

@@ -67,7 +67,8 @@ def test_a_kernel_that_speaks_is_asked_once(host: Host) -> None:
     host.says(SPEAKS)
     assert kvm_works() == KvmAnswer(True, "KVM runs a kernel")
     again = kvm_works()
-    assert again.works and again.remembered
+    assert again.works
+    assert again.remembered
     assert host.starts == 1
 
 
@@ -76,7 +77,8 @@ def test_the_wait_for_a_silent_kernel_is_not_repeated(host: Host) -> None:
     first, again = kvm_works(), kvm_works()
     assert (first.works, first.why) == (False, "under KVM a kernel says nothing within 1 s")
     assert (again.works, again.why) == (first.works, first.why)
-    assert again.remembered and not first.remembered
+    assert again.remembered
+    assert not first.remembered
     assert host.starts == 1
 
 
@@ -127,7 +129,8 @@ def test_without_room_nothing_is_remembered(host: Host, monkeypatch: pytest.Monk
 
     monkeypatch.setattr("fwlab.host.atomic_write.tempfile.mkstemp", full)
     host.says(SPEAKS)
-    assert kvm_works().works and not kvm_works().remembered
+    assert kvm_works().works
+    assert not kvm_works().remembered
 
 
 def test_a_killed_probe_leaves_no_qemu(host: Host) -> None:

@@ -25,7 +25,7 @@ MARGIN = 0.0075
 def declared(exercise: Exercise) -> dict[str, set[str]]:
     """By variant, the checks that it must fail; the reference is a right one."""
     variants = yaml.safe_load((LAB.folder / "rulesets" / exercise.id / "variants.yml").read_text())
-    right = dict.fromkeys([*variants["right"], "reference"], set())
+    right: dict[str, set[str]] = {name: set() for name in (*variants["right"], "reference")}
     return right | {name: set(wrong["fails"]) for name, wrong in variants["wrong"].items()}
 
 

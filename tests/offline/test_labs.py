@@ -173,7 +173,8 @@ def test_profiles_play(name: str) -> None:
             continue
         sources = sources_of(LABS[name], traffic_id)
         addresses = [ipaddress.ip_address(source) for source, _ in sources]
-        assert addresses and all(a in (TRAFFIC if a.version == 4 else TRAFFIC6) for a in addresses)
+        assert addresses
+        assert all(a in (TRAFFIC if a.version == 4 else TRAFFIC6) for a in addresses)
 
 
 def sources_of(lab: Lab, traffic: str) -> set[tuple[str, int]]:
@@ -230,7 +231,8 @@ def test_lab03_blacklists_name_all_attackers_and_no_bystander() -> None:
     assert (len(attackers), len(others), len(bystanders)) == (1000, 4000, 400)
     for exercise in lab.exercises[1:]:
         held = set(listed(rendered(lab, f"{exercise.id}/reference", exercise.parameters)))
-        assert attackers <= held and not bystanders & held, exercise.id
+        assert attackers <= held, exercise.id
+        assert not bystanders & held, exercise.id
         assert (others <= held) == (exercise.traffic == "attack-of-5000"), exercise.id
 
 
@@ -251,7 +253,7 @@ def test_guide_names_only_what_exists(name: str) -> None:
     text = (lab.folder / "README.md").read_text()
     for verb, rest in re.findall(r"fwlab (run|check|predict|report) ([^\n`|]*)", text):
         words = [word for word in rest.split() if not word.startswith("-")]
-        assert words and words[0] == lab.id, rest
+        assert words[:1] == [lab.id], rest
         known = {"run": {*lab.cases, *(sweep.id for sweep in lab.sweeps)}, "check": {e.id for e in lab.exercises}}
         known["predict"] = known["check"]
         for word in words[1:]:

@@ -80,8 +80,10 @@ def test_a_dut_that_is_idle_even_on_the_last_step_is_a_problem() -> None:
     assert dut.tried == [0, 1, 2, 3]
     assert (found.slowed, found.trials) == (3, [FULL])
     assert found.problems == [
-        "the DUT was not saturated: 1 of 5 trials were an overload and nothing else; "
-        "in 6 it was idle at times (busy 75.0%), in 3 something else ran"
+        (
+            "the DUT was not saturated: 1 of 5 trials were an overload and nothing else; "
+            "in 6 it was idle at times (busy 75.0%), in 3 something else ran"
+        )
     ]
     climbed(ladder, dut)
     assert dut.tried[4:] == [3], "the next case does not begin anew at the foot"
@@ -97,7 +99,8 @@ def test_on_the_hosts_clock_there_is_one_step() -> None:
 def test_a_case_without_a_single_trial_is_told_in_words() -> None:
     found = a_case()
     Ladder(1).climb(lambda _step: Attempt([], [], [FULL] * 26), WANTED, found)
-    assert "0 of 5 trials" in found.problems[0] and "in 26 something else ran" in found.problems[0]
+    assert "0 of 5 trials" in found.problems[0]
+    assert "in 26 something else ran" in found.problems[0]
 
 
 def test_what_an_attempt_raises_passes_and_the_ladder_stays_where_it_was() -> None:

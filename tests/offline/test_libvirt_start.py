@@ -159,7 +159,7 @@ def test_a_daemon_that_ends_at_once_is_told_with_its_last_words(host: Host) -> N
 
 def test_a_daemon_holds_no_lock_of_whoever_started_it(tmp_path: Path) -> None:
     """flock(1) around a command that brings machines up would never let go."""
-    with open(tmp_path / "lock", "w") as lock:
+    with (tmp_path / "lock").open("w") as lock:
         argv = [str(SCRIPT.with_name("reaper")), "sh", "-c", "ls -l /proc/$$/fd"]
         done = subprocess.run(argv, pass_fds=[lock.fileno()], capture_output=True, text=True, check=True)
     assert str(tmp_path / "lock") not in done.stdout

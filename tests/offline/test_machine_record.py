@@ -162,7 +162,7 @@ at_exit do
   end
 end
 """
-    with open(checkout.root / "Vagrantfile", "a") as file:
+    with (checkout.root / "Vagrantfile").open("a") as file:
         file.write(script)
     done = checkout.vagrant("validate")
     assert done.returncode == 0, done.stderr
@@ -175,7 +175,7 @@ end
 @pytest.fixture
 def nothing_runs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(machine_record, "_running", lambda *_: None)
-    yield
+    return
 
 
 def record(root: Path, **dut: object) -> Project:

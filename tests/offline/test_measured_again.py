@@ -90,13 +90,14 @@ def test_what_is_beyond_doubt_is_measured_once() -> None:
 def test_a_doubt_is_measured_away_and_is_on_record(first: dict) -> None:
     found, measurer, told = measure(first, GOOD)
     assert measurer.left == 0
-    assert found.trials == GOOD["trials"] and found.problems == []
+    assert found.trials == GOOD["trials"]
+    assert found.problems == []
     assert len(found.measured_again) == 1
     assert told == [f"raw-drop: {found.measured_again[0]}: measuring once more"]
 
 
 def test_trials_that_are_further_apart_than_usual_are_measured_once_more() -> None:
-    found, measurer, told = measure(STRANGE, GOOD)
+    found, measurer, _told = measure(STRANGE, GOOD)
     assert (measurer.left, found.trials) == (0, GOOD["trials"])
     assert found.measured_again == ["the trials are 3.4% apart; at most 2% is usual here"]
 

@@ -38,7 +38,8 @@ def test_method_names_the_limits_that_judging_has() -> None:
     assert f"more than {WORTH_AGAIN * 100:g} % apart is measured once" in text
     assert f"idle for more than {MOST_IDLE * 100:g} %" in text
     assert f"packets took more than {MOST_OTHER * 100:g} %" in text
-    assert IN_VAIN == 2 and "more than twice as many of them as trials are wanted, the DUT is slowed by one" in text
+    assert IN_VAIN == 2
+    assert "more than twice as many of them as trials are wanted, the DUT is slowed by one" in text
 
 
 def test_a_sink_that_answers_cost_what_the_page_says() -> None:
@@ -75,7 +76,8 @@ def test_method_tells_of_light_loads_and_survival_what_is_done() -> None:
     assert delivery.LIGHT == (1 / 4, 1 / 10, 1 / 25, 1 / 60, 1 / 60)
     assert "at a quarter, a tenth, a twenty-fifth, and twice at a sixtieth" in text
     assert f"lost more than {delivery.STRAY} behind it" in text
-    assert state_table.LOADS[0] == 0.65 and "at two thirds of what the DUT was seen to carry" in text
+    assert state_table.LOADS[0] == 0.65
+    assert "at two thirds of what the DUT was seen to carry" in text
     assert f"where more than {state_table.PLAYED_AGAIN * 100:g} % of them did not come in, once more" in text
     assert f"more than {state_table.MOST_LOST * 100:g} % of them did not come in" in text
     assert f"less than {survival.KEPT_UP:.0%}".replace("%", " %") in text

@@ -119,7 +119,7 @@ def test_the_entry_imports_nothing_of_ours_before_it_listens() -> None:
 def test_output_that_nobody_can_take(words: list[str]) -> None:
     script = f"import sys; sys.argv = ['fwlab', *{words}]; from fwlab.cli.main import main; main()"
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with open("/dev/full", "w") as full:
+    with Path("/dev/full").open("w") as full:
         argv = [sys.executable, "-c", script]
         done = subprocess.run(argv, cwd=ROOT, env=env, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.stderr == "fwlab: cannot write: No space left on device\n  next: df -h\n"
@@ -206,7 +206,8 @@ def test_a_ruleset_whose_name_no_terminal_should_show(tmp_path: Path, name: byte
     else:
         [file] = student_ruleset(tmp_path)
         shown = file.name
-    assert shown.isascii() and shown.isprintable()
+    assert shown.isascii()
+    assert shown.isprintable()
 
 
 def test_a_path_that_is_no_text_is_shown_all_the_same(tmp_path: Path) -> None:

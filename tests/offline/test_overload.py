@@ -97,7 +97,8 @@ def test_the_sink_is_told_once_and_again_after_connections() -> None:
     web = Connections()
     for _ in range(2):
         sink.take_all({})
-    assert len(told) == 1 and b"accept\n" not in told[0]
+    assert len(told) == 1
+    assert b"accept\n" not in told[0]
     sink.declare({}, web)
     sink.take_all({})
     sink.take_all({})

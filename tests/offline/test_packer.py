@@ -170,7 +170,8 @@ def test_unknown_image_is_refused_by_name(tmp_path: Path) -> None:
     env = {**os.environ, "FWLAB_CACHE": str(tmp_path)}
     done = subprocess.run([PACKER / "build", "dut-plan9"], capture_output=True, text=True, env=env)
     assert done.returncode == 2
-    assert "dut-plan9" in done.stderr and "dut-linux" in done.stderr
+    assert "dut-plan9" in done.stderr
+    assert "dut-linux" in done.stderr
     assert not list(tmp_path.iterdir())
 
 
@@ -180,7 +181,7 @@ def make_archive(path: Path, disks: dict[str, bytes], metadata: dict) -> None:
     parts.mkdir()
     for name, content in {**disks, "metadata.json": json.dumps(metadata).encode(), "Vagrantfile": b"#\n"}.items():
         (parts / name).write_bytes(content)
-    subprocess.run(["tar", "-cf", path, "-C", parts, *sorted(os.listdir(parts))], check=True)
+    subprocess.run(["tar", "-cf", path, "-C", parts, *sorted(part.name for part in parts.iterdir())], check=True)
     shutil.rmtree(parts)
 
 
@@ -227,7 +228,8 @@ def test_missing_plugins_of_a_newer_packer_are_told_in_its_own_words(tmp_path: P
     done = subprocess.run([PACKER / "build", "--no-vagrant", "sink"], capture_output=True, text=True, env=env)
     assert done.returncode == 1
     assert "Packer's plugins are missing: Failed getting qemu" in done.stderr
-    assert f"packer init {PACKER / 'plugins'}" in done.stderr and "packer plugins install --path" in done.stderr
+    assert f"packer init {PACKER / 'plugins'}" in done.stderr
+    assert "packer plugins install --path" in done.stderr
     assert not (tmp_path / "cache").exists()
 
 

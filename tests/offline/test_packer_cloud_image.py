@@ -52,7 +52,8 @@ def address(disk: Path) -> Iterator[str]:
 
         def do_GET(self) -> None:
             if not self.path.startswith("/short/"):
-                return super().do_GET()
+                super().do_GET()
+                return
             self.send_response(200)
             self.send_header("Content-Length", str(disk.stat().st_size))
             self.end_headers()
@@ -184,14 +185,17 @@ def test_what_only_a_cloud_image_needs_rebuilds_no_other_box(base_variables, che
     script = checkout / "packer/cloud/05-cloud-image.sh"
     script.write_text(script.read_text() + "\n# changed\n")
     after = [box_cache.content_key(checkout, "sink", settings) for settings in (SETTINGS, cloud)]
-    assert before[0] == after[0] and before[1] != after[1]
+    assert before[0] == after[0]
+    assert before[1] != after[1]
 
 
 def test_cloud_images_script_is_a_provision_script() -> None:
     """As tests/offline/test_provision.py asks of those in provision/."""
     for path in (PACKER / "cloud").iterdir():
         text = path.read_text()
-        assert len(text.splitlines()) <= 40 and "set -eu\n" in text and ">>" not in text
+        assert len(text.splitlines()) <= 40
+        assert "set -eu\n" in text
+        assert ">>" not in text
         assert text.rstrip().split("\n\n")[-1].startswith("[ ")
 
 

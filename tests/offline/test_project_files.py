@@ -101,7 +101,9 @@ def test_no_host_of_this_machines_own_mirrors() -> None:
     configured += [Path.home() / ".pip/pip.conf", Path.home() / ".npmrc", Path.home() / ".gemrc"]
     lines = [line for path in configured if path.is_file() for line in text(path).splitlines()]
     said = [line for line in lines if not line.lstrip().startswith(("#", "//"))]
-    told = [value for name, value in os.environ.items() if re.search("index|proxy|registry|mirror", name, re.I)]
+    told = [
+        value for name, value in os.environ.items() if re.search("index|proxy|registry|mirror", name, re.IGNORECASE)
+    ]
     own = hosts_in("\n".join(said + told)) - PUBLIC - {"localhost"}
     assert not [(relative(path), host) for path in tracked() for host in own if host in text(path)]
 

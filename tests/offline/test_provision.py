@@ -61,7 +61,8 @@ def test_shellcheck_has_no_complaint() -> None:
 @pytest.mark.parametrize("folder", ["host", "common", *ROLES])
 def test_package_list_names_each_package_once(folder: str) -> None:
     listed = names(PROVISION / folder / "packages.txt")
-    assert listed and len(listed) == len(set(listed))
+    assert listed
+    assert len(listed) == len(set(listed))
     assert all(re.fullmatch(r"[a-z0-9][a-z0-9.+-]+", name) for name in listed)
 
 

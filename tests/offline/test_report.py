@@ -88,7 +88,7 @@ class Balanced(HTMLParser):
         self.attributes += attrs
 
     def handle_endtag(self, tag: str) -> None:
-        assert self.open and self.open.pop() == tag, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag, f"</{tag}> closes nothing"
 
     def handle_data(self, data: str) -> None:
         self.text += f" {data}"
@@ -117,7 +117,8 @@ class TestPage:
         ids = [value for name, value in parsed.attributes if name == "id"]
         assert len(ids) == len(set(ids))
         used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', self.HTML))
-        assert used and used <= set(ids)
+        assert used
+        assert used <= set(ids)
 
     def test_it_says_under_which_conditions(self, parsed: Balanced) -> None:
         for fact in ("6.1.0-dut", "Made-up CPU <7>", "virtual", "abcdef012345", "2026-01-02", "nokaslr"):
@@ -187,7 +188,8 @@ class TestPlot:
         found = [measured(LAB, case, 300_000, loads=[seconds]) for case in cases]
         for metric in (Metric.CAPACITY, Metric.LOAD_TIME):
             (svg,) = plots(LAB, a_run(found), metric)
-            assert "nan" not in svg and "inf" not in re.sub(r">[^<]*<", "><", svg)
+            assert "nan" not in svg
+            assert "inf" not in re.sub(r">[^<]*<", "><", svg)
 
     def test_it_takes_the_colour_of_the_page(self) -> None:
         (svg,) = plots(LAB, RUN, Metric.CAPACITY)

@@ -151,7 +151,8 @@ def test_a_grading_says_that_it_waits_although_pytest_keeps_output_back(tmp_path
         with subprocess.Popen(
             [*argv, "--part", "start", "-k", "test_dut_forwards"], cwd=tmp_path, env=env, text=True, **pipes
         ) as grading:
-            assert not (line := grading.stderr.readline().strip()) or line.startswith("waiting for")
+            line = grading.stderr.readline().strip()
+            assert not line or line.startswith("waiting for")
             line = line or grading.stderr.readline()
             assert line.startswith(f"waiting for the machines of {LAB}: in use by `fwlab check")
             grading.kill()

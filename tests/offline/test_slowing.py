@@ -206,7 +206,7 @@ def test_leaving_the_slow_part_restores_the_speed(spinners: Callable[[], Spinner
     finish_early = take_turns(spinner.thread, 0.01, 0.01)  # skips where tracing is not allowed
     finish_early.terminate()
     finish(finish_early)
-    with pytest.raises(ValueError, match="from inside"), slowed(spinner.pid, len(STEPS) - 1):
+    with pytest.raises(ValueError, match="from inside"), slowed(spinner.pid, len(STEPS) - 1):  # noqa: PT012
         status = Path(f"/proc/{spinner.pid}/task/{spinner.thread}/status").read_text()
         assert "TracerPid:\t0\n" not in status
         raise ValueError("from inside")
@@ -218,7 +218,8 @@ def test_leaving_the_slow_part_restores_the_speed(spinners: Callable[[], Spinner
 def test_first_step_leaves_the_machine_alone() -> None:
     with slowed(-1, 0):
         pass
-    assert STEPS[0] == 1.0 and list(STEPS) == sorted(STEPS, reverse=True)
+    assert STEPS[0] == 1.0
+    assert list(STEPS) == sorted(STEPS, reverse=True)
 
 
 def test_process_without_a_virtual_cpu_is_named() -> None:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from fwlab.metrics.call_stacks import Box, FunctionShare, boxes, of_packets, shares
@@ -67,7 +69,7 @@ class TestBoxes:
         for depth in range(3):
             row = sorted((box for box in boxes(stacks) if box.depth == depth), key=lambda box: box.left)
             assert row
-            for left, right in zip(row, row[1:], strict=False):
+            for left, right in itertools.pairwise(row):
                 assert left.left + left.width <= right.left + 1e-9
 
     def test_nothing_sampled(self) -> None:

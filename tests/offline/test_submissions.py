@@ -66,7 +66,8 @@ def test_file_of_unknown_kind(folder: Path, name: str) -> None:
     with pytest.raises(BadInput) as refused:
         student_ruleset(folder)
     assert refused.value.message == f"{name}: no tool loads such a file"
-    assert "*.iptables" in refused.value.hint and "*.nft" in refused.value.hint
+    assert "*.iptables" in refused.value.hint
+    assert "*.nft" in refused.value.hint
 
 
 @pytest.mark.parametrize(
@@ -252,7 +253,8 @@ def test_names_are_told_in_plain_letters(folder: Path, name: bytes, shown: str) 
     assert refused.value.message == f"{shown}: no tool loads such a file"
     path.rename(path.with_suffix(".nft"))
     (file,) = student_ruleset(folder)
-    assert file.name == shown.replace(".bad", ".nft") and file.kind is RulesetKind.NFT
+    assert file.name == shown.replace(".bad", ".nft")
+    assert file.kind is RulesetKind.NFT
     json.dumps(file.name).encode()
 
 

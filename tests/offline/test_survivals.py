@@ -84,7 +84,8 @@ def test_terminal_guide_and_page_show_it(lab: Lab, run: Run) -> None:
     console = Console(width=100, record=True, file=io.StringIO())
     show(lab, run, console)
     for text in (console.export_text(), figures_table(lab, run), page(lab, run)):
-        assert "1.20 %" in text and "45.6 % (in doubt)" in text
+        assert "1.20 %" in text
+        assert "45.6 % (in doubt)" in text
         assert "times the capacity of" in text
 
 

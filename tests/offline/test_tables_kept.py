@@ -30,7 +30,7 @@ class FakeGenerator:
         made, removed, put = command.split("; ")
         assert made == f"mkdir -p {FOLDER}"
         for name in removed.removeprefix("rm -f").split():
-            for path in [path for path in self.files if path == name or name == f"{FOLDER}/*"]:
+            for path in [path for path in self.files if name in (path, f"{FOLDER}/*")]:
                 del self.files[path]
         self.files[put.rpartition(" > ")[2]] = zlib.decompress(data)
         return ""

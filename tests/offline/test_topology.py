@@ -57,7 +57,8 @@ def test_no_two_labs_share_a_port() -> None:
 def test_ports_are_a_users_own() -> None:
     """Above those that only root may take, below those that Linux gives to whoever asks for any."""
     numbers = [port for number in LABS for _, port in ports_of(number)]
-    assert min(numbers) >= 1024 and max(numbers) < 32768
+    assert min(numbers) >= 1024
+    assert max(numbers) < 32768
 
 
 def test_offset_shifts_every_port(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,9 +71,11 @@ def test_addresses_are_for_tests_only() -> None:
     """RFC 2544 and RFC 5180; the two ends of a link are neighbours, and nobody has the same address or MAC."""
     for link in TOPOLOGY.links.values():
         near, far = (ipaddress.ip_interface(end.ipv4) for end in link.ends.values())
-        assert near.network == far.network and near.network.subnet_of(ipaddress.ip_network("198.18.0.0/15"))
+        assert near.network == far.network
+        assert near.network.subnet_of(ipaddress.ip_network("198.18.0.0/15"))
         near, far = (ipaddress.ip_interface(end.ipv6) for end in link.ends.values())
-        assert near.network == far.network and near.network.subnet_of(ipaddress.ip_network("2001:2::/48"))
+        assert near.network == far.network
+        assert near.network.subnet_of(ipaddress.ip_network("2001:2::/48"))
     ends = [end for link in TOPOLOGY.links.values() for end in link.ends.values()]
     for field in ("mac", "ipv4", "ipv6", "port_offset"):
         assert len({getattr(end, field) for end in ends}) == len(ends)

@@ -160,7 +160,9 @@ def test_show_tells_classes_rates_and_first_frames(checkout):
 def test_show_in_json(checkout):
     told = json.loads(run("show", "lab90-test", "flood", "--json"))
     [flood] = told["traffic"]
-    assert told["lab"] == "lab90-test" and flood["frames"] == 3 and flood["exact_loop"] is True
+    assert told["lab"] == "lab90-test"
+    assert flood["frames"] == 3
+    assert flood["exact_loop"] is True
     assert flood["classes"] == {"low": 1, "high": 2, "other": 0}
     assert flood["streams"][0]["pps"] == 1000
 
@@ -186,7 +188,8 @@ def test_show_tells_what_connections_are_declared(checkout):
     assert "16 addresses, port 8080" in pressed
     assert "  beside      the traffic flood, 2000 packets/s of the generator's clock" in pressed
     [told] = json.loads(run("show", "lab90-test", "pressed", "--json"))["traffic"]
-    assert told["id"] == "pressed" and told["connections"]["beside_pps"] == 2000
+    assert told["id"] == "pressed"
+    assert told["connections"]["beside_pps"] == 2000
 
 
 def test_show_goes_through_frames_and_connections_alike(checkout):
@@ -195,7 +198,8 @@ def test_show_goes_through_frames_and_connections_alike(checkout):
     (checkout / "labs/lab90-test/lab.yml").write_text("\n".join(kept))
     told = json.loads(run("show", "lab90-test", "--json"))["traffic"]
     assert [one["id"] for one in told] == ["flood", "web", "pressed"]
-    assert "lab90-test flood" in run("show", "lab90-test") and "lab90-test web" in run("show", "lab90-test")
+    assert "lab90-test flood" in run("show", "lab90-test")
+    assert "lab90-test web" in run("show", "lab90-test")
 
 
 def test_a_case_that_fills_the_dut_makes_the_table_longer(checkout):
@@ -205,13 +209,15 @@ def test_a_case_that_fills_the_dut_makes_the_table_longer(checkout):
     )
     (checkout / "labs/lab90-test/profile.py").write_text(TWO_VARIABLES)
     [flood] = json.loads(run("show", "lab90-test", "flood", "--json"))["traffic"]
-    assert flood["frames"] == 100000 and flood["exact_loop"] is True
+    assert flood["frames"] == 100000
+    assert flood["exact_loop"] is True
 
 
 def test_show_takes_tunables_as_trex_does(checkout):
     assert "flood: profile.py last=2" in run("show", "lab90-test", "flood", "-t", "last=2")
     [told] = json.loads(run("show", "lab90-test", "flood", "--json", "-t", "last=2,target=198.19.7.7"))["traffic"]
-    assert told["tunables"] == {"last": 2, "target": "198.19.7.7"} and told["frames"] == 2
+    assert told["tunables"] == {"last": 2, "target": "198.19.7.7"}
+    assert told["frames"] == 2
     assert "> 198.19.7.7:" in told["first_frames"][0]["summary"]
 
 

@@ -79,7 +79,8 @@ def test_repeatable_random_repeats_after_its_limit():
     dice = {"type": "flow_var_rand_limit", "name": "v", "size": 2, "limit": 7, "seed": 5}
     values = words({**dice, "min_value": 100, "max_value": 900}, write(), count=28)
     assert values == values[:7] * 4
-    assert len(set(values)) > 1 and all(100 <= value <= 900 for value in values)
+    assert len(set(values)) > 1
+    assert all(100 <= value <= 900 for value in values)
 
 
 def test_clients_and_ports_walk_together():

@@ -34,8 +34,10 @@ def attack() -> LabTraffic:
 
 
 def test_the_traffic_is_the_profile_that_the_page_reads(attack: LabTraffic) -> None:
-    assert "[labs/lab03-ipset/mix.py]" in PAGE and attack.declared.profile == "mix.py"
-    assert "Here there are three" in PAGE and len(attack.streams) == 3
+    assert "[labs/lab03-ipset/mix.py]" in PAGE
+    assert attack.declared.profile == "mix.py"
+    assert "Here there are three" in PAGE
+    assert len(attack.streams) == 3
 
 
 def test_shares_of_the_classes_are_as_said(attack: LabTraffic) -> None:
@@ -56,8 +58,11 @@ def test_display_filter_finds_the_legitimate_network(attack: LabTraffic) -> None
         # The source address lies where Ethernet and IPv4 without options have it.
         found += ipaddress.ip_address(frame[26:30]) in network
     packet = Ether(attack.table.frames[0])
-    assert bytes(packet[IP])[:1] == b"\x45" and packet[UDP].dport == 5000
-    assert found == 1000 and "1000 of 20 000 frames" in PAGE and len(attack.table.frames) == 20_000
+    assert bytes(packet[IP])[:1] == b"\x45"
+    assert packet[UDP].dport == 5000
+    assert found == 1000
+    assert "1000 of 20 000 frames" in PAGE
+    assert len(attack.table.frames) == 20_000
     for name in ("blacklisted", "bystanders"):
         assert f"`{LAB.classes[name].sources.first}`" in PAGE
 
@@ -70,11 +75,14 @@ def test_the_exercise_plays_it_and_the_sink_counts_it() -> None:
     parameters = exercise.parameters
     [file] = lab_part_task(_Setting, exercise, "start").files
     dropped = {line.split()[3] for line in file.text.splitlines() if line.startswith("-A PREROUTING -s")}
-    assert len(dropped) == parameters["attackers"] and file.text.count("-j DROP") == len(dropped)
+    assert len(dropped) == parameters["attackers"]
+    assert file.text.count("-j DROP") == len(dropped)
     rules = counting_ruleset("eth0", LAB.classes)
     for name in ("blacklisted", "bystanders", "legitimate"):
-        assert f"counter class-{name} " in rules and f"`class-{name}`" in PAGE
-    assert "deliveries" in Measured.model_fields and {"sent", "offered", "arrived"} <= set(Delivery.model_fields)
+        assert f"counter class-{name} " in rules
+        assert f"`class-{name}`" in PAGE
+    assert "deliveries" in Measured.model_fields
+    assert {"sent", "offered", "arrived"} <= set(Delivery.model_fields)
 
 
 class _Setting:
@@ -84,9 +92,12 @@ class _Setting:
 def test_numbers_of_the_page_are_those_of_the_code() -> None:
     assert f"at most {TABLE_FRAMES:,}".replace(",", " ") in PAGE
     assert f"up to {MAX_FRAMES:,}".replace(",", " ") in PAGE
-    assert RESEND_S == 3 and "Both ends wait three seconds" in PAGE
-    assert connection_rate.LIGHT == 1 / 4 and "a run at a quarter of what went through" in PAGE
+    assert RESEND_S == 3
+    assert "Both ends wait three seconds" in PAGE
+    assert connection_rate.LIGHT == 1 / 4
+    assert "a run at a quarter of what went through" in PAGE
     assert f"if the two differ by more than {'two' if connection_rate.MOST_APART == 0.02 else '?'} per cent" in PAGE
-    assert MOST_IDLE_LOOP == 1 / 50 and "[fiftieth](method.md#connections)" in PAGE
+    assert MOST_IDLE_LOOP == 1 / 50
+    assert "[fiftieth](method.md#connections)" in PAGE
     low, high = SYSCTLS["generator"]["net.ipv4.ip_local_port_range"].split()
     assert f"ports {low} to {high}" in PAGE

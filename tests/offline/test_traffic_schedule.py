@@ -70,7 +70,8 @@ def test_two_running_streams_do_not_start_each_other():
 
 def test_disabled_silent_and_paused_streams_send_nothing():
     numbers = [s for _, s in sent(stream(enabled=False), stream(flags=8), stream(start_paused=True), stream())]
-    assert numbers and set(numbers) == {4}
+    assert numbers
+    assert set(numbers) == {4}
 
 
 def test_streams_are_interleaved_in_proportion():

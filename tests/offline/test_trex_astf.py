@@ -89,11 +89,14 @@ def test_the_ends_say_what_wrk_and_nginx_say(monkeypatch: pytest.MonkeyPatch) ->
     [(_, answer)] = [call for call in server if call[0] == "send"]
     assert client == [("send", request), ("recv", len(answer)), ("wait_for_peer_close",)]
     assert server == [("recv", len(request)), ("send", answer)]
-    assert request.startswith("GET / HTTP/1.1\r\nHost: 198.19.40.9:8080\r\n") and request.endswith("\r\n\r\n")
+    assert request.startswith("GET / HTTP/1.1\r\nHost: 198.19.40.9:8080\r\n")
+    assert request.endswith("\r\n\r\n")
     head, _, body = answer.partition("\r\n\r\n")
     assert body == "x" * 7
     assert len(answer) - len(str(len(body))) == NGINX_HEAD - len("512") + len(body)
-    assert "Content-Length: 7" in head and "Connection: close" in head and "Server: nginx\r\n" in head
+    assert "Content-Length: 7" in head
+    assert "Connection: close" in head
+    assert "Server: nginx\r\n" in head
 
 
 def test_the_longest_answer_is_one_packet(monkeypatch: pytest.MonkeyPatch) -> None:

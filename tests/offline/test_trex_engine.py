@@ -61,7 +61,8 @@ def test_flat_out_is_the_whole_line_until_stopped(engine: Trex, server: Server, 
     playing._port.transmits()
     played = playing.stop()
     assert played.sent == STEP
-    assert played.asked_pps is None and played.limited is None
+    assert played.asked_pps is None
+    assert played.limited is None
     assert server.last("start_traffic")["mul"]["type"] == "percentage"
     assert server.last("start_traffic")["duration"] == -1
     assert server.methods().index("stop_traffic") < len(server.methods()) - 1, "counters are read after the stop"

@@ -41,7 +41,7 @@ def packer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ModuleTy
     monkeypatch.setitem(sys.modules, "packer_trex", module)  # dataclasses look their own module up
     spec.loader.exec_module(module)
     monkeypatch.setattr(module, "REPOSITORY", tmp_path / "checkout")
-    yield module
+    return module
 
 
 def release(path: Path, *names: str, folder: str = "v9.99") -> str:
@@ -83,7 +83,8 @@ def test_a_wrong_checksum_names_both_and_leaves_nothing(packer: ModuleType, monk
     sum_, wrong = release(tmp_path / "trex.tar.gz"), "0" * 64
     with pytest.raises(packer.BuildError) as caught:
         ask(packer, monkeypatch, tmp_path / "cache", str(tmp_path / "trex.tar.gz"), wrong)
-    assert sum_ in str(caught.value) and wrong in str(caught.value)
+    assert sum_ in str(caught.value)
+    assert wrong in str(caught.value)
     assert caught.value.hint
     assert not left_in(tmp_path / "cache")
 
@@ -210,7 +211,8 @@ WITHOUT = {"generator": {"box": "b"}}
 )
 def test_the_engine_is_chosen_once(tmp_path: Path, images: dict, wanted: str, name: str, why: str) -> None:
     choice = engines.choose(project(tmp_path, images), wanted)
-    assert choice.name == name and why in choice.why
+    assert choice.name == name
+    assert why in choice.why
 
 
 def test_an_engine_that_is_not_there_is_told_with_the_next_command(tmp_path: Path) -> None:

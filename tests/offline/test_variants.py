@@ -121,8 +121,10 @@ WHERE = "labs/_template/rulesets/ex1-example/variants.yml"
         (lambda f: shutil.rmtree(f / "variants"), f"{WHERE}: nft has no folder variants/nft"),
         (
             changed("[delivered-others]", "[capacity]"),
-            f"{WHERE}: wrong.whole-network.fails: the exercise has no check capacity; "
-            "there are: delivered-attacker, delivered-others, refused",
+            (
+                f"{WHERE}: wrong.whole-network.fails: the exercise has no check capacity; "
+                "there are: delivered-attacker, delivered-others, refused"
+            ),
         ),
         (
             changed("[delivered-others]", "[refused, delivered-others]"),
@@ -168,4 +170,5 @@ def test_variants_are_works_with_what_they_must_come_to(copied: SimpleNamespace)
 
 def test_all_are_the_labs_own_parts_and_the_variants(copied: SimpleNamespace) -> None:
     whose = [work.who for work in own_work(copied, ["all"])]
-    assert whose[:3] == ["start", "reference", "mistake"] and len(whose) == 7
+    assert whose[:3] == ["start", "reference", "mistake"]
+    assert len(whose) == 7

@@ -42,7 +42,8 @@ def failed(exercise: Exercise, row: dict) -> set[str]:
 @pytest.mark.parametrize(("lab", "exercise"), EXERCISES)
 def test_there_are_four_of_each_kind_at_least(lab: Lab, exercise: Exercise) -> None:
     variants = load_variants(PROJECT, lab, exercise)
-    assert len(variants.right) >= 4 and len(variants.wrong) >= 4
+    assert len(variants.right) >= 4
+    assert len(variants.wrong) >= 4
 
 
 @pytest.mark.parametrize(("lab", "exercise"), EXERCISES)
@@ -56,7 +57,8 @@ def test_each_variant_ended_as_it_is_declared(lab: Lab, exercise: Exercise) -> N
         elif name in ("start", "mistake"):
             assert found or "without" in row, name
         else:
-            assert name in {"reference", *variants.right} and not found, name
+            assert name in {"reference", *variants.right}, name
+            assert not found, name
 
 
 @pytest.mark.parametrize(("lab", "exercise"), EXERCISES)

@@ -179,7 +179,7 @@ class Ssh:
 
     def run(self, command: str, *, data: bytes = b"", **_: Any) -> str:
         if command.startswith("cat > "):
-            self.files[command.split()[-1]] = data
+            self.files[command.rsplit(maxsplit=1)[-1]] = data
             return ""
         if "tx_packets" in command:
             return f"{self.server.given - self.dropped + self.stray}\n{self.dropped}\n"

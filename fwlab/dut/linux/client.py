@@ -8,7 +8,7 @@ import contextlib
 import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from fwlab.dut.linux.agent.links import marked
 from fwlab.dut.linux.conversation import Conversation
@@ -39,7 +39,7 @@ class LinuxDut:
         self._devices = devices
         self._agent = Conversation(ssh)
 
-    def __enter__(self) -> LinuxDut:
+    def __enter__(self) -> Self:
         self.open()
         return self
 

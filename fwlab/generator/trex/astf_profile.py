@@ -172,7 +172,7 @@ def astf_form(connections: Connections, answer_bytes: int, *, cps: float, limit:
 
 def _addresses(prefix: str, side: str) -> dict[str, str]:
     first, last = _range(prefix)
-    return {"ip_start": first, "ip_end": last, "distribution": "seq", "dir": side, "ip_offset": "0.0.0.0"}
+    return {"ip_start": first, "ip_end": last, "distribution": "seq", "dir": side, "ip_offset": "0.0.0.0"}  # noqa: S104
 
 
 def counters(described: dict[str, Any], values: dict[str, Any]) -> dict[str, int]:

@@ -54,7 +54,7 @@ def commands(kind, text):
 
 def run_tool(name, argv, text=None):
     # A tool may cut its message in the middle of a character.
-    done = subprocess.run(argv, input=text, text=True, capture_output=True, errors="replace")
+    done = subprocess.run(argv, input=text, text=True, capture_output=True, errors="replace", check=False)
     if done.returncode:
         words = (done.stderr or done.stdout).strip()
         raise Refusal(f"{name}: {argv[0]} said (exit {done.returncode}): {words[:2000]}")

@@ -37,8 +37,10 @@ def network():
         program = "xdp" if link.get("xdp") else ""
         words = [name, f"mtu {link['mtu']}", f"txqueuelen {link.get('txqlen', 0)}", flags, info, program]
         links.append(" ".join(word for word in words if word))
-        for held in link.get("addr_info", []):
-            addresses.append(f"{held['local']}/{held['prefixlen']} dev {name} scope {held['scope']}")
+        addresses += [
+            f"{held['local']}/{held['prefixlen']} dev {name} scope {held['scope']}"
+            for held in link.get("addr_info", [])
+        ]
     state = {"link": links, "address": addresses, **{section: [] for section in SHOWN}}
     for family in FAMILIES:
         for section, words in SHOWN.items():
