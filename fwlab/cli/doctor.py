@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 
 from fwlab.generator.selection import choose as choose_engine
-from fwlab.generator.selection import trex_in_image
+from fwlab.generator.trex.engine import trex_in_image
 from fwlab.host.kvm_probe import kvm_works
 from fwlab.host.project import Project, find_project, load_topology
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, CannotMeasure

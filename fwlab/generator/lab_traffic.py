@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from fwlab.generator.traffic_store import Tables
+from fwlab.generator.traffic_store import TrafficStore
 from fwlab.host.project import Project
 from fwlab.model.declared_traffic import Traffic
 from fwlab.model.errors import BadInput
@@ -40,5 +40,5 @@ def declared_traffic(lab: Lab, traffic_id: str) -> Traffic:
 def lab_traffic(project: Project, topology: Topology, lab: Lab, traffic_id: str) -> LabTraffic:
     """Of a traffic with a profile. Raises BadInput naming the profile and its line or stream; nothing is started."""
     declared = declared_traffic(lab, traffic_id)
-    tables = Tables(project, topology, lab)
+    tables = TrafficStore(project, topology, lab)
     return LabTraffic(traffic_id, declared, tables.streams(traffic_id), tables.table(traffic_id))

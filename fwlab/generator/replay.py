@@ -5,22 +5,23 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import subprocess
 import zlib
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from fwlab.generator.traffic_store import Tables
+from fwlab.generator.protocol import Availability, PlaybackResult, TcpEndpoints, check_load
+from fwlab.generator.traffic_store import FIRST_LINK, TrafficStore
+from fwlab.host.project import Project
 from fwlab.host.ssh import Ssh
-from fwlab.model.errors import BadInput, CannotMeasure
+from fwlab.model.declared_traffic import Connections
+from fwlab.model.errors import CannotMeasure
+from fwlab.model.topology import Topology
 
 #: Where tables lie on the generator: in memory, of which /run may take only a tenth.
 FOLDER = "/dev/shm/fwlab-tables"  # noqa: S108
 #: So many bytes of tables are kept there; what was not used for longest goes first.
 KEPT = 96 << 20
-#: An engine that sends this much less than it was asked for is at its ceiling.
-SHORT = 0.05
 #: Ends the engine when its input closes: when the host is done, or gone. A signal that comes before the engine listens
 #: (on a busy host that may take a second) must not kill it, or it ends without its report: until then it is deaf, and
 #: it is told again. What tells it holds none of its outputs, or SSH would wait for the last sleep's end.
@@ -42,46 +43,19 @@ _CONFIGURED = (
 )
 
 
-@dataclass(frozen=True)
-class Played:
-    """What the engine reports: attempted, and of these sent (what left the NIC). `asked_pps`: None is flat out."""
-
-    sent: int
-    attempted: int
-    duration_s: float
-    asked_pps: float | None = None
-
-    @property
-    def rate(self) -> float:
-        return self.sent / self.duration_s if self.duration_s else 0.0
-
-    @property
-    def limited(self) -> str | None:
-        """What to say of a trial whose load was above the engine's ceiling; None where it kept up."""
-        if self.asked_pps is None or self.rate >= self.asked_pps * (1 - SHORT):
-            return None
-        return f"generator limited: asked for {self.asked_pps:,.0f} pps, it sent {self.rate:,.0f}"
-
-
-def check_load(load: float | None) -> None:
-    """Raises BadInput for a load that is none; flat out is said by None."""
-    if load is not None and not (load > 0 and math.isfinite(load)):
-        raise BadInput(f"a load of {load:g} pps sends nothing", "give a load above zero")
-
-
-class Playing:
+class ReplayPlayback:
     """Traffic under way."""
 
-    def __init__(self, ssh: Ssh, process: subprocess.Popen[bytes], asked_pps: float | None = None) -> None:
+    def __init__(self, ssh: Ssh, process: subprocess.Popen[bytes], intended_pps: float | None = None) -> None:
         self._ssh = ssh
         self._process = process
-        self._asked = asked_pps
+        self._asked = intended_pps
 
-    def stop(self, timeout: float = 60) -> Played:
+    def stop(self, timeout: float = 60) -> PlaybackResult:
         """End it now and return the counts."""
         return self._finish(b"stop\n", timeout)
 
-    def wait(self, timeout: float) -> Played:
+    def wait(self, timeout: float) -> PlaybackResult:
         """Wait until a counted or timed run ends by itself."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout)
@@ -91,7 +65,7 @@ class Playing:
         self._process.kill()
         self._process.wait()
 
-    def _finish(self, data: bytes, timeout: float) -> Played:
+    def _finish(self, data: bytes, timeout: float) -> PlaybackResult:
         try:
             out, errors = self._process.communicate(data, timeout=timeout)
         except subprocess.TimeoutExpired as error:
@@ -107,7 +81,7 @@ class Playing:
                 "vagrant ssh LAB-generator, then `fwlab-replay --check`",
             )
         report = json.loads(lines[-1])
-        return Played(report["sent"], report["attempted"], report["duration_s"], self._asked)
+        return PlaybackResult(report["sent"], report["attempted"], report["duration_s"], self._asked)
 
 
 class Replay:
@@ -124,14 +98,9 @@ class Replay:
         self._table = ""
         self._sent = 0
 
-    @staticmethod
-    def check(tables: Tables, traffic: str) -> None:
-        """Raises BadInput for a traffic that it cannot play; nothing is sent anywhere."""
-        tables.path(traffic)
-
-    def use(self, tables: Tables, traffic: str) -> None:
+    def use(self, store: TrafficStore, traffic: str) -> None:
         """Put the frame table on the generator, unless it is there already."""
-        table = tables.path(traffic)
+        table = store.path(traffic)
         if table not in self._kept:
             self._send(table)
         self._kept[table] = self._kept.pop(table)  # the one that was used last
@@ -149,7 +118,7 @@ class Replay:
         self._ssh.run(command, data=zlib.compress(data, 1), timeout=180)
         self._kept[table] = (name, len(data))
 
-    def start(self, *, load: float | None = None, count: int | None = None) -> Playing:
+    def start(self, *, load: float | None = None, count: int | None = None) -> ReplayPlayback:
         """Play flat out, or at `load` packets per second; until stopped, or `count` packets."""
         check_load(load)
         options, after = [], ""
@@ -161,7 +130,30 @@ class Replay:
             options.append(_OWN_DRIVER)
             after = _CONFIGURED.format(dev=self._device)
         command = _PLAY.format(dev=self._device, table=self._table, options=" ".join(options), after=after)
-        return Playing(self._ssh, self._ssh.open(command), load)
+        return ReplayPlayback(self._ssh, self._ssh.open(command), load)
 
     def close(self) -> None:
         """Nothing to do: the engine runs only while it plays."""
+
+
+class ReplayKind:
+    """The engine `replay` in the registry: part of every generator image."""
+
+    name, position, automatic = Replay.name, 2, True
+
+    def availability(self, project: Project) -> Availability:
+        return Availability(True, "part of every generator image")
+
+    def check(self, store: TrafficStore, traffic: str) -> None:
+        store.path(traffic)
+
+    def make(self, ssh: Ssh, topology: Topology, *, emulated: bool) -> Replay:
+        return Replay(ssh, topology.end(FIRST_LINK, "generator").dev, emulated=emulated)
+
+    def tcp_endpoints(
+        self, generator: Ssh, sink: Ssh, topology: Topology, connections: Connections, *, emulated: bool
+    ) -> AbstractContextManager[TcpEndpoints] | None:
+        return None
+
+
+ENGINE = ReplayKind()

@@ -1,139 +1,93 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What an engine can do, and which of the two plays: trex where the generator's image holds it, else replay."""
+"""The registry of traffic engines, and which of them plays: the one asked for, else the first that the image holds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Literal, Protocol
 
-from fwlab.generator.replay import Played, Replay
-from fwlab.generator.tcp_endpoints import ends
-from fwlab.generator.traffic_store import FIRST_LINK, Tables
-from fwlab.generator.trex.astf import trex_ends
-from fwlab.generator.trex.stateless import Trex
+from fwlab.generator.protocol import Engine, EngineKind, TcpEndpoints, TcpEndpointsFactory
+from fwlab.generator.tcp_endpoints import tcp_endpoints
+from fwlab.generator.traffic_store import FIRST_LINK, TrafficStore
 from fwlab.host.project import Project
 from fwlab.host.ssh import Ssh
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import BadInput, CannotMeasure
+from fwlab.model.registry import Registry, discover
 from fwlab.model.topology import Topology
-from fwlab.model.trial import Clients
-from fwlab.testbed.machines import built_images
 from fwlab.testbed.selection import Testbed
 
 AUTO = "auto"
-
-
-class Playing(Protocol):
-    """Traffic under way. After `stop` and `wait` nothing is sent any more."""
-
-    def stop(self, timeout: float = 60) -> Played: ...
-
-    def wait(self, timeout: float) -> Played: ...
-
-    def abandon(self) -> None: ...
-
-
-class Engine(Protocol):
-    """Plays a lab's traffic out of the generator."""
-
-    name: str
-
-    def use(self, tables: Tables, traffic: str) -> None:
-        """What to play from now on."""
-
-    def start(self, *, load: float | None = None, count: int | None = None) -> Playing:
-        """Play flat out, or at `load` packets per second; until stopped, or `count` packets."""
-
-    def close(self) -> None:
-        """Until the next `use` nothing of it runs, and the link is the kernel's."""
-
-
-class Opening(Protocol):
-    """TCP connections being opened, as many as the DUT lets through."""
-
-    def stop(self, timeout: float = 60) -> Clients: ...
-
-    def abandon(self) -> None: ...
-
-
-class Both(Protocol):
-    """Both ends of TCP connections, set up for what a lab declares. `answer_bytes`: one answer, with HTTP's head."""
-
-    connections: Connections
-    answer_bytes: int
-
-    def flat_out(self) -> Opening:
-        """`concurrent` open at a time, or as many as its clients can wait for; until stopped."""
-
-    def at_rate(self, rate: float, count: int) -> Clients:
-        """`count` connections, `rate` begun each second of the generator's clock."""
+#: `replay`, `trex`, and those that entry points add. No other module of this package may import this one.
+ENGINES: Registry[EngineKind] = discover(
+    "engine",
+    "fwlab.generator",
+    "ENGINE",
+    "fwlab.engines",
+    required=("position", "automatic", "availability", "check", "make", "tcp_endpoints"),
+)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Which engine, and why. `asked`: by name, and not because the image holds it."""
+    """The chosen engine, and why. `asked`: it was asked for by name."""
 
-    name: Literal["trex", "replay"]
+    name: str
     why: str
     asked: bool = False
 
 
 def choose(project: Project, wanted: str = AUTO) -> Choice:
-    """Raises BadInput for an engine that there is not, CannotMeasure for one that the image lacks."""
-    if wanted not in (AUTO, Trex.name, Replay.name):
-        raise BadInput(f"unknown engine {wanted}", f"use {AUTO}, {Trex.name} or {Replay.name}")
-    if wanted == Replay.name:
-        return Choice("replay", "asked for", asked=True)
-    version = trex_in_image(project)
-    if version is not None:
-        if wanted == Trex.name:
-            return Choice("trex", "asked for", asked=True)
-        return Choice("trex", f"the generator's image holds TRex {version}")
-    if wanted == Trex.name:
-        raise CannotMeasure(
-            "the generator's image holds no TRex",
-            "FWLAB_TREX_URL=/path/to/vX.Y.tar.gz FWLAB_TREX_SHA256=... make boxes",
-        )
-    return Choice("replay", "the generator's image holds no TRex")
+    """Raises BadInput for an unknown engine, CannotMeasure for one that the generator's image lacks."""
+    if wanted == AUTO:
+        return _first_available(project)
+    if wanted not in ENGINES:
+        *names, last = [AUTO, *ENGINES]
+        raise BadInput(f"unknown engine {wanted}", f"use {', '.join(names)} or {last}")
+    found = ENGINES[wanted].availability(project)
+    if not found.available:
+        raise CannotMeasure(found.reason, found.hint)
+    return Choice(wanted, "asked for", asked=True)
 
 
-def trex_in_image(project: Project) -> str | None:
-    """The version of TRex that the generator's image was built with."""
-    try:
-        return built_images(project).get("generator", {}).get("trex", {}).get("version")
-    except CannotMeasure:
-        return None
+def _first_available(project: Project) -> Choice:
+    """The first available engine. The reason is why a better one is missing, or else its own."""
+    missing = []
+    for engine in (engine for engine in ENGINES.values() if engine.automatic):
+        found = engine.availability(project)
+        if found.available:
+            return Choice(engine.name, "; ".join(missing) or found.reason)
+        missing.append(found.reason)
+    raise CannotMeasure("; ".join(missing) or "there is no engine that `--engine auto` may choose", "make boxes")
 
 
-def check(choice: Choice, tables: Tables, traffic: str) -> None:
-    """Raises BadInput where the engine cannot play this traffic. No machine is asked."""
-    (Trex if choice.name == Trex.name else Replay).check(tables, traffic)
+def check(choice: Choice, store: TrafficStore, traffic: str) -> None:
+    """Raises BadInput if the engine cannot play this traffic. No machine is contacted."""
+    ENGINES[choice.name].check(store, traffic)
 
 
 def make(choice: Choice, ssh: Ssh, topology: Topology, testbed: Testbed) -> Engine:
     """The engine on the generator that `ssh` leads to. Nothing is started there yet."""
-    device = topology.end(FIRST_LINK, "generator").dev
-    if choice.name == Trex.name:
-        return Trex(ssh, topology, small=testbed.slows_the_dut)
-    return Replay(ssh, device, emulated=testbed.slows_the_dut)
+    return ENGINES[choice.name].make(ssh, topology, emulated=testbed.slows_the_dut)
 
 
-def make_ends(
+def make_tcp_endpoints(
     choice: Choice, generator: Ssh, sink: Ssh, topology: Topology, testbed: Testbed
-) -> Callable[[Connections], AbstractContextManager[Both]]:
-    """What sets generator and sink up for TCP connections: wrk and nginx, or TRex and nginx where TRex is asked for.
+) -> TcpEndpointsFactory:
+    """What sets generator and sink up for TCP connections.
 
-    Packets are the same whoever plays them; connections are not, as TRex has a TCP of its own. So it is never by
-    chance that TRex opens them.
+    The kernel's TCP opens them (wrk and httperf), unless an engine with a TCP of its own was asked for by name: packets
+    are the same whichever engine plays them, connections are not.
     """
-    own = topology.end(FIRST_LINK, "generator").ipv4.split("/")[0]
+    own_address = topology.end(FIRST_LINK, "generator").ipv4.split("/")[0]
 
-    def made(connections: Connections) -> AbstractContextManager[Both]:
-        # A server of TRex plays packets or connections: one that plays packets beside leaves these to wrk.
-        if choice.name == Trex.name and choice.asked and connections.beside is None:
-            return trex_ends(generator, sink, topology, connections, small=testbed.slows_the_dut)
-        return ends(generator, sink, own, connections)
+    def endpoints(connections: Connections) -> AbstractContextManager[TcpEndpoints]:
+        # An engine opens connections or plays packets. One that plays packets beside them leaves them to the kernel.
+        if choice.asked and connections.beside is None:
+            engine = ENGINES[choice.name]
+            own = engine.tcp_endpoints(generator, sink, topology, connections, emulated=testbed.slows_the_dut)
+            if own is not None:
+                return own
+        return tcp_endpoints(generator, sink, own_address, connections)
 
-    return made
+    return endpoints

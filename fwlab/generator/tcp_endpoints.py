@@ -61,7 +61,7 @@ _HTTPERF = (
 )
 
 
-class Resending:
+class Retransmissions:
     """How much a node sends again, from now on."""
 
     def __init__(self, ssh: Ssh) -> None:
@@ -72,10 +72,10 @@ class Resending:
         return resent(self._before, self._ssh.run(_COUNTERS))
 
 
-class Opening:
+class KernelConnectionLoad:
     """Connections being opened flat out, until `stop`."""
 
-    def __init__(self, ssh: Ssh, process: subprocess.Popen[bytes], concurrent: int, sink: Resending) -> None:
+    def __init__(self, ssh: Ssh, process: subprocess.Popen[bytes], concurrent: int, sink: Retransmissions) -> None:
         self._ssh, self._process, self._concurrent, self._sink = ssh, process, concurrent, sink
         self._began = time.monotonic()
 
@@ -100,8 +100,8 @@ class Opening:
         see_off(self._process, 10)
 
 
-class Both:
-    """Both ends, set up for what a lab declares; made by `ends`.
+class KernelTcpEndpoints:
+    """Both ends, set up for what a lab declares; made by `tcp_endpoints`.
 
     answer_bytes  length of one answer, with HTTP's own headers
     """
@@ -109,7 +109,7 @@ class Both:
     def __init__(self, generator: Ssh, sink: Ssh, connections: Connections, answer_bytes: int) -> None:
         self._generator, self._sink, self.connections, self.answer_bytes = generator, sink, connections, answer_bytes
 
-    def flat_out(self) -> Opening:
+    def flat_out(self) -> KernelConnectionLoad:
         """As many as the DUT lets through, `concurrent` open at a time; until stopped."""
         declared = self.connections
         url = f"http://{front(declared.servers)}:{declared.port}/"
@@ -124,9 +124,9 @@ class Both:
             table=TABLE,
             gate=GATE,
         )
-        resending = Resending(self._sink)
+        resending = Retransmissions(self._sink)
         process = self._generator.open(_COUNTED.format(what=what))
-        return Opening(self._generator, process, declared.concurrent, resending)
+        return KernelConnectionLoad(self._generator, process, declared.concurrent, resending)
 
     def at_rate(self, rate: float, count: int) -> Clients:
         """`count` connections, `rate` begun each second of the generator's clock."""
@@ -134,14 +134,14 @@ class Both:
         what = _HTTPERF.format(
             server=front(declared.servers), port=declared.port, rate=rate, count=count, patience=PATIENCE_S
         )
-        resending = Resending(self._sink)
+        resending = Retransmissions(self._sink)
         out = self._generator.run(_COUNTED.format(what=what), timeout=count / rate * 3 + 60)
         before, report, after = _parts(out, "")
         return at_rate(report, before, after, rate, resending.since())
 
 
 @contextlib.contextmanager
-def ends(generator: Ssh, sink: Ssh, own: str, connections: Connections) -> Iterator[Both]:
+def tcp_endpoints(generator: Ssh, sink: Ssh, own: str, connections: Connections) -> Iterator[KernelTcpEndpoints]:
     """Both ends ready; as they were before on leaving. `own` is the generator's address on its link.
 
     Raises CannotMeasure where an image has no such program, or the server does not answer on its own node.
@@ -149,7 +149,7 @@ def ends(generator: Ssh, sink: Ssh, own: str, connections: Connections) -> Itera
     try:
         generator.run(_generator_up(connections), data=address_rules(connections, own).encode())
         with answering(sink, connections) as answer_bytes:
-            yield Both(generator, sink, connections, answer_bytes)
+            yield KernelTcpEndpoints(generator, sink, connections, answer_bytes)
     finally:
         with contextlib.suppress(CannotMeasure):
             generator.run(_generator_down(connections))

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,7 @@ import numpy as np
 from fwlab.generator.frame_table import MAX_FRAMES, write_table
 from fwlab.generator.traffic_profile import load_profile
 from fwlab.host.project import Project, shown
-from fwlab.model.declared_traffic import Connections, TrafficClass
+from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.topology import Topology
@@ -25,7 +23,7 @@ from fwlab.traffic.frame_loop import TABLE_FRAMES, Table, build_table
 FIRST_LINK = "generator-dut"
 
 
-class Tables:
+class TrafficStore:
     """Built on first use; the MACs are those of the link that the frames leave on."""
 
     def __init__(self, project: Project, topology: Topology, lab: Lab, seed: int = 1) -> None:
@@ -35,6 +33,7 @@ class Tables:
         self._streams: dict[str, list[dict[str, Any]]] = {}
         self._built: dict[str, Table] = {}
         self._flows: dict[str, dict[str, list[Flow]]] = {}
+        self._classified: dict[str, np.ndarray] = {}
         self.seed = seed
 
     def streams(self, traffic: str) -> list[dict[str, Any]]:
@@ -90,11 +89,13 @@ class Tables:
             )
         return path
 
-    def offered(self, traffic: str, sent: int, classes: Mapping[str, TrafficClass]) -> dict[str, int]:
-        """Packets by class among the first `sent` that the engine plays: it loops over the table."""
-        found = self._classified(traffic, tuple(classes))
+    def offered(self, traffic: str, sent: int) -> dict[str, int]:
+        """Packets of each of the lab's classes among the first `sent` that an engine plays; it loops over the table."""
+        if traffic not in self._classified:
+            self._classified[traffic] = classify(self.table(traffic).frames, self._lab.classes)
+        found = self._classified[traffic]
         loops, rest = divmod(sent, len(found))
-        names = [*classes, OTHER]
+        names = [*self._lab.classes, OTHER]
         whole = np.bincount(found % len(names), minlength=len(names))
         part = np.bincount(found[:rest] % len(names), minlength=len(names))
         return {name: int(loops * whole[place] + part[place]) for place, name in enumerate(names)}
@@ -105,10 +106,6 @@ class Tables:
         loops, rest = divmod(count, len(found))
         whole, part = np.bincount(found), np.bincount(found[:rest], minlength=int(found.max()) + 1)
         return {place: int(loops * whole[place] + part[place]) for place in range(len(whole))}
-
-    @cache  # noqa: B019 - lives as long as the session
-    def _classified(self, traffic: str, _names: tuple[str, ...]) -> np.ndarray:
-        return classify(self.table(traffic).frames, self._lab.classes)
 
 
 def _bytes(mac: str) -> bytes:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fwlab.generator.selection import AUTO
-from fwlab.generator.traffic_store import Tables
+from fwlab.generator.traffic_store import TrafficStore
 from fwlab.host.project import Project
 from fwlab.model.lab import Lab
 from fwlab.model.topology import Topology
@@ -40,6 +40,6 @@ class RunContext:
         return self.borrowed_from or self.lab
 
     @cached_property
-    def tables(self) -> Tables:
+    def tables(self) -> TrafficStore:
         """The lab's traffic as frames, built once: a check before the session and the session itself share it."""
-        return Tables(self.project, self.topology, self.lab, self.seed)
+        return TrafficStore(self.project, self.topology, self.lab, self.seed)

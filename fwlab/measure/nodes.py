@@ -63,7 +63,9 @@ def open_nodes(context: RunContext, machines: Machines, choice: engines.Choice, 
             slower,
             steps,
             topology.machine.receive_ring,
-            engines.make_ends(choice, machines.ssh("generator"), machines.ssh("sink"), topology, machines.testbed),
+            engines.make_tcp_endpoints(
+                choice, machines.ssh("generator"), machines.ssh("sink"), topology, machines.testbed
+            ),
             recovery.restore,
         )
         with contextlib.closing(recovery):

@@ -77,7 +77,7 @@ class Overload:
         return Delivery(
             intended_load=None,
             sent=sent,
-            offered=nodes.tables.offered(task.traffic, sent, nodes.classes),
+            offered=nodes.tables.offered(task.traffic, sent),
             arrived=arrived,
             taken=taken,
             sent_on=sent_on,

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fwlab.dut.protocol import Window
-from fwlab.generator.selection import Both
+from fwlab.generator.protocol import TcpEndpoints
 from fwlab.generator.tcp_config import answers
 from fwlab.judge.statistics import MOST_IDLE_LOOP, MOST_OTHER_LOOP
 from fwlab.metrics.measurement import Nodes, Task
@@ -101,7 +101,7 @@ class Connecting:
         if self._limited:
             found.problems.append(f"beside the connections: {self._limited}")
 
-    def _overload(self, both: Both, task: Task, found: Measured) -> None:
+    def _overload(self, both: TcpEndpoints, task: Task, found: Measured) -> None:
         wanted = task.trial.count
         flat = self._ladder.climb(lambda step: self._flat_out(both, task, found, step), wanted, found)
         found.clients = [flat.clients]
@@ -123,7 +123,7 @@ class Connecting:
         if (trex or not beside) and again > MOST_AGAIN["trex" if trex else "wrk"] * opened:
             found.problems.append(f"{again} segments were sent again for {opened} connections: answers came too late")
 
-    def _flat_out(self, both: Both, task: Task, found: Measured, step: int) -> Flat:
+    def _flat_out(self, both: TcpEndpoints, task: Task, found: Measured, step: int) -> Flat:
         nodes, trial = self._nodes, task.trial
         last = step == nodes.steps - 1
         before = nodes.dut.received()
@@ -152,7 +152,7 @@ class Connecting:
             answers=round(answers(*counts[-1], both.answer_bytes), 2),
         )
 
-    def _lightly(self, both: Both, found: Measured) -> None:
+    def _lightly(self, both: TcpEndpoints, found: Measured) -> None:
         """The DUT at full speed, and connections at a rate that it can carry."""
         flat = found.clients[0]
         rate = max(5.0, LIGHT * flat.completed / flat.duration_s)
@@ -179,7 +179,7 @@ class Connecting:
             Delivery(
                 intended_load=connections.beside_pps,
                 sent=played.sent,
-                offered=nodes.tables.offered(connections.beside, played.sent, nodes.classes),
+                offered=nodes.tables.offered(connections.beside, played.sent),
                 arrived=nodes.sink.settled_counts(),
             )
         ]

@@ -84,7 +84,7 @@ def _deliver(nodes: Nodes, task: Task, found: Measured, plays: list[tuple[float,
         Delivery(
             intended_load=round(load, 1),
             sent=passage.sent,
-            offered=nodes.tables.offered(task.traffic, passage.sent, nodes.classes),
+            offered=nodes.tables.offered(task.traffic, passage.sent),
             arrived=arrived,
         )
     )

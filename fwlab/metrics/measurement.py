@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fwlab.dut.protocol import Dut
-from fwlab.generator.selection import Both, Engine
+from fwlab.generator.protocol import Engine, TcpEndpoints
 from fwlab.generator.sink import Sink
-from fwlab.generator.traffic_store import Tables
+from fwlab.generator.traffic_store import TrafficStore
 from fwlab.model.case import Trials
 from fwlab.model.declared_traffic import Connections, TrafficClass
 from fwlab.model.metric import Metric
@@ -65,10 +65,10 @@ class Nodes:
     dut: Dut
     engine: Engine
     sink: Sink
-    tables: Tables
+    tables: TrafficStore
     classes: dict[str, TrafficClass]
     slowed: Callable[..., contextlib.AbstractContextManager]
     steps: int
     ring: int = 1024
-    tcp: Callable[[Connections], contextlib.AbstractContextManager[Both]] | None = None
+    tcp: Callable[[Connections], contextlib.AbstractContextManager[TcpEndpoints]] | None = None
     restored: Callable[[], bool] = lambda: False

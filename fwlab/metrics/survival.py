@@ -81,7 +81,7 @@ def _rate(measured: Measured) -> float | None:
 
 def _enough(nodes: Nodes, task: Task, survives: float) -> int:
     """How many packets the DUT should take in a play, when about this share of the load finds a place in its ring."""
-    mix = nodes.tables.offered(task.traffic, MIX, nodes.classes)
+    mix = nodes.tables.offered(task.traffic, MIX)
     of_class = min(ENOUGH, max(LEAST, (min(1.0, survives) / CHANCE) ** 2))
     return max(RINGS * nodes.ring, round(of_class * MIX / max(1, mix[task.tracked])))
 
@@ -100,7 +100,7 @@ def _play(nodes: Nodes, task: Task, load: float, step: int, wanted: int) -> Deli
     delivery = Delivery(
         intended_load=round(load, 1),
         sent=played.sent,
-        offered=nodes.tables.offered(task.traffic, played.sent, nodes.classes),
+        offered=nodes.tables.offered(task.traffic, played.sent),
         arrived=arrived,
         taken=received,
         sent_on=sent_on,

@@ -26,7 +26,7 @@ from fwlab.traffic.instructions import (
     WriteMask,
 )
 from fwlab.traffic.tuples import tuple_var
-from fwlab.traffic.variables import RandomWalk, Walk, flow_var, rand_limit
+from fwlab.traffic.variables import RandomVariable, Variable, flow_var, rand_limit
 
 
 @dataclass
@@ -128,13 +128,13 @@ def _variables(
 ) -> dict[str, Values]:
     variables: dict[str, Values] = {}
     trimming = trim_variable(instructions)
-    drawn: list[tuple[str, RandomWalk, np.ndarray, Values]] = []
+    drawn: list[tuple[str, RandomVariable, np.ndarray, Values]] = []
     moving: np.ndarray | None = None  # which frames the next variable of a chain moves in; None: all
     expected: str | None = None
     for index, ins in enumerate(instructions):
         if isinstance(ins, TupleVar):
-            walk = tuple_var(ins, core, cores)
-            series, first = walk.values(count), walk.before
+            variable = tuple_var(ins, core, cores)
+            series, first = variable.values(count), variable.before
             for part, size in (("ip", 4), ("port", 2), ("flow_limit", 4)):
                 variables[f"{ins.name}.{part}"] = Values(size, index, first[part], series[part])
         if not isinstance(ins, FlowVar | RandLimit):
@@ -142,41 +142,41 @@ def _variables(
         if expected != ins.name:
             moving = None
         if isinstance(ins, FlowVar):
-            walk = flow_var(ins, core, cores, len(packet) if ins.name == trimming else None)
+            variable = flow_var(ins, core, cores, len(packet) if ins.name == trimming else None)
         else:
-            walk = rand_limit(ins, core, cores)
-        values = Values(ins.size, index, walk.before, np.empty(0, dtype=np.uint64))
+            variable = rand_limit(ins, core, cores)
+        values = Values(ins.size, index, variable.before, np.empty(0, dtype=np.uint64))
         variables[ins.name] = values
-        if isinstance(walk, RandomWalk):
-            drawn.append((ins.name, walk, np.ones(count, dtype=bool) if moving is None else moving, values))
+        if isinstance(variable, RandomVariable):
+            drawn.append((ins.name, variable, np.ones(count, dtype=bool) if moving is None else moving, values))
             moving = None
         else:
-            values.after, moving = _moved(walk, count, moving)
+            values.after, moving = _moved(variable, count, moving)
         expected = ins.next_var
     _draw(drawn, count, seed)
     return variables
 
 
-def _moved(walk: Walk, count: int, moving: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def _moved(variable: Variable, count: int, moving: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """A walk's values where it moves only in some frames, and in which of them it went round."""
     if moving is None:
-        return walk.values(count)
+        return variable.values(count)
     steps = np.cumsum(moving)
-    series, wrapped = walk.values(int(steps[-1]))
-    after = np.concatenate(([np.uint64(walk.before)], series))[steps]
+    series, wrapped = variable.values(int(steps[-1]))
+    after = np.concatenate(([np.uint64(variable.before)], series))[steps]
     went_round = np.concatenate(([False], wrapped))[steps] & moving
     return after, went_round
 
 
-def _draw(drawn: list[tuple[str, RandomWalk, np.ndarray, Values]], count: int, seed: int) -> None:
+def _draw(drawn: list[tuple[str, RandomVariable, np.ndarray, Values]], count: int, seed: int) -> None:
     """Random variables take turns at the stream's one generator, frame by frame in their order."""
     if not drawn:
         return
-    takes = np.stack([walk.draws * moving.astype(np.int64) for _, walk, moving, _ in drawn], axis=1)
+    takes = np.stack([variable.draws * moving.astype(np.int64) for _, variable, moving, _ in drawn], axis=1)
     ends = np.cumsum(takes.ravel()).reshape(takes.shape)
     stream = prng.draws(seed, int(ends[-1, -1]))
-    for column, (_, walk, moving, values) in enumerate(drawn):
-        starts = ends[moving, column] - walk.draws
-        series = walk.from_draws(stream[starts[:, np.newaxis] + np.arange(walk.draws)])
+    for column, (_, variable, moving, values) in enumerate(drawn):
+        starts = ends[moving, column] - variable.draws
+        series = variable.from_draws(stream[starts[:, np.newaxis] + np.arange(variable.draws)])
         steps = np.cumsum(moving)
-        values.after = np.concatenate(([np.uint64(walk.before)], series.astype(np.uint64)))[steps]
+        values.after = np.concatenate(([np.uint64(variable.before)], series.astype(np.uint64)))[steps]

@@ -16,7 +16,7 @@ _FIRST_PORT = 1025
 
 
 @dataclass
-class TupleWalk:
+class TupleVariable:
     ip: Range
     port: Range
     limit: int
@@ -57,27 +57,27 @@ class TupleWalk:
         }
 
 
-def tuple_var(ins: TupleVar, core: int, cores: int) -> TupleWalk:
+def tuple_var(ins: TupleVar, core: int, cores: int) -> TupleVariable:
     """The walk on one core; of several, each takes its own clients, ports and part of the limit."""
-    walk = TupleWalk(
+    variable = TupleVariable(
         Range.make(ins.ip_min, ins.ip_max, ins.ip_min, 1),
         Range.make(ins.port_min, ins.port_max, ins.port_min, 1),
         ins.limit_flows,
         bool(ins.flags & _UNLIMITED),
     )
-    _for_core(walk, 0, 1)
+    _for_core(variable, 0, 1)
     if cores > 1:
-        _for_core(walk, core, cores)
-    return walk
+        _for_core(variable, core, cores)
+    return variable
 
 
-def _for_core(walk: TupleWalk, core: int, cores: int) -> None:
-    phase = walk.ip.turns(core)  # read before the address changes its step
-    walk.ip.for_core(core, cores)
-    turns = walk.ip.turns()
-    walk.port.step = 1
-    start = walk.port.peek(phase, forward=True)[0]
-    walk.port.for_core(0, turns)
-    walk.port.start = start
-    if walk.limit:
-        walk.limit = share(walk.limit, core, cores)
+def _for_core(variable: TupleVariable, core: int, cores: int) -> None:
+    phase = variable.ip.turns(core)  # read before the address changes its step
+    variable.ip.for_core(core, cores)
+    turns = variable.ip.turns()
+    variable.port.step = 1
+    start = variable.port.peek(phase, forward=True)[0]
+    variable.port.for_core(0, turns)
+    variable.port.start = start
+    if variable.limit:
+        variable.limit = share(variable.limit, core, cores)

@@ -60,7 +60,7 @@ class Range:
 
 
 @dataclass
-class RangeWalk:
+class RangeVariable:
     """flow_var inc or dec over a range."""
 
     range: Range
@@ -102,7 +102,7 @@ class RangeWalk:
 
 
 @dataclass
-class ListWalk:
+class ListVariable:
     """flow_var inc or dec over a list of values; `places` ranges over the indexes."""
 
     places: Range
@@ -122,7 +122,7 @@ class ListWalk:
 
 
 @dataclass
-class RandLimitWalk:
+class RandomLimitVariable:
     """flow_var_rand_limit: `limit` pseudo-random values, then the same again."""
 
     low: int
@@ -144,7 +144,7 @@ class RandLimitWalk:
 
 
 @dataclass
-class RandomWalk:
+class RandomVariable:
     """flow_var random: draws from the stream's own generator, so its values come from there."""
 
     low: int
@@ -164,7 +164,7 @@ class RandomWalk:
         return prng.ranged(numbers, self.low, self.high)
 
 
-Walk = RangeWalk | ListWalk | RandLimitWalk | RandomWalk
+Variable = RangeVariable | ListVariable | RandomLimitVariable | RandomVariable
 
 
 def share(limit: int, core: int, cores: int) -> int:
@@ -172,26 +172,26 @@ def share(limit: int, core: int, cores: int) -> int:
     return max(limit // cores + (limit % cores if core == 0 else 0), 1)
 
 
-def flow_var(ins: FlowVar, core: int, cores: int, longest: int | None) -> Walk:
+def flow_var(ins: FlowVar, core: int, cores: int, longest: int | None) -> Variable:
     """The walk of a flow_var on one core. `longest` is the packet's length where the variable trims it."""
     up = ins.op != "dec"
     if ins.value_list is not None:
         last = len(ins.value_list) - 1
         if ins.op == "random":
-            return RandomWalk(0, 0, ins.size, ins.value_list, before=last & ((1 << 8 * ins.size) - 1))
+            return RandomVariable(0, 0, ins.size, ins.value_list, before=last & ((1 << 8 * ins.size) - 1))
         places = Range.make(0, last, 0 if up else last, ins.step, up)
         if ins.split_to_cores and cores > 1:
             places.for_core(core, cores)
-        return ListWalk(places, ins.value_list, 8 * ins.size)
+        return ListVariable(places, ins.value_list, 8 * ins.size)
     low, high = padded(ins)
     if ins.op == "random":
         low, high = trimmed(low, high, longest)
-        return RandomWalk(low, high, ins.size, before=ins.init_value)
-    walk = Range.make(low, high, ins.init_value, ins.step, up)
+        return RandomVariable(low, high, ins.size, before=ins.init_value)
+    variable = Range.make(low, high, ins.init_value, ins.step, up)
     if ins.split_to_cores and cores > 1:
-        walk.for_core(core, cores)
+        variable.for_core(core, cores)
     low, high = trimmed(low, high, longest)
-    return RangeWalk(replace(walk, low=low, high=high), 8 * ins.size)
+    return RangeVariable(replace(variable, low=low, high=high), 8 * ins.size)
 
 
 def padded(ins: FlowVar) -> tuple[int, int]:
@@ -211,8 +211,8 @@ def trimmed(low: int, high: int, longest: int | None) -> tuple[int, int]:
     return max(min(low, longest), 60), min(high, longest)
 
 
-def rand_limit(ins: RandLimit, core: int, cores: int) -> RandLimitWalk:
-    walk = RandLimitWalk(ins.min_value, ins.max_value, ins.limit, ins.seed, ins.size)
+def rand_limit(ins: RandLimit, core: int, cores: int) -> RandomLimitVariable:
+    variable = RandomLimitVariable(ins.min_value, ins.max_value, ins.limit, ins.seed, ins.size)
     if ins.split_to_cores and cores > 1:
-        walk.for_core(core, cores)
-    return walk
+        variable.for_core(core, cores)
+    return variable

@@ -15,10 +15,11 @@ import pytest
 
 from fwlab.dut.linux import LinuxDut
 from fwlab.generator import selection as engines
-from fwlab.generator.replay import Played
+from fwlab.generator.protocol import PlaybackResult
 from fwlab.generator.sink import Sink
 from fwlab.generator.tcp_config import answers
-from fwlab.generator.traffic_store import Tables
+from fwlab.generator.traffic_store import TrafficStore
+from fwlab.generator.trex.engine import trex_in_image
 from fwlab.host.project import Project, load_lab, load_topology
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import BadInput
@@ -55,7 +56,7 @@ except TimeoutError:
 class Seen:
     """What one engine said that it sent, and what the sink saw of it."""
 
-    played: Played
+    played: PlaybackResult
     classes: dict[str, int]
     frames: list[str]
 
@@ -66,7 +67,7 @@ class Bench:
     def __init__(self, project: Project) -> None:
         self.topology, self.lab = load_topology(project), load_lab(project, LAB)
         self.testbed = choose(TestbedRequest("virtual"))
-        self.tables = Tables(project, self.topology, self.lab)
+        self.tables = TrafficStore(project, self.topology, self.lab)
         self.machines = Machines(project, self.topology, load_lab(project, STAND), TestbedRequest("virtual"))
         self.device = self.topology.end("dut-sink", "sink").dev
         self.sink = Sink(self.machines.ssh("sink"), self.device)
@@ -102,7 +103,7 @@ class Bench:
 @pytest.fixture(scope="module")
 def bench(lab: Checkout) -> Iterator[Bench]:
     project = Project(lab.top)
-    if engines.trex_in_image(project) is None:
+    if trex_in_image(project) is None:
         pytest.skip("the generator's image holds no TRex: it was built without FWLAB_TREX_URL")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FWLAB_PORT_OFFSET", str(OFFSET))
@@ -128,7 +129,7 @@ def opened(bench: Bench) -> Opened:
     """Connections through a DUT without rules and at full speed: it need not be saturated for what is counted here."""
     choice, found = engines.Choice("trex", "this test's", asked=True), Opened([], [])
     generator, sink = bench.machines.ssh("generator"), bench.machines.ssh("sink")
-    made = engines.make_ends(choice, generator, sink, bench.topology, bench.testbed)
+    made = engines.make_tcp_endpoints(choice, generator, sink, bench.topology, bench.testbed)
     with bench.dut() as dut:
         dut.reset()
         bench.sink.declare(bench.lab.classes, WEB)
@@ -141,7 +142,7 @@ def opened(bench: Bench) -> Opened:
     return found
 
 
-def flat_out(both: engines.Both) -> Clients:
+def flat_out(both: engines.TcpEndpoints) -> Clients:
     opening = both.flat_out()
     time.sleep(FLAT_OUT_S)
     return opening.stop()

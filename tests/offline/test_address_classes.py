@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from fwlab.generator.traffic_store import Tables
+from fwlab.generator.traffic_store import TrafficStore
 from fwlab.host.project import find_project, load_lab, load_topology, read_yaml
 from fwlab.model.declared_traffic import AddressList
 from fwlab.model.lab import Lab
@@ -36,7 +36,7 @@ BY_ADDRESS = [
 @pytest.mark.parametrize(("lab", "traffic"), BY_ADDRESS)
 def test_nothing_but_the_address_tells_a_class(lab: Lab, traffic: str) -> None:
     """A rule about a port, a length, a time to live or the payload would pass without naming any address."""
-    frames = Tables(PROJECT, TOPOLOGY, lab).table(traffic).frames
+    frames = TrafficStore(PROJECT, TOPOLOGY, lab).table(traffic).frames
     whole = frames.matrix(int(frames.lengths.max()))
     whole[:, 24:30] = 0  # the header's checksum, which follows the source address, and that address
     assert len(np.unique(frames.lengths)) == 1
@@ -46,7 +46,7 @@ def test_nothing_but_the_address_tells_a_class(lab: Lab, traffic: str) -> None:
 @pytest.mark.parametrize(("lab", "traffic"), BY_ADDRESS)
 def test_the_classes_hold_all_that_is_sent(lab: Lab, traffic: str) -> None:
     """Each packet belongs to a class, and each class that is played is judged."""
-    frames = Tables(PROJECT, TOPOLOGY, lab).table(traffic).frames
+    frames = TrafficStore(PROJECT, TOPOLOGY, lab).table(traffic).frames
     found = count_classes(frames, lab.classes)
     assert found["other"] == 0
     judged = {check.traffic_class for e in lab.exercises if e.traffic == traffic for check in e.checks} - {None}

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fwlab.generator.traffic_store import Tables
+from fwlab.generator.traffic_store import TrafficStore
 from fwlab.host.project import find_project, load_lab, load_topology
 from fwlab.traffic.classes import classify, count_classes
 
 PROJECT = find_project(Path(__file__).parent)
 TOPOLOGY = load_topology(PROJECT)
 LABS = {name: load_lab(PROJECT, name) for name in ("lab01-forwarding", "lab02-conntrack")}
-TABLES = {name: Tables(PROJECT, TOPOLOGY, lab) for name, lab in LABS.items()}
+TABLES = {name: TrafficStore(PROJECT, TOPOLOGY, lab) for name, lab in LABS.items()}
 #: The header's checksum, which follows the addresses; source; destination.
 CHECKSUM, SOURCE, DESTINATION = slice(24, 26), slice(26, 30), slice(30, 34)
 #: (lab, traffic, classes that look alike, what they may differ in)

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from fwlab.generator import tcp_config as tcp
 from fwlab.generator.sink import counting_ruleset
-from fwlab.generator.tcp_endpoints import Both, Opening, Resending, ends
+from fwlab.generator.tcp_endpoints import KernelConnectionLoad, KernelTcpEndpoints, Retransmissions, tcp_endpoints
 from fwlab.judge.statistics import values
 from fwlab.model.declared_traffic import Connections, TrafficClass
 from fwlab.model.errors import CannotMeasure
@@ -223,7 +223,7 @@ class Node:
 
 def test_both_ends_are_put_back() -> None:
     generator, sink = Node(), Node("260\n")
-    with ends(generator, sink, "198.18.0.2", WEB) as both:
+    with tcp_endpoints(generator, sink, "198.18.0.2", WEB) as both:
         assert both.answer_bytes == 260
         assert b"ip saddr set jhash" in generator.asked[0][1]
         assert b"try_files" in sink.asked[0][1]
@@ -238,7 +238,7 @@ def test_both_ends_are_put_back() -> None:
 @pytest.mark.parametrize("sink", [Node("", fails="nginx -c"), Node("no number"), Node("99")])
 def test_a_server_that_does_not_answer_is_told_and_put_back(sink: Node) -> None:
     generator = Node()
-    with pytest.raises(CannotMeasure), ends(generator, sink, "198.18.0.2", WEB):
+    with pytest.raises(CannotMeasure), tcp_endpoints(generator, sink, "198.18.0.2", WEB):
         pytest.fail("nothing may be measured")
     assert "nft delete table" in generator.asked[-1][0]
     assert "ip route del local" in sink.asked[-1][0]
@@ -246,18 +246,18 @@ def test_a_server_that_does_not_answer_is_told_and_put_back(sink: Node) -> None:
 
 def test_a_client_that_ends_early_is_told() -> None:
     with pytest.raises(CannotMeasure, match="the client ended early"):
-        Both(Node("Tcp: x\n---\n"), Node(SNMP.format(opens=0, again=0)), WEB, 260).at_rate(50, 100)
+        KernelTcpEndpoints(Node("Tcp: x\n---\n"), Node(SNMP.format(opens=0, again=0)), WEB, 260).at_rate(50, 100)
 
 
 def test_a_client_that_is_abandoned_ends_by_itself() -> None:
     """Its input ends first: a connection that is cut off would leave the program on the node running."""
     program = subprocess.Popen(["sh", "-c", "cat; exit 3"], stdin=PIPE, stdout=PIPE, stderr=PIPE)
-    Opening(Node(), program, 16, Resending(Node())).abandon()
+    KernelConnectionLoad(Node(), program, 16, Retransmissions(Node())).abandon()
     assert program.returncode == 3
 
 
 def test_a_rate_is_asked_of_httperf() -> None:
     node = Node("---\n".join([SNMP.format(opens=0, again=0), HTTPERF, SNMP.format(opens=300, again=0)]))
     sink = Node(SNMP.format(opens=0, again=7))
-    assert Both(node, sink, WEB, 260).at_rate(50, 300).completed == 296
+    assert KernelTcpEndpoints(node, sink, WEB, 260).at_rate(50, 300).completed == 296
     assert "httperf --server 198.19.32.0 --port 8080 --uri / --rate 50 --num-conns 300" in node.asked[0][0]

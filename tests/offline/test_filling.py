@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.generator.replay import Played
+from fwlab.generator.protocol import PlaybackResult
 from fwlab.judge.statistics import figure
 from fwlab.metrics import delivery, state_table
 from fwlab.metrics.measurement import Task
@@ -57,7 +57,7 @@ class FakeEngine:
         self.dut.counted += came
         # The lost ones are others each time.
         self.dut.held += round((sent - self.dut.held) * came / sent)
-        return SimpleNamespace(wait=lambda timeout: Played(sent, sent, count / load))
+        return SimpleNamespace(wait=lambda timeout: PlaybackResult(sent, sent, count / load))
 
 
 @pytest.fixture

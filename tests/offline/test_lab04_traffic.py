@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fwlab.generator.traffic_store import Tables
+from fwlab.generator.traffic_store import TrafficStore
 from fwlab.host.project import find_project, load_lab, load_topology
 from fwlab.traffic.classes import classify
 from fwlab.traffic.flows import flow_keys
@@ -17,7 +17,7 @@ from fwlab.traffic.headers import read_headers
 
 PROJECT = find_project(Path(__file__).parent)
 LAB = load_lab(PROJECT, "lab04-nftables")
-TABLES = Tables(PROJECT, load_topology(PROJECT), LAB)
+TABLES = TrafficStore(PROJECT, load_topology(PROJECT), LAB)
 TRAFFIC = {exercise.id: exercise.traffic for exercise in LAB.exercises}
 #: Bytes of a frame that the flow decides about: IPv4's checksum and source address, TCP's destination port.
 FLOW_BYTES = {24, 25, 26, 27, 28, 29, 36, 37}

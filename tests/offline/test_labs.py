@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from fwlab.generator.traffic_profile import load_profile
-from fwlab.generator.traffic_store import Tables
+from fwlab.generator.traffic_store import TrafficStore
 from fwlab.host.project import find_project, lab_ids, load_lab, load_topology, read_yaml
 from fwlab.metrics.state_table import MOST_LOST
 from fwlab.model.case import Case
@@ -203,7 +203,7 @@ def test_some_exercise_asks_for_states() -> None:
 @pytest.mark.parametrize(("lab", "exercise", "check"), FILLED)
 def test_what_is_to_be_tracked_leaves_room_for_what_may_be_lost(lab: Lab, exercise: Exercise, check: Check) -> None:
     """A count that is not in doubt must not fail for packets that a busy host lost."""
-    frames = Tables(PROJECT, TOPOLOGY, lab).table(exercise.traffic).frames
+    frames = TrafficStore(PROJECT, TOPOLOGY, lab).table(exercise.traffic).frames
     played = frames.matrix(38)[: exercise.fill, 26:]
     flows = len(np.unique(played, axis=0))
     assert check.between[0] <= flows * (1 - MOST_LOST)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.generator.replay import Played
+from fwlab.generator.protocol import PlaybackResult
 from fwlab.metrics import delivery
 from fwlab.metrics.measurement import Nodes, Task
 from fwlab.model.errors import CannotMeasure
@@ -35,7 +35,7 @@ class Way:
         self.counts["eth1.rx_packets"] += taken
         self.counts["eth2.tx_packets"] += sent_on + self.own
         self.arrived = sent_on if load <= self.behind else sent_on * 9 // 10
-        return SimpleNamespace(wait=lambda timeout: Played(count, count, count / load, load))
+        return SimpleNamespace(wait=lambda timeout: PlaybackResult(count, count, count / load, load))
 
     def counters(self) -> dict[str, int]:
         return dict(self.counts)
@@ -53,7 +53,7 @@ class Way:
 def delivered(way: Way, monkeypatch: pytest.MonkeyPatch) -> Measured:
     monkeypatch.setattr(delivery, "real_rate", lambda nodes: 40_000.0)
     monkeypatch.setattr(delivery, "SETTLED_S", 0)
-    tables = SimpleNamespace(offered=lambda traffic, sent, classes: {"attacker": sent})
+    tables = SimpleNamespace(offered=lambda traffic, sent: {"attacker": sent})
     nodes = Nodes(way, way, way, tables, a_lab().classes, lambda step: nullcontext(), 1)
     found = attempt()
     task = Task(id="x", title="X", ruleset="x", files=[], metrics=[Metric.DELIVERED], traffic="flood")

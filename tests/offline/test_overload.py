@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.generator.replay import Played
+from fwlab.generator.protocol import PlaybackResult
 from fwlab.generator.sink import Sink
 from fwlab.measure.measurer import Measurer
 from fwlab.metrics.capacity import MOST_BACK, Overload
@@ -43,7 +43,7 @@ class World:
         self.done.append("play")
         self.came += TAKEN
         self.back += self.always + ("take all" not in self.done) * self.answers
-        return SimpleNamespace(stop=lambda: Played(TAKEN, TAKEN, 1.0))
+        return SimpleNamespace(stop=lambda: PlaybackResult(TAKEN, TAKEN, 1.0))
 
     def nodes(self) -> Nodes:
         dut = SimpleNamespace(
@@ -114,7 +114,7 @@ def test_what_the_sink_gets_of_the_flood_is_counted_by_class() -> None:
     nodes.dut.counters = lambda: {"eth0.rx_packets": world.came, "eth1.tx_packets": world.came // 4}
     nodes.sink.declare = lambda _classes: world.done.append("count from now")
     nodes.sink.settled_counts = lambda: {"legitimate": 2400}
-    nodes.tables.offered = lambda _traffic, sent, _classes: {"legitimate": sent // 4}
+    nodes.tables.offered = lambda _traffic, sent: {"legitimate": sent // 4}
     task = Task("x", "x", "x", [], [Metric.CAPACITY, Metric.DELIVERED], traffic="flood", trial=Trials(count=1))
     Overload(nodes).measure(task, found)
     assert world.done == ["count from now", "play"]

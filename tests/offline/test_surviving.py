@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.generator.replay import Played
+from fwlab.generator.protocol import PlaybackResult
 from fwlab.judge.statistics import values
 from fwlab.metrics import survival
 from fwlab.metrics.measurement import Nodes, Task
@@ -78,7 +78,7 @@ class World:
         self.sent_on += legitimate + attack
         share = min(1.0, self.sink[self.steps[-1]] / max(1, legitimate + attack))
         self.counts = {"legitimate": round(legitimate * share), "attack": round(attack * share)}
-        return SimpleNamespace(stop=lambda: Played(self.sent, self.sent, 1.0))
+        return SimpleNamespace(stop=lambda: PlaybackResult(self.sent, self.sent, 1.0))
 
     def counters(self) -> dict[str, int]:
         self.received += self.pace
@@ -89,7 +89,7 @@ class World:
         dut = SimpleNamespace(counters=self.counters)
         sink = SimpleNamespace(declare=lambda classes: None, settled_counts=lambda: self.counts)
         tables = SimpleNamespace(
-            offered=lambda traffic, sent, classes: {"legitimate": sent // ONE_IN, "attack": sent - sent // ONE_IN}
+            offered=lambda traffic, sent: {"legitimate": sent // ONE_IN, "attack": sent - sent // ONE_IN}
         )
         return Nodes(dut, SimpleNamespace(start=self.start), sink, tables, {}, self.slowed, steps)
 

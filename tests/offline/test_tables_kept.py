@@ -13,7 +13,7 @@ from fwlab.generator import frame_table
 from fwlab.generator import replay as replay_module
 from fwlab.generator.frame_table import MAX_FRAMES, write_table
 from fwlab.generator.replay import FOLDER, Replay
-from fwlab.generator.traffic_store import Tables
+from fwlab.generator.traffic_store import TrafficStore
 from fwlab.host.project import find_project, load_lab, load_topology
 from fwlab.model.errors import BadInput
 from fwlab.traffic.frame_loop import TABLE_FRAMES
@@ -99,6 +99,17 @@ def test_a_loop_is_as_long_as_a_case_wants_states(fills: list[int | None], most:
     lab = load_lab(project, "lab03-ipset")
     lab.cases.clear()
     lab.cases.update({str(n): SimpleNamespace(traffic="flood", fill=fill) for n, fill in enumerate(fills)})
-    tables = Tables(project, load_topology(project), lab)
+    tables = TrafficStore(project, load_topology(project), lab)
     assert tables._most("flood") == most
     assert tables._most("flood-one-source") == TABLE_FRAMES
+
+
+def test_packets_offered_are_counted_by_the_classes_of_the_lab() -> None:
+    """The names and the counts come from one set of classes, the lab's own."""
+    project = find_project()
+    lab = load_lab(project, "lab03-ipset")
+    store = TrafficStore(project, load_topology(project), lab)
+    frames = len(store.table("flood").frames)
+    once, twice = store.offered("flood", frames), store.offered("flood", 2 * frames)
+    assert list(once) == [*lab.classes, "other"] and sum(once.values()) == frames
+    assert twice == {name: 2 * count for name, count in once.items()}

@@ -10,7 +10,7 @@ import pytest
 
 from fwlab.generator import selection as engines
 from fwlab.generator.trex import astf
-from fwlab.generator.trex.astf import MOST_OPEN, TrexAndServer, trex_ends
+from fwlab.generator.trex.astf import MOST_OPEN, TrexTcpEndpoints, trex_tcp_endpoints
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.trial import Clients
@@ -53,12 +53,12 @@ def sink() -> Sink:
 
 
 @pytest.fixture
-def both(ssh: Ssh, sink: Sink) -> Iterator[TrexAndServer]:
-    with trex_ends(ssh, sink, TOPOLOGY, WEB, small=True) as made:
+def both(ssh: Ssh, sink: Sink) -> Iterator[TrexTcpEndpoints]:
+    with trex_tcp_endpoints(ssh, sink, TOPOLOGY, WEB, small=True) as made:
         yield made
 
 
-def test_a_rate_is_as_many_connections_as_were_asked_for(both: TrexAndServer, server: Stateful, sink: Sink) -> None:
+def test_a_rate_is_as_many_connections_as_were_asked_for(both: TrexTcpEndpoints, server: Stateful, sink: Sink) -> None:
     server.again, server.unfinished, server.dropped = 2, 3, 3
     found = both.at_rate(50.5, 1000)
     assert (server.asked["cps"], server.asked["limit"], server.asked["cont"]) == (50.5, 1000, False)
@@ -67,7 +67,7 @@ def test_a_rate_is_as_many_connections_as_were_asked_for(both: TrexAndServer, se
     assert "stop" not in server.methods(), "it ends by itself"
 
 
-def test_flat_out_goes_on_until_it_is_stopped(both: TrexAndServer, server: Stateful, sink: Sink) -> None:
+def test_flat_out_goes_on_until_it_is_stopped(both: TrexTcpEndpoints, server: Stateful, sink: Sink) -> None:
     opening = both.flat_out()
     sink.again, server.unfinished = 7, 16
     found = opening.stop()
@@ -82,12 +82,12 @@ def test_flat_out_goes_on_until_it_is_stopped(both: TrexAndServer, server: State
 def test_a_slowed_dut_has_few_open_as_trex_does_not_wait_long(
     ssh: Ssh, sink: Sink, server: Stateful, small: bool, most: int
 ) -> None:
-    with trex_ends(ssh, sink, TOPOLOGY, WEB, small=small) as both:
+    with trex_tcp_endpoints(ssh, sink, TOPOLOGY, WEB, small=small) as both:
         found = both.flat_out().stop()
     assert found.concurrent == server.asked["limit"] == most
 
 
-def test_runs_follow_each_other_on_one_server(both: TrexAndServer, server: Stateful, ssh: Ssh) -> None:
+def test_runs_follow_each_other_on_one_server(both: TrexTcpEndpoints, server: Stateful, ssh: Ssh) -> None:
     assert both.flat_out().stop().opened == both.flat_out().stop().opened
     assert both.at_rate(100, 30).opened == 30
     assert server.methods().count("acquire") == 1
@@ -95,7 +95,7 @@ def test_runs_follow_each_other_on_one_server(both: TrexAndServer, server: State
 
 
 def test_the_server_is_stateful_and_both_ends_are_put_back(ssh: Ssh, sink: Sink, server: Stateful) -> None:
-    with trex_ends(ssh, sink, TOPOLOGY, WEB, small=True) as both:
+    with trex_tcp_endpoints(ssh, sink, TOPOLOGY, WEB, small=True) as both:
         assert both.answer_bytes == ANSWER
         assert " --astf " in ssh.opened[0]
         assert server.last("api_sync_v2") == {"name": "ASTF", "major": 2, "minor": 0}
@@ -106,7 +106,7 @@ def test_the_server_is_stateful_and_both_ends_are_put_back(ssh: Ssh, sink: Sink,
 # -- what goes wrong --
 
 
-def test_fewer_than_asked_for(both: TrexAndServer, server: Stateful) -> None:
+def test_fewer_than_asked_for(both: TrexTcpEndpoints, server: Stateful) -> None:
     server.gives_up = 40
     with pytest.raises(CannotMeasure, match="TRex opened 40 of 1000 connections in") as told:
         both.at_rate(50, 1000)
@@ -114,7 +114,7 @@ def test_fewer_than_asked_for(both: TrexAndServer, server: Stateful) -> None:
 
 
 def test_a_profile_that_trex_does_not_begin(
-    both: TrexAndServer, server: Stateful, monkeypatch: pytest.MonkeyPatch
+    both: TrexTcpEndpoints, server: Stateful, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(astf, "BEGIN_S", 0.05)
     server.begins = False
@@ -122,7 +122,7 @@ def test_a_profile_that_trex_does_not_begin(
         both.flat_out()
 
 
-def test_connections_that_do_not_end(both: TrexAndServer, server: Stateful) -> None:
+def test_connections_that_do_not_end(both: TrexTcpEndpoints, server: Stateful) -> None:
     opening = both.flat_out()
     server.ends = False
     with pytest.raises(CannotMeasure, match=r"TRex does not end its connections within 0\.05 s"):
@@ -130,7 +130,7 @@ def test_connections_that_do_not_end(both: TrexAndServer, server: Stateful) -> N
 
 
 def test_trex_dies_while_it_opens_them(
-    both: TrexAndServer, server: Stateful, ssh: Ssh, monkeypatch: pytest.MonkeyPatch
+    both: TrexTcpEndpoints, server: Stateful, ssh: Ssh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its end is the fault, not the answer that is not given."""
     opening = both.flat_out()
@@ -150,7 +150,7 @@ def test_trex_dies_while_it_opens_them(
 )
 def test_an_end_that_is_not_there_leaves_nothing_running(ssh: Ssh, there: str, length: str, told: str) -> None:
     ssh.there = there
-    with pytest.raises(CannotMeasure, match=told), trex_ends(ssh, Sink(length), TOPOLOGY, WEB, small=True):
+    with pytest.raises(CannotMeasure, match=told), trex_tcp_endpoints(ssh, Sink(length), TOPOLOGY, WEB, small=True):
         pytest.fail("nothing may be measured")
 
 
@@ -170,8 +170,10 @@ def test_the_engine_chooses_the_clients(
     engine: str, asked: bool, beside: bool, who: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """TRex where it is asked for by name; a server of it that plays packets beside cannot open connections."""
-    monkeypatch.setattr(engines, "trex_ends", lambda *_, small: ("trex", small))
-    monkeypatch.setattr(engines, "ends", lambda *_: ("wrk", True))
+    monkeypatch.setattr("fwlab.generator.trex.engine.trex_tcp_endpoints", lambda *_, small: ("trex", small))
+    monkeypatch.setattr(engines, "tcp_endpoints", lambda *_: ("wrk", True))
     declared = WEB.model_copy(update={"beside": "flood", "beside_pps": 10}) if beside else WEB
-    made = engines.make_ends(engines.Choice(engine, "", asked), None, None, TOPOLOGY, choose(TestbedRequest("virtual")))
+    made = engines.make_tcp_endpoints(
+        engines.Choice(engine, "", asked), None, None, TOPOLOGY, choose(TestbedRequest("virtual"))
+    )
     assert made(declared) == (who, True)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from fwlab.generator.traffic_store import Tables
+from fwlab.generator.traffic_store import TrafficStore
 from fwlab.generator.trex.config import Machine, trex_config, wants_own_driver
 from fwlab.generator.trex.streams import counted_streams, server_streams
 from fwlab.host.project import Project, load_lab, load_topology
@@ -138,7 +138,7 @@ def test_bursts_are_not_counted() -> None:
 def test_shares_are_those_of_the_frame_table() -> None:
     """One loop and a half of a lab's mix: as many of each stream as the replay engine plays."""
     lab = load_lab(PROJECT, "lab03-ipset")
-    tables = Tables(PROJECT, TOPOLOGY, lab)
+    tables = TrafficStore(PROJECT, TOPOLOGY, lab)
     frames = tables.table("attack").frames
     count = len(frames) * 3 // 2
     shares = tables.by_stream("attack", count)

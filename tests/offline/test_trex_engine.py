@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from fwlab.generator.replay import Played
-from fwlab.generator.traffic_store import Tables
+from fwlab.generator.protocol import PlaybackResult
+from fwlab.generator.traffic_store import TrafficStore
 from fwlab.generator.trex import stateless as trex
 from fwlab.generator.trex.rpc import NoAnswer, Rpc
 from fwlab.generator.trex.server import STATELESS
@@ -32,8 +32,8 @@ def ssh(server: Server) -> Ssh:
 
 
 @pytest.fixture
-def tables() -> Tables:
-    return Tables(PROJECT, TOPOLOGY, load_lab(PROJECT, "lab03-ipset"))
+def tables() -> TrafficStore:
+    return TrafficStore(PROJECT, TOPOLOGY, load_lab(PROJECT, "lab03-ipset"))
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def engine(ssh: Ssh, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trex]:
     assert all(process.poll() is not None for process in ssh.processes), "something runs on after close"
 
 
-def test_a_counted_run_sends_exactly_so_many(engine: Trex, server: Server, tables: Tables) -> None:
+def test_a_counted_run_sends_exactly_so_many(engine: Trex, server: Server, tables: TrafficStore) -> None:
     engine.use(tables, "attack")
     played = engine.start(load=2000, count=5000).wait(timeout=60)
     assert (played.sent, played.attempted) == (5000, 5000)
@@ -55,20 +55,20 @@ def test_a_counted_run_sends_exactly_so_many(engine: Trex, server: Server, table
     assert sum(s["mode"]["total_pkts"] for s in server.streams.values()) == 5000
 
 
-def test_flat_out_is_the_whole_line_until_stopped(engine: Trex, server: Server, tables: Tables) -> None:
+def test_flat_out_is_the_whole_line_until_stopped(engine: Trex, server: Server, tables: TrafficStore) -> None:
     engine.use(tables, "flood")
     playing = engine.start()
     playing._port.transmits()
     played = playing.stop()
     assert played.sent == STEP
-    assert played.asked_pps is None
+    assert played.intended_pps is None
     assert played.limited is None
     assert server.last("start_traffic")["mul"]["type"] == "percentage"
     assert server.last("start_traffic")["duration"] == -1
     assert server.methods().index("stop_traffic") < len(server.methods()) - 1, "counters are read after the stop"
 
 
-def test_what_the_kernel_dropped_was_not_sent(engine: Trex, ssh: Ssh, tables: Tables) -> None:
+def test_what_the_kernel_dropped_was_not_sent(engine: Trex, ssh: Ssh, tables: TrafficStore) -> None:
     engine.use(tables, "flood")
     playing = engine.start(load=1000, count=800)
     ssh.dropped = 30
@@ -76,14 +76,14 @@ def test_what_the_kernel_dropped_was_not_sent(engine: Trex, ssh: Ssh, tables: Ta
     assert (played.attempted, played.sent) == (800, 770)
 
 
-def test_what_the_kernel_sent_of_its_own_is_not_counted(engine: Trex, ssh: Ssh, tables: Tables) -> None:
+def test_what_the_kernel_sent_of_its_own_is_not_counted(engine: Trex, ssh: Ssh, tables: TrafficStore) -> None:
     engine.use(tables, "flood")
     playing = engine.start(load=1000, count=800)
     ssh.stray = 3
     assert playing.wait(timeout=60).sent == 800
 
 
-def test_runs_follow_each_other_on_one_server(engine: Trex, server: Server, ssh: Ssh, tables: Tables) -> None:
+def test_runs_follow_each_other_on_one_server(engine: Trex, server: Server, ssh: Ssh, tables: TrafficStore) -> None:
     for traffic, count in (("flood", 100), ("attack", 300), ("attack", 300)):
         engine.use(tables, traffic)
         assert engine.start(load=1000, count=count).wait(timeout=60).sent == count
@@ -92,7 +92,9 @@ def test_runs_follow_each_other_on_one_server(engine: Trex, server: Server, ssh:
     assert len(ssh.processes) == 2, "one server and one tunnel"
 
 
-def test_a_closed_engine_plays_again_when_it_is_used(engine: Trex, ssh: Ssh, server: Server, tables: Tables) -> None:
+def test_a_closed_engine_plays_again_when_it_is_used(
+    engine: Trex, ssh: Ssh, server: Server, tables: TrafficStore
+) -> None:
     """Clients of TCP connections had the link meanwhile."""
     engine.use(tables, "attack")
     assert engine.start(load=2000, count=1000).wait(timeout=60).sent == 1000
@@ -103,19 +105,19 @@ def test_a_closed_engine_plays_again_when_it_is_used(engine: Trex, ssh: Ssh, ser
     assert server.methods().count("acquire") == 2
 
 
-def test_a_run_that_does_not_end_is_ended(engine: Trex, server: Server, tables: Tables) -> None:
+def test_a_run_that_does_not_end_is_ended(engine: Trex, server: Server, tables: TrafficStore) -> None:
     engine.use(tables, "flood")
     playing = engine.start(load=1000, count=10**9)
     assert 0 < playing.wait(timeout=0.05).sent < 10**9
     assert server.left == 0
 
 
-def test_the_configuration_is_there_before_the_server(engine: Trex, ssh: Ssh, tables: Tables) -> None:
+def test_the_configuration_is_there_before_the_server(engine: Trex, ssh: Ssh, tables: TrafficStore) -> None:
     engine.use(tables, "flood")
     assert b"low_end: true" in ssh.files["/etc/trex_cfg.yaml"]
 
 
-def test_what_was_abandoned_counts_for_nobody(engine: Trex, server: Server, tables: Tables) -> None:
+def test_what_was_abandoned_counts_for_nobody(engine: Trex, server: Server, tables: TrafficStore) -> None:
     engine.use(tables, "flood")
     playing = engine.start()
     playing._port.transmits()
@@ -126,7 +128,7 @@ def test_what_was_abandoned_counts_for_nobody(engine: Trex, server: Server, tabl
 
 @pytest.mark.parametrize(("small", "own_driver"), [(True, False), (False, True)])
 def test_a_nic_that_trex_drives_goes_back_to_the_kernel(
-    server: Server, ssh: Ssh, tables: Tables, small: bool, own_driver: bool
+    server: Server, ssh: Ssh, tables: TrafficStore, small: bool, own_driver: bool
 ) -> None:
     ssh.machine = "6\n8388608\n0000:00:03.0\n"
     engine = Trex(ssh, TOPOLOGY, small=small)
@@ -139,14 +141,14 @@ def test_a_nic_that_trex_drives_goes_back_to_the_kernel(
 
 
 @pytest.mark.parametrize("load", [0, -1, float("inf"), float("nan")])
-def test_a_load_of_nothing_is_refused(engine: Trex, server: Server, tables: Tables, load: float) -> None:
+def test_a_load_of_nothing_is_refused(engine: Trex, server: Server, tables: TrafficStore, load: float) -> None:
     engine.use(tables, "flood")
     with pytest.raises(BadInput, match="sends nothing"):
         engine.start(load=load)
     assert "start_traffic" not in server.methods()
 
 
-def test_machines_without_trex_are_told(engine: Trex, ssh: Ssh, tables: Tables) -> None:
+def test_machines_without_trex_are_told(engine: Trex, ssh: Ssh, tables: TrafficStore) -> None:
     ssh.there = "no"
     with pytest.raises(CannotMeasure, match="no TRex") as caught:
         engine.use(tables, "flood")
@@ -154,14 +156,16 @@ def test_machines_without_trex_are_told(engine: Trex, ssh: Ssh, tables: Tables) 
     assert not ssh.processes
 
 
-def test_a_server_that_ends_at_once_says_why(engine: Trex, server: Server, ssh: Ssh, tables: Tables) -> None:
+def test_a_server_that_ends_at_once_says_why(engine: Trex, server: Server, ssh: Ssh, tables: TrafficStore) -> None:
     server.silent, ssh.program = True, "exit 3"
     with pytest.raises(CannotMeasure, match="TRex ended with 3") as caught:
         engine.use(tables, "flood")
     assert "no such device" in caught.value.message
 
 
-def test_a_server_that_dies_under_way_is_the_fault(engine: Trex, server: Server, ssh: Ssh, tables: Tables) -> None:
+def test_a_server_that_dies_under_way_is_the_fault(
+    engine: Trex, server: Server, ssh: Ssh, tables: TrafficStore
+) -> None:
     engine.use(tables, "flood")
     playing = engine.start()
     server.refuses["stop_traffic"] = "whatever"
@@ -172,7 +176,7 @@ def test_a_server_that_dies_under_way_is_the_fault(engine: Trex, server: Server,
     playing.abandon()
 
 
-def test_trex_refuses_in_its_own_words(engine: Trex, server: Server, tables: Tables) -> None:
+def test_trex_refuses_in_its_own_words(engine: Trex, server: Server, tables: TrafficStore) -> None:
     server.refuses["add_stream"] = "VM: offset 99 is beyond the packet"
     engine.use(tables, "flood")
     with pytest.raises(CannotMeasure, match="add_stream: VM: offset 99"):
@@ -211,12 +215,12 @@ def test_after_no_answer_the_next_question_is_heard(server: Server) -> None:
     [(None, 10, False), (1000, 10_000, False), (1000, 9_600, False), (1000, 5_000, True)],
 )
 def test_an_engine_at_its_ceiling_says_so(asked: float | None, sent: int, limited: bool) -> None:
-    played = Played(sent, sent, 10.0, asked)
+    played = PlaybackResult(sent, sent, 10.0, asked)
     assert bool(played.limited) == limited
     assert not limited or played.limited.startswith("generator limited: asked for 1,000 pps, it sent 500")
 
 
-def test_numbers_of_requests_never_repeat(engine: Trex, server: Server, tables: Tables) -> None:
+def test_numbers_of_requests_never_repeat(engine: Trex, server: Server, tables: TrafficStore) -> None:
     engine.use(tables, "attack")
     engine.start(load=10, count=10).wait(timeout=60)
     numbers = [request["id"] for request in server.requests]

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from fwlab.generator.replay import Played, Playing, Replay, check_load
+from fwlab.generator.protocol import PlaybackResult, check_load
+from fwlab.generator.replay import Replay, ReplayPlayback
 from fwlab.metrics.delivery import deliver
 from fwlab.metrics.measurement import Nodes, Task
 from fwlab.model.errors import BadInput
@@ -33,14 +34,14 @@ class Engine:
 
     def start(self, *, load: float | None = None, count: int | None = None) -> Any:
         self.sent += count or 0
-        played = Played(count or 0, count or 0, (count or 0) / ((load or 1) * self.share), load)
+        played = PlaybackResult(count or 0, count or 0, (count or 0) / ((load or 1) * self.share), load)
         return SimpleNamespace(stop=lambda: played, wait=lambda timeout: played, abandon=lambda: None)
 
 
 def delivered_by(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr("fwlab.metrics.delivery.real_rate", lambda nodes: 4000.0)
     monkeypatch.setattr("fwlab.metrics.delivery.SETTLED_S", 0)
-    tables = SimpleNamespace(offered=lambda traffic, sent, classes: {"attacker": sent})
+    tables = SimpleNamespace(offered=lambda traffic, sent: {"attacker": sent})
     sink = SimpleNamespace(declare=lambda classes: None, settled_counts=lambda _all_of: {"attacker": 0})
     nodes = Nodes(engine, engine, sink, tables, a_lab().classes, lambda step: nullcontext(), 1)
     found = attempt()
@@ -63,7 +64,7 @@ def test_the_replay_engine_says_it_too() -> None:
     process = subprocess.Popen(
         ["sh", "-c", f"read -r _; echo '{report}'"], stdin=-1, stdout=-1, stderr=-1, start_new_session=True
     )
-    played = Playing(SimpleNamespace(), process, 1000).stop()
+    played = ReplayPlayback(SimpleNamespace(), process, 1000).stop()
     assert played.limited == "generator limited: asked for 1,000 pps, it sent 500"
 
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from fwlab.generator.tcp_endpoints import Resending, answering, link
+from fwlab.generator.tcp_endpoints import Retransmissions, answering, link
 from fwlab.generator.traffic_store import FIRST_LINK
 from fwlab.generator.trex.astf_profile import astf_form, counted, counters
 from fwlab.generator.trex.server import STATEFUL, Server
@@ -37,7 +37,7 @@ POLL_S, BEGIN_S = 0.2, 60.0
 _HINT = "take `--engine replay`"
 
 
-class Player:
+class AstfClient:
     """What plays one profile after another on a server in stateful mode."""
 
     def __init__(self, server: Server) -> None:
@@ -82,10 +82,10 @@ class Player:
         return self._server.ask(method, handler=self._handler, profile_id=PROFILE, **parameters)
 
 
-class Opening:
+class TrexConnectionLoad:
     """Connections being opened flat out, until `stop`."""
 
-    def __init__(self, player: Player, answer_bytes: int, concurrent: int, sink: Resending) -> None:
+    def __init__(self, player: AstfClient, answer_bytes: int, concurrent: int, sink: Retransmissions) -> None:
         self._player, self._answer_bytes, self._concurrent, self._sink = player, answer_bytes, concurrent, sink
         self._began = time.monotonic()
 
@@ -109,23 +109,25 @@ class Opening:
             self._player.stop()
 
 
-class TrexAndServer:
-    """Both ends, set up for what a lab declares; made by `trex_ends`."""
+class TrexTcpEndpoints:
+    """Both ends, set up for what a lab declares; made by `trex_tcp_endpoints`."""
 
-    def __init__(self, player: Player, sink: Ssh, connections: Connections, answer_bytes: int, *, small: bool) -> None:
+    def __init__(
+        self, player: AstfClient, sink: Ssh, connections: Connections, answer_bytes: int, *, small: bool
+    ) -> None:
         self._player, self._sink, self._small = player, sink, small
         self.connections, self.answer_bytes = connections, answer_bytes
 
-    def flat_out(self) -> Opening:
+    def flat_out(self) -> TrexConnectionLoad:
         """As many as the DUT lets through, until stopped."""
         concurrent = min(self.connections.concurrent, MOST_OPEN) if self._small else self.connections.concurrent
-        resending = Resending(self._sink)
+        resending = Retransmissions(self._sink)
         self._start(FLAT_OUT_CPS[self._small], concurrent, again=True)
-        return Opening(self._player, self.answer_bytes, concurrent, resending)
+        return TrexConnectionLoad(self._player, self.answer_bytes, concurrent, resending)
 
     def at_rate(self, rate: float, count: int) -> Clients:
         """`count` connections, `rate` begun each second of the generator's clock."""
-        resending = Resending(self._sink)
+        resending = Retransmissions(self._sink)
         self._start(rate, count, again=False)
         began, found, most = time.monotonic(), {}, 0
         while not self._player.ended(POLL_S):
@@ -148,9 +150,9 @@ class TrexAndServer:
 
 
 @contextlib.contextmanager
-def trex_ends(
+def trex_tcp_endpoints(
     generator: Ssh, sink: Ssh, topology: Topology, connections: Connections, *, small: bool
-) -> Iterator[TrexAndServer]:
+) -> Iterator[TrexTcpEndpoints]:
     """Both ends ready; as they were before on leaving. TRex's server starts, which takes a minute, and ends with it.
 
     Raises CannotMeasure where there is no TRex, its server does not come up, or nginx does not answer.
@@ -160,7 +162,7 @@ def trex_ends(
         generator.run(link(connections.servers, ours=True))
         server.start()
         with answering(sink, connections) as answer_bytes:
-            yield TrexAndServer(Player(server), sink, connections, answer_bytes, small=small)
+            yield TrexTcpEndpoints(AstfClient(server), sink, connections, answer_bytes, small=small)
     finally:
         server.stop()
         with contextlib.suppress(CannotMeasure):

@@ -7,8 +7,8 @@ import contextlib
 import time
 from typing import Any
 
-from fwlab.generator.replay import Played, check_load
-from fwlab.generator.traffic_store import FIRST_LINK, Tables
+from fwlab.generator.protocol import PlaybackResult, check_load
+from fwlab.generator.traffic_store import FIRST_LINK, TrafficStore
 from fwlab.generator.trex.server import Server
 from fwlab.generator.trex.streams import counted_streams, server_streams
 from fwlab.host.ssh import Ssh
@@ -25,21 +25,21 @@ _TRANSMITTING = ("TX", "PAUSE")
 _STATISTICS = "cd /sys/class/net/{device}/statistics 2>/dev/null && cat tx_packets tx_dropped || echo"
 
 
-class Playing:
+class TrexPlayback:
     """Traffic under way."""
 
     def __init__(self, port: Port, load: float | None, count: int | None) -> None:
         self._port, self._load, self._count = port, load, count
         self._began = self._seen = time.monotonic()
 
-    def stop(self, timeout: float = 60) -> Played:
+    def stop(self, timeout: float = 60) -> PlaybackResult:
         """End it now and return the counts. `timeout` is how long TRex may take over it (s)."""
         self._port.stop()
         self._seen = time.monotonic()
         self._await_end(timeout)
         return self._played()
 
-    def wait(self, timeout: float) -> Played:
+    def wait(self, timeout: float) -> PlaybackResult:
         """Wait until a counted run ends by itself; one that takes longer is ended."""
         if not self._await_end(timeout):
             return self.stop()
@@ -59,13 +59,13 @@ class Playing:
             time.sleep(POLL_S)
         return True
 
-    def _played(self) -> Played:
+    def _played(self) -> PlaybackResult:
         attempted, sent = self._port.sent()
         # The end was seen a moment late; a run that kept up took as long as it was asked to.
         took = self._seen - self._began
         if self._count is not None and self._load is not None:
             took = max(took, self._count / self._load)
-        return Played(sent, max(attempted, self._count or 0), took, self._load)
+        return PlaybackResult(sent, max(attempted, self._count or 0), took, self._load)
 
 
 class Port:
@@ -133,6 +133,12 @@ class Port:
         return self._server.ask(method, port_id=PORT, **parameters)
 
 
+def check_traffic(store: TrafficStore, traffic: str) -> None:
+    """Raises BadInput for a traffic that TRex cannot play. Nothing is started."""
+    store.table(traffic)  # refuses addresses outside the lab, whichever engine plays
+    server_streams(store.streams(traffic), store.seed)
+
+
 class Trex:
     """The engine `trex`. Its server starts with the first traffic and runs until `close`."""
 
@@ -143,37 +149,31 @@ class Trex:
         self._device = topology.end(FIRST_LINK, "generator").dev
         self._server = Server(ssh, topology, self._device, small=small)
         self._port: Port | None = None
-        self._tables: tuple[Tables, str] | None = None
+        self._selected: tuple[TrafficStore, str] | None = None
         self._loaded: list[dict[str, Any]] | None = None
 
-    @staticmethod
-    def check(tables: Tables, traffic: str) -> None:
-        """Raises BadInput for a traffic that it cannot play; nothing is started."""
-        tables.table(traffic)  # refuses what must not leave the lab, whoever plays it
-        server_streams(tables.streams(traffic), tables.seed)
-
-    def use(self, tables: Tables, traffic: str) -> None:
+    def use(self, store: TrafficStore, traffic: str) -> None:
         """Streams of this traffic from now on. Raises BadInput where they are wrong, before anything starts."""
-        self.check(tables, traffic)
+        check_traffic(store, traffic)
         if self._port is None:
             self._server.start()
             self._port = Port(self._server, self._ssh, self._device)
-        self._tables = (tables, traffic)
+        self._selected = (store, traffic)
 
-    def start(self, *, load: float | None = None, count: int | None = None) -> Playing:
+    def start(self, *, load: float | None = None, count: int | None = None) -> TrexPlayback:
         """Play flat out, or at `load` packets per second; until stopped, or `count` packets."""
         check_load(load)
-        if self._port is None or self._tables is None:
+        if self._port is None or self._selected is None:
             raise CannotMeasure("generator: TRex has no traffic to play")
-        tables, traffic = self._tables
-        streams = server_streams(tables.streams(traffic), tables.seed)
+        store, traffic = self._selected
+        streams = server_streams(store.streams(traffic), store.seed)
         if count is not None:
-            streams = counted_streams(streams, tables.by_stream(traffic, count))
+            streams = counted_streams(streams, store.by_stream(traffic, count))
         if streams != self._loaded:
             self._port.load(streams)
             self._loaded = streams
         self._port.start(load)
-        return Playing(self._port, load, count)
+        return TrexPlayback(self._port, load, count)
 
     def close(self) -> None:
         self._server.stop()
