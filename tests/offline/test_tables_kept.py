@@ -111,5 +111,6 @@ def test_packets_offered_are_counted_by_the_classes_of_the_lab() -> None:
     store = TrafficStore(project, load_topology(project), lab)
     frames = len(store.table("flood").frames)
     once, twice = store.offered("flood", frames), store.offered("flood", 2 * frames)
-    assert list(once) == [*lab.classes, "other"] and sum(once.values()) == frames
+    assert list(once) == [*lab.classes, "other"]
+    assert sum(once.values()) == frames
     assert twice == {name: 2 * count for name, count in once.items()}
