@@ -69,7 +69,7 @@ def content_key(root: Path, image: str, settings: dict[str, str]) -> str:
     root: the checkout. settings: variables from outside (base_url, base_checksum; trex_sha256 where the image
     holds TRex). The tools that merely drive the build are left out: mending a message here must not cost a rebuild.
     """
-    wanted = ["packer/*.pkr.hcl", "packer/seed", "packer/base/*", "provision/run", "provision/twice"]
+    wanted = ["packer/*.pkr.hcl", "packer/seed", "packer/base/*", "provision/run", "provision/idempotence_check"]
     wanted += ["provision/cleanup", "provision/common/*", f"provision/{image}/*"]
     if settings["base_checksum"]:
         wanted += ["packer/cloud/*"]

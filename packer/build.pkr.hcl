@@ -21,7 +21,7 @@ build {
       "FWLAB_TREX_SHA256=${var.trex_sha256}",
     ]
     execute_command = "${local.image.become_root} env {{ .Vars }} sh {{ .Path }}"
-    inline          = ["sh /tmp/fwlab/twice ${var.image}"]
+    inline          = ["sh /tmp/fwlab/idempotence_check ${var.image}"]
   }
 
   provisioner "file" {

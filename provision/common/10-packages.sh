@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Installs what the two package lists name and the image lacks: nothing, unless it began as a cloud image.
+# Installs the packages in the two lists that the image lacks. Only an image made from a cloud image lacks any.
 set -eu
 
 here=$(dirname "$0")
@@ -15,9 +15,9 @@ for name in $names; do
 done
 if [ -n "$missing" ]; then
     apt-get -q update
-    # shellcheck disable=SC2086 # a list of words
+    # shellcheck disable=SC2086 # word splitting is intended
     apt-get -q -y --no-install-recommends install $missing
 fi
 
-# shellcheck disable=SC2086 # a list of words
+# shellcheck disable=SC2086 # word splitting is intended
 dpkg-query -W $names >/dev/null

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# net.ifnames=0: NICs are eth0, eth1 in the order of their PCI slots, as topology.yml says.
-# nokaslr: the kernel lies at the same addresses in each boot, or figures differ by 7 % from boot to boot.
-# The file sorts last, for a cloud image brings settings of its own.
+# net.ifnames=0: name the NICs eth0, eth1, ... in the order of their PCI slots, as topology.yml does.
+# nokaslr: load the kernel at the same address at every boot. Otherwise results differ by up to 7 % between boots.
+# The file sorts last because a cloud image brings settings of its own.
 set -eu
 
 mkdir -p /etc/default/grub.d

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# systemd runs each of these programs at every boot and every reload; none finds anything on a lab's node.
+# Mask the systemd generators that have nothing to do on a lab's node. Each would run at every boot and every reload.
 set -eu
 
 names='cryptsetup gpt-auto hibernate-resume integritysetup rc-local system-update sysv veritysetup'

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# cloud-init takes its seed from a NoCloud disk and looks for no other. Its modules are the few that a seed of
-# the lab uses: each one less is a part of a second in an emulated machine.
+# cloud-init reads its seed from a NoCloud disk and probes for no other data source. Only the modules that a lab's
+# seed uses are enabled: each module costs a fraction of a second in an emulated machine.
 set -eu
 
 cat >/etc/cloud/cloud.cfg.d/99-fwlab.cfg <<'END'

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# GRUB onto the disk, so that a box boots by itself; written once, configured whenever the settings differ.
+# Install GRUB on the disk so that the box boots by itself; rewrite its configuration whenever the settings change.
 set -eu
 
 disk=/dev/$(lsblk -ndo PKNAME "$(findmnt -no SOURCE /)")

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# /etc/fwlab/image.json: what this image is made of. The kernel is part of the instrument; results quote it.
+# Write /etc/fwlab/image.json, which records what the image contains. Results quote it, the kernel above all.
 set -eu
 
 mkdir -p /etc/fwlab

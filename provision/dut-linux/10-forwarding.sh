@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The DUT routes. No reverse-path filter (systemd's own file asks for 2, hence the pattern and the later name),
-# no redirects: both are work per packet that no ruleset asked for.
+# The DUT is a router. Turn off reverse-path filtering and redirects, which cost work per packet that no ruleset asks
+# for. (systemd's own file sets rp_filter to 2 for each interface, hence the pattern and the later file name.)
 set -eu
 
 cat >/etc/sysctl.d/60-fwlab.conf <<'END'

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The DUT boots with no ruleset and no connection tracking: a lab's case loads all that it measures.
+# The DUT boots without a ruleset and without connection tracking: each case of a lab loads everything it measures.
 set -eu
 
 systemctl --quiet --no-reload disable nftables.service 2>/dev/null

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Plain "iptables" is the nft one, as Debian's default; both stay at hand by their full names.
+# `iptables` is the nft variant, Debian's default. Both variants remain available by their full names.
 set -eu
 
 for family in iptables ip6tables; do

@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Clients for TCP connections. A lab says which addresses they use; nothing of that is in the image, and no
-# ruleset is loaded at boot.
+# TCP clients. A lab declares the addresses they use, so the image configures none, and no ruleset is loaded at boot.
 set -eu
 
 systemctl --quiet --no-reload disable nftables.service 2>/dev/null

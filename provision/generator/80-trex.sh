@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# TRex into /opt/trex, where packer/build was given its tarball; without one there is nothing to do.
+# Unpack TRex into /opt/trex if packer/build was given its tarball; otherwise do nothing.
 set -eu
 
 from=$(dirname "$0")/../trex.tar.gz
@@ -10,18 +10,18 @@ if [ ! -f "$from" ]; then
 fi
 echo "$FWLAB_TREX_SHA256  $from" | sha256sum --check --quiet
 
-# Without what a generator in a lab never runs: debugging programs, captures, the emulation of clients.
+# Leave out what a lab never runs: debug builds, captures, client emulation.
 rm -rf /opt/trex
 mkdir -p /opt/trex
 tar -xzf "$from" -C /opt/trex --strip-components=1 --no-same-owner --wildcards \
     --exclude='*-debug*' --exclude='*/cap2/*' --exclude='*/avl/*' --exclude='*/exp/*' --exclude='*/emu/*' \
     --exclude='*/trex_emu/*' --exclude='*/trex-emu' --exclude='*/bp-sim-64*' --exclude='*/trex_client_*'
-# Its address may be a path on the builder's own disk, so only the sum is kept.
+# Record the checksum only: the URL may be a path on the build host.
 mkdir -p /etc/fwlab
 printf '{"sha256": "%s"}\n' "$FWLAB_TREX_SHA256" >/etc/fwlab/trex.json
 
-# Through the kernel TRex sends from a ring of 256 frames. With the usual buffer a socket may have fewer of the long
-# ones under way; the rest of the ring would wait there for the next run, and leave with that one's frames.
+# TRex sends through the kernel from a ring of 256 frames. The default socket buffer holds fewer long frames than that,
+# so the rest would stay in the ring and leave with the next run's frames.
 echo 'net.core.wmem_default = 4194304' >/etc/sysctl.d/80-trex.conf
 
 [ -x /opt/trex/t-rex-64 ] && grep -q wmem /etc/sysctl.d/80-trex.conf

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The lab's replay engine: one static program, built on the host (make -C engine) and brought along.
+# The replay engine: one static binary, built on the host (make -C engine) and copied into the image.
 set -eu
 
 from=$(dirname "$0")/../engine/fwlab-replay

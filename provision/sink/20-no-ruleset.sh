@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The sink boots with no ruleset; a trial loads the counters of its own classes.
+# The sink boots without a ruleset; each trial loads counters for its own traffic classes.
 set -eu
 
 systemctl --quiet --no-reload disable nftables.service 2>/dev/null

@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The server for TCP connections is installed and stays off: a lab starts it with a configuration of its own,
-# which neither reads nor writes a file.
+# Install the TCP server but leave it off: a lab starts it with a configuration of its own.
 set -eu
 
 systemctl --quiet --no-reload disable nginx.service 2>/dev/null

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROVISION = ROOT / "provision"
 ROLES = ["dut-linux", "generator", "sink"]
 SCRIPTS = sorted(PROVISION.glob("*/*.sh"))
-SHELL = SCRIPTS + [PROVISION / name for name in ("run", "twice", "cleanup", "host/install")]
+SHELL = SCRIPTS + [PROVISION / name for name in ("run", "idempotence_check", "cleanup", "host/install")]
 SHELL += [ROOT / "packer" / name for name in ("accel", "seed", "base/build", "base/customize", "base/mirrors")]
 
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Off with all that lengthens the boot or wakes up during a trial. The journal stays in memory.
+# Mask every unit that lengthens the boot or could run during a trial. Keep the journal in memory.
 set -eu
 
 units='apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service
@@ -10,7 +10,7 @@ cloud-init-hotplugd.socket dev-hugepages.mount dev-mqueue.mount sys-fs-fuse-conn
 modprobe@drm.service modprobe@fuse.service modprobe@efi_pstore.service modprobe@configfs.service
 modprobe@dm_mod.service modprobe@loop.service sys-kernel-config.mount systemd-update-utmp.service
 systemd-update-utmp-runlevel.service systemd-network-generator.service proc-sys-fs-binfmt_misc.automount'
-# shellcheck disable=SC2086 # a list of words
+# shellcheck disable=SC2086 # word splitting is intended
 systemctl --quiet --no-reload mask $units
 
 mkdir -p /etc/systemd/journald.conf.d
