@@ -281,8 +281,8 @@ def _print_facts(console: Console, lab: str, fact: dict[str, Any]) -> None:
 def _print_connections(console: Console, lab: str, name: str, declared: Connections) -> None:
     clients, servers = (IPv4Network(prefix).num_addresses for prefix in (declared.clients, declared.servers))
     beside = "nothing"
-    if declared.beside is not None:
-        beside = f"the traffic {declared.beside}, {declared.beside_pps:g} packets/s of the generator's clock"
+    if declared.background is not None:
+        beside = f"the traffic {declared.background}, {declared.background_pps:g} packets/s of the generator's clock"
     lines = [
         f"[bold]{lab} {name}[/bold]: TCP connections, one object each",
         f"  clients     {declared.clients}, {clients} addresses",

@@ -83,7 +83,7 @@ def make_tcp_endpoints(
 
     def endpoints(connections: Connections) -> AbstractContextManager[TcpEndpoints]:
         # An engine opens connections or plays packets. One that plays packets beside them leaves them to the kernel.
-        if choice.asked and connections.beside is None:
+        if choice.asked and connections.background is None:
             engine = ENGINES[choice.name]
             own = engine.tcp_endpoints(generator, sink, topology, connections, emulated=testbed.slows_the_dut)
             if own is not None:

@@ -65,7 +65,7 @@ class TrafficStore:
     def _most(self, traffic: str) -> int:
         """Frames of the longest loop: as many as a case wants of this traffic to fill the DUT with states."""
         users = [*self._lab.cases.values(), *self._lab.exercises]
-        fills = [user.fill or 0 for user in users if user.traffic == traffic]
+        fills = [user.state_packets or 0 for user in users if user.traffic == traffic]
         return min(MAX_FRAMES, max(TABLE_FRAMES, *fills, 0))
 
     def plays_packets(self, traffic: str) -> bool:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from fwlab.host.yaml_files import read_yaml_file
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
+from fwlab.model.renamed_fields import new_name
 from fwlab.model.topology import Topology
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -102,6 +103,8 @@ def shown(project: Project, path: Path) -> str:
 def _fault(fault: dict, data: object) -> str:
     where = _place(fault["loc"], data)
     if fault["type"] == "extra_forbidden":
+        if name := new_name(fault["loc"]):
+            return f"{where}: this field is now called {name}"
         return f"{where}: there is no such field"
     if fault["type"] == "missing":
         return f"{where}: this field is missing"

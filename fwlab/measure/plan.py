@@ -61,10 +61,10 @@ def case_task(context: RunContext, case: Case, trials: int | None) -> Task:
         parameters=case.parameters,
         each=case.load == "each",
         trial=lab.trials.changed(trials).changed(case.trials),
-        tracked=case.tracked,
+        tracked=case.victim_class,
         offered=case.offered,
         baseline=lab.baseline,
-        fill=case.fill,
+        fill=case.state_packets,
         sampled=case.sampled,
         fresh=case.fresh,
     )
@@ -134,7 +134,7 @@ def _exercise_task(lab: Lab, exercise: Exercise, ruleset: str, files: list, tria
         tracked=survivors[0] if survivors else None,
         offered=exercise.offered,
         baseline=lab.baseline,
-        fill=exercise.fill,
+        fill=exercise.state_packets,
         load_dependent=exercise.load_dependent,
     )
 

@@ -14,6 +14,6 @@ def refuse_unplayable_traffic(context: RunContext, traffics: Iterable[str | None
     choice = engines.choose(context.project, context.engine)
     for name in dict.fromkeys(name for name in traffics if name is not None):
         connections = context.tables.connections(name)
-        packets = name if connections is None else connections.beside
+        packets = name if connections is None else connections.background
         if packets is not None:
             engines.check(choice, context.tables, packets)

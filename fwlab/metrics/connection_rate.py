@@ -71,7 +71,7 @@ class Flat(Attempt[Window]):
 
 def _besieged(connections: Connections) -> bool:
     """Whether something else is played while the loop turns flat out."""
-    return connections.beside is not None and connections.beside_flat_out
+    return connections.background is not None and connections.background_flat_out
 
 
 class Connecting:
@@ -88,8 +88,8 @@ class Connecting:
             return
         connections = self._nodes.tables.connections(task.traffic)
         if _besieged(connections):
-            self._nodes.engine.use(self._nodes.tables, connections.beside)
-            self._nodes.sink.know(self._nodes.tables.flows(connections.beside))
+            self._nodes.engine.use(self._nodes.tables, connections.background)
+            self._nodes.sink.know(self._nodes.tables.flows(connections.background))
         else:
             # The clients need the generator's link and its CPU, and an engine may hold both.
             self._nodes.engine.close()
@@ -156,8 +156,8 @@ class Connecting:
         """The DUT at full speed, and connections at a rate that it can carry."""
         flat = found.clients[0]
         rate = max(5.0, LIGHT * flat.completed / flat.duration_s)
-        if both.connections.beside is not None:
-            self._nodes.engine.use(self._nodes.tables, both.connections.beside)
+        if both.connections.background is not None:
+            self._nodes.engine.use(self._nodes.tables, both.connections.background)
         with self._beside(both.connections, found):
             found.clients.append(both.at_rate(round(rate, 1), max(50, int(rate * LIGHT_S))))
 
@@ -165,21 +165,21 @@ class Connecting:
     def _beside(self, connections: Connections, found: Measured) -> Iterator[None]:
         """The declared packets meanwhile, counted by class at the sink; the last such run is the one that is kept."""
         self._limited = None
-        if connections.beside is None:
+        if connections.background is None:
             yield
             return
         nodes = self._nodes
         nodes.sink.declare(nodes.classes, connections)
-        with under_way(nodes.engine.start(load=connections.beside_pps)) as playing:
+        with under_way(nodes.engine.start(load=connections.background_pps)) as playing:
             yield
         played = playing.stop()
         found.generator_sent, found.generator_pps = played.sent, round(played.rate, 1)
         self._limited = played.limited
         found.deliveries = [
             Delivery(
-                intended_load=connections.beside_pps,
+                intended_load=connections.background_pps,
                 sent=played.sent,
-                offered=nodes.tables.offered(connections.beside, played.sent),
+                offered=nodes.tables.offered(connections.background, played.sent),
                 arrived=nodes.sink.settled_counts(),
             )
         ]

@@ -44,8 +44,8 @@ class _Measurement(Strict):
     also       metrics that come with the first one
     trials     how many, or what else is different from the lab's trials
     load       the ruleset by one command of its tool, or by one for each rule
-    tracked    the traffic class that survival is about
-    fill       packets that are played before states are counted
+    victim_class   the traffic class that survival is about
+    state_packets  packets that are played before states are counted
     sampled    whether the DUT is also sampled under load, function by function
     fresh      whether the ruleset is loaded anew before each attempt at trials: the DUT then knows no flow
     """
@@ -59,8 +59,8 @@ class _Measurement(Strict):
     also: list[Metric] = []
     load: Literal["whole", "each"] = "whole"
     trials: int | dict[str, float] | None = None
-    tracked: Identifier | None = Field(default=None, alias="class")
-    fill: int | None = Field(default=None, ge=1)
+    victim_class: Identifier | None = None
+    state_packets: int | None = Field(default=None, ge=1)
     sampled: bool = False
     fresh: bool = False
 
@@ -68,10 +68,10 @@ class _Measurement(Strict):
     def _complete(self) -> _Measurement:
         Trials().changed(self.trials)
         asked = {self.metric, *self.also}
-        if Metric.SURVIVAL in asked and self.tracked is None:
-            raise ValueError(f"{self.id}: survival needs a class")
-        if asked & {Metric.STATES, Metric.STATE_BYTES} and self.fill is None:
-            raise ValueError(f"{self.id}: states need fill, the number of packets to play")
+        if Metric.SURVIVAL in asked and self.victim_class is None:
+            raise ValueError(f"{self.id}: survival needs victim_class, the class whose packets survive or not")
+        if asked & {Metric.STATES, Metric.STATE_BYTES} and self.state_packets is None:
+            raise ValueError(f"{self.id}: states need state_packets, the number of packets to play")
         return self
 
 
@@ -91,14 +91,14 @@ class Sweep(_Measurement):
     """One case for each value of one parameter: `<id>-<value>`.
 
     varies  what the parameter belongs to: the ruleset's template, or a tunable of the traffic profile
-    beside  for survival: the load of the class itself, as a multiple of the baseline's capacity; the parameter
+    class_load  for survival: the load of the class itself, as a multiple of the baseline's capacity; the parameter
             is the load of the attack that comes on top, likewise
     """
 
     parameter: str
     values: list[Value] = Field(min_length=1)
     varies: Literal["ruleset", "traffic"] = "ruleset"
-    beside: float = Field(default=0.1, gt=0)
+    class_load: float = Field(default=0.1, gt=0)
     published: dict[str, list[Published]] = {}
     quick: list[Value] = []
 
@@ -132,7 +132,7 @@ class Sweep(_Measurement):
                 published=self.published.get(str(value), []),
                 sweep=self.id,
                 quick=value in self.quick,
-                offered=self.beside + value if self.metric is Metric.SURVIVAL else None,
+                offered=self.class_load + value if self.metric is Metric.SURVIVAL else None,
             )
             for value in self.values
         ]

@@ -109,9 +109,9 @@ class Connections(Strict):
     clients, servers  IPv4 prefixes in 198.18.0.0/16 and 198.19.0.0/16; every address of them is used
     object_bytes      size of the object: with the head of its answer one packet of 1448 bytes after TCP's header
     concurrent        connections that are open at a time
-    beside            a traffic profile that is played meanwhile, at `beside_pps` packets per second of the
+    background        a traffic profile that is played meanwhile, at `background_pps` packets per second of the
                       generator's clock; its packets are counted by class at the sink
-    beside_flat_out   false: it is played at the light rate alone, where a few packets that must not arrive would
+    background_flat_out   false: it is played at the light rate alone, where a few packets that must not arrive would
                       only disturb the trials flat out
     """
 
@@ -120,14 +120,14 @@ class Connections(Strict):
     port: int = Field(default=80, ge=1, le=65535)
     object_bytes: int = Field(default=512, ge=1, le=1280)
     concurrent: int = Field(default=256, ge=1, le=4096)
-    beside: str | None = None
-    beside_pps: float | None = Field(default=None, gt=0)
-    beside_flat_out: bool = True
+    background: str | None = None
+    background_pps: float | None = Field(default=None, gt=0)
+    background_flat_out: bool = True
 
     @model_validator(mode="after")
-    def _beside_at_a_rate(self) -> Connections:
-        if (self.beside is None) != (self.beside_pps is None):
-            raise ValueError("beside and beside_pps belong together: a traffic and its packets per second")
+    def _background_at_a_rate(self) -> Connections:
+        if (self.background is None) != (self.background_pps is None):
+            raise ValueError("background and background_pps belong together: a traffic and its packets per second")
         return self
 
     @field_validator("clients", "servers")

@@ -36,7 +36,7 @@ class Exercise(Strict):
     title: str
     traffic: str
     parameters: dict[str, Value] = {}
-    fill: int | None = Field(default=None, ge=1)
+    state_packets: int | None = Field(default=None, ge=1)
     offered: float | None = Field(default=None, gt=0)
     load_dependent: bool = False
     settings: list[Literal["ethtool", "routes", "sysctl"]] = []
@@ -113,13 +113,13 @@ class Lab(Strict):
                 raise ValueError(f"case {case.id}: {case.metric.value} needs a traffic")
             if case.traffic is not None and case.traffic not in self.traffic:
                 raise ValueError(f"case {case.id}: unknown traffic {case.traffic}")
-            if case.tracked is not None and case.tracked not in self.classes:
-                raise ValueError(f"case {case.id}: unknown class {case.tracked}")
+            if case.victim_class is not None and case.victim_class not in self.classes:
+                raise ValueError(f"case {case.id}: unknown class {case.victim_class}")
             self._refuse_wrong_traffic(f"case {case.id}", case.traffic, {case.metric, *case.also})
         for name, traffic in self.declared_traffic.items():
-            beside = traffic.connections and traffic.connections.beside
-            if beside and (beside not in self.traffic or self.traffic[beside].profile is None):
-                raise ValueError(f"traffic {name}: beside: {beside} is no traffic with a profile")
+            background = traffic.connections and traffic.connections.background
+            if background and (background not in self.traffic or self.traffic[background].profile is None):
+                raise ValueError(f"traffic {name}: background: {background} is no traffic with a profile")
         if self.baseline not in seen:
             raise ValueError(f"baseline: unknown case {self.baseline}")
         metrics = {case.id: {case.metric, *case.also} for case in every}
@@ -136,8 +136,8 @@ class Lab(Strict):
                 check.refuse_unknown(exercise.id, set(self.classes), metrics)
             asked = {check.metric for check in exercise.checks}
             self._refuse_wrong_traffic(f"exercise {exercise.id}", exercise.traffic, asked)
-            if asked & {Metric.STATES, Metric.STATE_BYTES} and exercise.fill is None:
-                raise ValueError(f"exercise {exercise.id}: states need fill, the number of packets to play")
+            if asked & {Metric.STATES, Metric.STATE_BYTES} and exercise.state_packets is None:
+                raise ValueError(f"exercise {exercise.id}: states need state_packets, the number of packets to play")
             if Metric.SURVIVAL in asked and exercise.offered is None:
                 raise ValueError(f"exercise {exercise.id}: survival needs offered, a multiple of the baseline")
         sweeps = {sweep.id for sweep in self.sweeps}

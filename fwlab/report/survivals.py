@@ -42,7 +42,7 @@ def survivals(lab: Lab, run: Run) -> list[Survivals]:
         rows = [found.get(case.id) for case in sweep.cases()]
         if sweep.metric is Metric.SURVIVAL and any(rows):
             loads = tuple(f"{value:g}" for value in sweep.values)
-            key = (sweep.tracked, sweep.beside, sweep.parameter, loads)
+            key = (sweep.victim_class, sweep.class_load, sweep.parameter, loads)
             tables.setdefault(key, []).append((sweep.title, [_cell(row) for row in rows]))
     return [Survivals(*key[:3], list(key[3]), rows) for key, rows in tables.items()]
 

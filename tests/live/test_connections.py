@@ -23,7 +23,7 @@ LAB_YML = {
     "traffic": {
         "web": {"connections": {}},
         "flood": {"profile": "profile.py"},
-        "attacked": {"connections": {"beside": "flood", "beside_pps": 1500}},
+        "attacked": {"connections": {"background": "flood", "background_pps": 1500}},
     },
     "baseline": "plain",
     "cases": [

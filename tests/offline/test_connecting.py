@@ -191,7 +191,7 @@ def test_engine_is_out_of_the_clients_way() -> None:
 
 def test_what_is_played_beside_is_counted_on_its_own() -> None:
     bed = Testbed()
-    declared = Traffic(connections={"beside": "flood", "beside_pps": 100}).connections
+    declared = Traffic(connections={"background": "flood", "background_pps": 100}).connections
     found = bed.measure(declared, [Metric.CONNECTIONS])
     assert bed.loads == [100]
     assert not bed.closed
@@ -201,7 +201,7 @@ def test_what_is_played_beside_is_counted_on_its_own() -> None:
 
 def test_what_is_beside_at_the_light_rate_alone_leaves_the_trials_to_themselves() -> None:
     bed = Testbed()
-    beside = {"beside": "flood", "beside_pps": 100, "beside_flat_out": False}
+    beside = {"background": "flood", "background_pps": 100, "background_flat_out": False}
     declared = Traffic(connections=beside).connections
     found = bed.measure(declared, [Metric.CONNECTIONS])
     assert bed.loads == []
@@ -215,7 +215,7 @@ def test_what_is_beside_at_the_light_rate_alone_leaves_the_trials_to_themselves(
 
 @pytest.mark.parametrize(("program", "doubtful"), [("wrk", False), ("trex", True)])
 def test_what_a_flood_beside_takes_is_sent_again_and_no_sign_of_a_busy_host(program: str, doubtful: bool) -> None:
-    declared = Traffic(connections={"beside": "flood", "beside_pps": 100}).connections
+    declared = Traffic(connections={"background": "flood", "background_pps": 100}).connections
     bed = Testbed(clients=counted(program=program, retransmitted=2000))
     assert any("sent again" in problem for problem in bed.measure(declared, [Metric.CONNECTIONS]).problems) == doubtful
 
@@ -223,7 +223,7 @@ def test_what_a_flood_beside_takes_is_sent_again_and_no_sign_of_a_busy_host(prog
 def test_a_rate_beside_that_the_generator_cannot_keep_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     short = "generator limited: asked for 100 pps, it sent 70"
     monkeypatch.setattr(Testbed._Engine, "limited", short)
-    declared = Traffic(connections={"beside": "flood", "beside_pps": 100}).connections
+    declared = Traffic(connections={"background": "flood", "background_pps": 100}).connections
     for metrics in ([Metric.CONNECTIONS], [Metric.CONNECTIONS, Metric.DELIVERED]):
         assert Testbed().measure(declared, metrics).problems == [f"beside the connections: {short}"]
     assert Testbed().measure(WEB, [Metric.CONNECTIONS]).problems == []
@@ -240,7 +240,7 @@ def test_what_is_played_beside_makes_no_connections() -> None:
     """Only the packets of the last link count then: 4 000 of 20 000, a fifth as well."""
     bed = Testbed()
     bed.flood = 70_000
-    declared = Traffic(connections={"beside": "flood", "beside_pps": 100, "concurrent": 16}).connections
+    declared = Traffic(connections={"background": "flood", "background_pps": 100, "concurrent": 16}).connections
     assert {trial.completed for trial in bed.measure(declared, [Metric.CONNECTIONS]).tcp} == {5008 / 5}
 
 

@@ -74,9 +74,9 @@ Errors: fd-unavail 0 addrunavail 0 ftab-full 0 other 0
         {"object_bytes": 0},
         {"port": 0},
         {"concurrent": 0},
-        {"beside": "flood"},
-        {"beside_pps": 100},
-        {"beside": "flood", "beside_pps": 0},
+        {"background": "flood"},
+        {"background_pps": 100},
+        {"background": "flood", "background_pps": 0},
     ],
 )
 def test_what_cannot_be_declared(wrong: dict[str, Any]) -> None:
@@ -93,7 +93,7 @@ def lab(beside: str) -> dict[str, Any]:
         "traffic": {
             "flood": {"profile": "profile.py"},
             "web": {"connections": {}},
-            "attacked": {"connections": {"beside": beside, "beside_pps": 100}},
+            "attacked": {"connections": {"background": beside, "background_pps": 100}},
         },
         "baseline": "plain",
         "cases": [{"id": "plain", "title": "Plain", "ruleset": "plain", "traffic": "web", "metric": "connections"}],
@@ -101,12 +101,12 @@ def lab(beside: str) -> dict[str, Any]:
 
 
 def test_a_profile_can_be_played_beside_connections() -> None:
-    assert Lab.model_validate(lab("flood")).traffic["attacked"].connections.beside_pps == 100
+    assert Lab.model_validate(lab("flood")).traffic["attacked"].connections.background_pps == 100
 
 
 @pytest.mark.parametrize("beside", ["web", "nothing"])
 def test_only_a_profile_can(beside: str) -> None:
-    with pytest.raises(ValidationError, match=f"beside: {beside} is no traffic with a profile"):
+    with pytest.raises(ValidationError, match=f"background: {beside} is no traffic with a profile"):
         Lab.model_validate(lab(beside))
 
 

@@ -204,7 +204,7 @@ def test_some_exercise_asks_for_states() -> None:
 def test_what_is_to_be_tracked_leaves_room_for_what_may_be_lost(lab: Lab, exercise: Exercise, check: Check) -> None:
     """A count that is not in doubt must not fail for packets that a busy host lost."""
     frames = TrafficStore(PROJECT, TOPOLOGY, lab).table(exercise.traffic).frames
-    played = frames.matrix(38)[: exercise.fill, 26:]
+    played = frames.matrix(38)[: exercise.state_packets, 26:]
     flows = len(np.unique(played, axis=0))
     assert check.between[0] <= flows * (1 - MOST_LOST)
 

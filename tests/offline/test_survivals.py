@@ -31,7 +31,7 @@ def sweep(name: str, title: str, values: list[float]) -> dict:
         "varies": "traffic",
         "traffic": "flood",
         "metric": "survival",
-        "class": "attacker",
+        "victim_class": "attacker",
     }
 
 

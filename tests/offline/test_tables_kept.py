@@ -98,7 +98,7 @@ def test_a_loop_is_as_long_as_a_case_wants_states(fills: list[int | None], most:
     project = find_project()
     lab = load_lab(project, "lab03-ipset")
     lab.cases.clear()
-    lab.cases.update({str(n): SimpleNamespace(traffic="flood", fill=fill) for n, fill in enumerate(fills)})
+    lab.cases.update({str(n): SimpleNamespace(traffic="flood", state_packets=fill) for n, fill in enumerate(fills)})
     tables = TrafficStore(project, load_topology(project), lab)
     assert tables._most("flood") == most
     assert tables._most("flood-one-source") == TABLE_FRAMES

@@ -26,7 +26,7 @@ traffic:
   flood: { profile: profile.py, tunables: { last: 3 } }
   stray: { profile: profile.py, tunables: { target: 10.0.0.1 } }
   web: { connections: { clients: 198.18.32.0/24, servers: 198.19.32.0/28, object_bytes: 300, concurrent: 40 } }
-  pressed: { connections: { port: 8080, beside: flood, beside_pps: 2000 } }
+  pressed: { connections: { port: 8080, background: flood, background_pps: 2000 } }
 baseline: one
 cases: [{ id: one, title: One, ruleset: one, traffic: flood }]
 """
@@ -189,7 +189,7 @@ def test_show_tells_what_connections_are_declared(checkout):
     assert "  beside      the traffic flood, 2000 packets/s of the generator's clock" in pressed
     [told] = json.loads(run("show", "lab90-test", "pressed", "--json"))["traffic"]
     assert told["id"] == "pressed"
-    assert told["connections"]["beside_pps"] == 2000
+    assert told["connections"]["background_pps"] == 2000
 
 
 def test_show_goes_through_frames_and_connections_alike(checkout):
@@ -205,7 +205,9 @@ def test_show_goes_through_frames_and_connections_alike(checkout):
 def test_a_case_that_fills_the_dut_makes_the_table_longer(checkout):
     path = checkout / "labs/lab90-test/lab.yml"
     path.write_text(
-        path.read_text().replace("last: 3 }", "last: 50000, again: 2 }").replace("flood }]", "flood, fill: 100000 }]")
+        path.read_text()
+        .replace("last: 3 }", "last: 50000, again: 2 }")
+        .replace("flood }]", "flood, state_packets: 100000 }]")
     )
     (checkout / "labs/lab90-test/profile.py").write_text(TWO_VARIABLES)
     [flood] = json.loads(run("show", "lab90-test", "flood", "--json"))["traffic"]

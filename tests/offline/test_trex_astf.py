@@ -31,8 +31,8 @@ SMALL = Connections(
     port=8080,
     object_bytes=7,
     concurrent=3,
-    beside="flood",
-    beside_pps=2000,
+    background="flood",
+    background_pps=2000,
 )
 #: A server's answer as nginx of Debian 12 gives it with the configuration of logic/connections.py: 663 bytes.
 NGINX_HEAD = 151

@@ -172,7 +172,7 @@ def test_the_engine_chooses_the_clients(
     """TRex where it is asked for by name; a server of it that plays packets beside cannot open connections."""
     monkeypatch.setattr("fwlab.generator.trex.engine.trex_tcp_endpoints", lambda *_, small: ("trex", small))
     monkeypatch.setattr(engines, "tcp_endpoints", lambda *_: ("wrk", True))
-    declared = WEB.model_copy(update={"beside": "flood", "beside_pps": 10}) if beside else WEB
+    declared = WEB.model_copy(update={"background": "flood", "background_pps": 10}) if beside else WEB
     made = engines.make_tcp_endpoints(
         engines.Choice(engine, "", asked), None, None, TOPOLOGY, choose(TestbedRequest("virtual"))
     )

@@ -122,10 +122,11 @@ def _range(prefix: str) -> tuple[str, str]:
 
 
 def _beside(connections: Connections) -> str:
-    if connections.beside is None:
+    if connections.background is None:
         return ""
     words = (
-        f"The lab plays its traffic {connections.beside} beside them, {connections.beside_pps:g} packets per second. "
+        f"The lab plays its traffic {connections.background} beside them, {connections.background_pps:g} packets per "
+        "second. "
         "That is a stateless profile, and not in here."
     )
     return "\n" + textwrap.fill(words, 118) + "\n"
