@@ -46,21 +46,21 @@ test-live: boxes
 	$(PYTEST) tests/live --durations=12
 
 bench: boxes
-	.venv/bin/python -m fwlab.cli.repeatability $(LAB)
+	$(FWLAB) author repeatability $(LAB)
 
 lint: setup
 	.venv/bin/ruff check .
 
 readme: setup
-	.venv/bin/python -m fwlab.cli.pages
+	$(FWLAB) author pages
 
 # After a run of every case: keep it, and renew the figures that pages show from it.
 figures: setup
-	.venv/bin/python -m fwlab.cli.publish $(LAB)
+	$(FWLAB) author publish $(LAB)
 
 # The expected ranges of a lab, from its latest run.
 ranges: setup
-	.venv/bin/python -m fwlab.cli.ranges $(LAB)
+	$(FWLAB) author ranges $(LAB)
 
 clean:
 	rm -rf reports .pytest_cache .ruff_cache engine/build

@@ -15,8 +15,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from fwlab.cli import author, traffic
 from fwlab.cli import doctor as doctor_door
-from fwlab.cli import traffic
 from fwlab.cli.entry import EXIT_INTERRUPTED
 from fwlab.cli.perf_profile import profile_command
 from fwlab.cli.predictions import read_predictions, write_prediction
@@ -46,6 +46,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(traffic.app, name="traffic")
+app.add_typer(author.app, name="author")
 app.command("doctor")(doctor_door.doctor)
 app.command("profile")(profile_command)
 

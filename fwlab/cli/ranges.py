@@ -1,30 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Renew the expected ranges of a lab from a run: each is the measured median, and so much below and above.
 
-    python -m fwlab.cli.ranges LAB [RUN.json]        (without a file: the lab's latest, reports/LAB/run.json)
+    fwlab author ranges LAB [RUN.json]        (without a file: the lab's latest, reports/LAB/run.json)
 
 An author writes each expectation with its texts and one line for every case, such as `raw-drop: [0, .inf]`; the numbers
 come from here, so that none is typed by hand. What the run did not measure stays as it is. Commit the run itself with
-`python -m fwlab.cli.publish`, so that every range has its raw results.
+`fwlab author publish`, so that every range has its raw results.
 """
 
 from __future__ import annotations
 
 import math
 import re
-import sys
 from pathlib import Path
 
+from fwlab.host.atomic_write import write_atomically
 from fwlab.host.project import Project
 from fwlab.judge.statistics import Figure, figure
 from fwlab.judge.verdicts import doubts
-from fwlab.measure.saved_runs import command
 from fwlab.model.errors import BadInput
 from fwlab.model.expectation import Expectation
 from fwlab.model.lab import Lab
 from fwlab.model.metric import Metric
 from fwlab.model.results import Run
-from fwlab.report import write_atomically
 
 #: A range reaches so far to each side of its median, as a share of it; further where the trials lie further apart, as
 #: those do in which the kernel now and then collects garbage. The loop of connections is never quite full, so they
@@ -115,7 +113,3 @@ def _rounded(value: float, direction: type(math.floor)) -> float:
         return 0.0
     unit = 10.0 ** (math.floor(math.log10(abs(value))) + 1 - DIGITS)
     return float(f"{direction(round(value / unit, 6)) * unit:.{DIGITS}g}")
-
-
-if __name__ == "__main__":
-    sys.exit(command("ranges", __doc__.splitlines()[0], renew))

@@ -1,15 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How far figures repeat: within one boot, over fresh boots, on an idle host and on one that is kept busy.
-
-    python -m fwlab.cli.repeatability LAB [CASE...]
-
-Writes results/LAB/DATE-repeatability.json: every trial, and the two spreads that the method page quotes. The
-machines are made anew for every boot; nothing is judged.
-"""
+"""How well figures repeat: within one boot, across fresh boots, on an idle host and on a busy one."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import datetime
 import json
@@ -18,29 +11,40 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from fwlab.host.project import find_project, load_lab, load_topology
+from fwlab.host.atomic_write import write_atomically
+from fwlab.host.project import Project
 from fwlab.judge.statistics import Figure, figure
 from fwlab.measure.context import RunContext
-from fwlab.measure.plan import case_task
+from fwlab.measure.plan import case_task, chosen_cases
 from fwlab.measure.session import open_session
-from fwlab.model.errors import FwlabError
-from fwlab.model.events import Event, ItemEnded, StepStarted
-from fwlab.model.metric import Metric
+from fwlab.model.case import Case
+from fwlab.model.errors import BadInput
+from fwlab.model.events import Listener, StepStarted
+from fwlab.model.lab import Lab
 from fwlab.model.results import Run
-from fwlab.report import write_atomically
-from fwlab.testbed.selection import TestbedRequest
 
-CASES = ("raw-drop", "ipset-1000", "nft-rules-1024")
 BOOTS = 3
 TRIALS = 10
 
 _SPIN = "import os\np = os.getppid()\nwhile os.getppid() == p:\n    for _ in range(10**6): pass\n"
 
 
+def benchmark_cases(lab: Lab, names: list[str]) -> list[Case]:
+    """The named cases; without names, those that lab.yml marks `quick`. Raises BadInput if there are none."""
+    cases = chosen_cases(lab, names, quick=True)
+    if not cases:
+        raise BadInput(
+            f"{lab.id} marks no case as quick",
+            f"name cases: fwlab author repeatability {lab.id} CASE...",
+        )
+    return cases
+
+
 @contextlib.contextmanager
 def busy_host() -> Iterator[None]:
-    """One spinning process for every core, until left."""
+    """Keep every core of the host busy with one spinning process each."""
     spinners = [subprocess.Popen([sys.executable, "-c", _SPIN]) for _ in range(os.cpu_count() or 1)]
     try:
         yield
@@ -50,13 +54,13 @@ def busy_host() -> Iterator[None]:
             spinner.wait()
 
 
-def measure(context: RunContext, cases: list[str]) -> dict[str, list[Run]]:
-    """{"idle": [a run for each boot], "busy": [...]}; every boot measures both."""
+def measure(context: RunContext, cases: list[Case], tell: Listener) -> dict[str, list[Run]]:
+    """{"idle": [one run per boot], "busy": [...]}; every boot measures both."""
     runs: dict[str, list[Run]] = {"idle": [], "busy": []}
-    tasks = [case_task(context, context.lab.cases[name], TRIALS) for name in cases]
+    tasks = [case_task(context, case, TRIALS) for case in cases]
     for boot in range(BOOTS):
-        _tell(StepStarted(f"boot {boot + 1} of {BOOTS}"))
-        with open_session(context, _tell) as session:
+        tell(StepStarted(f"boot {boot + 1} of {BOOTS}"))
+        with open_session(context, tell) as session:
             session.measure_cases(tasks)
             runs["idle"].append(session.run.model_copy(deep=True))
             session.run.cases.clear()
@@ -66,56 +70,40 @@ def measure(context: RunContext, cases: list[str]) -> dict[str, list[Run]]:
     return runs
 
 
-def document(runs: dict[str, list[Run]], cases: list[str]) -> dict:
-    """Spreads as ratios: within a boot (the largest), over the boots' medians, and over all of both hosts."""
-    found = {}
-    for case in cases:
-        figures = {
-            kind: [figure(run.case(case), Metric.CAPACITY, run.testbed) for run in some] for kind, some in runs.items()
-        }
-        medians = [f.median for some in figures.values() for f in some if f is not None]
-        found[case] = {
-            kind: {
-                "medians_pps": [round(f.median, 1) for f in some if f],
-                "largest_spread_in_a_boot": max((f.spread for f in some if f), default=None),
-                "spread_over_boots": Figure([f.median for f in some if f]).spread if any(some) else None,
-            }
-            for kind, some in figures.items()
-        }
-        found[case]["spread_over_all_medians"] = Figure(medians).spread if medians else None
+def document(runs: dict[str, list[Run]], cases: list[Case]) -> dict[str, Any]:
+    """Spreads as ratios, by case: within a boot (the largest), across boots, and across all boots of both hosts."""
     raw = {kind: [run.model_dump(mode="json") for run in some] for kind, some in runs.items()}
-    command = "python -m fwlab.cli.repeatability"
-    return {"how": f"{command}: {BOOTS} boots, {TRIALS} trials a case", "spreads": found, "runs": raw}
+    return {
+        "how": f"fwlab author repeatability: {BOOTS} boots, {TRIALS} trials per case",
+        "spreads": {case.id: _spreads(runs, case) for case in cases},
+        "runs": raw,
+    }
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("lab")
-    parser.add_argument("cases", nargs="*", default=list(CASES))
-    chosen = parser.parse_args()
-    try:
-        project = find_project()
-        lab = load_lab(project, chosen.lab)
-        context = RunContext(project, load_topology(project), lab, TestbedRequest("virtual"))
-        result = document(measure(context, chosen.cases), chosen.cases)
-    except FwlabError as error:
-        print(f"repeatability: {error}", file=sys.stderr)
-        return error.exit_code
-    folder = Path(project.root / "results" / lab.id)
-    path = folder / f"{datetime.date.today().isoformat()}-repeatability.json"
-    write_atomically(path, json.dumps(result, indent=1) + "\n")
-    print(json.dumps(result["spreads"], indent=1))
-    print(f"written: {path}")
-    return 0
+def _spreads(runs: dict[str, list[Run]], case: Case) -> dict[str, Any]:
+    by_host = {kind: [f for run in some if (f := _figure(run, case)) is not None] for kind, some in runs.items()}
+    found: dict[str, Any] = {
+        kind: {
+            f"medians_{case.metric.unit}": [round(f.median, 1 if case.metric.unit == "pps" else 6) for f in figures],
+            "largest_spread_in_a_boot": max((f.spread for f in figures), default=None),
+            "spread_over_boots": _spread([f.median for f in figures]),
+        }
+        for kind, figures in by_host.items()
+    }
+    found["spread_over_all_medians"] = _spread([f.median for figures in by_host.values() for f in figures])
+    return found
 
 
-def _tell(event: Event) -> None:
-    match event:
-        case StepStarted(what):
-            print(f"{what} ...", file=sys.stderr)
-        case ItemEnded(item, words, _):
-            print(f"  {item}: {words}", file=sys.stderr)
+def _figure(run: Run, case: Case) -> Figure | None:
+    measured = run.case(case.id)
+    return figure(measured, case.metric, run.testbed) if measured is not None else None
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _spread(medians: list[float]) -> float | None:
+    return Figure(medians).spread if medians else None
+
+
+def write_document(project: Project, lab: Lab, result: dict[str, Any]) -> Path:
+    """Write results/LAB/DATE-repeatability.json; its path."""
+    path = project.root / "results" / lab.id / f"{datetime.date.today().isoformat()}-repeatability.json"
+    return write_atomically(path, json.dumps(result, indent=1) + "\n")

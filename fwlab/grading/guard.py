@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 #: This checkout; or, where the package lies elsewhere, a place without configuration.
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 
 _guarded = False
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from fwlab.grading.graded import Work
+from fwlab.host.atomic_write import write_atomically
 from fwlab.model.errors import FwlabError
 from fwlab.model.printable import plain, plain_lines
 from fwlab.model.verdict import Outcome, Verdict, overall
-from fwlab.report import write_atomically
 
 COLUMNS = ("who", "exercise", "verdict", "passed", "checks", "reason")
 NOT_YET = "not graded yet"

@@ -1,19 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs on disk: where reports go, an old run read back, and the programs that make something of one."""
+"""Runs on disk: where reports go, and how an old run is read back."""
 
 from __future__ import annotations
 
-import argparse
 import stat
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from fwlab.host.project import Project, find_project, load_lab, shown
-from fwlab.model.errors import EXIT_PASS, BadInput, FwlabError
-from fwlab.model.lab import Lab
+from fwlab.host.project import Project
+from fwlab.model.errors import BadInput
 from fwlab.model.results import Run
 
 #: A whole run has some 2 MiB.
@@ -81,24 +78,3 @@ def _numbers(data: object, place: str) -> Iterator[tuple[str, int | float]]:
             yield from _numbers(value, f"{place}.{str(key)[:40]}" if place else str(key)[:40])
     elif isinstance(data, int | float) and not isinstance(data, bool):
         yield place, data
-
-
-def command(name: str, about: str, write: Callable[[Project, Lab, Run], list[Path]]) -> int:
-    """`python -m fwlab.measure.NAME LAB [RUN.json]`: `write` makes files of the run, and they are named.
-
-    Without a file it is the lab's latest run. Returns the exit code; trouble goes to standard error.
-    """
-    parser = argparse.ArgumentParser(description=about)
-    parser.add_argument("lab")
-    parser.add_argument("run", nargs="?", type=Path)
-    chosen = parser.parse_args()
-    try:
-        project = find_project()
-        lab = load_lab(project, chosen.lab)
-        run = load_run(chosen.run or reports_folder(project, lab.id) / "run.json", lab.id)
-        for path in write(project, lab, run):
-            print(f"written: {shown(project, path)}")
-    except FwlabError as error:
-        print(f"{name}: {error}", file=sys.stderr)
-        return error.exit_code
-    return EXIT_PASS

@@ -12,7 +12,7 @@ from fwlab.report.html import page
 from fwlab.report.markdown import figures_table
 from fwlab.report.terminal import show
 
-__all__ = ["figures_table", "show", "write_atomically", "write_report"]
+__all__ = ["figures_table", "show", "write_report"]
 
 
 def write_report(lab: Lab, run: Run, folder: Path) -> Path:

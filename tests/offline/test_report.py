@@ -13,11 +13,12 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from fwlab.host.atomic_write import write_atomically
 from fwlab.model.errors import FwlabError
 from fwlab.model.lab import Lab
 from fwlab.model.metric import Metric
 from fwlab.model.results import Run
-from fwlab.report import figures_table, show, write_atomically, write_report
+from fwlab.report import figures_table, show, write_report
 from fwlab.report.curves import curves
 from fwlab.report.html import page
 from fwlab.report.plot import plots

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`fwlab author`: what an author of labs does with a finished run, and how well its figures repeat."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from fwlab.cli import ranges
+from fwlab.cli.publish import publish
+from fwlab.cli.repeatability import benchmark_cases, document, measure, write_document
+from fwlab.host.project import Project, find_project, load_lab, load_topology, shown
+from fwlab.measure.context import RunContext
+from fwlab.measure.saved_runs import load_run, reports_folder
+from fwlab.model.lab import Lab
+from fwlab.model.results import Run
+from fwlab.report.pages import refresh
+from fwlab.report.progress import listener
+from fwlab.testbed.selection import TestbedRequest
+
+app = typer.Typer(help="Publish runs, renew ranges and pages, measure repeatability.", no_args_is_help=True)
+
+LabName = Annotated[str, typer.Argument(metavar="LAB", help="A lab, such as lab03-ipset.")]
+SavedRun = Annotated[Path | None, typer.Argument(metavar="[RUN.json]", help="A saved run (default: the lab's latest).")]
+
+
+@app.command("publish")
+def publish_command(lab: LabName, run: SavedRun = None) -> None:
+    """Keep a run under results/ and renew the pages that show its figures."""
+    _write_from_run(lab, run, publish)
+
+
+@app.command("ranges")
+def ranges_command(lab: LabName, run: SavedRun = None) -> None:
+    """Renew the lab's expected ranges from a run."""
+    _write_from_run(lab, run, ranges.renew)
+
+
+@app.command("pages")
+def pages_command() -> None:
+    """Renew the generated parts of all pages: the table of labs, figures and limits."""
+    project = find_project()
+    for page in refresh(project):
+        typer.echo(f"written: {shown(project, page)}")
+
+
+@app.command("repeatability")
+def repeatability_command(
+    lab: LabName,
+    cases: Annotated[list[str] | None, typer.Argument(metavar="[CASE]...", help="Cases or sweeps (quick).")] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the output of Vagrant.")] = False,
+) -> None:
+    """Measure how well the figures of a lab repeat over fresh boots, on an idle and on a busy host."""
+    project = find_project()
+    found = load_lab(project, lab)
+    chosen = benchmark_cases(found, cases or [])
+    context = RunContext(project, load_topology(project), found, TestbedRequest("virtual"))
+    with listener(Console(stderr=True), verbose=verbose) as tell:
+        result = document(measure(context, chosen, tell), chosen)
+    path = write_document(project, found, result)
+    typer.echo(json.dumps(result["spreads"], indent=1))
+    typer.echo(f"written: {shown(project, path)}")
+
+
+def _write_from_run(lab_id: str, path: Path | None, write: Callable[[Project, Lab, Run], list[Path]]) -> None:
+    project = find_project()
+    lab = load_lab(project, lab_id)
+    run = load_run(path or reports_folder(project, lab.id) / "run.json", lab.id)
+    for written in write(project, lab, run):
+        typer.echo(f"written: {shown(project, written)}")

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`fwlab author`: publish a run, renew pages, measure how well figures repeat."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from fwlab.cli import author, main, repeatability
+from fwlab.cli.publish import publish
+from fwlab.host.project import Project, find_project, load_lab
+from fwlab.measure.context import RunContext
+from fwlab.measure.saved_runs import load_run, reports_folder
+from fwlab.model.errors import EXIT_PASS, EXIT_USAGE, BadInput
+from fwlab.model.lab import Lab
+from fwlab.model.results import Run
+
+ROOT = Path(__file__).resolve().parents[2]
+LAB = "lab03-ipset"
+RUN = ROOT / "results" / LAB / "2026-11-20-full.json"
+LABS = sorted(path.parent.name for path in ROOT.glob("labs/lab[0-9][0-9]-*/lab.yml"))
+
+
+@pytest.fixture
+def called(monkeypatch: pytest.MonkeyPatch):
+    """Run `fwlab author ...`; the exit code."""
+
+    def call(*words: str) -> int:
+        monkeypatch.setattr("sys.argv", ["fwlab", "author", *words])
+        with pytest.raises(SystemExit) as left:
+            main.main()
+        return left.value.code or EXIT_PASS
+
+    return call
+
+
+class TestWhatIsMadeOfARun:
+    def test_what_was_written_is_named_as_the_project_has_it(self, called, monkeypatch, capsys) -> None:
+        def write(project: Project, lab: Lab, run: Run) -> list[Path]:
+            assert (lab.id, run.lab) == (LAB, LAB)
+            return [project.root / "results" / "one.json", lab.folder / "README.md"]
+
+        monkeypatch.setattr(author, "publish", write)
+        assert called("publish", LAB, str(RUN)) == EXIT_PASS
+        assert capsys.readouterr() == (f"written: results/one.json\nwritten: labs/{LAB}/README.md\n", "")
+
+    def test_without_a_file_it_is_the_labs_latest_run(self, called, monkeypatch, capsys, tmp_path: Path) -> None:
+        seen: list[Run] = []
+        monkeypatch.setattr(author, "reports_folder", lambda _project, lab_id: tmp_path / lab_id)
+        monkeypatch.setattr(author, "publish", lambda _project, _lab, run: seen.append(run) or [])
+        latest = tmp_path / LAB / "run.json"
+        assert called("publish", LAB) == EXIT_USAGE
+        assert capsys.readouterr().err.startswith(f"fwlab: {latest}: No such file")
+        latest.parent.mkdir()
+        latest.write_bytes(RUN.read_bytes())
+        assert called("publish", LAB) == EXIT_PASS
+        assert seen[0].started == Run.model_validate_json(RUN.read_text()).started
+
+    def test_a_refused_run_is_reported_with_its_reason(self, called, monkeypatch, capsys) -> None:
+        def refuse(*_: object) -> list[Path]:
+            raise BadInput("the run has cases in doubt: one", "fwlab run LAB")
+
+        monkeypatch.setattr(author, "publish", refuse)
+        assert called("publish", LAB, str(RUN)) == EXIT_USAGE
+        said, complaint = capsys.readouterr()
+        assert (said, complaint.startswith("fwlab: the run has cases in doubt: one")) == ("", True)
+
+    def test_reports_lie_in_the_project(self) -> None:
+        project = find_project()
+        assert reports_folder(project, LAB) == project.root / "reports" / LAB
+
+
+class TestPublish:
+    @pytest.fixture
+    def project(self, tmp_path: Path) -> Project:
+        shutil.copytree(ROOT / "labs" / LAB, tmp_path / "labs" / LAB, ignore=shutil.ignore_patterns("README.md"))
+        shutil.copy(ROOT / "topology.yml", tmp_path)
+        return Project(tmp_path)
+
+    def written(self, project: Project, readme: str, doubt: bool = False) -> list[str]:
+        (project.root / "README.md").write_text(readme)
+        lab, run = load_lab(project, LAB), load_run(RUN, LAB)
+        if doubt:
+            run.cases[0].problems.append("a node died")
+        return [str(path.relative_to(project.root)) for path in publish(project, lab, run)]
+
+    def test_the_run_is_kept_and_the_pages_are_renewed(self, project: Project) -> None:
+        written = self.written(project, "[[[cog cog.outl('new') ]]]\n[[[end]]]\n")
+        assert written[:2] == [f"results/{LAB}/2026-11-20-full.json", "README.md"]
+        assert "new" in (project.root / "README.md").read_text()
+
+    def test_a_run_in_doubt_writes_nothing(self, project: Project) -> None:
+        with pytest.raises(BadInput, match="in doubt"):
+            self.written(project, "", doubt=True)
+        assert not (project.root / "results").exists()
+
+
+class TestRepeatability:
+    @pytest.fixture
+    def measured(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+        """The cases that sessions were asked to measure, on machines that answer with an old run."""
+        names: list[str] = []
+
+        @contextlib.contextmanager
+        def session(context: RunContext, _tell: object) -> Iterator[SimpleNamespace]:
+            path = max((ROOT / "results" / context.lab.id).glob("*-full.json"))
+            found = load_run(path, context.lab.id)
+            run = found.model_copy(update={"cases": []})
+
+            def measure_cases(tasks: list) -> None:
+                names.extend(task.id for task in tasks)
+                run.cases.extend(case for case in found.cases if case.id in {task.id for task in tasks})
+
+            yield SimpleNamespace(run=run, measure_cases=measure_cases)
+
+        monkeypatch.setattr(repeatability, "open_session", session)
+        monkeypatch.setattr(repeatability, "busy_host", contextlib.nullcontext)
+        monkeypatch.setattr(author, "write_document", lambda *_: tmp_path / "repeatability.json")
+        return names
+
+    @pytest.mark.parametrize("lab_id", LABS)
+    def test_any_lab_is_measured_by_its_quick_cases(self, called, measured: list[str], lab_id: str) -> None:
+        assert called("repeatability", lab_id) == EXIT_PASS
+        quick = [case.id for case in load_lab(find_project(), lab_id).cases.values() if case.quick]
+        assert set(quick) <= set(measured)
+        assert len(measured) % (2 * repeatability.BOOTS) == 0
+
+    def test_named_cases_are_measured_instead(self, called, measured: list[str]) -> None:
+        assert called("repeatability", LAB, "ipset-1") == EXIT_PASS
+        assert set(measured) == {"ipset-1"}
+
+    def test_an_unknown_case_is_told_before_anything_starts(self, called, measured: list[str], capsys) -> None:
+        assert called("repeatability", LAB, "nothing") == EXIT_USAGE
+        assert "has no case nothing" in capsys.readouterr().err
+        assert not measured
+
+    def test_a_lab_without_quick_cases_asks_for_names(self) -> None:
+        lab = load_lab(find_project(), LAB)
+        slow = lab.model_copy(update={"single_cases": [], "sweeps": []})
+        with pytest.raises(BadInput, match="marks no case as quick"):
+            repeatability.benchmark_cases(slow, [])
+
+    def test_spreads_are_in_the_cases_own_metric(self) -> None:
+        lab = load_lab(find_project(), "lab02-conntrack")
+        run = load_run(max((ROOT / "results" / lab.id).glob("*-full.json")), lab.id)
+        case = next(case for case in lab.cases.values() if case.metric.value == "connections")
+        [spreads] = repeatability.document({"idle": [run, run], "busy": []}, [case])["spreads"].values()
+        assert len(spreads["idle"]["medians_cps"]) == 2
+        assert spreads["idle"]["spread_over_boots"] == 0
+        assert spreads["busy"]["spread_over_boots"] is None
