@@ -68,7 +68,7 @@ def check(choice: Choice, store: TrafficStore, traffic: str) -> None:
 
 def make(choice: Choice, ssh: Ssh, topology: Topology, testbed: Testbed) -> Engine:
     """The engine on the generator that `ssh` leads to. Nothing is started there yet."""
-    return ENGINES[choice.name].make(ssh, topology, emulated=testbed.slows_the_dut)
+    return ENGINES[choice.name].make(ssh, topology, emulated=testbed.throttled)
 
 
 def make_tcp_endpoints(
@@ -85,7 +85,7 @@ def make_tcp_endpoints(
         # An engine opens connections or plays packets. One that plays packets beside them leaves them to the kernel.
         if choice.asked and connections.background is None:
             engine = ENGINES[choice.name]
-            own = engine.tcp_endpoints(generator, sink, topology, connections, emulated=testbed.slows_the_dut)
+            own = engine.tcp_endpoints(generator, sink, topology, connections, emulated=testbed.throttled)
             if own is not None:
                 return own
         return tcp_endpoints(generator, sink, own_address, connections)

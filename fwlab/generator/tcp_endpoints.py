@@ -26,7 +26,7 @@ from fwlab.generator.tcp_config import (
     shut,
     wrk_script,
 )
-from fwlab.host.process import see_off
+from fwlab.host.process import wait_or_kill
 from fwlab.host.ssh import Ssh
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import CannotMeasure
@@ -97,7 +97,7 @@ class KernelConnectionLoad:
         """End it, come what may. Its input is closed first: that is what ends the program on the node."""
         with contextlib.suppress(OSError):
             self._process.stdin.close()
-        see_off(self._process, 10)
+        wait_or_kill(self._process, 10)
 
 
 class KernelTcpEndpoints:

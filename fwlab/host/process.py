@@ -1,16 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How a program ends that this one has started."""
+"""End a child process."""
 
 from __future__ import annotations
 
 import contextlib
 import subprocess
+from typing import IO, Any, AnyStr
 
 
-def see_off(process: subprocess.Popen, patience_s: float) -> None:
-    """Wait for a process that was told to end, kill it if it does not, and close its pipes. Raises nothing."""
+def piped(stream: IO[AnyStr] | None) -> IO[AnyStr]:
+    """A process's stream that was opened as a pipe. Its type allows for None, which is a mistake here."""
+    if stream is None:
+        raise TypeError("the process was started without this pipe")
+    return stream
+
+
+def wait_or_kill(process: subprocess.Popen[Any], timeout_s: float) -> None:
+    """Wait for a process that was asked to exit, kill it after `timeout_s`, and close its pipes. Raises nothing."""
     try:
-        process.wait(patience_s)
+        process.wait(timeout_s)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -84,7 +84,7 @@ def all_doubts(measured: Measured, run: Run) -> list[str]:
 def worth_again(measured: Measured, run: Run) -> list[str]:
     """Why this is better measured once more: it is in doubt, or its trials are further apart than is usual here."""
     reasons = all_doubts(measured, run)
-    if reasons or measured.refused is not None or run.testbed.name != "virtual":
+    if reasons or measured.refused is not None or run.testbed.ranges != "portable":
         return reasons
     if Metric.CAPACITY not in (measured.metric, *measured.also):
         return []
@@ -111,11 +111,11 @@ def _absolute(expectation: Expectation, run: Run) -> dict[str, Range]:
     """The absolute ranges that hold on this run's testbed and kernel; elsewhere the ratios judge alone."""
     if not expectation.knows(run.dut.kernel):
         return {}
-    if run.testbed.name == "virtual":
+    if run.testbed.ranges == "portable":
         return expectation.virtual
-    if run.testbed.accelerator != "kvm" or run.host.host_class is None:
-        return {}
-    return expectation.hosts.get(run.host.host_class, {})
+    if run.testbed.ranges == "host_class" and run.host.host_class is not None:
+        return expectation.hosts.get(run.host.host_class, {})
+    return {}
 
 
 def _verdict(
@@ -145,7 +145,7 @@ def _verdict(
         reasons.append(f"{base.id}: {metric.value} is zero, so there is no ratio to it")
     if metric is Metric.CONNECTIONS and _opened_by_trex(measured):
         reasons.append("TRex opened these connections, of fewer packets each; the range was measured with wrk's")
-    if isinstance(rule, Check) and base is None and metric.needs_clock and run.testbed.name != "virtual":
+    if isinstance(rule, Check) and base is None and metric.needs_clock and run.testbed.ranges != "portable":
         reasons.append("this range holds on the virtual testbed only")
     if isinstance(rule, Check) and base is None and metric.needs_clock and not rule.knows(run.dut.kernel):
         reasons.append(f"this range was measured on kernel {rule.kernel}, the DUT runs {run.dut.kernel}")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fwlab.dut.protocol import Dut
@@ -21,7 +21,6 @@ from fwlab.model.events import Listener, LogLine
 from fwlab.model.results import DutFacts
 from fwlab.testbed.machines import Machines
 from fwlab.testbed.saved_state import SavedState
-from fwlab.testbed.throttle import STEPS, qemu_of, slowed
 
 LAST_LINK = "dut-sink"
 
@@ -43,10 +42,7 @@ def open_nodes(context: RunContext, machines: Machines, choice: engines.Choice, 
     engine = engines.make(choice, machines.ssh("generator"), topology, machines.testbed)
     sink = Sink(machines.ssh("sink"), topology.end(LAST_LINK, "sink").dev)
     forwarded = topology.ports.address, topology.ssh_port(context.machines_lab.number, "dut")
-    if machines.testbed.slows_the_dut:
-        slower, steps = _slower(*forwarded), len(STEPS)
-    else:
-        slower, steps = (lambda *_, **__: contextlib.nullcontext()), 1
+    throttle = machines.throttle()
     with contextlib.closing(engine), DUTS[topology.nodes["dut"].system].connect(machines.ssh("dut"), devices) as dut:
         facts = _dut_facts(dut)
         others = [machines.ssh("generator"), machines.ssh("sink")]
@@ -60,8 +56,8 @@ def open_nodes(context: RunContext, machines: Machines, choice: engines.Choice, 
             sink,
             context.tables,
             context.lab.classes,
-            slower,
-            steps,
+            throttle,
+            len(throttle),
             topology.machine.receive_ring,
             engines.make_tcp_endpoints(
                 choice, machines.ssh("generator"), machines.ssh("sink"), topology, machines.testbed
@@ -70,17 +66,6 @@ def open_nodes(context: RunContext, machines: Machines, choice: engines.Choice, 
         )
         with contextlib.closing(recovery):
             yield OpenNodes(Measurer(nodes), recovery, facts)
-
-
-def _slower(address: str, port: int) -> Callable[..., contextlib.AbstractContextManager[None]]:
-    """Throttle the DUT's QEMU. Its process id is looked up each time: restoring the DUT starts a new process."""
-
-    @contextlib.contextmanager
-    def slower(step: int, *, loop: bool = False) -> Iterator[None]:
-        with slowed(qemu_of(address, port), step, loop=loop):
-            yield
-
-    return slower
 
 
 def _dut_facts(dut: Dut) -> DutFacts:

@@ -7,11 +7,11 @@ import datetime
 import subprocess
 
 import fwlab
+from fwlab.host.facts import host_facts
 from fwlab.host.project import Project
 from fwlab.measure.context import RunContext
 from fwlab.model.results import DutFacts, Run
 from fwlab.testbed.machines import Machines
-from fwlab.testbed.selection import host_facts
 
 
 def new_run(context: RunContext, machines: Machines, engine: str, dut: DutFacts) -> Run:

@@ -5,12 +5,18 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from fwlab.model.metric import Metric
 from fwlab.model.trial import Clients, Delivery, States, TcpTrial, Trial
 
 FORMAT = "fwlab-run/1"
+Accelerator = Literal["tcg", "kvm"]
+#: What the DUT's clock counts.
+Clock = Literal["instructions", "host"]
+#: Which absolute ranges judge a testbed's figures: those that hold on every host (`virtual` in lab.yml), those of the
+#: host's class (`hosts`), or none, which leaves the ratios.
+AbsoluteRanges = Literal["portable", "host_class", "none"]
 
 
 class _Strict(BaseModel):
@@ -32,19 +38,33 @@ class HostFacts(_Strict):
 
 
 class TestbedFacts(_Strict):
-    """Of the machines as they were made. `forced`: the user named the testbed. `boxes`: by role."""
+    """The machines as they were made.
+
+    forced  the user named the testbed
+    boxes   by role
+    ranges  the absolute ranges that apply; results from before this field say it by name and accelerator
+    """
 
     __test__ = False  # not a test case, whatever pytest thinks of the name
 
-    name: Literal["virtual", "real"]
-    accelerator: Literal["tcg", "kvm"]
-    clock: Literal["instructions", "host"]
+    name: str
+    accelerator: Accelerator
+    clock: Clock
     ns_per_instruction: int | None
     forced: bool
     link: str
     engine: str
     boxes: dict[str, str] = {}
     note: str = ""
+    ranges: AbsoluteRanges = "none"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _ranges_of_older_results(cls, data: object) -> object:
+        if not isinstance(data, dict) or "ranges" in data:
+            return data
+        real = "host_class" if data.get("accelerator") == "kvm" else "none"
+        return {**data, "ranges": "portable" if data.get("name") == "virtual" else real}
 
 
 class DutFacts(_Strict):

@@ -130,9 +130,9 @@ def describe_testbed(testbed: TestbedFacts) -> str:
 
 def caution(testbed: TestbedFacts) -> str | None:
     """What every reader of these figures has to know first; None where nothing is unusual."""
-    if testbed.name == "real" and testbed.accelerator != "kvm":
+    if testbed.ranges == "none":
         return (
-            "The DUT was emulated and timed by the host's clock: these figures try the machinery. "
-            "They say nothing about a firewall and are never judged absolutely."
+            "These figures only show that the machinery works: they say nothing about a firewall and are "
+            "never judged absolutely."
         )
     return None

@@ -22,7 +22,7 @@ from fwlab.metrics import capacity, connection_rate, delivery, perf_profile, sta
 from fwlab.model.declared_traffic import Connections
 from fwlab.report.markdown import figures_table
 from fwlab.rulesets import files, jumps, memory
-from fwlab.testbed import throttle
+from fwlab.testbed.kinds.virtual import CLOSED_LOOP, OPEN_LOOP
 from fwlab.traffic.frame_loop import TABLE_FRAMES
 
 #: One row of a table of limits: what is limited, and the limit with its unit.
@@ -81,10 +81,9 @@ def _figures(project: Project, lab_id: str, only_quick: bool) -> str:
 
 
 def _trials() -> list[Row]:
-    turns = list(zip(throttle.STEPS, throttle.RUNNING_S, strict=True))
     return [
-        ("Throttle levels: the DUT's share of real time", _list([_percent(share) for share, _ in turns])),
-        ("CPU slice at each throttled level", _list([_ms(seconds) for _, seconds in turns[1:]])),
+        ("Throttle levels: the DUT's share of real time", _list([_percent(level.share) for level in OPEN_LOOP])),
+        ("CPU slice at each throttled level", _list([_ms(level.run_s) for level in OPEN_LOOP[1:]])),
         ("Idle time in a trial, at most", _percent(statistics.MOST_IDLE)),
         ("CPU time for other work in a trial, at most", _percent(statistics.MOST_OTHER)),
         ("The same, for kernel threads that take an equal share of every trial", _percent(MOST_OWN)),
@@ -118,8 +117,8 @@ def _load_dependence() -> list[Row]:
 def _connections() -> list[Row]:
     return [
         ("Concurrent connections, unless `lab.yml` says otherwise", str(Connections().concurrent)),
-        ("Throttle levels: the DUT's share of real time", _list([_percent(share) for share in throttle.LOOP_STEPS])),
-        ("CPU slice", _ms(throttle.LOOP_RUNNING_S)),
+        ("Throttle levels: the DUT's share of real time", _list([_percent(level.share) for level in CLOSED_LOOP])),
+        ("CPU slice", _ms(CLOSED_LOOP[0].run_s)),
         ("Packets in a trial on both links, at least", _number(connection_rate.LEAST_PACKETS)),
         ("Idle time in a trial, at most", _percent(statistics.MOST_IDLE_LOOP)),
         ("CPU time for other work in a trial, at most", _percent(statistics.MOST_OTHER_LOOP)),

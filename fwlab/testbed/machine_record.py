@@ -18,8 +18,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fwlab.host.project import Project, shown
 from fwlab.model.errors import CannotMeasure
+from fwlab.model.results import Accelerator
 from fwlab.model.topology import Role, Topology
-from fwlab.testbed.throttle import qemu_of
+from fwlab.testbed.qemu_process import qemu_of
+from fwlab.testbed.testbeds import TESTBEDS, TestbedKind
 
 
 class _Strict(BaseModel):
@@ -31,7 +33,7 @@ class Machine(_Strict):
 
     domain: str
     box: str
-    accelerator: Literal["tcg", "kvm"]
+    accelerator: Accelerator
     icount_shift: int | None
     link: str
 
@@ -39,22 +41,38 @@ class Machine(_Strict):
 class Record(_Strict):
     format: Literal["fwlab-machines/1"]
     lab: str
-    testbed: Literal["virtual", "real"] | None
+    testbed: str | None
     machines: dict[Role, Machine]
 
 
 @dataclass(frozen=True)
 class Made:
-    """The testbed that machines were made for: their DUT's. `boxes` by role; empty where only QEMU was asked."""
+    """What the machines of a lab are, by their DUT.
 
-    accelerator: Literal["tcg", "kvm"]
+    icount_shift  the DUT's clock advances 2**shift ns per instruction; None: it is the host's clock
+    boxes         by role; empty if only QEMU could be asked
+    recorded      the testbed that the record names; empty without a record
+    """
+
+    accelerator: Accelerator
     icount_shift: int | None
     link: str
     boxes: dict[str, str] = field(default_factory=dict)
+    recorded: str = field(default="", compare=False)
 
     @property
-    def testbed(self) -> Literal["virtual", "real"]:
-        return "real" if self.icount_shift is None else "virtual"
+    def kind(self) -> TestbedKind:
+        """The testbed that they were made for: the recorded one if it fits the machines, else the first that fits."""
+        fitting = [kind for kind in TESTBEDS.values() if kind.matches(self.accelerator, self.icount_shift)]
+        named = [kind for kind in fitting if kind.name == self.recorded]
+        if not fitting or (self.recorded and self.recorded not in TESTBEDS):
+            what = self.recorded or f"{self.accelerator}, icount shift {self.icount_shift}"
+            raise CannotMeasure(f"no testbed fits the machines ({what})", "install the testbed, or vagrant destroy LAB")
+        return (named or fitting)[0]
+
+    @property
+    def testbed(self) -> str:
+        return self.kind.name
 
     @property
     def ns_per_instruction(self) -> int | None:
@@ -95,7 +113,7 @@ def _recorded(project: Project, lab_id: str) -> Made | None:
     if dut is None:
         return None
     boxes = {role: machine.box for role, machine in record.machines.items()}
-    return Made(dut.accelerator, dut.icount_shift, dut.link, boxes)
+    return Made(dut.accelerator, dut.icount_shift, dut.link, boxes, record.testbed or "")
 
 
 def _running(topology: Topology, lab_number: int) -> Made | None:

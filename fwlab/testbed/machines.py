@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import socket
 import subprocess
@@ -19,6 +18,7 @@ from fwlab.model.lab import Lab
 from fwlab.model.topology import ROLES, Role, Topology
 from fwlab.testbed.machine_record import Made, machines_made
 from fwlab.testbed.selection import Testbed, TestbedRequest, settle
+from fwlab.testbed.throttle import Throttle
 
 #: Three machines boot under emulation on a loaded host; longer than this, something is broken.
 UP_TIMEOUT_S = 1200
@@ -69,6 +69,11 @@ class Machines:
     def testbed(self) -> Testbed:
         """The testbed of the machines that run. Raises CannotMeasure where another was asked for."""
         return settle(self._request, self.made, self._lab.id)
+
+    def throttle(self) -> Throttle:
+        """Throttles the DUT, as far as its testbed allows."""
+        forwarded = self._topology.ports.address, self._topology.ssh_port(self._lab.number, "dut")
+        return Throttle(self.testbed.kind.throttle, *forwarded)
 
     def _made(self) -> Made | None:
         return machines_made(self._project, self._topology, self._lab.number, self._lab.id)
@@ -141,9 +146,3 @@ def built_images(project: Project) -> dict[str, dict]:
     except (OSError, ValueError, RecursionError) as error:
         raise CannotMeasure("the boxes are not built", "make boxes") from error
     return images
-
-
-def kernel_series(release: str) -> str:
-    """6.1.0-32-cloud-amd64 -> 6.1.0-32: what expectations name."""
-    found = re.match(r"\d+\.\d+\.\d+(-\d+)?", release)
-    return found[0] if found else release

@@ -8,11 +8,10 @@ QEMU keeps the state inside the machine's disk image (an internal snapshot of li
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
 
 from fwlab.model.errors import CannotMeasure
 from fwlab.testbed.machines import libvirt_uri
-from fwlab.testbed.throttle import qemu_of
+from fwlab.testbed.qemu_process import domain_of, qemu_of
 
 NAME = "fwlab-start-state"
 #: Half a second on an idle host; longer than this, something is broken (s).
@@ -59,13 +58,3 @@ class SavedState:
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise CannotMeasure(f"virsh {words[0]}: {error}", "fwlab doctor") from error
-
-
-def domain_of(pid: int) -> str:
-    """libvirt's name of the machine that this QEMU runs, as libvirt gives it on the command line (-name guest=...)."""
-    words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
-    named = words[words.index("-name") + 1] if "-name" in words else ""
-    found = dict(part.partition("=")[::2] for part in named.split(",")).get("guest")
-    if not found:
-        raise CannotMeasure(f"QEMU {pid} was not started by libvirt", "vagrant up LAB")
-    return found

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A program: let one thread of another process run only in turns (ptrace(2): SEIZE, INTERRUPT, CONT).
+"""A program that lets one thread of another process run only in slices (ptrace(2): SEIZE, INTERRUPT, CONT).
 
-    python turns.py THREAD RUNNING STANDING      (seconds of each turn)
+    python vcpu_throttle.py THREAD RUN STOP      (RUN and STOP: seconds of each slice and of the pause after it)
 
-Prints one line when the first turn begins, and ends when its parent is gone or tells it to (SIGTERM). The
-kernel lets the thread go when its tracer ends, however it ends: nothing can leave a machine standing still.
+Prints one line when the first pause begins. Exits when its parent exits or on SIGTERM. The kernel resumes the thread
+when its tracer exits, whatever the reason, so nothing can leave a machine stopped.
 """
 
 from __future__ import annotations
@@ -31,11 +31,10 @@ def ptrace(request: int, thread: int, data: int = 0) -> None:
         raise OSError(number, os.strerror(number))
 
 
-def continue_after(thread: int, status: int) -> None:
-    """Let it go on; a signal that was on its way to it is handed over."""
-    stopped_by = os.WSTOPSIG(status)
+def resume(thread: int, status: int) -> None:
+    """Resume the thread, and deliver the signal that stopped it, if one did."""
     ours = (status >> 16) == EVENT_STOP
-    ptrace(CONT, thread, 0 if ours else stopped_by)
+    ptrace(CONT, thread, 0 if ours else os.WSTOPSIG(status))
 
 
 def run_for(thread: int, seconds: float) -> None:
@@ -43,39 +42,40 @@ def run_for(thread: int, seconds: float) -> None:
     while (left := end - time.monotonic()) > 0:
         found, status = os.waitpid(thread, os.WNOHANG | WALL)
         if found and os.WIFSTOPPED(status):
-            continue_after(thread, status)
+            resume(thread, status)
         time.sleep(min(left, 0.001))
 
 
-def stand_for(thread: int, seconds: float) -> None:
+def stop_for(thread: int, seconds: float) -> None:
     ptrace(INTERRUPT, thread)
     while True:
         _, status = os.waitpid(thread, WALL)
         if not os.WIFSTOPPED(status):
-            raise SystemExit(0)  # the thread ended
+            raise SystemExit(0)  # the thread exited
         if (status >> 16) == EVENT_STOP:
             break
-        continue_after(thread, status)
+        resume(thread, status)
     time.sleep(seconds)
-    continue_after(thread, status)
+    resume(thread, status)
 
 
 def main() -> int:
-    thread, running, standing = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
-    parent, ended = os.getppid(), []
-    signal.signal(signal.SIGTERM, lambda *_: ended.append(True))
+    thread, run_s, stop_s = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
+    parent = os.getppid()
+    asked_to_exit: list[bool] = []
+    signal.signal(signal.SIGTERM, lambda *_: asked_to_exit.append(True))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # A turn that ends late runs the ring dry. Whoever may not have this priority has to have a quieter host.
+    # A slice that ends late empties the ring. A user who may not set this priority needs a quieter host.
     with contextlib.suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     try:
         ptrace(SEIZE, thread)
-        print("taking turns", flush=True)
-        while not ended and os.getppid() == parent:
-            stand_for(thread, standing)
-            run_for(thread, running)
+        print("throttling", flush=True)
+        while not asked_to_exit and os.getppid() == parent:
+            stop_for(thread, stop_s)
+            run_for(thread, run_s)
     except (ProcessLookupError, ChildProcessError):
-        return 0  # the machine was stopped meanwhile; whoever waits for it will say so
+        return 0  # the machine was stopped meanwhile; whoever waits for it reports that
     except OSError as error:
         print(error.strerror, file=sys.stderr)
         return 1

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.testbed.throttle import qemu_of
+from fwlab.testbed.qemu_process import qemu_of
 
 from .conftest import LAB, OFFSET, TOPOLOGY, Checkout, document
 

@@ -17,7 +17,7 @@ from fwlab.model.declared_traffic import Connections, Traffic
 from fwlab.model.metric import Metric
 from fwlab.model.results import Measured
 from fwlab.model.trial import Clients, Delivery
-from fwlab.testbed.throttle import LOOP_STEPS, STEPS
+from fwlab.testbed.kinds.virtual import CLOSED_LOOP, OPEN_LOOP
 
 WEB = Connections(clients="198.18.32.0/29", servers="198.19.32.0/30", port=8080, object_bytes=100, concurrent=16)
 
@@ -244,6 +244,7 @@ def test_what_is_played_beside_makes_no_connections() -> None:
     assert {trial.completed for trial in bed.measure(declared, [Metric.CONNECTIONS]).tcp} == {5008 / 5}
 
 
-def test_a_loop_is_slowed_in_as_many_steps_as_a_flood() -> None:
-    assert len(LOOP_STEPS) == len(STEPS)
-    assert list(LOOP_STEPS) == sorted(LOOP_STEPS, reverse=True)
+def test_a_closed_loop_has_as_many_throttle_levels_as_an_open_one() -> None:
+    assert len(CLOSED_LOOP) == len(OPEN_LOOP)
+    shares = [level.share for level in CLOSED_LOOP]
+    assert shares == sorted(shares, reverse=True)

@@ -285,7 +285,7 @@ def test_results_have_the_facts_of_the_machines() -> None:
     assert (facts.link, facts.boxes, facts.note) == ("bridge", {"dut": "fwlab-dut-0"}, "")
     facts = settle(TestbedRequest(), EMULATED, LAB).facts(EMULATED, "replay")
     assert (facts.clock, facts.ns_per_instruction) == ("host", None)
-    assert facts.note.startswith("emulation by the wall clock")
+    assert facts.note.startswith("emulated by the wall clock")
 
 
 def test_an_unknown_testbed_is_told_at_once() -> None:

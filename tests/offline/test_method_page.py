@@ -19,7 +19,7 @@ from fwlab.metrics.capacity import IN_VAIN, MOST_BACK
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.metric import Metric
 from fwlab.model.results import Run
-from fwlab.testbed import throttle
+from fwlab.testbed.kinds.virtual import CLOSED_LOOP, OPEN_LOOP
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "guides" / "method.md"
@@ -54,10 +54,10 @@ def test_a_sink_that_answers_cost_what_the_page_says() -> None:
 
 def test_method_tells_of_connections_what_is_done() -> None:
     text = words()
-    *shares, last = (f"{share * 100:g}" for share in throttle.LOOP_STEPS)
+    *shares, last = (f"{level.share * 100:g}" for level in CLOSED_LOOP)
     assert f"to {', '.join(shares)} and {last} % of real time" in text
-    assert f"turns are {throttle.LOOP_RUNNING_S * 1000:g} ms here from the first step on" in text
-    turns = [f"{seconds * 1000:g}" for seconds in throttle.RUNNING_S[1:]]
+    assert f"turns are {CLOSED_LOOP[0].run_s * 1000:g} ms here from the first step on" in text
+    turns = [f"{seconds * 1000:g}" for seconds in (level.run_s for level in OPEN_LOOP[1:])]
     assert f"turns of {turns[0]}, {turns[1]} and {turns[2]} ms" in text
     idle, other = (f"up to {share * 100:g} %" for share in (MOST_IDLE_LOOP, MOST_OTHER_LOOP))
     assert f"idle for {idle} and may have {other} of something else" in text

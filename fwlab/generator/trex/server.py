@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from fwlab.generator.trex.config import Machine, trex_config, wants_own_driver
 from fwlab.generator.trex.rpc import Rpc
-from fwlab.host.process import see_off
+from fwlab.host.process import wait_or_kill
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.topology import Topology
@@ -156,4 +156,4 @@ class Server:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
-    see_off(process, 5)
+    wait_or_kill(process, 5)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Slowing on a process of the test's own: its thread runs in turns, and always runs again whatever ends the tracer.
+"""Throttling, on a process of the test's own: a thread runs in slices, and freely again whatever ends the tracer.
 
-Nothing here holds a time of the wall against a bound: a slowed thread is compared with its like that runs beside it
-unslowed, in CPU time, so that a busy host slows both.
+No test compares wall-clock time with a bound: a throttled thread is compared in CPU time with one that runs freely
+beside it, so a busy host slows both.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ import pytest
 
 from fwlab.model.errors import CannotMeasure
 from fwlab.testbed import vcpu_throttle
-from fwlab.testbed.throttle import STEPS, qemu_of, slowed, vcpu_thread
+from fwlab.testbed.kinds.virtual import OPEN_LOOP
+from fwlab.testbed.qemu_process import qemu_of, vcpu_thread
+from fwlab.testbed.throttle import Levels, Throttle, throttled
 
 #: A process whose one busy thread is named as QEMU names a virtual CPU, beside a main thread that only waits.
 SPINNER = """
@@ -76,15 +78,15 @@ def spinners() -> Iterator[Callable[[], Spinner]]:
         spinner.end()
 
 
-def take_turns(thread: int, running: float, standing: float) -> subprocess.Popen[str]:
-    """turns.py at work. Skips the test where this host lets nobody trace."""
-    argv = [sys.executable, vcpu_throttle.__file__, str(thread), str(running), str(standing)]
+def throttle_thread(thread: int, run_s: float, stop_s: float) -> subprocess.Popen[str]:
+    """Start vcpu_throttle.py. Skips the test on a host that forbids ptrace."""
+    argv = [sys.executable, vcpu_throttle.__file__, str(thread), str(run_s), str(stop_s)]
     tracer = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if tracer.stdout.readline() != "taking turns\n":
+    if tracer.stdout.readline() != "throttling\n":
         _, words = tracer.communicate()
         if tracer.returncode == 1 and "permitted" in words:
             pytest.skip(f"this host does not let a process trace its sibling: {words.strip()}")
-        pytest.fail(f"turns.py ended with {tracer.returncode}: {words}")
+        pytest.fail(f"vcpu_throttle.py ended with {tracer.returncode}: {words}")
     return tracer
 
 
@@ -107,19 +109,19 @@ def runs_again(spinner: Spinner) -> None:
 
 
 @pytest.fixture
-def standing(spinners: Callable[[], Spinner]) -> Iterator[tuple[Spinner, subprocess.Popen[str]]]:
-    """A thread that stands for longer than any test, and its tracer."""
+def stopped(spinners: Callable[[], Spinner]) -> Iterator[tuple[Spinner, subprocess.Popen[str]]]:
+    """A thread stopped for longer than any test lasts, and its tracer."""
     spinner = spinners()
-    tracer = take_turns(spinner.thread, 0.01, 3600)
-    eventually("the thread stands", lambda: spinner.state() == "t")
+    tracer = throttle_thread(spinner.thread, 0.01, 3600)
+    eventually("the thread is stopped", lambda: spinner.state() == "t")
     yield spinner, tracer
     tracer.kill()
     finish(tracer)
 
 
-def test_slowed_thread_gets_a_fraction_of_what_its_like_gets(spinners: Callable[[], Spinner]) -> None:
+def test_throttled_thread_gets_a_fraction_of_what_its_like_gets(spinners: Callable[[], Spinner]) -> None:
     slow, free = spinners(), spinners()
-    tracer = take_turns(slow.thread, 0.005, 0.045)
+    tracer = throttle_thread(slow.thread, 0.005, 0.045)
     slow_before, free_before = slow.cpu_s(), free.cpu_s()
     eventually("the free one has run for a second", lambda: free.cpu_s() >= free_before + 1)
     share = (slow.cpu_s() - slow_before) / (free.cpu_s() - free_before)
@@ -129,18 +131,18 @@ def test_slowed_thread_gets_a_fraction_of_what_its_like_gets(spinners: Callable[
     runs_again(slow)
 
 
-def test_slowed_thread_still_runs(spinners: Callable[[], Spinner]) -> None:
+def test_throttled_thread_still_runs(spinners: Callable[[], Spinner]) -> None:
     slow = spinners()
-    tracer = take_turns(slow.thread, 0.005, 0.045)
+    tracer = throttle_thread(slow.thread, 0.005, 0.045)
     before = slow.cpu_s()
-    eventually("the slowed thread runs in its turns", lambda: slow.cpu_s() >= before + 0.05)
+    eventually("the throttled thread runs in its slices", lambda: slow.cpu_s() >= before + 0.05)
     tracer.terminate()
     assert finish(tracer) == 0
 
 
-def test_only_the_one_thread_stands(standing: tuple[Spinner, subprocess.Popen[str]]) -> None:
+def test_only_the_one_thread_is_stopped(stopped: tuple[Spinner, subprocess.Popen[str]]) -> None:
     """QEMU's other threads go on filling the DUT's receive ring."""
-    spinner, _ = standing
+    spinner, _ = stopped
     main_thread = Path(f"/proc/{spinner.pid}/task/{spinner.pid}/stat").read_text().rpartition(") ")[2]
     assert main_thread[0] == "S"
     before = spinner.cpu_s()
@@ -148,8 +150,8 @@ def test_only_the_one_thread_stands(standing: tuple[Spinner, subprocess.Popen[st
     assert spinner.cpu_s() == before
 
 
-def test_killed_tracer_lets_go(standing: tuple[Spinner, subprocess.Popen[str]]) -> None:
-    spinner, tracer = standing
+def test_killed_tracer_lets_go(stopped: tuple[Spinner, subprocess.Popen[str]]) -> None:
+    spinner, tracer = stopped
     tracer.send_signal(signal.SIGKILL)
     assert finish(tracer) == -signal.SIGKILL
     runs_again(spinner)
@@ -161,10 +163,10 @@ def test_tracer_ends_with_its_parent(spinners: Callable[[], Spinner]) -> None:
     script = "import subprocess, sys; p = subprocess.Popen(sys.argv[1:]); print(p.pid, flush=True); p.wait()"
     parent = subprocess.Popen([sys.executable, "-c", script, *argv], stdout=subprocess.PIPE, text=True)
     words = {parent.stdout.readline().strip(), parent.stdout.readline().strip()}
-    if "taking turns" not in words:
+    if "throttling" not in words:
         parent.communicate()
         pytest.skip("this host does not let a process trace its sibling")
-    (pid,) = words - {"taking turns"}
+    (pid,) = words - {"throttling"}
     parent.kill()
     parent.wait()
     parent.stdout.close()
@@ -176,7 +178,7 @@ def test_tracer_ends_with_its_parent(spinners: Callable[[], Spinner]) -> None:
 
 def test_process_that_ends_meanwhile_is_no_trouble(spinners: Callable[[], Spinner]) -> None:
     spinner = spinners()
-    tracer = take_turns(spinner.thread, 0.005, 0.01)
+    tracer = throttle_thread(spinner.thread, 0.005, 0.01)
     spinner.end()
     assert finish(tracer) == 0
 
@@ -201,12 +203,12 @@ def test_thread_that_may_not_be_traced_is_told_in_words() -> None:
     assert done.stderr.strip() == "Operation not permitted"
 
 
-def test_leaving_the_slow_part_restores_the_speed(spinners: Callable[[], Spinner]) -> None:
+def test_leaving_the_throttled_block_restores_full_speed(spinners: Callable[[], Spinner]) -> None:
     spinner = spinners()
-    finish_early = take_turns(spinner.thread, 0.01, 0.01)  # skips where tracing is not allowed
+    finish_early = throttle_thread(spinner.thread, 0.01, 0.01)  # skips where tracing is not allowed
     finish_early.terminate()
     finish(finish_early)
-    with pytest.raises(ValueError, match="from inside"), slowed(spinner.pid, len(STEPS) - 1):  # noqa: PT012
+    with pytest.raises(ValueError, match="from inside"), throttled(spinner.pid, OPEN_LOOP[-1]):  # noqa: PT012
         status = Path(f"/proc/{spinner.pid}/task/{spinner.thread}/status").read_text()
         assert "TracerPid:\t0\n" not in status
         raise ValueError("from inside")
@@ -215,11 +217,27 @@ def test_leaving_the_slow_part_restores_the_speed(spinners: Callable[[], Spinner
     runs_again(spinner)
 
 
-def test_first_step_leaves_the_machine_alone() -> None:
-    with slowed(-1, 0):
+def test_level_0_of_an_open_loop_does_not_throttle() -> None:
+    with Throttle(Levels(OPEN_LOOP, OPEN_LOOP), "127.0.0.1", 1)(0):
         pass
-    assert STEPS[0] == 1.0
-    assert list(STEPS) == sorted(STEPS, reverse=True)
+    shares = [level.share for level in OPEN_LOOP]
+    assert shares[0] == 1.0
+    assert shares == sorted(shares, reverse=True)
+
+
+def test_denied_ptrace_names_the_process_and_the_setting(
+    spinners: Callable[[], Spinner], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "denied.py"
+    program.write_text("import sys; sys.exit('Operation not permitted')")
+    monkeypatch.setattr(vcpu_throttle, "__file__", str(program))
+    spinner = spinners()
+    with pytest.raises(CannotMeasure) as refused, throttled(spinner.pid, OPEN_LOOP[-1]):
+        pytest.fail("was throttled")
+    assert refused.value.message == (
+        f"cannot throttle QEMU (pid {spinner.pid}): ptrace denied (Operation not permitted)"
+    )
+    assert "kernel.yama.ptrace_scope" in refused.value.hint
 
 
 def test_process_without_a_virtual_cpu_is_named() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Programs that were started end, whatever they make of being told to."""
+"""Child processes are ended, and traffic is stopped, whatever happens."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import sys
 
 import pytest
 
-from fwlab.host.process import see_off
+from fwlab.host.process import wait_or_kill
 from fwlab.metrics.traffic_guard import under_way
 
-#: One that would rather stay.
+#: Ignores SIGTERM.
 STUBBORN = """
 import signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -30,34 +30,34 @@ def closed(process: subprocess.Popen) -> bool:
     return all(pipe.closed for pipe in (process.stdin, process.stdout, process.stderr))
 
 
-def test_one_that_ends_by_itself_is_left_to_it() -> None:
+def test_process_that_exits_by_itself_gets_no_signal() -> None:
     process = started("input()")
     process.stdin.close()
-    see_off(process, 60)
+    wait_or_kill(process, 60)
     assert process.returncode == 1, "end of file, and no signal"
     assert closed(process)
 
 
-def test_one_that_does_not_is_killed() -> None:
+def test_process_that_does_not_exit_is_killed() -> None:
     process = started(STUBBORN)
     assert process.stdout.readline() == b"here\n"
     process.terminate()
-    see_off(process, 0.1)
+    wait_or_kill(process, 0.1)
     assert process.returncode == -9
     assert closed(process)
 
 
-def test_words_that_nobody_reads_any_more_are_no_trouble() -> None:
+def test_unread_input_does_no_harm() -> None:
     process = started("pass")
     process.wait()
     process.stdin.write(b"stop\n")  # buffered, so that closing the pipe fails
-    see_off(process, 1)
+    wait_or_kill(process, 1)
     assert closed(process)
 
 
-def test_one_without_pipes_has_none_to_close() -> None:
+def test_process_without_pipes() -> None:
     process = subprocess.Popen([sys.executable, "-c", ""])
-    see_off(process, 60)
+    wait_or_kill(process, 60)
     assert process.returncode == 0
 
 

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The host below the nodes, as results record it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+import psutil
+
+from fwlab.host.kvm_probe import QEMU, qemu_version
+from fwlab.model.results import HostFacts
+
+
+def host_facts(host_class: str | None = None) -> HostFacts:
+    """Facts about the host, without anything that names a person or a place."""
+    release = platform.freedesktop_os_release() if Path("/etc/os-release").exists() else {}
+    return HostFacts(
+        cpu=_cpu_model(),
+        cores=psutil.cpu_count() or 1,
+        memory_mib=psutil.virtual_memory().total >> 20,
+        os=release.get("PRETTY_NAME", platform.system()),
+        kernel=platform.release(),
+        qemu=qemu_version() if shutil.which(QEMU) else "not installed",
+        libvirt=_libvirt_version(),
+        load_average=os.getloadavg()[0],
+        host_class=host_class or os.environ.get("FWLAB_HOST_CLASS"),
+    )
+
+
+def _cpu_model() -> str:
+    """psutil does not know it."""
+    info = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+    models = (line.split(":")[1].strip() for line in info.splitlines() if line.startswith("model name"))
+    return next(models, "unknown")
+
+
+def _libvirt_version() -> str:
+    if shutil.which("virsh") is None:
+        return "not installed"
+    said = subprocess.run(["virsh", "--version"], capture_output=True, text=True, check=False).stdout
+    return said.strip() or "unknown"

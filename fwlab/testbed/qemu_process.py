@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Find the DUT's QEMU on this host, the thread of its virtual CPU, and libvirt's name for it."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import psutil
+
+from fwlab.model.errors import CannotMeasure
+
+
+def qemu_of(ssh_address: str, ssh_port: int) -> int:
+    """Process id of the QEMU that forwards this SSH port. Raises CannotMeasure if there is none."""
+    forwarded = f"{ssh_address}:{ssh_port}-"
+    for process in psutil.process_iter(["cmdline"]):
+        words = process.info["cmdline"] or [""]
+        if "qemu" in words[0] and any(forwarded in word for word in words) and _in_our_network(process.pid):
+            return process.pid
+    raise CannotMeasure(f"no QEMU forwards {ssh_address}:{ssh_port}", "vagrant up LAB")
+
+
+def _in_our_network(pid: int) -> bool:
+    """Whether its loopback address is ours: the QEMU of a container on this host may forward the same port."""
+    try:
+        return Path(f"/proc/{pid}/ns/net").stat().st_ino == Path("/proc/self/ns/net").stat().st_ino
+    except OSError:
+        return True  # another user's process: its namespace cannot be read
+
+
+def vcpu_thread(pid: int) -> int:
+    """Thread id of the only virtual CPU: named "CPU 0/TCG", "CPU 0/KVM" or, with -icount, "ALL CPUs/TCG"."""
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):
+            if (task / "comm").read_text().startswith(("CPU ", "ALL CPUs")):
+                return int(task.name)
+    raise CannotMeasure(f"QEMU {pid} names no CPU thread", "start it with debug-threads=on, as libvirt does")
+
+
+def domain_of(pid: int) -> str:
+    """libvirt's name for the machine that this QEMU runs, from its command line (-name guest=...)."""
+    words = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")
+    named = words[words.index("-name") + 1] if "-name" in words else ""
+    found = {key: value for key, _, value in (part.partition("=") for part in named.split(","))}.get("guest")
+    if not found:
+        raise CannotMeasure(f"QEMU {pid} was not started by libvirt", "vagrant up LAB")
+    return found

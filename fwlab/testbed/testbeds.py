@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a testbed is, and the registry of all testbeds. Code asks the testbed and never compares its name.
+
+A testbed is one module in kinds/, which declares its object as TESTBED. Others are entry points of the group
+`fwlab.testbeds`. Vagrant's side of a testbed is provision/vagrant/testbeds/NAME.rb.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from fwlab.host.kvm_probe import KvmAnswer
+from fwlab.model.registry import Registry, discover
+from fwlab.model.results import AbsoluteRanges, Accelerator, Clock
+from fwlab.testbed.throttle import Levels
+
+
+class TestbedKind(Protocol):
+    """One testbed, apart from any machines."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def clock(self) -> Clock:
+        """What the DUT's clock counts: instructions, or the host's time."""
+
+    @property
+    def throttle(self) -> Levels:
+        """How far the DUT may be throttled without a change in its figures."""
+
+    @property
+    def grading(self) -> bool:
+        """Whether grading takes this testbed where none is asked for. True for exactly one."""
+
+    def default(self, kvm: KvmAnswer) -> bool:
+        """Whether this testbed is used on a host with this KVM where none is asked for."""
+
+    def accelerator(self, kvm: Callable[[], KvmAnswer]) -> tuple[Accelerator, str]:
+        """QEMU's accelerator for the DUT, and why (may be empty). Calling `kvm` can take seconds."""
+
+    def matches(self, accelerator: Accelerator, icount_shift: int | None) -> bool:
+        """Whether a DUT with this accelerator and clock was made for this testbed."""
+
+    def ranges(self, accelerator: Accelerator) -> AbsoluteRanges:
+        """Which absolute ranges its figures are judged by."""
+
+    def note(self, accelerator: Accelerator) -> str:
+        """What a reader of its figures must know; empty where nothing is unusual."""
+
+
+REQUIRED = ("clock", "throttle", "grading", "default", "accelerator", "matches", "ranges", "note")
+
+TESTBEDS: Final[Registry[TestbedKind]] = discover(
+    "testbed", "fwlab.testbed.kinds", "TESTBED", "fwlab.testbeds", REQUIRED
+)
