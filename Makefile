@@ -49,7 +49,7 @@ bench: boxes
 	$(FWLAB) author repeatability $(LAB)
 
 lint: setup
-	.venv/bin/ruff check .
+	.venv/bin/pre-commit run --all-files
 
 readme: setup
 	$(FWLAB) author pages
@@ -63,4 +63,4 @@ ranges: setup
 	$(FWLAB) author ranges $(LAB)
 
 clean:
-	rm -rf reports .pytest_cache .ruff_cache engine/build
+	rm -rf reports .pytest_cache .ruff_cache .mypy_cache .coverage engine/build

@@ -28,10 +28,19 @@ TOPOLOGY = load_topology(PROJECT)
 LAB = "lab03-ipset"
 STAND = os.environ.get("FWLAB_LIVE_MACHINES", LAB)
 OFFSET = 4000
+#: Seconds that one test may take with its fixtures, which boot machines.
+TIMEOUT_S = 3600
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--whole-corpus", action="store_true", help="load every ruleset of tests/corpus, not a sample")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    timeout = 0 if config.getoption("--whole-corpus") else TIMEOUT_S  # 0: none
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent) and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(timeout))
 
 
 class Checkout:

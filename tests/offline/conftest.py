@@ -13,6 +13,14 @@ from fwlab.host.project import find_project, load_topology
 from tests.offline import factories
 
 ROOT = Path(__file__).resolve().parents[2]
+#: Seconds that one test may take, on a busy host too.
+TIMEOUT_S = 120
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent) and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(TIMEOUT_S))
 
 
 @pytest.fixture
