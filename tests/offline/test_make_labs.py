@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import statistics
 from functools import cache
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 
 from fwlab.grading.variant_files import load_variants
 from fwlab.host.project import find_project, is_measured, lab_ids, load_lab
-from fwlab.judge.statistics import figure
 from fwlab.judge.verdicts import judge_cases, judge_exercise
 from fwlab.measure.saved_runs import load_run
 from fwlab.model.lab import Lab
@@ -19,6 +17,7 @@ from fwlab.model.metric import Metric
 from fwlab.model.results import Run
 from fwlab.model.variants import REFUSED
 from fwlab.model.verdict import Outcome
+from fwlab.report.repeatability_table import differences
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = find_project(ROOT)
@@ -45,8 +44,6 @@ def test_a_run_with_tables_filled_sooner_holds_the_same_ranges() -> None:
     lab, run = kept("lab02-conntrack", "sooner")
     assert {case.id for case in run.cases} == set(lab.cases)
     assert [v for v in judge_cases(lab, run) if v.outcome is not Outcome.PASS] == []
-    took = round(sum(case.wall_s for case in run.cases))
-    assert f"take {took // 60} min {took % 60:02} s in all" in (ROOT / "results" / "README.md").read_text()
 
 
 @each_lab
@@ -79,19 +76,10 @@ def test_right_variants_pass_and_wrong_ones_fail_by_what_they_name(name: str) ->
             assert failing == set(wrong.fails if wrong else []), work.ruleset
 
 
-def test_the_figures_repeat_as_the_page_on_method_says() -> None:
-    apart = {}
+def test_figures_repeat_in_another_boot() -> None:
+    apart: dict[str, float] = {}
     for name in LABS:
         (_, shown), (_, again) = kept(name, "full"), kept(name, "labs")
-        for case in shown.cases:
-            if Metric.CAPACITY in (case.metric, *case.also):
-                runs = [(run.case(case.id), run.testbed) for run in (shown, again)]
-                first, second = (figure(found, Metric.CAPACITY, testbed).median for found, testbed in runs)
-                apart[name, case.id] = abs(second / first - 1)
-    text = " ".join((ROOT / "guides" / "method.md").read_text().split())
-    *others, most = sorted(apart, key=apart.get)
-    half, nine = (f"{share * 100:.2f} %" for share in statistics.quantiles(apart.values(), n=10)[4::4])
-    says = f"Of {len(apart)} capacities half are within {half} of the guides', nine in ten within {nine}"
-    one = f"That one is {most[0][:5]}'s {most[1]} ({apart[most] * 100:.1f} %)"
-    assert f"{says}, and all but one within 0.5 %. {one}" in text
-    assert apart[others[-1]] <= 0.005
+        apart |= differences(shown, again, Metric.CAPACITY)
+    outlier = apart.pop("lab02 answered-flowtable")  # differs from one load to the next
+    assert len(apart) == 389 and max(apart.values()) <= 0.005 < outlier < 0.014

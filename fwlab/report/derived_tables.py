@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tables for a lab's page that are computed from its published run: costs, their differences, and compared ratios."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from fwlab.host.project import find_project, load_lab
+from fwlab.judge.statistics import figure
+from fwlab.measure.saved_runs import load_run
+from fwlab.model.errors import BadInput
+from fwlab.model.metric import Metric
+
+#: The median of a case of the page's lab; for a case that counts connections, connections per second.
+Median = Callable[[str], float]
+
+
+def costs(page: str, rows: list[tuple[str, str | None, str]]) -> str:
+    """Instructions per packet of a case, or what it costs more than another: (case, other case or None, meaning)."""
+    median = _medians(page)
+    table = ["| cases | instructions | meaning |", "|---|---:|---|"]
+    for case, less, meaning in rows:
+        cost = 1e9 / median(case) - (1e9 / median(less) if less else 0)
+        table.append(f"| `{case}`{f' − `{less}`' if less else ''} | {cost:.0f} | {meaning} |")
+    return "\n" + "\n".join(table) + "\n"
+
+
+def compare(page: str, rows: list[tuple[str, str, float, str, str]]) -> str:
+    """Published ratios beside ours: (source, what it is, published ratio, our case, our base case)."""
+    median = _medians(page)
+    table = ["| source | ratio | published | ours | our cases | difference |", "|---|---|---:|---:|---|---:|"]
+    for source, what, published, case, base in rows:
+        ours = median(case) / median(base)
+        cells = [source, what, f"{published:g}", f"{ours:.3g}", f"`{case}` / `{base}`"]
+        table.append(f"| {' | '.join(cells)} | {(ours / published - 1) * 100:+.0f} % |")
+    return "\n" + "\n".join(table) + "\n"
+
+
+def _medians(page: str) -> Median:
+    """Reads the newest full run of the lab whose README.md `page` is."""
+    project, lab_id = find_project(), Path(page).resolve().parent.name
+    lab = load_lab(project, lab_id)
+    run = load_run(max((project.root / "results" / lab_id).glob("*-full.json")), lab_id)
+
+    def median(case: str) -> float:
+        measured = run.case(case)
+        metric = lab.cases[case].metric if case in lab.cases else Metric.CAPACITY
+        found = figure(measured, metric, run.testbed) if measured else None
+        if found is None:
+            raise BadInput(f"{page}: the published run has no figure of {case}", f"fwlab list {lab_id}")
+        return found.median
+
+    return median
