@@ -31,7 +31,8 @@ def attack() -> LabTraffic:
 
 
 def test_profile_and_streams(attack: LabTraffic) -> None:
-    assert "[labs/lab03-ipset/mix.py]" in PAGE and attack.declared.profile == "mix.py"
+    assert "[labs/lab03-ipset/mix.py]" in PAGE
+    assert attack.declared.profile == "mix.py"
     assert len(attack.streams) == 3
 
 
@@ -47,8 +48,11 @@ def test_display_filter_finds_the_legitimate_network(attack: LabTraffic) -> None
         # The source address lies where Ethernet and IPv4 without options have it.
         found += ipaddress.ip_address(frame[26:30]) in network
     packet = Ether(attack.table.frames[0])
-    assert bytes(packet[IP])[:1] == b"\x45" and packet[UDP].dport == 5000
-    assert found == 1000 and "1000 of 20 000 frames" in PAGE and len(attack.table.frames) == 20_000
+    assert bytes(packet[IP])[:1] == b"\x45"
+    assert packet[UDP].dport == 5000
+    assert found == 1000
+    assert "1000 of 20 000 frames" in PAGE
+    assert len(attack.table.frames) == 20_000
     for name in ("blacklisted", "bystanders"):
         assert f"`{LAB.classes[name].sources.first}`" in PAGE
 
@@ -61,11 +65,14 @@ def test_the_exercise_plays_it_and_the_sink_counts_it() -> None:
     parameters = exercise.parameters
     [file] = lab_part_task(_Setting, exercise, "start").files
     dropped = {line.split()[3] for line in file.text.splitlines() if line.startswith("-A PREROUTING -s")}
-    assert len(dropped) == parameters["attackers"] and file.text.count("-j DROP") == len(dropped)
+    assert len(dropped) == parameters["attackers"]
+    assert file.text.count("-j DROP") == len(dropped)
     rules = counting_ruleset("eth0", LAB.classes)
     for name in ("blacklisted", "bystanders", "legitimate"):
-        assert f"counter class-{name} " in rules and f"`class-{name}`" in PAGE
-    assert "deliveries" in Measured.model_fields and {"sent", "offered", "arrived"} <= set(Delivery.model_fields)
+        assert f"counter class-{name} " in rules
+        assert f"`class-{name}`" in PAGE
+    assert "deliveries" in Measured.model_fields
+    assert {"sent", "offered", "arrived"} <= set(Delivery.model_fields)
 
 
 class _Setting:
