@@ -15,7 +15,7 @@ from fwlab.measure.plan import PARTS, lab_part_task, submitted_from, submitted_t
 from fwlab.metrics.measurement import Task
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Exercise
-from fwlab.model.printable import plain
+from fwlab.model.printable import printable
 from fwlab.model.verdict import Outcome
 from fwlab.rulesets.files import LONGEST_PATH
 
@@ -147,7 +147,7 @@ def handed_in(context: RunContext, folder: Path, submissions: Submissions) -> li
 
 
 def _shown(path: Path) -> str:
-    return plain(path, LONGEST_PATH)
+    return printable(path, LONGEST_PATH)
 
 
 def unreadable(work: Work, context: RunContext) -> str | None:

@@ -13,7 +13,7 @@ from testinfra.host import Host
 
 from fwlab.grading import nft_text
 from fwlab.grading.inconclusive import Inconclusive
-from fwlab.model.printable import plain
+from fwlab.model.printable import printable
 from fwlab.model.ruleset import RulesetFile, RulesetKind
 
 #: The agent marks the routes that a ruleset brings (fwlab/dut/linux/agent/links.py).
@@ -52,7 +52,7 @@ class _Asked:
     def check_output(self, command: str, *arguments: str) -> str:
         done = self._done(command, *arguments)
         if done.rc:
-            words = plain(done.stderr.strip() or f"exit {done.rc}")
+            words = printable(done.stderr.strip() or f"exit {done.rc}")
             raise Inconclusive(f"the DUT cannot list what it holds: {command.split(maxsplit=1)[0]}: {words}")
         return done.stdout.rstrip()
 

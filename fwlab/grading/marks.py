@@ -12,7 +12,7 @@ from typing import Any
 from fwlab.grading.graded import Work
 from fwlab.host.atomic_write import write_atomically
 from fwlab.model.errors import FwlabError
-from fwlab.model.printable import plain, plain_lines
+from fwlab.model.printable import printable, printable_lines
 from fwlab.model.verdict import Outcome, Verdict, overall
 
 COLUMNS = ("who", "exercise", "verdict", "passed", "checks", "reason")
@@ -49,7 +49,7 @@ def _mark(found: list[Verdict] | str | None) -> tuple[str, int, str]:
 
 def harmless(text: str) -> str:
     """One line that no spreadsheet takes for a formula: it may quote a student's file."""
-    line = plain(" ".join(text.split()), LONGEST_REASON)
+    line = printable(" ".join(text.split()), LONGEST_REASON)
     return f"'{line}" if line[:1] in ("=", "+", "-", "@") else line
 
 
@@ -69,5 +69,5 @@ class Records:
         except Exception as error:  # noqa: BLE001 - a defect in a report costs no marks either
             if self.trouble is None:
                 expected = isinstance(error, FwlabError)
-                self.trouble = plain_lines(error if expected else f"{type(error).__name__}: {error}")
+                self.trouble = printable_lines(error if expected else f"{type(error).__name__}: {error}")
                 self._tell(f"the marks cannot be kept: {self.trouble}")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fwlab.model.errors import BadInput, CannotMeasure
-from fwlab.model.printable import plain
+from fwlab.model.printable import printable
 from fwlab.model.ruleset import RulesetFile
 from fwlab.rulesets.files import student_files, texts_of
 
@@ -106,7 +106,7 @@ def _told(handed_in: HandedIn) -> dict:
         return {"refused": handed_in.refused.message}
     told: dict[str, dict] = {}
     for file in handed_in.files:
-        name = plain(file.name)
+        name = printable(file.name)
         if name in told:  # two long names may differ in what was left out
             name = f"{name} ({len(told) + 1})"
         told[name] = {"sha256": file.sha256, "size": file.size}

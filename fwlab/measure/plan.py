@@ -14,7 +14,7 @@ from fwlab.model.case import Case, Trials
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.metric import Metric
-from fwlab.model.printable import plain
+from fwlab.model.printable import printable
 from fwlab.model.ruleset import SETTINGS, RulesetFile
 from fwlab.rulesets.files import LONGEST_PATH, lab_ruleset, student_ruleset
 
@@ -101,7 +101,7 @@ def submitted_task(
 
 def submitted_from(context: RunContext, folder: Path) -> str:
     """A student's folder as the results name it."""
-    return plain(shown(context.project, folder), LONGEST_PATH)
+    return printable(shown(context.project, folder), LONGEST_PATH)
 
 
 def refuse_settings(exercise: Exercise, files: list[RulesetFile]) -> None:

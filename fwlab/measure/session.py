@@ -17,7 +17,7 @@ from fwlab.measure.provenance import new_run
 from fwlab.measure.recovery import Recovery
 from fwlab.metrics.measurement import Task
 from fwlab.model.errors import CannotMeasure, Overdue
-from fwlab.model.events import ItemBegan, ItemEnded, Listener, LogLine, PlanMade, StepStarted, Waits
+from fwlab.model.events import ItemFinished, ItemStarted, Listener, LogLine, MachinesBusy, PlanMade, StepStarted
 from fwlab.model.results import Measured, Run
 from fwlab.testbed.machines import Machines
 from fwlab.testbed.session_lock import machines_held
@@ -49,10 +49,10 @@ class Session:
     def _measure(self, tasks: list[Task], limit_s: float | None = None) -> Iterator[Measured]:
         self._tell(PlanMade(len(tasks)))
         for task in tasks:
-            self._tell(ItemBegan(task.id))
+            self._tell(ItemStarted(task.id))
             measured = self._measure_one(task, limit_s)
             ok = not (measured.problems or measured.refused or measured.lost)
-            self._tell(ItemEnded(task.id, summary(measured, self.run), ok))
+            self._tell(ItemFinished(task.id, summary(measured, self.run), ok))
             yield measured
 
     def _measure_one(self, task: Task, limit_s: float | None) -> Measured:
@@ -111,7 +111,7 @@ def open_session(context: RunContext, tell: Listener) -> Iterator[Session]:
     If another session uses the machines, this one waits and names it. Raises CannotMeasure, BadInput.
     """
     name = context.machines_lab.id
-    held = machines_held(context.project, name, context.lab.id, lambda holder: tell(Waits(name, holder)))
+    held = machines_held(context.project, name, context.lab.id, lambda holder: tell(MachinesBusy(name, holder)))
     with held, _machines_up(context, tell) as session:
         yield session
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The one error a user sees: what is wrong, where, and the next command."""
+"""Errors that a user can act on, and the exit codes of all commands."""
 
 from __future__ import annotations
 
-from fwlab.model.printable import plain_lines
+from fwlab.model.printable import printable_lines
 
-#: Exit codes of every command and of the grading run (design.md, "Commands").
+#: Exit codes of every command and of a grading run.
 EXIT_PASS = 0
 EXIT_FAIL = 1
 EXIT_USAGE = 2
@@ -13,16 +13,16 @@ EXIT_UNMEASURED = 3
 
 
 class FwlabError(Exception):
-    """Something the user can act on. The doors print it in two lines and never show a traceback.
+    """An error that the user can act on. Commands print it in two lines, without a traceback.
 
-    `message` names the item and the place; `hint` is the next command or step; `exit_code` is what
-    the command ends with. Both are made plain: they may quote a stranger's file.
+    `message` says what is wrong and where; `hint` is the next command or step; `exit_code` is the exit code of
+    the command. Both texts may quote untrusted files, so they are made printable.
     """
 
     exit_code = EXIT_USAGE
 
     def __init__(self, message: str, hint: str = "") -> None:
-        self.message, self.hint = plain_lines(message), plain_lines(hint)
+        self.message, self.hint = printable_lines(message), printable_lines(hint)
         super().__init__(self.message)
 
     def __str__(self) -> str:
@@ -30,20 +30,20 @@ class FwlabError(Exception):
 
 
 class BadInput(FwlabError):
-    """A file or an argument is wrong; nothing was started."""
+    """A file or an argument is invalid. Nothing was started."""
 
 
 class Refused(FwlabError):
-    """A tool on the DUT refused a ruleset. `message` holds the tool's own words."""
+    """A tool on the DUT rejected a ruleset. `message` is the tool's own error text."""
 
     exit_code = EXIT_FAIL
 
 
 class CannotMeasure(FwlabError):
-    """The testbed could not produce a figure: a node died, a port is taken, libvirt is not there."""
+    """The testbed could not produce a result: a node died, a port is taken, libvirt is missing."""
 
     exit_code = EXIT_UNMEASURED
 
 
 class Overdue(CannotMeasure):
-    """A measurement took longer than it may. Trying it again would take as long."""
+    """A measurement exceeded its time limit. A retry would take as long."""

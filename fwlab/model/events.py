@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What happens during long work, as types. Whoever works sends events; only a door prints."""
+"""Progress events of long operations. The code that works emits them; only the command line prints them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class StepStarted:
-    """A step whose length nobody knows, such as booting."""
+    """A step of unknown length has started, such as booting."""
 
     what: str
 
 
 @dataclass(frozen=True)
-class Waits:
-    """Another session holds the machines of a lab; `holder` says whose it is."""
+class MachinesBusy:
+    """Another session uses the machines of a lab; `holder` describes that session."""
 
     machines: str
     holder: str
@@ -27,35 +27,33 @@ class Waits:
 
 @dataclass(frozen=True)
 class LogLine:
-    """A line that a tool below said, such as Vagrant."""
+    """One line of output from a program, such as Vagrant."""
 
     line: str
 
 
 @dataclass(frozen=True)
 class PlanMade:
-    """How many cases or exercises will be measured."""
+    """The number of cases or exercises to measure is known."""
 
     items: int
 
 
 @dataclass(frozen=True)
-class ItemBegan:
+class ItemStarted:
+    """The measurement of one case or exercise has started."""
+
     item: str
 
 
 @dataclass(frozen=True)
-class ItemEnded:
-    """`summary` is the figure in one short line, or why there is none."""
+class ItemFinished:
+    """One case or exercise is done. `summary` is its result in one short line, or why there is none."""
 
     item: str
     summary: str
     ok: bool
 
 
-Event = StepStarted | LogLine | PlanMade | ItemBegan | ItemEnded
+Event = StepStarted | MachinesBusy | LogLine | PlanMade | ItemStarted | ItemFinished
 Listener = Callable[[Event], None]
-
-
-def silent(_event: Event) -> None:
-    """The listener of those who do not want to hear."""

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from fwlab.model.events import Event, ItemBegan, ItemEnded, Listener, LogLine, PlanMade, StepStarted, Waits
+from fwlab.model.events import Event, ItemFinished, ItemStarted, Listener, LogLine, MachinesBusy, PlanMade, StepStarted
 
 
 @contextlib.contextmanager
@@ -43,16 +43,16 @@ class _OnTerminal:
         match event:
             case StepStarted(what):
                 self._bar.update(self._task, description=what, total=None, completed=0)
-            case Waits(machines):
+            case MachinesBusy(machines):
                 self._aloud(str(event))
                 self._bar.update(self._task, description=f"waiting for {machines}")
             case LogLine(line) if self._verbose:
                 self._bar.console.print(line, markup=False, highlight=False)
             case PlanMade(items):
                 self._bar.update(self._task, total=items, completed=0)
-            case ItemBegan(item):
+            case ItemStarted(item):
                 self._bar.update(self._task, description=item)
-            case ItemEnded(item, words, ok):
+            case ItemFinished(item, words, ok):
                 self._bar.console.print(_line(item, words, ok))
                 self._bar.advance(self._task)
 
@@ -66,13 +66,13 @@ class _Plain:
         match event:
             case StepStarted(what):
                 self._console.print(f"{what} ...", markup=False, highlight=False)
-            case Waits():
+            case MachinesBusy():
                 self._aloud(str(event))
             case LogLine(line) if self._verbose:
                 self._console.print(line, markup=False, highlight=False)
             case PlanMade(items):
                 self._items, self._done = items, 0
-            case ItemEnded(item, words, _):
+            case ItemFinished(item, words, _):
                 self._done += 1
                 self._console.print(f"[{self._done}/{self._items}] {item}: {words}", markup=False, highlight=False)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fwlab.model.errors import BadInput
-from fwlab.model.printable import plain
+from fwlab.model.printable import printable
 from fwlab.model.ruleset import RulesetFile, in_loading_order
 from fwlab.model.topology import Topology
 from fwlab.rulesets.render import TEMPLATE, render, ruleset_file
@@ -59,9 +59,9 @@ def texts_of(folder: Path, files: Iterable[tuple[str, bytes]]) -> list[RulesetFi
         try:
             text = data.decode("utf-8-sig").replace("\r\n", "\n")
         except UnicodeDecodeError as error:
-            where = plain(folder / name, LONGEST_PATH)
+            where = printable(folder / name, LONGEST_PATH)
             raise BadInput(f"{where}: not text (byte {error.start})", "save it as UTF-8") from error
-        read.append(ruleset_file(plain(name), text))
+        read.append(ruleset_file(printable(name), text))
     files = in_loading_order(read)
     refuse_together(files)
     return files
@@ -77,9 +77,9 @@ def student_files(folder: Path) -> Iterator[tuple[str, bytes]]:
     try:
         handle = os.open(folder, flags | os.O_DIRECTORY)
     except PermissionError as error:
-        raise BadInput(f"{plain(folder, LONGEST_PATH)}: {error.strerror}", "make it readable") from error
+        raise BadInput(f"{printable(folder, LONGEST_PATH)}: {error.strerror}", "make it readable") from error
     except OSError as error:
-        raise BadInput(f"no folder {plain(folder, LONGEST_PATH)}", "fwlab list") from error
+        raise BadInput(f"no folder {printable(folder, LONGEST_PATH)}", "fwlab list") from error
     try:
         names = sorted(name for name in os.listdir(handle) if _is_ruleset(name))  # noqa: PTH208 - an open folder
         if len(names) > MOST_FILES:
@@ -100,7 +100,7 @@ def _is_ruleset(name: str) -> bool:
 
 
 def _bytes_of(folder: Path, name: str, handle: int, flags: int) -> bytes:
-    where = plain(folder / name, LONGEST_PATH)
+    where = printable(folder / name, LONGEST_PATH)
     try:
         # Not blocking: a pipe that nobody writes to would hold the grading for good.
         opened = os.open(name, flags | os.O_NONBLOCK, dir_fd=handle)
@@ -125,11 +125,11 @@ def _bytes_of(folder: Path, name: str, handle: int, flags: int) -> bytes:
 
 
 def _no_plain_file(where: str, name: str) -> BadInput:
-    return BadInput(f"{where}: a ruleset is plain files, no links, no folders", f"remove {plain(name)}")
+    return BadInput(f"{where}: a ruleset is plain files, no links, no folders", f"remove {printable(name)}")
 
 
 def _too_much(folder: Path, what: str) -> BadInput:
-    return BadInput(f"{plain(folder, LONGEST_PATH)}: {what}", "leave out what need not be loaded")
+    return BadInput(f"{printable(folder, LONGEST_PATH)}: {what}", "leave out what need not be loaded")
 
 
 def _files(folder: Path) -> Iterator[Path]:

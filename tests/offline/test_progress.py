@@ -8,7 +8,7 @@ import io
 import pytest
 from rich.console import Console
 
-from fwlab.model.events import ItemBegan, ItemEnded, PlanMade
+from fwlab.model.events import ItemFinished, ItemStarted, PlanMade
 from fwlab.report.progress import listener
 
 
@@ -16,6 +16,6 @@ from fwlab.report.progress import listener
 def test_brackets_of_a_students_file_are_no_markup(terminal: bool) -> None:
     out = io.StringIO()
     with listener(Console(file=out, force_terminal=terminal, width=100)) as tell:
-        for event in (PlanMade(1), ItemBegan("ex1"), ItemEnded("ex1", "refused: [red]x[/blue].nft: no", False)):
+        for event in (PlanMade(1), ItemStarted("ex1"), ItemFinished("ex1", "refused: [red]x[/blue].nft: no", False)):
             tell(event)
     assert "refused: [red]x[/blue].nft: no" in out.getvalue()

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from fwlab.host.project import Project
 from fwlab.model.errors import CannotMeasure
-from fwlab.model.events import Waits
+from fwlab.model.events import MachinesBusy
 from fwlab.report.progress import listener
 from fwlab.testbed import session_lock
 from fwlab.testbed.session_lock import lock_path, machines_held
@@ -164,6 +164,6 @@ def test_the_wait_is_shown(terminal: bool) -> None:
     out = io.StringIO()
     console = Console(file=out, force_terminal=terminal, width=200, color_system=None)
     with listener(console) as tell:
-        tell(Waits(STAND, "`fwlab run lab03-ipset` (pid 7, since 15:04:05), which measures lab03-ipset"))
+        tell(MachinesBusy(STAND, "`fwlab run lab03-ipset` (pid 7, since 15:04:05), which measures lab03-ipset"))
     said = f"waiting for the machines of {STAND}: in use by `fwlab run lab03-ipset` (pid 7, since 15:04:05)"
     assert said in out.getvalue()
