@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* A packet socket's ring serves as the memory: the kernel allocates it in blocks of whole pages in a row, does not move
- * or swap it, and maps it here. No huge pages are needed. The socket is bound to no protocol, so it sees no packet.
+/* The memory is a packet socket's ring: the kernel allocates it in blocks of contiguous pages, never moves or swaps it,
+ * and maps it into this process. It needs no huge pages. The socket is bound to no protocol, so it receives nothing.
  */
 #include "dma.h"
 
@@ -13,13 +13,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "say.h"
+#include "error.h"
 
 #define PRESENT (1ull << 63)
 #define FRAME_NUMBER ((1ull << 55) - 1)
 
-/* A machine without an IOMMU: what the device calls an address is the physical one. */
-static int find_addresses(struct dma *d)
+/* Without an IOMMU a bus address is a physical address. */
+static int resolve_addresses(struct dma *d)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = DMA_BLOCK / page;
 	int map = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
@@ -32,7 +32,7 @@ static int find_addresses(struct dma *d)
 		if (pread(map, entry, pages * sizeof(*entry), (off_t)at) != (ssize_t)(pages * sizeof(*entry)))
 			result = -1;
 		for (size_t p = 0; !result && p < pages; p++) {
-			/* Frame number 0: the kernel does not tell (no CAP_SYS_ADMIN). */
+			/* Frame number 0: the kernel hides it (no CAP_SYS_ADMIN). */
 			if (!(entry[p] & PRESENT) || !(entry[p] & FRAME_NUMBER) || entry[p] - entry[0] != p) {
 				errno = ENOMEM;
 				result = -1;
@@ -48,7 +48,10 @@ static int find_addresses(struct dma *d)
 int dma_allocate(struct dma *d, __u32 blocks)
 {
 	struct tpacket_req ring = {
-		.tp_block_size = DMA_BLOCK, .tp_block_nr = blocks, .tp_frame_size = DMA_BLOCK, .tp_frame_nr = blocks,
+		.tp_block_size = DMA_BLOCK,
+		.tp_block_nr = blocks,
+		.tp_frame_size = DMA_BLOCK,
+		.tp_frame_nr = blocks,
 	};
 	size_t len = (size_t)blocks * DMA_BLOCK;
 
@@ -57,9 +60,10 @@ int dma_allocate(struct dma *d, __u32 blocks)
 	d->bus = calloc(blocks, sizeof(*d->bus));
 	if (d->fd >= 0 && d->bus && !setsockopt(d->fd, SOL_PACKET, PACKET_TX_RING, &ring, sizeof(ring)))
 		d->bytes = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, d->fd, 0);
-	if (d->bytes == MAP_FAILED || find_addresses(d) < 0)
-		return say_error(EXIT_CANNOT_SEND, strerror(errno), "run it as root, give the machine more memory, or use --driver xdp",
-				 "%zu MiB of memory that the NIC can read", len >> 20);
+	if (d->bytes == MAP_FAILED || resolve_addresses(d) < 0)
+		return print_error(EXIT_CANNOT_SEND, strerror(errno),
+				   "run it as root, give the machine more memory, or use --driver xdp",
+				   "cannot allocate %zu MiB of DMA memory", len >> 20);
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Memory that a device may read: never moved, with known addresses on the bus, in blocks without a seam. */
+/* DMA memory: pinned, with known bus addresses, in physically contiguous blocks. */
 #ifndef DMA_H
 #define DMA_H
 
@@ -9,13 +9,13 @@
 #define DMA_BLOCK 32768u
 
 struct dma {
-	int fd;	     /* holds the memory: it stays as long as any process has this file open */
+	int fd;	     /* keeps the memory allocated as long as any process has this file open */
 	__u8 *bytes; /* blocks * DMA_BLOCK */
-	__u64 *bus;  /* [blocks] each block's address for the device */
+	__u64 *bus;  /* [blocks] bus address of each block */
 	__u32 blocks;
 };
 
-/* 0, or 3 with a message. Free it in any case. */
+/* Returns 0, or prints a message and returns 3. Call dma_free in either case. */
 int dma_allocate(struct dma *d, __u32 blocks);
 void dma_free(struct dma *d);
 

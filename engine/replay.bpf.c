@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Plays the frame table. `play` runs once per live frame: it writes the next stored frame over the page it is
- * given and redirects it to the NIC. Pages come back with their old contents, so every byte is written.
- * It is attached to the NIC as well, where it lets all pass: virtio-net redirects only where some program is
- * attached, and a test run of a program that is attached nowhere waits for two RCU grace periods (24 ms in an
- * emulated machine), because the kernel patches its XDP dispatcher on the way in and out.
- * `account` sees what the driver's transmit ring took of each bulk (at most 16 frames) and queues the rest to be
- * played again: a full ring delays frames and loses none.
+/* Plays the frame table. `play` runs once per live frame: it copies the next stored frame into the page it is given and
+ * redirects it to the NIC. The kernel recycles pages without clearing them, so every byte is written.
+ *
+ * `play` is also attached to the NIC, where it passes every packet, for two reasons. virtio-net redirects only if a
+ * program is attached. And the test run of a program that is attached nowhere waits for two RCU grace periods (24 ms in
+ * an emulated machine), because the kernel patches its XDP dispatcher before and after.
+ *
+ * `account` learns how many frames of each bulk (at most 16) the transmit ring accepted and queues the rest to be sent
+ * again: a full ring delays frames but loses none.
  */
 #include <linux/bpf.h>
 
@@ -16,7 +18,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* Only what `account` reads; the loader's BTF relocation finds the true offsets. */
+/* Only the fields that `account` reads; the loader relocates them to the kernel's offsets (CO-RE). */
 struct ns_common {
 	unsigned int inum;
 } __attribute__((preserve_access_index));
@@ -58,34 +60,34 @@ struct {
 	__type(value, __u32);
 } nic SEC(".maps");
 
-const volatile __u32 count;	/* frames in the table */
-const volatile __u32 page_len;	/* every page arrives with this length, above every frame's */
+const volatile __u32 count;    /* frames in the table */
+const volatile __u32 page_len; /* initial length of every page, greater than any frame's */
 const volatile __u32 ifindex;
-const volatile __u32 patience; /* bulks refused in a row before the loader is woken to sleep a little */
-const volatile __u32 hold_rounds; /* idle rounds after a refusal */
-const volatile __u32 netns;	/* inode number: another namespace may use the same ifindex */
+const volatile __u32 refusal_limit;  /* bulks refused in a row before the loader is told to sleep */
+const volatile __u32 backoff_rounds; /* rounds of `play` to skip after a refusal */
+const volatile __u32 netns;	     /* inode number; ifindex is unique only within a namespace */
 
-struct tally tally;
+struct stats stats;
 __u32 cursor;
-/* Frames given to the NIC's bulk queue, oldest at `tail`. */
-__u32 order[ORDER];
-__u32 head, tail;
-/* Frames that a full ring refused, oldest at `again_tail`. */
-__u32 again[ORDER];
-__u32 again_head, again_tail;
+/* Frames in the NIC's bulk queue, oldest at `in_flight_tail`. */
+__u32 in_flight[RING_SIZE];
+__u32 in_flight_head, in_flight_tail;
+/* Frames that a full ring refused, oldest at `retry_tail`. */
+__u32 retry_ring[RING_SIZE];
+__u32 retry_head, retry_tail;
 __u32 refused_bulks;
-__u32 hold; /* rounds of `play` still to pass idly */
-/* The NIC's net_device, once seen. */
+__u32 backoff; /* rounds of `play` still to skip */
+/* The NIC's net_device, once identified. */
 unsigned long known_dev;
 
-#define COPY(n)                                                                                               \
-	do {                                                                                                  \
-		if ((void *)(to + (n) / 8) > end)                                                             \
-			return -1;                                                                            \
-		for (int w = 0; w < (n) / 8; w++)                                                             \
-			to[w] = from[w];                                                                      \
-		to += (n) / 8;                                                                                \
-		from += (n) / 8;                                                                              \
+#define COPY(n)                                                                                                        \
+	do {                                                                                                           \
+		if ((void *)(to + (n) / 8) > end)                                                                      \
+			return -1;                                                                                     \
+		for (int w = 0; w < (n) / 8; w++)                                                                      \
+			to[w] = from[w];                                                                               \
+		to += (n) / 8;                                                                                         \
+		from += (n) / 8;                                                                                       \
 	} while (0)
 
 static __always_inline int write_frame(struct xdp_md *ctx, const struct slot *slot)
@@ -146,40 +148,41 @@ int play(struct xdp_md *ctx)
 	__u32 frame;
 
 	if (ctx->ingress_ifindex == ifindex)
-		return XDP_PASS; /* truly received */
-	if (hold) {
-		hold--;
+		return XDP_PASS; /* a received packet, not a live frame */
+	if (backoff) {
+		backoff--;
 		return XDP_DROP;
 	}
-	if (again_tail != again_head) {
-		frame = again[again_tail++ % ORDER];
+	if (retry_tail != retry_head) {
+		frame = retry_ring[retry_tail++ % RING_SIZE];
 	} else {
 		frame = cursor;
 		cursor = frame + 1 < count ? frame + 1 : 0;
-		tally.started++;
+		stats.started++;
 	}
 	slot = bpf_map_lookup_elem(&slots, &frame);
 	if (!slot)
 		goto broken;
-	/* Always a change of length. Drivers write into the frame's own description (virtio-net adds its header to it);
-	 * Linux before 6.3 mends that on the page's next use only where the program changed the bounds.
+	/* Always change the length. Drivers modify the frame's descriptor (virtio-net pushes its header), and Linux
+	 * before 6.3 resets it when the page is reused only if the program changed the bounds.
 	 */
 	if (bpf_xdp_adjust_tail(ctx, (int)slot->len - (int)page_len) < 0)
 		goto broken;
 	if (write_frame(ctx, slot) < 0)
 		goto broken;
-	order[head++ % ORDER] = frame;
+	in_flight[in_flight_head++ % RING_SIZE] = frame;
 	return bpf_redirect_map(&nic, 0, 0);
 broken:
-	tally.broken++;
+	stats.broken++;
 	return XDP_DROP;
 }
 
-static __always_inline int ours(struct net_device *dev)
+static __always_inline int is_our_nic(struct net_device *dev)
 {
 	if ((unsigned long)dev == known_dev)
 		return 1;
-	if (known_dev || (__u32)BPF_CORE_READ(dev, ifindex) != ifindex || BPF_CORE_READ(dev, nd_net.net, ns.inum) != netns)
+	if (known_dev || (__u32)BPF_CORE_READ(dev, ifindex) != ifindex ||
+	    BPF_CORE_READ(dev, nd_net.net, ns.inum) != netns)
 		return 0;
 	known_dev = (unsigned long)dev;
 	return 1;
@@ -191,34 +194,34 @@ int account(struct bpf_raw_tracepoint_args *ctx)
 {
 	__u32 sent, drops;
 
-	if (!ours((struct net_device *)ctx->args[1]))
+	if (!is_our_nic((struct net_device *)ctx->args[1]))
 		return 0;
 	sent = ctx->args[2];
 	drops = ctx->args[3];
-	tally.sent += sent;
-	tail += sent;
+	stats.sent += sent;
+	in_flight_tail += sent;
 	if (sent)
 		refused_bulks = 0;
 	if (!drops)
 		return 0;
-	/* virtio-net notifies the device for every frame that it refuses, which in an emulated machine takes the lock
-	 * that the device's own thread needs. So a few rounds pass idly before the next attempt.
+	/* virtio-net notifies the device for every frame it refuses. In an emulated machine the notification takes the
+	 * lock that the device's thread needs, so skip a few rounds before the next attempt.
 	 */
-	hold = hold_rounds;
-	/* The thread that empties the ring may need the CPU on which we would go on asking. */
-	if (++refused_bulks == patience) {
+	backoff = backoff_rounds;
+	/* The thread that empties the ring may need this CPU, so let the loader sleep. */
+	if (++refused_bulks == refusal_limit) {
 		refused_bulks = 0;
 		bpf_send_signal(RING_FULL_SIGNAL);
 	}
-	tally.refused += drops;
+	stats.refused += drops;
 	if ((int)ctx->args[4] < 0)
-		tally.last_error = (int)ctx->args[4];
-	/* At most a bulk and the frame after it can be waiting here, so `again` never overflows. */
+		stats.last_error = (int)ctx->args[4];
+	/* At most a bulk and the frame after it wait here, so retry_ring never overflows. */
 	for (__u32 i = 0; i < BULK_MAX; i++) {
 		if (i >= drops)
 			return 0;
-		again[again_head++ % ORDER] = order[tail++ % ORDER];
+		retry_ring[retry_head++ % RING_SIZE] = in_flight[in_flight_tail++ % RING_SIZE];
 	}
-	tally.lost += drops - BULK_MAX;
+	stats.lost += drops - BULK_MAX;
 	return 0;
 }

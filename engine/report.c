@@ -43,7 +43,7 @@ static void print_streams(const struct nic *n)
 
 void report_line(const struct outcome *o, bool final)
 {
-	const struct tally t = *o->nic->tally;
+	const struct stats t = *o->nic->stats;
 	double seconds = (double)o->elapsed_ns / 1e9;
 
 	printf("{\"version\": \"%s\", \"final\": %s, \"dev\": \"%s\", \"driver\": \"%s\", ", ENGINE_VERSION,

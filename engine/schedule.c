@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 #include "schedule.h"
 
-/* 64 bits of mantissa: exact to a nanosecond for more than a century of run. */
+/* A 64-bit mantissa counts nanoseconds exactly for more than a century. */
 typedef long double real;
 
 static __u64 frames_until(const struct table *t, __u64 loop_time)
@@ -32,7 +32,7 @@ __u64 schedule_when(const struct schedule *s, __u64 frame)
 		at = (real)(frame / t->count) * t->head->loop_ns + t->records[frame % t->count].time_ns;
 		at /= s->speed;
 	}
-	/* Rounded up, so that a frame is due at its own time. */
+	/* Round up: a frame must not be due before its time. */
 	return (__u64)at + ((real)(__u64)at < at);
 }
 

@@ -87,8 +87,9 @@ static bool check_records(struct table *t, char *why, size_t why_len)
 			return bad(why, why_len, "frame %u: bytes %u to %llu lie outside the file", i, r->offset,
 				   (unsigned long long)r->offset + r->len);
 		if (h->loop_ns ? (r->time_ns < before || r->time_ns >= h->loop_ns) : r->time_ns != 0)
-			return bad(why, why_len, "frame %u: time %llu ns falls, or lies outside the loop of %llu ns",
-				   i, (unsigned long long)r->time_ns, (unsigned long long)h->loop_ns);
+			return bad(why, why_len,
+				   "frame %u: time %llu ns decreases, or lies outside the loop of %llu ns", i,
+				   (unsigned long long)r->time_ns, (unsigned long long)h->loop_ns);
 		before = r->time_ns;
 		if (r->len < t->min_len)
 			t->min_len = r->len;

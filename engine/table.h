@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reads a frame table and checks all of it, so that nothing behind this door checks again. */
+/* Maps a frame table and validates all of it, so that no other code has to. */
 #ifndef TABLE_H
 #define TABLE_H
 
@@ -15,16 +15,16 @@ struct table {
 	void *map;
 	size_t map_len;
 	__u32 count;
-	__u16 min_len, max_len; /* of the frames, bytes */
+	__u16 min_len, max_len; /* of the frames, in bytes */
 	__u32 streams;		/* highest stream id + 1 */
-	__u64 *per_loop;	/* [streams] frames of each stream in one loop */
+	__u64 *per_loop;	/* [streams] frames of each stream per loop */
 };
 
-/* Maps the file at `path`. False: `why` holds one line that names what is wrong; nothing to close. */
+/* Maps the file at `path`. Returns false with the reason in `why` (one line); table_close is not needed then. */
 bool table_open(struct table *t, const char *path, char *why, size_t why_len);
 void table_close(struct table *t);
 
-/* Adds to counts[streams] what the first `frames` frames, looping, hold of each stream. */
+/* Adds to counts[streams] how many of the first `frames` frames played belong to each stream. */
 void table_count_streams(const struct table *t, __u64 frames, __u64 *counts);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Drives a virtio NIC without the kernel. The whole table lies in memory that the device can read, each frame behind the
- * header that virtio-net wants, so that sending a frame is to write its address into the transmit ring: nothing is copied,
- * and the CPU is left to whoever carries the frames. Only the transmit queue is set up; what arrives is not taken.
+/* Drives a virtio NIC without the kernel. The whole table is in DMA memory, each frame preceded by its virtio-net
+ * header, so that sending a frame means writing its address into the transmit ring: nothing is copied, and the CPU is
+ * free for QEMU. Only the transmit queue is set up; nothing is received.
  */
 #include <errno.h>
 #include <linux/virtio_net.h>
@@ -12,33 +12,33 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "borrow.h"
 #include "dma.h"
+#include "error.h"
 #include "nic.h"
-#include "say.h"
+#include "nic_unbind.h"
 
 #define TX 1 /* queue number */
 #define HEADER sizeof(struct virtio_net_hdr)
 #define ALIGN 16u
-#define POLLS 50000	/* of a full ring before a nap; about a millisecond in an emulated machine */
-#define NAP_NS 50000	/* in which a fraction of the ring leaves */
-#define NAPS 100	/* before the caller is asked again */
+#define MAX_POLLS 50000 /* of a full ring before a sleep; about a millisecond in an emulated machine */
+#define SLEEP_NS 50000	/* a fraction of the ring leaves in this time */
+#define MAX_SLEEPS 100	/* before control returns to the caller */
 #define DRAIN_NS 1000000000ull
 
-struct item {
-	__u64 address; /* of the frame's virtio-net header, for the device */
-	__u32 len;     /* with the header */
+struct buffer {
+	__u64 address; /* bus address of the frame's virtio-net header */
+	__u32 len;     /* including the header */
 };
 
 struct virtio {
-	struct borrowed nic;
+	struct unbound_nic nic;
 	struct dma memory;
 	struct vring ring;
-	struct item *items; /* [table->count] */
-	struct tally tally;
-	__u32 cursor;	    /* next frame of the table */
-	__u16 filled;	    /* as avail->idx */
-	__u16 seen;	    /* of used->idx */
+	struct buffer *buffers; /* [table->count] */
+	struct stats stats;
+	__u32 cursor;	 /* next frame of the table */
+	__u16 avail_idx; /* as written to avail->idx */
+	__u16 used_idx;	 /* as last read from used->idx */
 };
 
 static __u64 now(void)
@@ -49,58 +49,62 @@ static __u64 now(void)
 	return (__u64)t.tv_sec * 1000000000ull + (__u64)t.tv_nsec;
 }
 
-static __u32 space(__u32 len)
+static __u32 padded_len(__u32 len)
 {
 	return (__u32)(len + HEADER + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* Where the frames go, from block 1 on (block 0 holds the ring); no frame crosses a block's end. Returns the blocks. */
-static __u32 lay_out(const struct table *t, struct virtio *v, const struct dma *memory)
+/* Places the frames from block 1 on (block 0 holds the ring); no frame crosses the end of a block. Copies them if
+ * `memory` is given. Returns the number of blocks.
+ */
+static __u32 place_frames(const struct table *t, struct virtio *v, const struct dma *memory)
 {
 	__u32 block = 1, at = 0;
 
 	for (__u32 i = 0; i < t->count; i++) {
 		const struct table_record *r = &t->records[i];
 
-		if (at + space(r->len) > DMA_BLOCK)
+		if (at + padded_len(r->len) > DMA_BLOCK)
 			block++, at = 0;
 		if (memory) {
 			memcpy(memory->bytes + (size_t)block * DMA_BLOCK + at + HEADER, t->data + r->offset, r->len);
-			v->items[i] = (struct item){ .address = memory->bus[block] + at, .len = (__u32)HEADER + r->len };
+			v->buffers[i] =
+				(struct buffer){ .address = memory->bus[block] + at, .len = (__u32)HEADER + r->len };
 		}
-		at += space(r->len);
+		at += padded_len(r->len);
 	}
 	return block + 1;
 }
 
-static bool put(const struct virtio *v, off_t at, __u32 value, size_t size)
+static bool write_register(const struct virtio *v, off_t at, __u32 value, size_t size)
 {
-	return pwrite(v->nic.ports, &value, size, at) == (ssize_t)size;
+	return pwrite(v->nic.io_ports, &value, size, at) == (ssize_t)size;
 }
 
-static int start(struct nic *n)
+static int start_device(struct nic *n)
 {
-	struct virtio *v = n->own;
+	struct virtio *v = n->priv;
 	__u16 size = 0;
 
-	if (!put(v, VIRTIO_PCI_STATUS, 0, 1) ||
-	    !put(v, VIRTIO_PCI_STATUS, VIRTIO_CONFIG_S_ACKNOWLEDGE | VIRTIO_CONFIG_S_DRIVER, 1) ||
-	    !put(v, VIRTIO_PCI_GUEST_FEATURES, 1u << VIRTIO_F_ANY_LAYOUT, 4) ||
-	    !put(v, VIRTIO_PCI_QUEUE_SEL, TX, 2) ||
-	    pread(v->nic.ports, &size, sizeof(size), VIRTIO_PCI_QUEUE_NUM) != sizeof(size))
-		return say_error(EXIT_CANNOT_SEND, strerror(errno), "use --driver xdp", "%s does not answer", n->dev);
+	if (!write_register(v, VIRTIO_PCI_STATUS, 0, 1) ||
+	    !write_register(v, VIRTIO_PCI_STATUS, VIRTIO_CONFIG_S_ACKNOWLEDGE | VIRTIO_CONFIG_S_DRIVER, 1) ||
+	    !write_register(v, VIRTIO_PCI_GUEST_FEATURES, 1u << VIRTIO_F_ANY_LAYOUT, 4) ||
+	    !write_register(v, VIRTIO_PCI_QUEUE_SEL, TX, 2) ||
+	    pread(v->nic.io_ports, &size, sizeof(size), VIRTIO_PCI_QUEUE_NUM) != sizeof(size))
+		return print_error(EXIT_CANNOT_SEND, strerror(errno), "use --driver xdp", "%s does not respond",
+				   n->dev);
 	if (!size || vring_size(size, VIRTIO_PCI_VRING_ALIGN) > DMA_BLOCK)
-		return say_error(EXIT_CANNOT_SEND, "not a size that this engine serves", "use --driver xdp",
-				 "%s's ring of %u", n->dev, size);
+		return print_error(EXIT_CANNOT_SEND, "unsupported size", "use --driver xdp",
+				   "transmit ring of %s (%u entries)", n->dev, size);
 	vring_init(&v->ring, size, v->memory.bytes, VIRTIO_PCI_VRING_ALIGN);
-	/* Descriptors are used in turn, so the ring that names them never changes. */
+	/* Descriptors are used in order, so the ring of their indexes never changes. */
 	for (__u16 i = 0; i < size; i++)
 		v->ring.avail->ring[i] = i;
 	v->ring.avail->flags = VRING_AVAIL_F_NO_INTERRUPT;
-	if (!put(v, VIRTIO_PCI_QUEUE_PFN, (__u32)(v->memory.bus[0] >> VIRTIO_PCI_QUEUE_ADDR_SHIFT), 4) ||
-	    !put(v, VIRTIO_PCI_STATUS,
-		 VIRTIO_CONFIG_S_ACKNOWLEDGE | VIRTIO_CONFIG_S_DRIVER | VIRTIO_CONFIG_S_DRIVER_OK, 1))
-		return say_error(EXIT_CANNOT_SEND, strerror(errno), "use --driver xdp", "%s does not start", n->dev);
+	if (!write_register(v, VIRTIO_PCI_QUEUE_PFN, (__u32)(v->memory.bus[0] >> VIRTIO_PCI_QUEUE_ADDR_SHIFT), 4) ||
+	    !write_register(v, VIRTIO_PCI_STATUS,
+			    VIRTIO_CONFIG_S_ACKNOWLEDGE | VIRTIO_CONFIG_S_DRIVER | VIRTIO_CONFIG_S_DRIVER_OK, 1))
+		return print_error(EXIT_CANNOT_SEND, strerror(errno), "use --driver xdp", "%s does not start", n->dev);
 	return 0;
 }
 
@@ -109,44 +113,45 @@ static int virtio_open(struct nic *n)
 	struct virtio *v = calloc(1, sizeof(*v));
 	int code;
 
-	n->own = v;
+	n->priv = v;
 	if (v) {
-		v->memory.fd = v->nic.ports = v->nic.leash = -1;
-		v->items = calloc(n->table->count, sizeof(*v->items));
+		v->memory.fd = v->nic.io_ports = v->nic.watchdog_pipe = -1;
+		v->buffers = calloc(n->table->count, sizeof(*v->buffers));
 	}
-	if (!v || !v->items)
-		return say_error(EXIT_CANNOT_SEND, "no memory", "give the machine more memory", "the table's addresses");
-	n->tally = &v->tally;
-	code = dma_allocate(&v->memory, lay_out(n->table, v, NULL));
+	if (!v || !v->buffers)
+		return print_error(EXIT_CANNOT_SEND, "no memory", "give the machine more memory",
+				   "cannot store the frames' addresses");
+	n->stats = &v->stats;
+	code = dma_allocate(&v->memory, place_frames(n->table, v, NULL));
 	if (code)
 		return code;
-	lay_out(n->table, v, &v->memory);
-	code = borrow(&v->nic, n->dev);
-	return code ? code : start(n);
+	place_frames(n->table, v, &v->memory);
+	code = nic_unbind(&v->nic, n->dev);
+	return code ? code : start_device(n);
 }
 
-/* Frames that the device has taken since the last look. */
-static __u16 look(struct virtio *v)
+/* Reads the used index; returns how many frames the device has consumed since the last call. */
+static __u16 poll_used(struct virtio *v)
 {
-	__u16 used = __atomic_load_n(&v->ring.used->idx, __ATOMIC_ACQUIRE), more = (__u16)(used - v->seen);
+	__u16 used = __atomic_load_n(&v->ring.used->idx, __ATOMIC_ACQUIRE), more = (__u16)(used - v->used_idx);
 
-	v->seen = used;
+	v->used_idx = used;
 	return more;
 }
 
-/* Until the device has taken some; false when it has not for a while, or a signal came. Asking costs nobody else anything
- * and keeps the ring full; but where the device does not move at all, its thread may need this very CPU.
+/* Waits until the device has consumed frames; false on a timeout or a signal. Polling disturbs nobody and keeps the
+ * ring full, but if the device makes no progress at all, its thread may need this CPU: then sleep.
  */
 static bool wait_for_room(struct virtio *v)
 {
-	const struct timespec nap = { .tv_nsec = NAP_NS };
+	const struct timespec sleep_time = { .tv_nsec = SLEEP_NS };
 
-	for (int naps = 0; naps < NAPS; naps++) {
-		for (int polls = 0; polls < POLLS; polls++)
-			if (look(v))
+	for (int sleeps = 0; sleeps < MAX_SLEEPS; sleeps++) {
+		for (int polls = 0; polls < MAX_POLLS; polls++)
+			if (poll_used(v))
 				return true;
-		v->tally.refused++;
-		if (nanosleep(&nap, NULL) < 0)
+		v->stats.refused++;
+		if (nanosleep(&sleep_time, NULL) < 0)
 			return false;
 	}
 	return false;
@@ -154,14 +159,14 @@ static bool wait_for_room(struct virtio *v)
 
 static int virtio_play(struct nic *n, __u32 frames)
 {
-	struct virtio *v = n->own;
+	struct virtio *v = n->priv;
 	const __u32 size = v->ring.num;
 
 	while (frames) {
 		__u32 room, take;
 
-		look(v);
-		room = size - (__u16)(v->filled - v->seen);
+		poll_used(v);
+		room = size - (__u16)(v->avail_idx - v->used_idx);
 		if (!room) {
 			if (!wait_for_room(v))
 				return 0;
@@ -169,53 +174,54 @@ static int virtio_play(struct nic *n, __u32 frames)
 		}
 		take = room < frames ? room : frames;
 		for (__u32 i = 0; i < take; i++) {
-			const struct item *item = &v->items[v->cursor];
-			struct vring_desc *desc = &v->ring.desc[(v->filled + i) & (size - 1)];
+			const struct buffer *buffer = &v->buffers[v->cursor];
+			struct vring_desc *desc = &v->ring.desc[(v->avail_idx + i) & (size - 1)];
 
-			desc->addr = item->address;
-			desc->len = item->len;
+			desc->addr = buffer->address;
+			desc->len = buffer->len;
 			v->cursor = v->cursor + 1 < n->table->count ? v->cursor + 1 : 0;
 		}
-		v->filled = (__u16)(v->filled + take);
-		__atomic_store_n(&v->ring.avail->idx, v->filled, __ATOMIC_RELEASE);
-		__atomic_thread_fence(__ATOMIC_SEQ_CST); /* the device looks at idx after it clears the flag */
+		v->avail_idx = (__u16)(v->avail_idx + take);
+		__atomic_store_n(&v->ring.avail->idx, v->avail_idx, __ATOMIC_RELEASE);
+		__atomic_thread_fence(__ATOMIC_SEQ_CST); /* the device reads idx after it clears the flag */
 		if (!(__atomic_load_n(&v->ring.used->flags, __ATOMIC_RELAXED) & VRING_USED_F_NO_NOTIFY) &&
-		    !put(v, VIRTIO_PCI_QUEUE_NOTIFY, TX, 2))
-			return say_error(EXIT_CANNOT_SEND, strerror(errno), "ip -br link", "%s does not answer", n->dev);
-		v->tally.started += take;
-		v->tally.sent += take;
+		    !write_register(v, VIRTIO_PCI_QUEUE_NOTIFY, TX, 2))
+			return print_error(EXIT_CANNOT_SEND, strerror(errno), "ip -br link", "%s does not respond",
+					   n->dev);
+		v->stats.started += take;
+		v->stats.sent += take;
 		frames -= take;
 	}
 	return 0;
 }
 
-/* What the device never took was not sent. */
+/* Frames that the device never consumed were not sent. */
 static void virtio_drain(struct nic *n)
 {
-	struct virtio *v = n->own;
+	struct virtio *v = n->priv;
 	__u64 end = now() + DRAIN_NS;
 
-	while (look(v), v->filled != v->seen && now() < end)
+	while (poll_used(v), v->avail_idx != v->used_idx && now() < end)
 		;
-	v->tally.sent -= (__u16)(v->filled - v->seen);
+	v->stats.sent -= (__u16)(v->avail_idx - v->used_idx);
 }
 
 static void virtio_count_streams(const struct nic *n, __u64 *counts)
 {
-	table_count_streams(n->table, n->tally->sent, counts);
+	table_count_streams(n->table, n->stats->sent, counts);
 }
 
 static void virtio_close(struct nic *n)
 {
-	struct virtio *v = n->own;
+	struct virtio *v = n->priv;
 
 	if (!v)
 		return;
-	give_back(&v->nic);
+	nic_rebind(&v->nic);
 	dma_free(&v->memory);
-	free(v->items);
+	free(v->buffers);
 	free(v);
-	n->own = NULL;
+	n->priv = NULL;
 }
 
 const struct driver virtio_driver = {

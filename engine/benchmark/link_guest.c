@@ -30,7 +30,9 @@ struct multiboot {
 	u32 magic, flags, checksum;
 };
 __attribute__((section(".multiboot"), used)) static const struct multiboot header = {
-	MULTIBOOT_MAGIC, 0, -MULTIBOOT_MAGIC,
+	MULTIBOOT_MAGIC,
+	0,
+	-MULTIBOOT_MAGIC,
 };
 
 struct desc {
@@ -104,8 +106,8 @@ static u16 find_nic(void)
 static void write_frame(u32 len)
 {
 	static const u8 head[] = {
-		0x52, 0x54, 0x00, 0x12, 0x00, 0x01, 0x52, 0x54, 0x00, 0x12, 0x00, 0x02, 0x08, 0x00,
-		0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0, 198, 18, 0, 2, 198, 19, 0, 2, 0, 9, 0, 9,
+		0x52, 0x54, 0x00, 0x12, 0x00, 0x01, 0x52, 0x54, 0x00, 0x12, 0x00, 0x02, 0x08, 0x00, 0x45, 0, 0, 0, 0,
+		0,    0,    0,	  64,	17,   0,    0,	  198,	18,   0,    2,	  198,	19,   0,    2,	  0, 9, 0, 9,
 	};
 	u8 *out = frame + HEADER;
 

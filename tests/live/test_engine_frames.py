@@ -57,4 +57,4 @@ def test_a_jumbo_frame_is_refused_by_name(wire: Wire, tmp_path: Path) -> None:
     process = wire.start("--table", str(tmp_path / "jumbo.tbl"), "--count", "1")
     _, errors = process.communicate(timeout=10)
     assert process.returncode == 2
-    assert "a frame of 9014 bytes: longer than a live frame can be, which is one page" in errors
+    assert "a frame of 9014 bytes: too long for a live frame, which must fit one page" in errors

@@ -138,7 +138,7 @@ def test_jumbo_frames(machine: Generator, tmp_path: Path) -> None:
         machine.play("virtio", "--count", "200", "--rate", "2000")
         assert machine.arrived() == frames * 10
         assert machine.link()["mtu"] == 9000  # given back as it was
-        with pytest.raises(CannotMeasure, match="9014 bytes: longer than a live frame can be, which is one page"):
+        with pytest.raises(CannotMeasure, match="9014 bytes: too long for a live frame, which must fit one page"):
             machine.play("xdp", "--count", "1")
     finally:
         machine.run("ip link set eth0 mtu 1500")
@@ -179,5 +179,5 @@ def test_a_nic_that_cannot_be_had_stays(machine: Generator, tmp_path: Path) -> N
         f"while [ -e /sys/class/net/eth0 ]; do sleep 0.1; done; "
         f"{ENGINE} --dev eth0 --table {TABLE} --driver virtio --count 1 2>&1; wait $p"
     )
-    assert "eth0: no network device is called here" in said
+    assert "eth0: no network device of this name" in said
     assert json.loads(said.splitlines()[-1])["sent"] == 200

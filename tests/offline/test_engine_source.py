@@ -99,8 +99,8 @@ def test_the_largest_table(engine: Path, tmp_path: Path) -> None:
         (12, "<I", MAX_FRAMES + 1, f"{MAX_FRAMES + 1} frames, more than {MAX_FRAMES}"),
         (12, "<I", 9, "do not hold 9 records"),
         (24, "<Q", 2**64 - 1, "do not hold 8 records"),
-        (16, "<Q", 7000, "frame 7: time 7000 ns falls, or lies outside the loop of 7000 ns"),
-        (32 + 16, "<Q", 5000, "frame 2: time 2000 ns falls"),
+        (16, "<Q", 7000, "frame 7: time 7000 ns decreases, or lies outside the loop of 7000 ns"),
+        (32 + 16, "<Q", 5000, "frame 2: time 2000 ns decreases"),
         (32 + 8, "<I", 2**32 - 1, "frame 0: bytes 4294967295 to 4294967355 lie outside the file"),
         (32 + 7 * 16 + 8, "<I", 700, "frame 7: bytes 700 to 830 lie outside the file"),
         (32 + 12, "<H", 59, "frame 0: 59 bytes, outside 60..9018"),
@@ -160,7 +160,7 @@ def test_no_damaged_table_crashes(checked_engine: Path, tmp_path: Path) -> None:
         (["--dev", "lo", "--table", "{good}", "more"], "more: not expected"),
         (["--dev", "nosuchdevice0", "--table", "{good}"], "nosuchdevice0: no network device"),
         (["--dev", "lo", "--table", "{untimed}", "--speed", "1"], "untimed.tbl: its frames have no times"),
-        (["--dev", "lo", "--table", "{long}"], "a frame of 4000 bytes: longer than a live frame can be"),
+        (["--dev", "lo", "--table", "{long}"], "a frame of 4000 bytes: too long for a live frame"),
     ],
 )
 def test_refuses_bad_arguments(checked_engine: Path, tmp_path: Path, arguments: list[str], message: str) -> None:

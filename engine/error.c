@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-#include "say.h"
+#include "error.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-int say_error(int code, const char *what, const char *next, const char *item, ...)
+int print_error(int code, const char *what, const char *next, const char *item, ...)
 {
 	va_list args;
 
