@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,22 +18,10 @@ MAX_FRAMES = 1_048_576
 MAX_BYTES = 160 << 20
 MIN_LENGTH = 60  # bytes: Ethernet's 64 without the check sequence
 MAX_LENGTH = 9_018
-#: Longest frame that the engine itself can play: an XDP live frame has to fit one page.
-MAX_PLAYED = 3_392
 MAX_STREAM = 65_535
 
 HEADER = np.dtype([("magic", "S8"), ("version", "<u4"), ("count", "<u4"), ("loop_ns", "<u8"), ("bytes", "<u8")])
 RECORD = np.dtype([("time_ns", "<u8"), ("offset", "<u4"), ("length", "<u2"), ("stream", "<u2")])
-
-
-@dataclass(frozen=True)
-class FrameTable:
-    """`frames` in the order they are played; `times_ns` from the start of a loop of `loop_ns` (or None)."""
-
-    frames: list[bytes]
-    streams: list[int]
-    times_ns: list[int] | None
-    loop_ns: int
 
 
 def write_table(
@@ -114,23 +101,3 @@ def _loop(path: Path | str, times: np.ndarray, loop_ns: int | None) -> int:
     if loop_ns <= last:
         raise BadInput(f"{path}: the loop ends at {loop_ns} ns, before its last frame at {last} ns", "lengthen it")
     return loop_ns
-
-
-def read_table(path: Path | str) -> FrameTable:
-    """The table at `path`. Raises BadInput where the file is not one."""
-    data = Path(path).read_bytes()
-    bad = BadInput(f"{path}: not a frame table of version {VERSION}", "write it again")
-    if len(data) < HEADER.itemsize:
-        raise bad
-    head = np.frombuffer(data, HEADER, 1)[0]
-    count, start = int(head["count"]), HEADER.itemsize + int(head["count"]) * RECORD.itemsize
-    if head["magic"] != MAGIC or head["version"] != VERSION or start + int(head["bytes"]) != len(data):
-        raise bad
-    records = np.frombuffer(data, RECORD, count, HEADER.itemsize)
-    ends = records["offset"].astype(np.int64) + records["length"]
-    if not count or int(ends.max()) > int(head["bytes"]):
-        raise bad
-    frames = [data[start + int(r["offset"]) : start + int(r["offset"]) + int(r["length"])] for r in records]
-    loop = int(head["loop_ns"])
-    times = records["time_ns"].tolist() if loop else None
-    return FrameTable(frames, records["stream"].tolist(), times, loop)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import shlex
 import subprocess
 import time
 from collections.abc import Iterator
@@ -50,7 +51,7 @@ _COUNTED = f"{_COUNTERS}; echo ---; {{what}}; echo ---; {_COUNTERS}"
 _DRAINED = 40
 _WRK = (
     "exec 3<&0; wrk -t1 -c{concurrent} -d1h --timeout {patience}s -H 'Connection: close' -s {script} {url} "
-    "</dev/null & p=$!; (read -r _ <&3; nft add '{shut}'; for _ in $(seq {drained}); do "
+    "</dev/null & p=$!; (read -r _ <&3; nft add {shut}; for _ in $(seq {drained}); do "
     '[ "$(ss -Htan state synchronized exclude time-wait dport = :{port} | wc -l)" -gt 0 ] || break; sleep 0.2; done; '
     "echo waiting $(ss -Htan state syn-sent dport = :{port} | wc -l); kill -INT $p 2>/dev/null) & w=$!; "
     "wait $p; kill $w 2>/dev/null; nft list chain ip {table} {gate}; nft flush chain ip {table} {gate}"
@@ -119,7 +120,7 @@ class KernelTcpEndpoints:
             script=SCRIPT,
             url=url,
             port=declared.port,
-            shut=shut(declared),
+            shut=shlex.quote(shut(declared)),
             drained=_DRAINED,
             table=TABLE,
             gate=GATE,
@@ -178,7 +179,7 @@ def _parts(out: str, errors: str) -> tuple[str, str, str]:
 def _set(node: str) -> str:
     """Set a node's sysctls; what they were is kept, once, for `_put_back`."""
     names = " ".join(SYSCTLS[node])
-    values = " ".join(f"'{name}={value}'" for name, value in SYSCTLS[node].items())
+    values = shlex.join(f"{name}={value}" for name, value in SYSCTLS[node].items())
     return f"[ -e {BEFORE} ] || sysctl {names} >{BEFORE}; sysctl -q -w {values}"
 
 
@@ -202,9 +203,10 @@ def link(prefix: str, *, ours: bool) -> str:
 
 
 def _generator_up(connections: Connections) -> str:
-    script = wrk_script().replace("'", "'\\''")
     ours = link(connections.servers, ours=True)
-    return f"pkill -x wrk; set -e; nft -f -; printf %s '{script}' >{SCRIPT}; {_set('generator')}; {ours}"
+    return (
+        f"pkill -x wrk; set -e; nft -f -; printf %s {shlex.quote(wrk_script())} >{SCRIPT}; {_set('generator')}; {ours}"
+    )
 
 
 def _generator_down(connections: Connections) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -65,7 +66,7 @@ class Ssh:
 
         `command` is the project's own text, never a submission's. Raises CannotMeasure.
         """
-        argv = [*self._base, f"sudo sh -c {_quoted(command)}"]
+        argv = [*self._base, f"sudo sh -c {shlex.quote(command)}"]
         try:
             done = subprocess.run(
                 argv, input=data, capture_output=True, timeout=timeout, start_new_session=True, check=False
@@ -83,7 +84,7 @@ class Ssh:
 
     def open(self, command: str) -> subprocess.Popen[bytes]:
         """Start a command as root whose input and output stay open."""
-        argv = [*self._base, f"sudo sh -c {_quoted(command)}"]
+        argv = [*self._base, f"sudo sh -c {shlex.quote(command)}"]
         return subprocess.Popen(
             argv,
             stdin=subprocess.PIPE,
@@ -136,7 +137,3 @@ class Ssh:
 
     def close(self) -> None:
         subprocess.run([*self._base[:-1], "-O", "exit", self.role], capture_output=True, check=False)
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "'\\''") + "'"

@@ -24,7 +24,6 @@ _LATENCY_MARK = 0xFFFF
 _TO_CPU = 0x01  # bit of TOS or traffic class
 _VLANS = (0x8100, 0x88A8)
 _KEEP_SOURCE, _PACKET_DESTINATION = 1, 1
-LATENCY_BYTES = 16
 
 
 @dataclass(frozen=True)

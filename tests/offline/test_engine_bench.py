@@ -14,8 +14,8 @@ import pytest
 from engine.benchmark.host import LOOPBACK, FarEnd, Lock
 from engine.benchmark.players import make_table, players
 from engine.benchmark.rounds import summary
-from fwlab.generator.frame_table import read_table
 from fwlab.host.project import Project, load_topology
+from tests.offline.captures import read_table
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.generator.frame_table import MAX_FRAMES, read_table, write_table
+from fwlab.generator.frame_table import MAX_FRAMES, write_table
 from fwlab.model.errors import BadInput
+from tests.offline.captures import read_table
 
 ENGINE = Path(__file__).resolve().parents[2] / "engine"
 NEEDED = ("gcc", "clang", "bpftool", "make")

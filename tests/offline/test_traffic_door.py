@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from fwlab.cli.traffic import app
-from fwlab.generator.pcap import read_pcap
 from fwlab.model.errors import BadInput
+from tests.offline.captures import read_pcap
 from tests.offline.traffic_forms import stream, variable, write
 
 ROOT = Path(__file__).parents[2]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.generator.pcap import read_pcap
 from fwlab.traffic import DEFAULT_LIMIT, expand
+from tests.offline.captures import read_pcap
 
 VECTORS = Path(__file__).parent / "data/trex-vectors"
 NAMES = sorted(path.stem for path in VECTORS.glob("*.json"))
