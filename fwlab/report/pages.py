@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fwlab.host.atomic_write import write_atomically
 from fwlab.host.project import Project
+from fwlab.model.errors import BadInput
 
 GLOBS = ("*.md", "guides/*.md", "labs/*/README.md", "engine/README.md", "results/README.md")
 
@@ -17,10 +18,13 @@ def all_pages(project: Project) -> list[Path]:
 
 
 def rendered(page: Path) -> str:
-    """The page with its generated parts made anew. cogapp's own errors name the page and the line."""
-    from cogapp import Cog  # type: ignore[import-untyped]  # only authors have it
+    """The page with its generated parts made anew. Raises BadInput with page and line if a part cannot be made."""
+    from cogapp.cogapp import Cog, CogError  # type: ignore[import-untyped]  # only authors have it
 
-    text: str = Cog().process_string(page.read_text(encoding="utf-8"), str(page))
+    try:
+        text: str = Cog().process_string(page.read_text(encoding="utf-8"), str(page))
+    except CogError as error:
+        raise BadInput(str(error), f"correct the cog markers of {page.name}") from error
     return text
 
 

@@ -26,11 +26,11 @@ from tests.offline.guide_pages import PLACEHOLDERS, Command, blocks, commands, m
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = Project(ROOT)
 LABS = lab_ids(PROJECT)
-PAGES = [ROOT / "README.md", *sorted((ROOT / "guides").glob("*.md")), *sorted(ROOT.glob("labs/*/README.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "guides").glob("*.md")), *sorted(ROOT.glob("labs/*/README.md"))]
 COMMANDS = [command for page in PAGES for command in commands(page, ROOT)]
 
 #: Everyday programs of a host. Wireshark is the reader's own.
-HOST_PROGRAMS = {"cp", "sed", "seq", "wireshark"}
+HOST_PROGRAMS = {"cp", "pre-commit", "sed", "seq", "wireshark"}
 #: Programs of the DUT by the package that brings them; those of Debian's base have none.
 DUT_PROGRAMS = {"nft": "nftables", "iptables-legacy": "iptables", "ipset": "ipset", "tc": "iproute2", "cat": None}
 VAGRANT_VERBS = {"up", "halt", "destroy", "status", "reload", "ssh"}
