@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How long 65 536 frames take, for profiles of several kinds. Run it: python tests/bench/traffic.py
+"""Benchmark: time to expand 65 536 frames of several profiles. Run it with python -m tests.bench.traffic
 
-Prints one line per profile: seconds until the frames are expanded, until they lie end to end, and how many.
-The figure to reach is one second for the first; nothing is asserted here, since a busy host is not a fault.
+Prints one line per profile: seconds to expand the frames, seconds to pack them end to end, and their number.
+The target is one second to expand. Nothing is asserted, because the host may be busy.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ VECTORS = Path(__file__).parents[1] / "offline/data/trex-vectors"
 
 
 def vector(name: str, **changes: Any) -> list[dict[str, Any]]:
-    """The streams of one of TRex's profiles, with other modes where a benchmark needs them."""
+    """The streams of one of TRex's profiles, with fields replaced by `changes`."""
     streams = json.loads((VECTORS / f"{name}.json").read_text())["streams"]
     return [{**stream, **changes} for stream in streams]
 
@@ -30,7 +30,7 @@ def continuous(pps: float) -> dict[str, Any]:
 
 
 def mix() -> list[dict[str, Any]]:
-    """Three sizes at 28, 16 and 4 thousand packets per second, with addresses that change."""
+    """IMIX-like: three sizes at 28, 16 and 4 thousand packets per second, with changing addresses."""
     [stream] = vector("udp_1pkt_simple_test")
     packet = base64.b64decode(stream["packet"]["binary"])
     made = []
@@ -41,7 +41,7 @@ def mix() -> list[dict[str, Any]]:
 
 
 def many() -> list[dict[str, Any]]:
-    """Thirty streams that are due at the same instants."""
+    """Thirty streams that send at the same instants."""
     return vector("udp_1pkt_mac", mode=continuous(1000)) * 30
 
 
@@ -63,7 +63,7 @@ def main() -> None:
         start = time.perf_counter()
         frames = expand(streams, limit=FRAMES, complete=True)
         expanded = time.perf_counter()
-        if "9 kB" not in name:  # end to end those are 300 MB
+        if "9 kB" not in name:  # 300 MB when packed
             frames.packed()
         packed = time.perf_counter()
         print(f"{name:34} {expanded - start:9.3f} {packed - start:9.3f} {len(frames):7}")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Bad input by the million: `python -m tests.fuzz PARSER --count N --seed S`.
+"""Mutation fuzzing of the parsers: `python -m tests.fuzz PARSER --count N --seed S`.
 
-Valid files are changed at random, by a generator whose seed makes every input again. A parser may take an input or
-refuse it in a message of its own; anything else is a defect, and is shown with the input that caused it.
+Each input is a valid file with random changes; the seed and the input's index reproduce it. A parser must accept the
+input or raise BadInput. Anything else is a defect and is reported with its input.
 """

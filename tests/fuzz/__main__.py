@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`python -m tests.fuzz PARSER`: a campaign from the command line. Exit code 1 where a defect was found.
+"""`python -m tests.fuzz PARSER`: run a campaign. The exit code is 1 if it found a defect.
 
-With --output it is kept as JSON. `--first INDEX --count 1` makes one input again.
+--output saves the result as JSON. `--first INDEX --count 1` repeats one input.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from .parsers import PARSERS, ROOT
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Random bad input for one parser.")
+    options = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Fuzz one parser with mutated input.")
     options.add_argument("parser", choices=sorted(PARSERS))
     options.add_argument("--count", type=int, default=10_000)
     options.add_argument("--seed", type=int, default=1)
-    options.add_argument("--first", type=int, default=0, help="number of the first input")
-    options.add_argument("--output", type=Path, help="keep what was found in this file")
+    options.add_argument("--first", type=int, default=0, help="index of the first input")
+    options.add_argument("--output", type=Path, help="save the result in this file")
     chosen = options.parse_args()
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
     found = campaign(PARSERS[chosen.parser], chosen.count, chosen.seed, chosen.first)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""So many inputs of one parser, and what became of them."""
+"""Run one parser on many inputs and classify the outcomes."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from fwlab.model.errors import BadInput
 
 from .parsers import Parser
 
-#: No input of ours is long; a parser that takes longer for one hangs, or would with a longer one.
-PATIENCE_S = 10
-#: Kinds of outcome that are told apart, and defects that are shown in full.
+#: Inputs are small: a parser that needs longer for one hangs, or scales badly.
+TIME_LIMIT_S = 10
+#: How many classes of outcome are counted apart, and how many defects are kept in full.
 MOST_CLASSES, MOST_DEFECTS = 80, 20
 _STRANGE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _VARIES = ((re.compile(r"'[^']*'|\"[^\"]*\""), "…"), (re.compile(r"-?\d[\w.+-]*"), "N"))
@@ -29,7 +29,10 @@ _VARIES = ((re.compile(r"'[^']*'|\"[^\"]*\""), "…"), (re.compile(r"-?\d[\w.+-]
 
 @dataclass
 class Found:
-    """`outcomes` by class: accepted, or refused with this kind of message. `defects` by where they were raised."""
+    """What a campaign found.
+
+    `outcomes` counts by class: accepted, or refused with a kind of message. `defects` are keyed by where they arose.
+    """
 
     count: int = 0
     seconds: float = 0.0
@@ -39,21 +42,21 @@ class Found:
 
 
 class TooSlow(BaseException):
-    """A parser took longer for one input than for all the others together."""
+    """A parser exceeded TIME_LIMIT_S. A BaseException, so that no parser catches it."""
 
 
 def campaign(parser: Parser, count: int, seed: int, first: int = 0) -> Found:
-    """Inputs `first` to `first + count` of this seed."""
+    """Run the inputs `first` to `first + count - 1` of this seed."""
     found, begin = Found(), time.monotonic()
-    warnings.simplefilter("error")  # arithmetic that overflows is no answer
+    warnings.simplefilter("error")  # numpy warns of overflow
     for index in range(first, first + count):
         given = parser.make(Random((seed << 40) + index))
         try:
-            with _patience():
+            with _time_limit():
                 outcome = parser.ask(given)
         except BadInput as refusal:
             outcome = f"refused: {_class(refusal.message)}"
-            wrong = _unfit(refusal)
+            wrong = _message_defect(refusal)
             if wrong:
                 _note(found, wrong, index, given, refusal.message[:500])
         except (Exception, TooSlow) as error:  # noqa: BLE001 - each is a defect
@@ -68,12 +71,12 @@ def campaign(parser: Parser, count: int, seed: int, first: int = 0) -> Found:
 
 
 @contextlib.contextmanager
-def _patience() -> Iterator[None]:
-    def ring(*_: object) -> None:
-        raise TooSlow(f"more than {PATIENCE_S} s")
+def _time_limit() -> Iterator[None]:
+    def expire(*_: object) -> None:
+        raise TooSlow(f"more than {TIME_LIMIT_S} s")
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, PATIENCE_S)
+    before = signal.signal(signal.SIGALRM, expire)
+    signal.setitimer(signal.ITIMER_REAL, TIME_LIMIT_S)
     try:
         yield
     finally:
@@ -82,7 +85,7 @@ def _patience() -> Iterator[None]:
 
 
 def _class(message: str) -> str:
-    """The kind of a message: how it ends, without what comes from the input."""
+    """The class of a message: its end, without the parts that come from the input."""
     text = message.split("\n", maxsplit=1)[0]
     for pattern, instead in _VARIES:
         text = pattern.sub(instead, text)
@@ -91,13 +94,13 @@ def _class(message: str) -> str:
     return re.sub(r"(… )+…", "…", " ".join(words[-10:]))
 
 
-def _unfit(refusal: BadInput) -> str:
-    """A message is for people: one that is short, says what to do, and that a terminal can show."""
+def _message_defect(refusal: BadInput) -> str:
+    """What is wrong with the message itself: it must be short, printable and have a hint. Empty if it is fine."""
     if not refusal.message or not refusal.hint:
-        return "a refusal without message or next step"
+        return "an error without a message or a hint"
     if _STRANGE.search(refusal.message + refusal.hint):
         return "a control character in a message"
-    return "a message of many pages" if len(refusal.message) > 5000 else ""
+    return "a message of several pages" if len(refusal.message) > 5000 else ""
 
 
 def _note(found: Found, where: str, index: int, given: Any, words: str) -> None:

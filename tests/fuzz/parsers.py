@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The parsers: where each takes its valid input from, what becomes of it, and how it is asked."""
+"""The parsers under test: the valid inputs of each, how they are mutated, and how the parser is called."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ NAME = "labs/lab98-trouble/lab.yml"
 
 @dataclass(frozen=True)
 class Parser:
-    """`make` yields an input from a seeded source of chance; `ask` gives it to the parser and says what became of it.
+    """`make` creates an input from a seeded generator; `ask` parses it and names the class of the outcome.
 
-    `ask` raises BadInput where the input is refused.
+    `ask` raises BadInput if the parser rejects the input.
     """
 
     make: Callable[[Random], Any]
@@ -52,7 +52,7 @@ _ENDINGS = [*(f"rules.{kind.value}" for kind in RulesetKind if kind is not Rules
 
 @cache
 def _rulesets() -> dict[str, list[str]]:
-    """By the file's name: valid texts of the labs and of the corpus."""
+    """Valid texts of the labs and of the corpus, by file name."""
     found: dict[str, list[str]] = {name: ["\n"] for name in _ENDINGS}
     folders = [ROOT / "tests" / "corpus" / "ruleset-features", *ROOT.glob("labs/*/rulesets")]
     for path in sorted(path for folder in folders for path in folder.rglob("*.*")):
@@ -73,11 +73,11 @@ def _words(name: str) -> list[str]:
     return sorted(own | {word for text in texts for word in re.findall(r"[\w.:/-]+", text)})
 
 
-def _ruleset(chance: Random) -> tuple[str, str]:
-    name = chance.choice(_ENDINGS)
+def _ruleset(rng: Random) -> tuple[str, str]:
+    name = rng.choice(_ENDINGS)
     texts = _rulesets()[name]
-    text = changed_text(chance, chance.choice(texts), texts, _words(name))
-    return (chance.choice(_ENDINGS) if chance.random() < 0.02 else name), text
+    text = changed_text(rng, rng.choice(texts), texts, _words(name))
+    return (rng.choice(_ENDINGS) if rng.random() < 0.02 else name), text
 
 
 def _ask_ruleset(given: tuple[str, str]) -> str:
@@ -89,7 +89,7 @@ def _ask_ruleset(given: tuple[str, str]) -> str:
 
 @cache
 def _labs() -> list[dict[str, Any]]:
-    """Every lab, with a few of its lists' items: each kind of field is there, and no list is long."""
+    """Every lab, its lists cut to a few items: all kinds of field, no long list."""
     paths = [ROOT / "tests/offline/errors/good.yml", *sorted(ROOT.glob("labs/*/lab.yml"))]
     return [_short(yaml.safe_load(path.read_text())) for path in paths]
 
@@ -105,8 +105,8 @@ def _lab_values() -> list[Any]:
     return [value for lab in _labs() for value in values_in(lab)]
 
 
-def _lab(chance: Random) -> Any:
-    return changed_data(chance, chance.choice(_labs()), _lab_values())
+def _lab(rng: Random) -> Any:
+    return changed_data(rng, rng.choice(_labs()), _lab_values())
 
 
 def _ask_lab(data: Any) -> str:
@@ -119,11 +119,11 @@ def _lab_texts() -> list[str]:
     return [(ROOT / "tests/offline/errors/good.yml").read_text(), (ROOT / "labs/_template/lab.yml").read_text()]
 
 
-def _lab_text(chance: Random) -> bytes:
+def _lab_text(rng: Random) -> bytes:
     words = ["&a", "*a", "<<:", "!!int", "!!timestamp", "!!binary", "2001-99-99", ".nan", "? ", "|-", "--- ", "%YAML"]
-    text = changed_text(chance, chance.choice(_lab_texts()), _lab_texts(), words)
+    text = changed_text(rng, rng.choice(_lab_texts()), _lab_texts(), words)
     data = text.encode("utf-8", "surrogatepass")
-    return data[: chance.randrange(len(data) + 1)] + b"\xff" if chance.random() < 0.02 else data
+    return data[: rng.randrange(len(data) + 1)] + b"\xff" if rng.random() < 0.02 else data
 
 
 def _ask_lab_text(data: bytes) -> str:
@@ -147,13 +147,13 @@ def _stream_values() -> list[Any]:
     return [value for streams in _profiles() for value in values_in(streams)]
 
 
-def _streams(chance: Random) -> tuple[Any, int, int]:
-    data = changed_data(chance, chance.choice(_profiles()), _stream_values())
-    return data, chance.choice((1, 2, 7, 33)), chance.choice((1, 1, 1, 2, 5))
+def _streams(rng: Random) -> tuple[Any, int, int]:
+    data = changed_data(rng, rng.choice(_profiles()), _stream_values())
+    return data, rng.choice((1, 2, 7, 33)), rng.choice((1, 1, 1, 2, 5))
 
 
 def _ask_streams(given: tuple[Any, int, int]) -> str:
-    """What the simulator makes of them; of every seventh the table that an engine loops over as well."""
+    """Expand the streams; for some of them, also build the frame table of an engine."""
     streams, limit, cores = given
     frames = expand(streams, limit=limit, cores=cores)
     if limit == 7:
@@ -166,7 +166,7 @@ def _ask_streams(given: tuple[Any, int, int]) -> str:
 
 @cache
 def _measured() -> list[tuple[Lab, dict[str, Any]]]:
-    """Published runs of two cases and two exercises, each with its lab."""
+    """Published runs, cut to two cases and two exercises, each with its lab."""
     project, found = Project(ROOT), []
     for name in ("lab01-forwarding", "lab02-conntrack", "lab05-drop-early"):
         lab = load_lab(project, name)
@@ -185,13 +185,13 @@ def _run_values() -> list[Any]:
     return [value for _, run in _measured() for value in values_in(run)]
 
 
-def _run(chance: Random) -> tuple[Lab, str, bool]:
-    lab, run = chance.choice(_measured())
-    changed = run if chance.random() < 0.1 else changed_data(chance, run, _run_values())
+def _run(rng: Random) -> tuple[Lab, str, bool]:
+    lab, run = rng.choice(_measured())
+    changed = run if rng.random() < 0.1 else changed_data(rng, run, _run_values())
     text = json.dumps(changed)
     if changed is run:
-        text = changed_text(chance, text, [text], [*NUMBERS, *ODD])
-    return lab, text, chance.random() < 0.02
+        text = changed_text(rng, text, [text], [*NUMBERS, *ODD])
+    return lab, text, rng.random() < 0.02
 
 
 def _ask_run(given: tuple[Lab, str, bool]) -> str:
@@ -211,9 +211,9 @@ _PREDICTIONS = [
 ]
 
 
-def _predictions(chance: Random) -> bytes:
+def _predictions(rng: Random) -> bytes:
     words = ["ex1-one-host", ":", "- ", "? ", "!!float", "!!int", "&a", "*a", "<<", "2001-01-01", ".nan", ".inf", "~"]
-    return changed_text(chance, chance.choice(_PREDICTIONS), _PREDICTIONS, words).encode("utf-8", "surrogatepass")
+    return changed_text(rng, rng.choice(_PREDICTIONS), _PREDICTIONS, words).encode("utf-8", "surrogatepass")
 
 
 def _ask_predictions(data: bytes) -> str:

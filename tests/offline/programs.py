@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Programs that tests need. One that is missing skips them on a desk and is a failure in continuous integration."""
+"""Programs that tests need. A missing one skips the test; in CI (environment variable CI) it fails the test."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 
 def program(name: str, *beside: Path) -> str:
-    """Its path, looked for in `beside` first; skips or fails the test where it is missing."""
+    """The path of a program, searched in `beside` first. Skips or fails the test if it is missing."""
     path = os.pathsep.join([*map(str, beside), os.environ.get("PATH", "")])
     found = shutil.which(name, path=path)
     if found is None:
@@ -22,6 +22,6 @@ def program(name: str, *beside: Path) -> str:
 
 
 def needs(*names: str) -> pytest.MarkDecorator:
-    """Marks a test that needs one of these programs; where none is there it is skipped, or fails by itself."""
+    """Mark a test that needs at least one of these programs. Without any it is skipped; in CI it runs and fails."""
     missing = not any(map(shutil.which, names)) and "CI" not in os.environ
     return pytest.mark.skipif(missing, reason=f"{' or '.join(names)} is not installed")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A short campaign of each fuzzer: bad input is refused in words. Long ones are kept in results/fuzz."""
+"""A short fuzzing campaign of each parser, and the results of long ones in results/fuzz."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 SHORT = {"rulesets": 3000, "lab": 1500, "lab-text": 150, "streams": 2000, "results": 800, "predictions": 2000}
-#: Those that are kept had so many inputs; YAML's text is slow, so its data are changed instead.
+#: Inputs of the long campaigns. Parsing YAML is slow, so `lab` mutates the parsed data instead.
 LONG = {"rulesets": 10**6, "lab": 10**6, "lab-text": 20_000, "streams": 10**6, "results": 10**6, "predictions": 10**6}
 
 
 @pytest.fixture(autouse=True)
-def _warnings_as_before() -> Iterator[None]:
+def restored_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         yield
 
 
 @pytest.mark.parametrize("name", PARSERS)
-def test_bad_input_is_refused_in_words(name: str) -> None:
+def test_mutated_input_is_accepted_or_refused(name: str) -> None:
     found = campaign(PARSERS[name], SHORT[name], seed=7)
     assert found.defects == {}
     kinds = {outcome.partition(" ")[0].rstrip(":,") for outcome in found.outcomes}
-    assert kinds == {"accepted", "refused"}, "a fuzzer whose input is all good, or all bad, finds nothing"
+    assert kinds == {"accepted", "refused"}, "inputs must be neither all valid nor all invalid"
 
 
 @pytest.mark.parametrize("name", PARSERS)
-def test_an_input_is_made_again_by_its_number(name: str) -> None:
+def test_an_input_can_be_reproduced(name: str) -> None:
     assert PARSERS[name].make(Random((7 << 40) + 5)) == PARSERS[name].make(Random((7 << 40) + 5))
 
 
-def test_a_defect_is_shown_with_its_input() -> None:
+def test_a_defect_is_reported_with_its_input() -> None:
     def ask(number: int) -> str:
         if number == 3:
             raise BadInput("")
@@ -62,7 +62,7 @@ KEPT = sorted((ROOT / "results" / "fuzz").glob("*.json"))
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
-def test_a_kept_campaign_is_long_and_found_nothing(path: Path) -> None:
+def test_a_saved_campaign_is_long_and_found_no_defect(path: Path) -> None:
     kept = json.loads(path.read_text())
     assert path.stem == f"{kept['date']}-{kept['parser']}"
     assert kept["count"] >= LONG[kept["parser"]]

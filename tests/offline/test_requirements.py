@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the package imports is declared, and what is declared is locked."""
+"""Imported packages are declared in pyproject.toml, and declared ones are locked in requirements.lock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
 def normal(name: str) -> str:
-    """A distribution's name as PEP 503 compares it, without its version."""
+    """A distribution's name without its version, normalized as in PEP 503."""
     return re.sub(r"[-_.]+", "-", re.match(r"[\w.-]+", name)[0]).lower()
 
 
@@ -24,7 +24,7 @@ LOCKED = {normal(line) for line in re.findall(r"^[\w.-]+==", (ROOT / "requiremen
 
 
 def imported() -> dict[str, str]:
-    """Each foreign module that a file of the package names, and one such file."""
+    """Third-party modules that the package imports, each with one file that does."""
     found = {}
     for path in sorted((ROOT / "fwlab").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -35,8 +35,8 @@ def imported() -> dict[str, str]:
     return {name: where for name, where in found.items() if name not in sys.stdlib_module_names}
 
 
-def test_what_is_imported_is_declared() -> None:
-    """Not only brought along by something else that is."""
+def test_imports_are_declared() -> None:
+    """Transitive dependencies do not count."""
     brings = packages_distributions()
     foreign = {name: where for name, where in imported().items() if name in brings}
     assert {"zmq", "pydantic", "matplotlib"} <= set(foreign)
@@ -48,6 +48,6 @@ def test_what_is_imported_is_declared() -> None:
     assert missing == {}
 
 
-def test_what_is_declared_is_locked() -> None:
+def test_declared_packages_are_locked() -> None:
     extra = {normal(line) for lines in PROJECT["optional-dependencies"].values() for line in lines}
     assert (DECLARED | extra) - LOCKED == set()
