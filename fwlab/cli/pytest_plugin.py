@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The instructor's door: `pytest --testinfra [--lab LAB] [--submissions DIR]` grades on the lab's machines.
+"""The pytest plugin: `pytest --testinfra [--lab LAB] [--submissions DIR]` grades on the lab's machines.
 
-Without --testinfra the plugin adds nothing. With it the tests are those of grading/checks.py: one for every
-need of the DUT (asked through Testinfra), every quick case, and every check of every exercise. The exit code is
-0 (all pass), 1 (something failed) or 3 (nothing failed, but something could not be measured).
+Without --testinfra the plugin does nothing. With it, pytest runs the tests of grading/checks.py: one for each need
+of the DUT (checked through Testinfra), each quick case and each check of each exercise. The exit code is 0 (all
+pass), 1 (something failed) or 3 (nothing failed, but something could not be measured).
 """
 
 from __future__ import annotations
@@ -12,27 +12,32 @@ import contextlib
 import functools
 import signal
 import sys
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from fwlab.grading.inconclusive import Inconclusive
 from fwlab.model.errors import EXIT_FAIL, EXIT_UNMEASURED, CannotMeasure, FwlabError
 
+# Imported where needed: other people's test runs must not load SSH and plotting because fwlab is installed.
 if TYPE_CHECKING:
+    from fwlab.grading.graded import Work
     from fwlab.grading.grading_session import GradingSession
+    from fwlab.model.lab import Lab
 
 _GRADING = pytest.StashKey["GradingSession"]()
-_ENDS = pytest.StashKey[set]()
+#: What became of tests so far: "failed", "unmeasured".
+_ENDS = pytest.StashKey[set[str]]()
 
 
 @dataclass(frozen=True)
-class Place:
-    """A check by its place in the exercise; its name becomes part of the test's."""
+class CheckAt:
+    """A check by its index in the exercise; its name becomes part of the test's name."""
 
-    place: int
+    index: int
     name: str
 
 
@@ -40,7 +45,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("fwlab", "Firewall Performance Lab")
     group.addoption("--testinfra", action="store_true", help="grade on the lab's machines")
     group.addoption("--lab", metavar="LAB", help="the lab to grade, such as lab03-ipset (default: all)")
-    group.addoption("--submissions", metavar="DIR", type=Path, help="one folder a student, in it one an exercise")
+    group.addoption(
+        "--submissions", metavar="DIR", type=Path, help="a folder per student, each with a folder per exercise"
+    )
     group.addoption(
         "--part",
         action="append",
@@ -48,30 +55,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="which of the lab's own rulesets to grade; all: every one, and the quick cases (default: start, "
         "reference, mistake and the quick cases; none beside --submissions)",
     )
-    group.addoption("--machines", metavar="LAB", help="grade on the machines of another lab that is up")
-    group.addoption("--testbed", default="auto", help="auto (virtual: the same marks everywhere), virtual or real")
-    group.addoption("--engine", default="auto", help="auto (trex where its image holds it), trex or replay")
+    group.addoption("--machines", metavar="LAB", help="use the machines of another lab, which must be up")
+    group.addoption("--testbed", default="auto", help="auto (virtual: the same marks on every host), virtual or real")
+    group.addoption("--engine", default="auto", help="auto (trex if its image has it), trex or replay")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Where grading/guard.py was not asked (pytest under another program, say) this is the earliest that we hear of it.
+    """Keep pytest from loading a class's conftest.py where grading/guard.py did not run (pytest called by a program).
 
-    Too late for a plugin that a configuration names, in time for conftest.py.
+    This is the first hook that a plugin gets: in time for conftest.py, but too late for plugins that a configuration
+    file names. So a configuration inside the class's folder is an error.
     """
-    told = early_config.known_args_namespace
-    if not told.testinfra or told.submissions is None:
+    options = early_config.known_args_namespace
+    if not options.testinfra or options.submissions is None:
         return
-    told.noconftest = True
+    options.noconftest = True
     found = early_config.inipath
-    if found is not None and found.resolve().is_relative_to(told.submissions.resolve()):
+    if found is not None and found.resolve().is_relative_to(options.submissions.resolve()):
         raise pytest.UsageError(f"{found}: pytest took its configuration from the class's folder\n  next: remove it")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
     if config.getoption("testinfra"):
-        config.option.reportchars += "s"  # why something could not be measured belongs to the marks
+        config.option.reportchars += "s"  # print why something could not be measured
 
 
 @pytest.hookimpl(trylast=True)
@@ -79,47 +87,44 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_ENDS] = set()
     if not config.getoption("testinfra"):
         return
-    # Imported here: a run of anybody's tests should not load plotting and SSH because fwlab is installed.
     from rich.console import Console
 
-    from fwlab.grading import checks, grading_session
+    from fwlab.grading import checks
+    from fwlab.grading.grading_plan import GradingOptions, plan_grading
+    from fwlab.grading.grading_session import GradingSession
     from fwlab.host.project import find_project
 
+    names = ("lab", "submissions", "testbed", "machines", "engine")
+    options = GradingOptions(parts=config.getoption("part"), **{name: config.getoption(name) for name in names})
     try:
-        config.stash[_GRADING] = grading_session.GradingSession.of(
-            find_project(Path(config.invocation_params.dir)),
-            config.getoption("lab"),
-            config.getoption("submissions"),
-            config.getoption("part"),
-            config.getoption("testbed"),
-            Console(stderr=True),
-            config.getoption("machines"),
-            config.getoption("engine"),
-        )
+        plan = plan_grading(find_project(Path(config.invocation_params.dir)), options)
     except FwlabError as error:
         raise pytest.UsageError(str(error)) from error
-    config.stash[_GRADING].aloud = functools.partial(_say_aloud, config)
-    config.args = [checks.__file__]
-    # A time limit around this command ends it as Ctrl-C does: machines that it started go with it.
+    config.stash[_GRADING] = GradingSession(plan, Console(stderr=True), functools.partial(_announce, config))
+    config.args = [str(checks.__file__)]
+    # A time limit (`timeout`) ends this command as Ctrl-C does, so that the machines are destroyed.
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> None:
-    """The files of the marks, before the first mark: who is to be graded."""
+    """Write the files of the marks before the first mark."""
     if _GRADING not in session.config.stash or session.config.option.collectonly:
         return
     grading = session.config.stash[_GRADING]
-    chosen = {item.callspec.params["lab"]: set() for item in session.items}
+    chosen: dict[str, set[str]] = {}
     for item in session.items:
-        if "work" in item.callspec.params:
-            chosen[item.callspec.params["lab"]].add(item.callspec.params["work"].name)
-    grading.begin({lab: [work for work in grading.works[lab] if work.name in names] for lab, names in chosen.items()})
+        parameters = _parameters(item)
+        names = chosen.setdefault(parameters["lab"], set())
+        if "work" in parameters:
+            names.add(parameters["work"].name)
+    works = grading.plan.works
+    grading.begin({lab: [work for work in works[lab] if work.name in names] for lab, names in chosen.items()})
 
 
-def _say_aloud(config: pytest.Config, text: str) -> None:
-    """Now, past pytest's capture: a grading that waits for another would only seem to hang."""
+def _announce(config: pytest.Config, text: str) -> None:
+    """Print at once, past pytest's capture: a grading that waits for another would otherwise seem to hang."""
     capture = config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled() if capture else contextlib.nullcontext():
         print(f"\n{text}", file=sys.stderr, flush=True)
@@ -127,7 +132,7 @@ def _say_aloud(config: pytest.Config, text: str) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if _GRADING in config.stash:
-        config.stash[_GRADING].close()  # where pytest did not come to its end
+        config.stash[_GRADING].close()  # in case pytest did not reach pytest_sessionfinish
 
 
 @pytest.fixture
@@ -136,69 +141,75 @@ def grading(request: pytest.FixtureRequest) -> GradingSession:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test for each thing that a lab's declaration names."""
+    """One test for each item that a lab declares."""
     if "grading" not in metafunc.fixturenames or _GRADING not in metafunc.config.stash:
         return
-    rows = []
-    for lab, context in metafunc.config.stash[_GRADING].contexts.items():
-        rows += [(lab, *row) for row in _rows(metafunc, lab, context.lab)]
+    rows: list[tuple[Any, ...]] = []
+    for lab_id, context in metafunc.config.stash[_GRADING].plan.contexts.items():
+        rows += [(lab_id, *row) for row in _rows(metafunc, lab_id, context.lab)]
     possible = ("package", "module", "sysctl", "case", "work", "check")
     names = ["lab", *(name for name in possible if name in metafunc.fixturenames)]
     metafunc.parametrize(names, rows, ids=["-".join(_name(part) for part in row) for row in rows])
 
 
-def _rows(metafunc: pytest.Metafunc, lab_id: str, lab) -> list[tuple]:
+def _rows(metafunc: pytest.Metafunc, lab_id: str, lab: Lab) -> list[tuple[Any, ...]]:
     from fwlab.measure.plan import chosen_cases
     from fwlab.model.verdict import Outcome
 
-    grading, asked = metafunc.config.stash[_GRADING], metafunc.fixturenames
-    works = grading.works[lab_id]
+    fixtures = metafunc.fixturenames
+    works: list[Work] = metafunc.config.stash[_GRADING].plan.works[lab_id]
     marked = [work for work in works if work.expected is Outcome.PASS]
-    if "package" in asked:
+    if "package" in fixtures:
         return [(package,) for package in lab.needs.packages]
-    if "module" in asked:
+    if "module" in fixtures:
         return [(module,) for module in lab.needs.modules]
-    if "sysctl" in asked:
+    if "sysctl" in fixtures:
         return [(item,) for item in lab.needs.sysctls.items()]
-    if "case" in asked:
+    if "case" in fixtures:
         parts = metafunc.config.getoption("part")
         if metafunc.config.getoption("submissions") or (parts and "all" not in parts):
             return []
         return [(case.id,) for case in chosen_cases(lab, [], quick=True)]
-    if "check" in asked:
-        return [(work, Place(place, check.id)) for work in marked for place, check in enumerate(work.exercise.checks)]
+    if "check" in fixtures:
+        return [(work, CheckAt(index, check.id)) for work in marked for index, check in enumerate(work.exercise.checks)]
     if metafunc.function.__name__ == "test_grader_refuses":
         return [(work,) for work in works if work.expected is Outcome.FAIL]
-    return [(work,) for work in marked] if "work" in asked else [()]
+    return [(work,) for work in marked] if "work" in fixtures else [()]
 
 
 def _name(part: object) -> str:
-    return getattr(part, "name", None) or (part[0] if isinstance(part, tuple) else str(part))
+    if isinstance(part, tuple):  # a sysctl and its value
+        return str(part[0])
+    return str(getattr(part, "name", part))
+
+
+def _parameters(item: pytest.Item) -> dict[str, Any]:
+    """The parameters of one of our tests; every one has some."""
+    parameters: dict[str, Any] = item.callspec.params  # type: ignore[attr-defined]  # set by parametrize
+    return parameters
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Work by work, so that every ruleset is loaded once: what is on the DUT, then its checks."""
+    """Order the tests by work, so that each ruleset is loaded once: first what the DUT holds, then the checks."""
     if _GRADING not in config.stash:
         return
+    plan = config.stash[_GRADING].plan
 
-    grading = config.stash[_GRADING]
-
-    def order(item: pytest.Item) -> tuple:
-        parameters = item.callspec.params
+    def order(item: pytest.Item) -> tuple[int, int]:
+        parameters = _parameters(item)
         lab, work = parameters["lab"], parameters.get("work")
-        place = grading.works[lab].index(work) + 1 if work is not None else 0
-        return list(grading.contexts).index(lab), place
+        return list(plan.contexts).index(lab), plan.works[lab].index(work) + 1 if work is not None else 0
 
-    # A test that a lab gives nothing to do (no case beside submissions, say) is no skipped test but none.
-    items[:] = sorted((item for item in items if isinstance(item.callspec.params["lab"], str)), key=order)
+    # Without parameters (no case beside submissions, say) pytest makes one skipped test. Leave it out.
+    items[:] = sorted((item for item in items if isinstance(_parameters(item)["lab"], str)), key=order)
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, None]:
     report = (yield).get_result()
     error = call.excinfo.value if call.excinfo else None
     if isinstance(error, (Inconclusive, CannotMeasure)):
-        # A skip, in JUnit too: who reads that file as a grade book must not take it for a failure.
+        # Reported as skipped, also in JUnit XML: in a grade book it must not count as a failure.
         item.config.stash[_ENDS].add("unmeasured")
         report.outcome = "skipped"
         path, line, _ = item.location
@@ -216,7 +227,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     grading, ends = session.config.stash[_GRADING], session.config.stash[_ENDS]
     try:
         grading.close()
-    except Exception as error:  # noqa: BLE001 - else pytest would end with a traceback, and with the code of a failed check
+    except Exception as error:  # noqa: BLE001 - or pytest would end with a traceback and the code of a failed check
         ends.add("unmeasured")
         grading.console.print(str(error), markup=False, highlight=False, soft_wrap=True)
     if exitstatus not in (0, 1):
@@ -227,7 +238,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         session.exitstatus = EXIT_UNMEASURED
 
 
-def pytest_terminal_summary(terminalreporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     if _GRADING not in config.stash:
         return
     grading = config.stash[_GRADING]

@@ -1,61 +1,70 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The grading itself. Collected by `pytest --testinfra`; parametrised by the plugin (../pytest_plugin.py)."""
+"""The tests that `pytest --testinfra` runs; the plugin (cli/pytest_plugin.py) gives them their parameters."""
 
 from __future__ import annotations
 
-from fwlab.grading.grading_session import why_not_loaded
+from typing import Protocol
+
+from fwlab.grading.graded import Work
+from fwlab.grading.grading_session import GradingSession, why_not_loaded
 from fwlab.grading.inconclusive import Inconclusive
 from fwlab.grading.kernel_state import absent_from
-from fwlab.grading.outcomes import failed, hold, hold_case, hold_failure
+from fwlab.grading.outcomes import fail, require, require_case, require_failure
 
 
-def test_dut_forwards(grading, lab):
-    """The DUT is a router: without that nothing below means anything."""
+class CheckAt(Protocol):
+    """A check by its index in the exercise."""
+
+    index: int
+
+
+def test_dut_forwards(grading: GradingSession, lab: str) -> None:
+    """The DUT must be a router; otherwise no other result means anything."""
     grading.session(lab)
     assert grading.host(lab).sysctl("net.ipv4.ip_forward") == 1
 
 
-def test_package(grading, lab, package):
+def test_package(grading: GradingSession, lab: str, package: str) -> None:
     assert grading.host(lab).package(package).is_installed, f"the DUT lacks the package {package}"
 
 
-def test_module(grading, lab, module):
-    """Available, not loaded: the start state has none of them."""
+def test_module(grading: GradingSession, lab: str, module: str) -> None:
+    """The module must be available. It is not loaded: the start state has none."""
     done = grading.host(lab).run("modinfo %s", module)
     assert done.rc == 0, f"the DUT's kernel lacks the module {module}"
 
 
-def test_sysctl(grading, lab, sysctl):
+def test_sysctl(grading: GradingSession, lab: str, sysctl: tuple[str, int | str]) -> None:
     name, value = sysctl
     assert str(grading.host(lab).sysctl(name)) == str(value)
 
 
-def test_case(grading, lab, case):
+def test_case(grading: GradingSession, lab: str, case: str) -> None:
     """Every expectation on the case, absolute and as a ratio within this session."""
-    hold_case(*grading.case_verdicts(lab, case))
+    require_case(*grading.case_verdicts(lab, case))
 
 
-def test_loaded(grading, lab, work):
-    """What the kernel holds is what the files say, as the tools themselves list it."""
+def test_loaded(grading: GradingSession, lab: str, work: Work) -> None:
+    """The kernel holds what the files say, as listed by the tools themselves."""
     measured = grading.measured(lab, work)
     if measured.problems:
         raise Inconclusive("; ".join(measured.problems))
     reason = why_not_loaded(measured)
     if reason is not None:
-        failed(reason)
+        fail(reason)
     absent = absent_from(grading.host(lab), grading.loaded(lab, work).files)
     if absent is not None:
-        # The DUT may have been put back meanwhile. Then it holds everything again, or cannot be measured.
+        # The DUT may have been restored since then, without the ruleset. Load it again and look again.
         absent = absent_from(grading.host(lab), grading.loaded(lab, work, anew=True).files)
     if absent is not None:
-        failed(absent)
+        fail(absent)
 
 
-def test_check(grading, lab, work, check):
-    """One check of one exercise on one student's ruleset."""
-    hold(grading.verdicts(lab, work)[check.place])
+def test_check(grading: GradingSession, lab: str, work: Work, check: CheckAt) -> None:
+    """One check of an exercise on one ruleset."""
+    require(grading.verdicts(lab, work)[check.index])
 
 
-def test_grader_refuses(grading, lab, work):
-    """A start, a mistake or a wrong variant that passed would mean that the exercise tests too little."""
-    hold_failure(work.name, grading.verdicts(lab, work), grading.measured(lab, work).refused, work.fails)
+def test_grader_refuses(grading: GradingSession, lab: str, work: Work) -> None:
+    """A start, a mistake or a wrong variant must fail; if it passed, the exercise would check too little."""
+    require_failure(work.name, grading.verdicts(lab, work), grading.measured(lab, work).refused, work.fails)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What an instructor grades: a class's folders, or the lab's own start, reference, mistake and variants."""
+"""The works that a grading covers: a class's submissions, or the lab's own rulesets."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from fwlab.model.printable import printable
 from fwlab.model.verdict import Outcome
 from fwlab.rulesets.files import LONGEST_PATH
 
-#: What a name in a class folder may look like; it becomes part of a test's name and of a report.
+#: A student's folder name. It becomes part of test names and reports.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 
-_WHAT_IT_IS = "give --submissions the folder that holds one folder a student"
+_WHAT_IT_IS = "give --submissions the folder that holds one folder per student"
 
-#: What pytest, now or in another version, takes for its configuration, or runs.
+#: Files that some version of pytest reads as its configuration, or runs.
 CONFIGURATION = frozenset(
     {
         *(f"{dot}pytest.{kind}" for dot in ("", ".") for kind in ("ini", "toml")),
@@ -32,23 +32,26 @@ CONFIGURATION = frozenset(
     }
 )
 
-#: What each ruleset that the lab brings must come to.
+#: The verdict that each of the lab's own rulesets must get.
 OUTCOMES = {"start": Outcome.FAIL, "reference": Outcome.PASS, "mistake": Outcome.FAIL}
-#: The part that is all variants; they are graded as right-NAME and wrong-NAME.
+#: The part that stands for all variants; they are graded as right-NAME and wrong-NAME.
 VARIANTS = "variants"
 RIGHT, WRONG = "right-", "wrong-"
-#: What `pytest --testinfra` may be asked for; `all` are these and the lab's quick cases.
+#: Choices of --part; `all` means these and the lab's quick cases.
 ALL = "all"
 CHOICES = (*PARTS, VARIANTS, ALL)
 
 
 @dataclass(frozen=True)
 class Work:
-    """One ruleset to grade: whose, which exercise, where, and what it must come to (a mark: pass).
+    """One ruleset to grade.
 
-    part   which of the exercise's own rulesets it is (a folder below the exercise's); None for a submission
-    fails  the checks that it must fail by, no more and no fewer; None where any will do
-    handed_in  a submission as it was read; the lab's own rulesets are read when they are graded
+    who       the student, or the part of the lab
+    folder    where the ruleset is
+    expected  the verdict that it must get; a work that is marked must pass
+    part      which of the lab's own rulesets it is, as a folder below the exercise's; None for a submission
+    fails     exactly the checks that it must fail; None if any failure will do
+    handed_in  a submission as it was read; None for the lab's own rulesets, which are read when they are graded
     """
 
     who: str
@@ -64,20 +67,20 @@ class Work:
         return f"{self.who}/{self.exercise.id}"
 
     def ruleset(self, context: RunContext) -> str:
-        """As the results name it."""
+        """The name of the ruleset in results."""
         if self.part is not None:
             return f"{self.exercise.id}/{self.part}"
         return submitted_from(context, self.folder)
 
     def task(self, context: RunContext) -> Task:
-        """Raises BadInput where the folder holds what is no ruleset; that is the student's failure."""
+        """What to measure. Raises BadInput if the files are not a ruleset; that fails the student."""
         if self.handed_in is None:
-            return lab_part_task(context, self.exercise, self.part)
+            return lab_part_task(context, self.exercise, self.part or "")
         return submitted_task(context, self.exercise, self.folder, self.handed_in.ruleset())
 
 
 def own_work(context: RunContext, parts: list[str]) -> list[Work]:
-    """The lab's own rulesets; grading them shows that the grader grades. Raises BadInput naming a bad variants.yml."""
+    """The lab's own rulesets, which test the checks themselves. Raises BadInput for an invalid variants.yml."""
     for part in parts:
         if part not in CHOICES:
             raise BadInput(f"unknown part {part}", f"use {', '.join(CHOICES)}")
@@ -109,9 +112,10 @@ def _variants(context: RunContext, exercise: Exercise) -> list[Work]:
 
 
 def handed_in(context: RunContext, folder: Path, submissions: Submissions) -> list[Work]:
-    """One Work for every student and exercise, read into `submissions`; a student's missing exercise is a failed one.
+    """One Work per student and exercise, read into `submissions`. A missing exercise fails.
 
-    `folder` holds one folder a student, in it one folder an exercise. Raises BadInput naming what is odd.
+    folder  holds one folder per student, each with one folder per exercise
+    Raises BadInput naming what does not belong there.
     """
     try:
         entries = sorted(folder.iterdir())
@@ -124,19 +128,21 @@ def handed_in(context: RunContext, folder: Path, submissions: Submissions) -> li
     for path in entries:
         if path.name in CONFIGURATION and not path.is_dir():
             raise BadInput(
-                f"{_shown(path)}: pytest could take this file for its own configuration, and run what it says",
-                f"remove it from {_shown(folder)}: nothing but students' folders belongs there",
+                f"{_shown(path)}: pytest could take this file for its configuration and run code from it",
+                f"remove it from {_shown(folder)}: only students' folders belong there",
             )
     students = [path for path in entries if not path.name.startswith(".")]
     for path in students:
         if path.is_symlink() or not path.is_dir():
             raise BadInput(f"{_shown(path)}: not a student's folder", f"remove it from {_shown(folder)}")
         if not NAME.fullmatch(path.name):
-            raise BadInput(f"{_shown(path)}: a student's folder is named by letters, digits and . _ @ -", "rename it")
-        if path.name in PARTS or path.name.startswith((RIGHT, WRONG)):  # whose mark that is must be plain
+            raise BadInput(
+                f"{_shown(path)}: a student's folder name may hold only letters, digits and . _ @ -", "rename it"
+            )
+        if path.name in PARTS or path.name.startswith((RIGHT, WRONG)):  # the mark would be ambiguous
             raise BadInput(f"{_shown(path)}: {path.name} is the name of a part of the lab", "rename it")
     if not students:
-        raise BadInput(f"{_shown(folder)} is empty", "put one folder a student into it")
+        raise BadInput(f"{_shown(folder)} is empty", "put one folder per student into it")
     works = []
     for student in students:
         for exercise in context.lab.exercises:
@@ -151,7 +157,7 @@ def _shown(path: Path) -> str:
 
 
 def unreadable(work: Work, context: RunContext) -> str | None:
-    """Why a submission cannot even be tried; None if it can."""
+    """Why a submission cannot be measured at all; None if it can."""
     try:
         work.task(context)
     except BadInput as error:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""No configuration comes from a class's folder: pytest would run what it says, on this host.
+"""Keep pytest from taking its configuration out of a class's folder, which would run code from it on this host.
 
-To pytest the DIR of `--submissions DIR` is a path to look for its configuration at, for it does so before it loads a
-plugin and knows the option. A `.pytest.ini` there may name a Python module, which is then imported. Nothing inside
-pytest comes before that; so `provision/host/fwlab.pth` calls `guard` as Python starts, and the command line gets its
-configuration by name.
+Before pytest loads plugins it does not know `--submissions DIR`, so it takes DIR for a path of tests and looks for a
+configuration file there. A `.pytest.ini` in it may name a Python module, which pytest then imports. No hook runs
+early enough to prevent that. So `provision/host/fwlab.pth` calls `guard` as Python starts, and `guard` puts an
+explicit configuration on pytest's command line.
 """
 
 from __future__ import annotations
@@ -15,39 +15,38 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-#: This checkout; or, where the package lies elsewhere, a place without configuration.
+#: The checkout; where the package is installed elsewhere, a folder without a configuration.
 ROOT = Path(__file__).resolve().parents[2]
 
-_guarded = False
 
+def explicit(given: Sequence[str] = ()) -> list[str]:
+    """Arguments that name pytest's configuration, so that it looks for none.
 
-def explicit(beside: Sequence[str] = ()) -> list[str]:
-    """Words for pytest's command line: its configuration by name, and none from anywhere else.
-
-    What `beside` them names already stays what it is.
+    Options that are among the `given` arguments already are left out.
     """
     own = ROOT / "pyproject.toml"
     words = ["--noconftest"]
-    if not any(word.startswith(("-c", "--config-file")) for word in beside):
+    if not any(word.startswith(("-c", "--config-file")) for word in given):
         words += ["-c", str(own) if own.is_file() else os.devnull]
-    if not any(word.startswith("--rootdir") for word in beside):
+    if not any(word.startswith("--rootdir") for word in given):
         words.append(f"--rootdir={ROOT}")
     return words
 
 
 def guard() -> None:
-    """Called as Python starts, where `--submissions` is among its words. Changes the words of pytest only."""
-    global _guarded  # noqa: PLW0603
-    if _guarded or not _is_pytest():
+    """Add the arguments of `explicit` to pytest's command line; leave other programs alone.
+
+    Called as Python starts if `--submissions` is among its arguments. A second call only repeats --noconftest.
+    """
+    if not _is_pytest():
         return
-    _guarded = True
     words = [*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *sys.argv[1:]]
     folder = _submissions(words)
     if folder is not None and Path.cwd().resolve().is_relative_to(folder.resolve()):
-        # Python itself looks for modules in the working folder, too.
-        sys.stderr.write(f"ERROR: the working folder lies in {folder}\n  next: cd into the checkout, and grade there\n")
+        # Python itself also imports modules from the working directory.
+        sys.stderr.write(f"ERROR: the working directory is inside {folder}\n  next: cd into the checkout and grade\n")
         sys.stderr.flush()
-        os._exit(4)  # SystemExit would be Python's own failure to start
+        os._exit(4)  # a SystemExit here would look as if Python had failed to start
     sys.argv[1:1] = explicit(words)
 
 

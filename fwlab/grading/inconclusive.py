@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Alone in its file: the plugin needs it at every start of pytest, and the tests need it below the plugin."""
+"""The exception for what could not be measured. A module of its own: the plugin needs it whenever pytest starts."""
 
 from __future__ import annotations
 
 
 class Inconclusive(Exception):
-    """Could not be measured: the plugin reports the test as skipped, with this reason."""
+    """Nothing can be said about the check. The plugin reports the test as skipped, with this reason."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The marks as CSV, complete at every moment, and the files beside them."""
+"""The marks as CSV, and the files of a grading."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from fwlab.model.verdict import Outcome, Verdict, overall
 
 COLUMNS = ("who", "exercise", "verdict", "passed", "checks", "reason")
 NOT_YET = "not graded yet"
-#: A reason may quote a student's file, and a cell is read at a glance.
+#: Length limit of a reason, which may quote a student's file.
 LONGEST_REASON = 300
 
 
 def table(works: Iterable[Work], found: Callable[[Work], list[Verdict] | str | None]) -> str:
-    """Who, exercise, verdict, checks passed, checks, what failed first: a row for every work, graded or not.
+    """One row per work, graded or not. The columns are COLUMNS; `reason` says what failed first.
 
-    `found`: the work's verdicts; or why there are none; or None where it has not been its turn.
+    found  gives a work's verdicts, the reason why there are none, or None if it has not been graded yet
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -42,19 +42,22 @@ def _mark(found: list[Verdict] | str | None) -> tuple[str, int, str]:
     if isinstance(found, str):
         return Outcome.INCONCLUSIVE.value, 0, found
     verdict = overall([v.outcome for v in found])
-    # The verdict's own reason: where a check failed, one that only could not be measured says nothing of it.
+    # The reason must explain the verdict: if a check failed, an inconclusive check does not.
     reason = next((v.text for v in found if v.outcome is verdict and verdict is not Outcome.PASS), "")
     return verdict.value, sum(v.outcome is Outcome.PASS for v in found), reason
 
 
 def harmless(text: str) -> str:
-    """One line that no spreadsheet takes for a formula: it may quote a student's file."""
+    """The text as one line that no spreadsheet takes for a formula; it may quote a student's file."""
     line = printable(" ".join(text.split()), LONGEST_REASON)
     return f"'{line}" if line[:1] in ("=", "+", "-", "@") else line
 
 
 class Records:
-    """Writes a grading's files. A disk that is full costs the files, not the marks on the screen: it is told once."""
+    """Writes the files of a grading.
+
+    A full disk loses the files, not the marks on the screen; the first failure is reported, once.
+    """
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
@@ -70,4 +73,4 @@ class Records:
             if self.trouble is None:
                 expected = isinstance(error, FwlabError)
                 self.trouble = printable_lines(error if expected else f"{type(error).__name__}: {error}")
-                self._tell(f"the marks cannot be kept: {self.trouble}")
+                self._tell(f"cannot save the marks: {self.trouble}")

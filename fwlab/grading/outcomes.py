@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A verdict as the outcome of a test: passed, failed, or inconclusive, which is neither."""
+"""Turn verdicts into outcomes of tests: pass, fail, or inconclusive."""
 
 from __future__ import annotations
 
@@ -13,49 +13,50 @@ from fwlab.model.variants import REFUSED
 from fwlab.model.verdict import Outcome, Verdict, overall
 
 
-def failed(reason: str) -> NoReturn:
-    """The test's failure in the lab's own words; where in our code it was found out helps nobody."""
+def fail(reason: str) -> NoReturn:
+    """Fail the test with this reason alone; a traceback into the grader would not help."""
     pytest.fail(reason, pytrace=False)
 
 
-def hold(verdict: Verdict) -> None:
-    """A check's verdict, in the words that the lab has for it."""
+def require(verdict: Verdict) -> None:
+    """Fail unless the verdict is a pass, with the lab's own texts. Raises Inconclusive if it is neither."""
     if verdict.outcome is Outcome.INCONCLUSIVE:
         raise Inconclusive(f"{verdict.check}: {verdict.text}")
     if verdict.outcome is Outcome.FAIL:
         value = "not measured" if verdict.value is None else f"{verdict.value:g}"
         base = f" of {verdict.relative_to}" if verdict.relative_to else f" {verdict.metric.unit}"
-        measured = f"{verdict.check}: {value}{base}, wanted {verdict.low:g} to {verdict.high:g}"
-        failed(f"{verdict.text}\n{measured}\nwhy: {verdict.why}")
+        measured = f"{verdict.check}: {value}{base}, expected {verdict.low:g} to {verdict.high:g}"
+        fail(f"{verdict.text}\n{measured}\nwhy: {verdict.why}")
 
 
-def hold_case(measured: Measured, verdicts: list[Verdict]) -> None:
-    """A case of the lab: every expectation on it."""
+def require_case(measured: Measured, verdicts: list[Verdict]) -> None:
+    """Fail unless the case meets every expectation. Raises Inconclusive if it is in doubt."""
     if measured.problems:
         raise Inconclusive("; ".join(measured.problems))
     if measured.refused is not None:
-        failed(f"not loaded: {measured.refused}")
+        fail(f"not loaded: {measured.refused}")
     for verdict in verdicts:
-        hold(verdict)
+        require(verdict)
 
 
-def hold_failure(name: str, verdicts: list[Verdict], refused: str | None, wanted: frozenset[str] | None) -> None:
-    """A ruleset that must not pass: by any check where `wanted` is None, else by exactly these.
+def require_failure(name: str, verdicts: list[Verdict], refused: str | None, wanted: frozenset[str] | None) -> None:
+    """Fail unless a ruleset that must not pass fails: by exactly the checks `wanted`, or by any if that is None.
 
-    `refused` is why it was not loaded, None where it was.
+    refused  why the ruleset was not loaded; None if it was
+    Raises Inconclusive if that cannot be told.
     """
     by = _failing(verdicts, refused)
     unclear = [f"{v.check}: {v.text}" for v in verdicts if v.outcome is Outcome.INCONCLUSIVE]
     if wanted is None:
         if overall([v.outcome for v in verdicts]) is Outcome.PASS:
-            failed(f"{name} passes every check")
+            fail(f"{name} passes every check")
         if not by:
             raise Inconclusive("; ".join(unclear))
         return
     if by - wanted or (by != wanted and not unclear):
         texts = [f"{v.check}: {v.text}" for v in verdicts if v.outcome is Outcome.FAIL]
-        said = f"{name} fails by {_listed(by)}, and should by {_listed(wanted)}"
-        failed("\n".join([said, *dict.fromkeys(texts)]))
+        said = f"{name} fails by {_listed(by)}, and should fail by {_listed(wanted)}"
+        fail("\n".join([said, *dict.fromkeys(texts)]))
     if unclear:
         raise Inconclusive("; ".join(unclear))
 

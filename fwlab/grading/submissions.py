@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A class's folder, read once and before anything is measured: what happens to it later changes no mark.
+"""The files of a class, read once before anything is measured, so that later changes do not affect marks.
 
-The files are copied to a folder of our own, since a class may hand in more than fits into memory.
+They are copied to a temporary folder: a class may hand in more than fits into memory.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.printable import printable
@@ -20,7 +21,7 @@ from fwlab.rulesets.files import student_files, texts_of
 
 @dataclass(frozen=True)
 class Kept:
-    """One file and where its copy lies."""
+    """One file and the path of its copy."""
 
     name: str
     size: int
@@ -30,9 +31,9 @@ class Kept:
 
 @dataclass(frozen=True)
 class HandedIn:
-    """What one student handed in for one exercise, as it was when it was read.
+    """What one student handed in for one exercise, as it was read.
 
-    refused  why it could not be read; then there are no files
+    refused  why it could not be read; there are no files then
     """
 
     folder: Path
@@ -40,7 +41,7 @@ class HandedIn:
     refused: BadInput | None = None
 
     def ruleset(self) -> list[RulesetFile]:
-        """Raises BadInput where it is no ruleset; that is the student's failure."""
+        """The files as a ruleset. Raises BadInput if they are not one; that fails the student."""
         if self.refused is not None:
             raise self.refused
         return texts_of(self.folder, ((file.name, _again(file.copy)) for file in self.files))
@@ -50,18 +51,20 @@ def _again(copy: Path) -> bytes:
     try:
         return copy.read_bytes()
     except OSError as error:
-        raise CannotMeasure(f"{copy}: the copy of a submission is gone: {error.strerror}", "grade again") from error
+        raise CannotMeasure(
+            f"{copy}: the copy of a submission is gone: {error.strerror}", "start the grading again"
+        ) from error
 
 
 class Submissions:
-    """All that a class handed in. Close it, and the copies are gone."""
+    """Everything that a class handed in. `close` deletes the copies."""
 
     def __init__(self) -> None:
         self._copies = tempfile.TemporaryDirectory(prefix="fwlab-submissions-")
         self._read: dict[str, dict[str, HandedIn]] = {}
 
     def read(self, student: str, exercise: str, folder: Path) -> HandedIn:
-        """Raises BadInput where there is no room for the copies; what is wrong with the folder is the student's."""
+        """Copy one student's exercise. Raises NoRoom if the copies do not fit; a faulty folder is recorded instead."""
         there = self._read.setdefault(student, {})
         there[exercise] = handed_in = self._of(folder, len(self._read), exercise)
         return handed_in
@@ -83,10 +86,12 @@ class Submissions:
         try:
             copy.write_bytes(data)
         except OSError as error:
-            raise NoRoom(f"{copy}: cannot keep a submission: {error.strerror}", "make room, or set TMPDIR") from error
+            raise NoRoom(
+                f"{copy}: cannot copy a submission: {error.strerror}", "free space there, or set TMPDIR"
+            ) from error
 
     def document(self) -> str:
-        """By student, exercise and file what was read, as JSON; and why, where it could not be."""
+        """What was read, as JSON by student, exercise and file; for unreadable folders, the reason."""
         told = {
             student: {exercise: _told(handed_in) for exercise, handed_in in exercises.items()}
             for student, exercises in self._read.items()
@@ -98,16 +103,16 @@ class Submissions:
 
 
 class NoRoom(BadInput):
-    """Our own disk is full: nobody's fault that is graded."""
+    """The host's disk is full. Not the fault of any student."""
 
 
-def _told(handed_in: HandedIn) -> dict:
+def _told(handed_in: HandedIn) -> dict[str, Any]:
     if handed_in.refused is not None:
         return {"refused": handed_in.refused.message}
-    told: dict[str, dict] = {}
+    told: dict[str, Any] = {}
     for file in handed_in.files:
         name = printable(file.name)
-        if name in told:  # two long names may differ in what was left out
+        if name in told:  # two long names can be equal once shortened
             name = f"{name} ({len(told) + 1})"
         told[name] = {"sha256": file.sha256, "size": file.size}
     return told

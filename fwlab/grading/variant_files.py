@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The variants that lie beside an exercise: rulesets/EXERCISE/variants.yml and one folder for each line of it."""
+"""The variants of an exercise: rulesets/EXERCISE/variants.yml and one folder per entry."""
 
 from __future__ import annotations
 
@@ -19,13 +19,16 @@ def variant_folder(lab: Lab, exercise: Exercise, name: str) -> Path:
 
 
 def load_variants(project: Project, lab: Lab, exercise: Exercise) -> Variants:
-    """An exercise without the file and the folder has none. Raises BadInput naming the file and what is wrong."""
+    """The exercise's variants; none if it has neither the file nor the folder.
+
+    Raises BadInput, naming the file, if the two do not match.
+    """
     path = lab.folder / "rulesets" / exercise.id / DECLARED
     folders = path.parent / FOLDERS
     where = shown(project, path)
     if not path.exists():
         if folders.exists():
-            raise BadInput(f"{where} is missing, {FOLDERS}/ is there", f"say in {where} what its folders are")
+            raise BadInput(f"{where} is missing, but {FOLDERS}/ exists", f"list the folders of {FOLDERS}/ in {where}")
         return Variants()
     variants = read_yaml(project, path, Variants)
     try:
@@ -35,7 +38,7 @@ def load_variants(project: Project, lab: Lab, exercise: Exercise) -> Variants:
     there = {item.name for item in folders.iterdir()} if folders.is_dir() else set()
     for name in variants.names:
         if not (folders / name).is_dir():
-            raise BadInput(f"{where}: {name} has no folder {FOLDERS}/{name}", "add the folder, or remove the line")
+            raise BadInput(f"{where}: {name} has no folder {FOLDERS}/{name}", "add the folder or remove the entry")
     for name in sorted(there - set(variants.names)):
-        raise BadInput(f"{where}: nothing is said of {FOLDERS}/{name}", "add a line to right or wrong")
+        raise BadInput(f"{where}: does not list {FOLDERS}/{name}", "add an entry to right or wrong")
     return variants

@@ -116,7 +116,7 @@ def refuse_settings(exercise: Exercise, files: list[RulesetFile]) -> None:
             )
 
 
-def _exercise_task(lab: Lab, exercise: Exercise, ruleset: str, files: list, trials: int | None) -> Task:
+def _exercise_task(lab: Lab, exercise: Exercise, ruleset: str, files: list[RulesetFile], trials: int | None) -> Task:
     refuse_settings(exercise, files)
     wanted = {check.metric for check in exercise.checks}
     survivors = [check.traffic_class for check in exercise.checks if check.metric is Metric.SURVIVAL]

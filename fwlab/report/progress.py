@@ -15,17 +15,17 @@ from fwlab.model.events import Event, ItemFinished, ItemStarted, Listener, LogLi
 
 @contextlib.contextmanager
 def listener(
-    console: Console, *, verbose: bool = False, aloud: Callable[[str], None] | None = None
+    console: Console, *, verbose: bool = False, announce: Callable[[str], None] | None = None
 ) -> Iterator[Listener]:
-    """`aloud` says, in place of the console, what must be seen at once even where output is kept back."""
+    """`announce` says, in place of the console, what must be seen at once even where output is kept back."""
     if console.is_terminal:
         with _bar(console) as bar:
-            yield _OnTerminal(bar, verbose, aloud)
+            yield _OnTerminal(bar, verbose, announce)
     else:
-        yield _Plain(console, verbose, aloud)
+        yield _Plain(console, verbose, announce)
 
 
-def _aloud(console: Console) -> Callable[[str], None]:
+def _print_to(console: Console) -> Callable[[str], None]:
     return lambda text: console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -35,8 +35,8 @@ def _bar(console: Console) -> Progress:
 
 
 class _OnTerminal:
-    def __init__(self, bar: Progress, verbose: bool, aloud: Callable[[str], None] | None) -> None:
-        self._bar, self._verbose, self._aloud = bar, verbose, aloud or _aloud(bar.console)
+    def __init__(self, bar: Progress, verbose: bool, announce: Callable[[str], None] | None) -> None:
+        self._bar, self._verbose, self._announce = bar, verbose, announce or _print_to(bar.console)
         self._task = bar.add_task("", total=None)
 
     def __call__(self, event: Event) -> None:
@@ -44,7 +44,7 @@ class _OnTerminal:
             case StepStarted(what):
                 self._bar.update(self._task, description=what, total=None, completed=0)
             case MachinesBusy(machines):
-                self._aloud(str(event))
+                self._announce(str(event))
                 self._bar.update(self._task, description=f"waiting for {machines}")
             case LogLine(line) if self._verbose:
                 self._bar.console.print(line, markup=False, highlight=False)
@@ -58,8 +58,8 @@ class _OnTerminal:
 
 
 class _Plain:
-    def __init__(self, console: Console, verbose: bool, aloud: Callable[[str], None] | None) -> None:
-        self._console, self._verbose, self._aloud = console, verbose, aloud or _aloud(console)
+    def __init__(self, console: Console, verbose: bool, announce: Callable[[str], None] | None) -> None:
+        self._console, self._verbose, self._announce = console, verbose, announce or _print_to(console)
         self._items = self._done = 0
 
     def __call__(self, event: Event) -> None:
@@ -67,7 +67,7 @@ class _Plain:
             case StepStarted(what):
                 self._console.print(f"{what} ...", markup=False, highlight=False)
             case MachinesBusy():
-                self._aloud(str(event))
+                self._announce(str(event))
             case LogLine(line) if self._verbose:
                 self._console.print(line, markup=False, highlight=False)
             case PlanMade(items):

@@ -42,8 +42,8 @@ def grade(checkout: Path, argv: list[str]) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("given", "message", "hint"),
     [
-        ("no-class", "no folder no-class", "give --submissions the folder that holds one folder a student"),
-        ("empty-class", "empty-class is empty", "put one folder a student into it"),
+        ("no-class", "no folder no-class", "give --submissions the folder that holds one folder per student"),
+        ("empty-class", "empty-class is empty", "put one folder per student into it"),
         ("odd-class", "odd-class/reference: reference is the name of a part of the lab", "rename it"),
     ],
 )

@@ -112,7 +112,7 @@ def test_a_file_at_the_top_is_named(planted: Planted) -> None:
     done = planted.run("-m", "pytest", *planted.words())
     assert not planted.trace.exists()
     assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout + done.stderr
-    assert f"ERROR: {path}: pytest could take this file for its own configuration" in done.stderr
+    assert f"ERROR: {path}: pytest could take this file for its configuration" in done.stderr
 
 
 def test_files_elsewhere_are_not_run(planted: Planted) -> None:
@@ -162,8 +162,8 @@ def test_from_inside_the_folder_nothing_is_graded(planted: Planted, inside: str)
     done = planted.run("-m", "pytest", *planted.words(f"--submissions={planted.grading.folder}"), cwd=folder)
     assert not planted.trace.exists()
     assert done.returncode == 4
-    said = f"ERROR: the working folder lies in {planted.grading.folder}\n"
-    assert done.stderr == said + "  next: cd into the checkout, and grade there\n"
+    said = f"ERROR: the working directory is inside {planted.grading.folder}\n"
+    assert done.stderr == said + "  next: cd into the checkout and grade\n"
 
 
 def test_a_root_of_the_instructors_is_not_a_configuration(planted: Planted) -> None:

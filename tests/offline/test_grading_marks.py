@@ -74,7 +74,7 @@ def test_a_defect_of_ours_is_no_failure_of_a_student(grading: FakeGrading) -> No
     done = grading.run("-s")
     assert done.returncode == 3, done.stdout
     assert verdicts(grading) == {"ann": "inconclusive", "bob": "pass"}
-    assert grading.marks()[0]["reason"] == "the grading itself failed: RuntimeError: a bug"
+    assert grading.marks()[0]["reason"] == "internal error while grading: RuntimeError: a bug"
     assert done.stdout.count("measured: ") == 2
     assert "machines down" in done.stdout
 
@@ -86,7 +86,7 @@ def test_no_room_for_the_marks(grading: FakeGrading, word: str) -> None:
     (grading.top / "reports").write_text("in the way\n")
     done = grading.run("-s")
     assert done.returncode == {"fine": 3, "leaks": 1}[word], done.stdout
-    assert done.stderr.count("the marks cannot be kept: ") == 1
+    assert done.stderr.count("cannot save the marks: ") == 1
     assert "Traceback" not in done.stdout + done.stderr
     mark = {"fine": "pass,1,1,", "leaks": "fail,0,1,Not blocked."}[word]
     assert f"ann,{EXERCISE},{mark}\n" in done.stdout
@@ -97,7 +97,7 @@ def test_an_exception_in_closing_leaves_no_machine(grading: FakeGrading) -> None
     hand_in(grading, ann="fine")
     done = grading.run("-s", FAKE_REPORT="raises")
     assert done.returncode == 3
-    assert "the marks cannot be kept: RuntimeError: a bug" in done.stderr
+    assert "cannot save the marks: RuntimeError: a bug" in done.stderr
     assert "machines down" in done.stdout
     assert verdicts(grading) == {"ann": "pass"}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fwlab.grading.inconclusive import Inconclusive
-from fwlab.grading.outcomes import hold_failure
+from fwlab.grading.outcomes import require_failure
 from fwlab.judge.verdicts import judge_exercise
 from fwlab.model.results import Measured
 from fwlab.model.verdict import Outcome, Verdict
@@ -36,7 +36,7 @@ UNCLEAR = factories.attempt(250_000, 250_000, problems=["the DUT was not saturat
 def said_of(measured: Measured, *wanted: str) -> str | None:
     """The failure; "inconclusive: ..." where it is none; None if all is as it should be."""
     try:
-        hold_failure("wrong-x/ex1", verdicts(measured), measured.refused, frozenset(wanted) if wanted else None)
+        require_failure("wrong-x/ex1", verdicts(measured), measured.refused, frozenset(wanted) if wanted else None)
     except Inconclusive as unclear:
         return f"inconclusive: {unclear}"
     except pytest.fail.Exception as failure:
@@ -79,7 +79,7 @@ def test_a_wrong_variant_fails_by_the_named_checks(measured: Measured, wanted: l
     ],
 )
 def test_a_wrong_variant_that_fails_otherwise_is_named(measured: Measured, wanted: list[str], by: str) -> None:
-    assert said_of(measured, *wanted) == f"wrong-x/ex1 fails by {by}, and should by {', '.join(sorted(wanted))}"
+    assert said_of(measured, *wanted) == f"wrong-x/ex1 fails by {by}, and should fail by {', '.join(sorted(wanted))}"
 
 
 @pytest.mark.parametrize("wanted", [[], ["capacity"], ["refused"]])

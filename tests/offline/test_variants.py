@@ -115,9 +115,9 @@ WHERE = "labs/_template/rulesets/ex1-example/variants.yml"
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (lambda f: (f / "variants.yml").unlink(), f"{WHERE} is missing, variants/ is there"),
+        (lambda f: (f / "variants.yml").unlink(), f"{WHERE} is missing, but variants/ exists"),
         (lambda f: shutil.rmtree(f / "variants/nft"), f"{WHERE}: nft has no folder variants/nft"),
-        (lambda f: (f / "variants/more").mkdir(), f"{WHERE}: nothing is said of variants/more"),
+        (lambda f: (f / "variants/more").mkdir(), f"{WHERE}: does not list variants/more"),
         (lambda f: shutil.rmtree(f / "variants"), f"{WHERE}: nft has no folder variants/nft"),
         (
             changed("[delivered-others]", "[capacity]"),
