@@ -15,8 +15,9 @@ from fwlab.model.errors import BadInput
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.metric import Metric
 from fwlab.model.printable import printable
-from fwlab.model.ruleset import SETTINGS, RulesetFile
+from fwlab.model.ruleset import RulesetFile
 from fwlab.rulesets.files import LONGEST_PATH, lab_ruleset, student_ruleset
+from fwlab.rulesets.registry import KINDS
 
 #: A trial of an exercise has so many packets at least: its mix has dear ones and cheap ones, and with 640 packets the
 #: trials of a list of 500 pairs lay 3.6 % apart. Cheap ones are many more in so many seconds of the DUT's clock.
@@ -107,10 +108,10 @@ def submitted_from(context: RunContext, folder: Path) -> str:
 def refuse_settings(exercise: Exercise, files: list[RulesetFile]) -> None:
     """Raises BadInput naming the first file that sets the machine where the exercise is about rules."""
     for file in files:
-        if file.kind in SETTINGS and file.kind.value not in exercise.settings:
+        if KINDS[file.kind].machine_setting and file.kind not in exercise.settings:
             taken = " and ".join(f"*.{kind}" for kind in exercise.settings)
             raise BadInput(
-                f"{file.name}: {exercise.id} takes no *.{file.kind.value} file: such settings change what every packet "
+                f"{file.name}: {exercise.id} takes no *.{file.kind} file: such settings change what every packet "
                 f"costs, and the exercise is about {'rules and ' + taken if taken else 'rules'}",
                 f"remove {file.name}",
             )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
@@ -24,7 +23,8 @@ class IncompleteKind(ImportError):
 class Registry(Mapping[str, Kind], Generic[Kind]):
     """Kinds by name, in the order of `position` where they declare one, else by name. Cannot be changed.
 
-    `required` names the attributes that each kind must have; `name` is always one of them.
+    `required` names the attributes that each kind must have; `name` is always one of them. `origins` says where each
+    kind comes from: a module's name, or MODULE:OBJECT for a kind from an entry point.
     Raises IncompleteKind, which names the kind and where it comes from.
     """
 
@@ -41,6 +41,7 @@ class Registry(Mapping[str, Kind], Generic[Kind]):
             found[name] = origin, kind
         ordered = sorted(found, key=lambda name: (getattr(found[name][1], "position", 0), name))
         self._kinds = MappingProxyType({name: found[name][1] for name in ordered})
+        self.origins = MappingProxyType({name: found[name][0] for name in ordered})
 
     def __getitem__(self, name: str) -> Kind:
         return self._kinds[name]
@@ -52,18 +53,24 @@ class Registry(Mapping[str, Kind], Generic[Kind]):
         return len(self._kinds)
 
 
-def discover(concept: str, package: str, attribute: str, group: str, required: Iterable[str] = ()) -> Registry[Kind]:
+def discover(
+    concept: str, package: str, attribute: str, group: str | None, required: Iterable[str] = ()
+) -> Registry[Kind]:
     """All kinds of one concept.
 
     package    its modules are searched for `attribute`; a module without it is a helper
     attribute  the name under which a module declares its kind; a tuple declares several
-    group      the group of entry points that kinds from elsewhere are registered in
+    group      the group of entry points that kinds from elsewhere are registered in; None takes the package's alone
+
+    Also works where the package is inside a zip file.
     """
     found: list[tuple[str, Kind]] = []
     for module in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
         declared = getattr(importlib.import_module(module.name), attribute, None)
         if declared is not None:
             found += [(module.name, kind) for kind in (declared if isinstance(declared, tuple) else (declared,))]
-    for entry in entry_points(group=group):
-        found.append((entry.value, entry.load()))
+    if group is not None:
+        from importlib.metadata import entry_points  # a large import, which the agent on a DUT does without
+
+        found += [(entry.value, entry.load()) for entry in entry_points(group=group)]
     return Registry(concept, found, required)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a ruleset of each kind may say.
+"""Rulesets: the kinds of files that make them up, and how the host reads, renders and validates the files.
 
-A ruleset is loaded as root, and its author may be a stranger: it must not run a program, write elsewhere or leave
-behind what a reset cannot take away. Some tools can do such things, so files are read here before they are loaded.
-Where a tool's language is large only what is dangerous is refused; where it is small all but what is known.
+A ruleset is loaded as root, and its author may be a stranger. It must not run a program, write to a file or leave
+behind what a reset cannot undo. Some tools can do all that, so every file is validated before it is loaded: where a
+tool's language is large, dangerous words are refused; where it is small, only known words are accepted.
 """

@@ -12,10 +12,11 @@ from typing import Any
 
 from fwlab.model.errors import BadInput
 from fwlab.model.printable import printable
-from fwlab.model.ruleset import RulesetFile, in_loading_order
+from fwlab.model.ruleset import RulesetFile
 from fwlab.model.topology import Topology
+from fwlab.rulesets.registry import in_loading_order
 from fwlab.rulesets.render import TEMPLATE, render, ruleset_file
-from fwlab.rulesets.validation import refuse_together
+from fwlab.rulesets.validation import validate_together
 
 #: A list of 265 000 entries has about 8 MB; beyond this it is no ruleset.
 LARGEST_FILE = 32 << 20
@@ -62,9 +63,9 @@ def texts_of(folder: Path, files: Iterable[tuple[str, bytes]]) -> list[RulesetFi
             where = printable(folder / name, LONGEST_PATH)
             raise BadInput(f"{where}: not text (byte {error.start})", "save it as UTF-8") from error
         read.append(ruleset_file(printable(name), text))
-    files = in_loading_order(read)
-    refuse_together(files)
-    return files
+    ordered = in_loading_order(read)
+    validate_together(ordered)
+    return ordered
 
 
 def student_files(folder: Path) -> Iterator[tuple[str, bytes]]:

@@ -10,9 +10,10 @@ import jinja2
 import jinja2.meta
 
 from fwlab.model.errors import BadInput
-from fwlab.model.ruleset import RulesetFile, RulesetKind
+from fwlab.model.ruleset import RulesetFile
 from fwlab.model.topology import Topology
-from fwlab.rulesets.validation import refuse_strange
+from fwlab.rulesets.registry import kind_of, suffixes
+from fwlab.rulesets.validation import validate
 
 TEMPLATE = ".j2"
 
@@ -49,13 +50,10 @@ def render(name: str, text: str, parameters: dict[str, Any], topology: Topology)
 
 
 def ruleset_file(name: str, text: str) -> RulesetFile:
-    """A file by its ending. Raises BadInput where no tool loads such a file, or none may load what it says."""
-    kinds = {f".{kind.value}": kind for kind in RulesetKind if kind is not RulesetKind.PF}
-    kind = RulesetKind.PF if name == "pf.conf" else None
-    for ending, candidate in kinds.items():
-        if name.endswith(ending):
-            kind = candidate
+    """A validated file; its name says of which kind. Raises BadInput if no tool loads it, or validation fails."""
+    kind = kind_of(name)
     if kind is None:
-        raise BadInput(f"{name}: no tool loads such a file", f"use one of: pf.conf {' '.join(f'*{e}' for e in kinds)}")
-    refuse_strange(name, kind, text)
-    return RulesetFile(name, kind, text)
+        raise BadInput(f"{name}: no tool loads such a file", f"use one of: {' '.join(suffixes())}")
+    file = RulesetFile(name, kind.name, text)
+    validate(file)
+    return file

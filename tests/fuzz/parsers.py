@@ -21,9 +21,9 @@ from fwlab.host.project import Project, load_lab, validated
 from fwlab.host.yaml_files import yaml_in
 from fwlab.measure.saved_runs import run_in
 from fwlab.model.lab import Lab
-from fwlab.model.ruleset import RulesetKind
 from fwlab.report import show
 from fwlab.report.json_output import check_document, run_document
+from fwlab.rulesets.registry import KINDS
 from fwlab.rulesets.render import ruleset_file
 from fwlab.traffic import expand
 from fwlab.traffic.frame_loop import build_table
@@ -47,7 +47,7 @@ class Parser:
 
 # ---- rulesets -------------------------------------------------------------------------------------------------
 
-_ENDINGS = [*(f"rules.{kind.value}" for kind in RulesetKind if kind is not RulesetKind.PF), "pf.conf"]
+_ENDINGS = [kind.suffix if kind.suffix[0] != "." else f"rules{kind.suffix}" for kind in KINDS.values()]
 
 
 @cache
@@ -81,7 +81,7 @@ def _ruleset(rng: Random) -> tuple[str, str]:
 
 
 def _ask_ruleset(given: tuple[str, str]) -> str:
-    return f"accepted {ruleset_file(*given).kind.value}"
+    return f"accepted {ruleset_file(*given).kind}"
 
 
 # ---- lab.yml --------------------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Mapping
 
 from fwlab.host.ssh import Ssh
-from fwlab.model.ruleset import RulesetKind
 
 #: Part by part. Looking loads no module: a tool is asked only where its part of the kernel is there.
 LOOKS = {
@@ -43,16 +42,16 @@ LOOKS = {
 }
 #: Where what a kind of file loads is seen.
 SEEN_IN = {
-    RulesetKind.NFT: ("nft",),
-    RulesetKind.IPTABLES_NFT: ("nft",),
-    RulesetKind.IPTABLES: ("tables",),
-    RulesetKind.IP6TABLES: ("tables",),
-    RulesetKind.IPSET: ("sets",),
-    RulesetKind.TC: ("queues", "actions"),
-    RulesetKind.ROUTES: ("routes",),
-    RulesetKind.ETHTOOL: ("offloads",),
-    RulesetKind.XDP_FILTER: ("xdp", "links"),
-    RulesetKind.SYSCTL: ("settings",),
+    "nft": ("nft",),
+    "iptables-nft": ("nft",),
+    "iptables": ("tables",),
+    "ip6tables": ("tables",),
+    "ipset": ("sets",),
+    "tc": ("queues", "actions"),
+    "routes": ("routes",),
+    "ethtool": ("offloads",),
+    "xdp-filter": ("xdp", "links"),
+    "sysctl": ("settings",),
 }
 #: iptables-save writes the time down.
 _VARIES = re.compile(r"^# (Generated|Completed).*\n", re.MULTILINE)

@@ -25,7 +25,8 @@ from fwlab.dut.linux import LinuxDut
 from fwlab.host.project import Project, load_topology
 from fwlab.host.ssh import Ssh, write_ssh_config
 from fwlab.model.errors import CannotMeasure, Refused
-from fwlab.model.ruleset import RulesetFile, in_loading_order
+from fwlab.model.ruleset import RulesetFile
+from fwlab.rulesets.registry import in_loading_order
 from fwlab.rulesets.render import ruleset_file
 
 from .conftest import OFFSET, ROOT, STAND

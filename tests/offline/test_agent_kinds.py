@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from fwlab.dut.linux.agent import counters, links, loading, network_state, start_state
-from fwlab.dut.linux.client import tables_in
-from fwlab.rulesets.render import ruleset_file
+from fwlab.rulesets.kinds.routes import marked
+from fwlab.rulesets.registry import KINDS
 
 
 class FakeTools:
@@ -95,7 +95,7 @@ def test_link_settings_are_noted_once_and_put_back(tools: FakeTools) -> None:
 
 def test_every_route_is_marked(tools: FakeTools) -> None:
     text = "# many\nroute add 198.19.7.0/24 dev eth1\n\n -6 route replace 2001:2:0:1301::/64 dev eth1 # one\n"
-    ((argv, batch),) = loading.calls("x.routes", "routes", links.marked(text), each=False)
+    ((argv, batch),) = loading.calls("x.routes", "routes", marked(text), each=False)
     assert argv == ["ip", "-batch", "-"]
     assert [" ".join(line.split()) for line in batch.splitlines() if line and not line.startswith("#")] == [
         "route add 198.19.7.0/24 dev eth1 proto 200",
@@ -222,10 +222,12 @@ def test_modules_stay_only_where_they_cost_nothing(
     assert ("rmmod " + " ".join(there) in tools.called) == (not stays)
 
 
-def test_which_tables_are_ahead() -> None:
-    files = [ruleset_file("a.iptables", "# *nat\n*raw\nCOMMIT\n*filter\n-A X -j Y\nCOMMIT\n")]
-    files += [ruleset_file("b.ip6tables", "*raw\nCOMMIT\n"), ruleset_file("c.nft", "table ip t {\n}\n")]
-    assert tables_in(files) == ["iptables raw", "iptables filter", "ip6tables raw"]
+def test_which_tables_cost_every_packet() -> None:
+    text = "# *nat\n*raw\nCOMMIT\n*filter\n-A X -j Y\nCOMMIT\n"
+    assert KINDS["iptables"].hooks(text) == ["iptables raw", "iptables filter"]
+    assert KINDS["ip6tables"].hooks("*raw\nCOMMIT\n") == ["ip6tables raw"]
+    assert not KINDS["iptables-nft"].hooks(text)
+    assert not KINDS["nft"].hooks("table ip t {\n}\n")
 
 
 # ---- connections ----------------------------------------------------------------------------------------------

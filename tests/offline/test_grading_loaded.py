@@ -7,9 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.grading import nft_text
 from fwlab.grading.inconclusive import Inconclusive
-from fwlab.grading.kernel_state import NFT, ROUTES, missing
+from fwlab.grading.kernel_state import missing
+from fwlab.rulesets.kinds import nft_text
+from fwlab.rulesets.kinds.nft import LIST as NFT
+from fwlab.rulesets.kinds.routes import LISTED as ROUTES
 from fwlab.rulesets.render import ruleset_file
 
 

@@ -23,7 +23,7 @@ from fwlab.model.errors import BadInput
 from fwlab.model.expectation import Check
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.metric import Metric
-from fwlab.model.ruleset import RulesetFile, RulesetKind
+from fwlab.model.ruleset import RulesetFile
 from fwlab.rulesets.files import lab_ruleset
 from fwlab.traffic.expand import expand
 
@@ -117,7 +117,7 @@ def test_lab03_holds_what_the_case_says(case: Case) -> None:
 def test_loading_one_by_one_splits_by_lines(lab: Lab, case: Case) -> None:
     """Each line of an nft file must be a command of its own, or it cannot be loaded line by line."""
     for file in rendered(lab, case.ruleset, case.parameters):
-        if file.kind is RulesetKind.NFT:
+        if file.kind == "nft":
             verbs = {line.split()[0] for line in file.text.splitlines() if line and not line.startswith("#")}
             assert verbs == {"add"}
 

@@ -14,7 +14,6 @@ import pytest
 from fwlab.host.project import find_project, load_topology
 from fwlab.measure.plan import work_task
 from fwlab.model.errors import BadInput
-from fwlab.model.ruleset import RulesetKind
 from fwlab.rulesets import files
 from fwlab.rulesets.files import MOST_FILES, lab_ruleset, student_ruleset
 from fwlab.rulesets.render import render, ruleset_file
@@ -51,7 +50,7 @@ def test_what_looks_like_a_template_reaches_the_tool_unchanged(
     (folder / "rules.nft").write_text(text)
     (exercise,) = setting.lab.exercises
     (file,) = work_task(setting, exercise, folder).files
-    assert (file.name, file.kind, file.text) == ("rules.nft", RulesetKind.NFT, text)
+    assert (file.name, file.kind, file.text) == ("rules.nft", "nft", text)
 
 
 def test_a_template_in_a_submission_is_no_ruleset(folder: Path) -> None:
@@ -95,7 +94,7 @@ def test_only_the_networks_settings_may_be_set(line: str) -> None:
     ["net.ipv4.ip_forward=1", "- net.core.rmem_max = 1", "net/ipv4/conf/eth0/rp_filter=0", "; x", ""],
 )
 def test_network_settings_may_be_set(line: str) -> None:
-    assert ruleset_file("tune.sysctl", line + "\n").kind is RulesetKind.SYSCTL
+    assert ruleset_file("tune.sysctl", line + "\n").kind == "sysctl"
 
 
 @pytest.mark.parametrize(
@@ -254,7 +253,7 @@ def test_names_are_told_in_plain_letters(folder: Path, name: bytes, shown: str) 
     path.rename(path.with_suffix(".nft"))
     (file,) = student_ruleset(folder)
     assert file.name == shown.replace(".bad", ".nft")
-    assert file.kind is RulesetKind.NFT
+    assert file.kind == "nft"
     json.dumps(file.name).encode()
 
 

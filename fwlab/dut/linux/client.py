@@ -5,31 +5,19 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self, TypeVar
 
-from fwlab.dut.linux.agent.links import marked
 from fwlab.dut.linux.conversation import Conversation
 from fwlab.dut.protocol import Collected, Loaded, LoadReport, Window
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure, Refused
-from fwlab.model.ruleset import RulesetFile, RulesetKind
+from fwlab.model.ruleset import RulesetFile
 from fwlab.model.trial import Trial
+from fwlab.rulesets.registry import KINDS
 
-_TABLE = re.compile(r"^\*(\w+)", re.MULTILINE)
 T = TypeVar("T")
-
-
-def tables_in(files: list[RulesetFile]) -> list[str]:
-    """The tables of iptables that these files bring in, as the agent names them: "ip6tables raw"."""
-    kinds = (RulesetKind.IPTABLES, RulesetKind.IP6TABLES)
-    return [f"{f.kind.value} {name}" for f in files if f.kind in kinds for name in _TABLE.findall(f.text)]
-
-
-def _as_loaded(file: RulesetFile) -> str:
-    return marked(file.text) if file.kind is RulesetKind.ROUTES else file.text
 
 
 class LinuxDut:
@@ -73,7 +61,9 @@ class LinuxDut:
 
         With `next_ruleset` modules may stay that cost its packets nothing.
         """
-        request = {"op": "reset"} if next_ruleset is None else {"op": "reset", "ahead": tables_in(next_ruleset)}
+        request: dict[str, Any] = {"op": "reset"}
+        if next_ruleset is not None:
+            request["ahead"] = [hook for file in next_ruleset for hook in KINDS[file.kind].hooks(file.text)]
         return self._agent.ask(request, timeout=300)["left"]
 
     def load(self, files: list[RulesetFile], *, each: bool = False, times: int = 1) -> LoadReport:
@@ -81,8 +71,8 @@ class LinuxDut:
         packed = [
             {
                 "name": f.name,
-                "kind": f.kind.value,
-                "packed": base64.b64encode(zlib.compress(_as_loaded(f).encode(), 6)).decode(),
+                "kind": f.kind,
+                "packed": base64.b64encode(zlib.compress(KINDS[f.kind].sent(f.text).encode(), 6)).decode(),
             }
             for f in files
         ]
@@ -96,7 +86,7 @@ class LinuxDut:
                 "match the test traffic by address or interface, not everything",
             )
         return LoadReport(
-            [[Loaded(f.name, f.kind.value, s) for f, s in zip(files, run, strict=True)] for run in answer["seconds"]]
+            [[Loaded(f.name, f.kind, s) for f, s in zip(files, run, strict=True)] for run in answer["seconds"]]
         )
 
     def entries(self) -> int:

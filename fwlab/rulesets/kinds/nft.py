@@ -1,34 +1,37 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""nftables' own language. It is large: only what is dangerous is refused."""
+"""nftables, in nft's own language. The language is large, so only what is dangerous is refused."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
-from fwlab.rulesets.jumps import too_many
-from fwlab.rulesets.lines import LINKS
-from fwlab.rulesets.memory import MOST_ENTRIES
-from fwlab.rulesets.nft_chains import chains_of
+from fwlab.rulesets.kind import Faults, Loader, RulesetKind, Shown
+from fwlab.rulesets.kinds import nft_text
+from fwlab.rulesets.kinds.jumps import too_many
+from fwlab.rulesets.kinds.lines import LINKS
+from fwlab.rulesets.kinds.memory import MOST_ENTRIES
+from fwlab.rulesets.kinds.nft_chains import chains_of
 
-#: As nft's own scanner takes a file apart: texts in quotes, comments, words.
+#: Tokens as nft's own scanner finds them: quoted strings, comments, words.
 NFT_TOKENS = re.compile(r'"[^"]*"|#[^\n]*|[A-Za-z_][\w./\\-]*|\n|.')
-#: nft's commands that read another file or never end.
+#: Commands that read another file or never end.
 NFT_REFUSED = {"include": "a ruleset includes no other file", "monitor": "a ruleset does not monitor"}
-#: Where hooks may be and packets may be sent; the loopback's harm nobody.
+#: Devices that may have hooks and be sent packets. The loopback device does no harm.
 _DEVICES = {*LINKS, "lo"}
 _DEFINED = re.compile(r"\b(?:re)?define\s+(?P<name>\w+)\s*=\s*(?P<value>\{[^}]*\}|[^\n;]*)")
 _SIZE = re.compile(r"\bsize\s+(0x[0-9a-fA-F]{1,16}|\d{1,20})\b")
 _WORD = re.compile(r'"[^"]*"|[0-9a-fA-F]{1,4}:[0-9a-fA-F:.]+|[$@]?[A-Za-z_][\w.\\/*-]*|[\d.]+|[{}:,;\n=]')
 _ADDRESS = re.compile(r"[0-9a-fA-F]*[.:][0-9a-fA-F.:]*")
-#: Words behind which no device is named directly, but computed.
+#: After these words the device is computed, not named.
 _COMPUTED = {
     *("ip", "ip6", "meta", "symhash", "jhash", "numgen"),
     *("iif", "iifname", "oif", "oifname", "mark", "vlan", "ether"),
 }
 
 
-def nft(lines: list[str]) -> Iterator[tuple[int, str, str]]:
+def validate(lines: list[str]) -> Faults:
     text = "\n".join(lines)
     if any(word in text for word in NFT_REFUSED):
         number = 1
@@ -45,8 +48,8 @@ def nft(lines: list[str]) -> Iterator[tuple[int, str, str]]:
             yield 1, *complaint
 
 
-def _sizes(text: str) -> Iterator[tuple[int, str, str]]:
-    """Memory for a set whose size is given is taken at once."""
+def _sizes(text: str) -> Faults:
+    """Sets that declare a size: the kernel allocates their memory at once."""
     whole = 0
     for found in _SIZE.finditer(_without_comments(text)) if "size" in text else ():
         whole += int(found[1], 0) if found[1][:2] == "0x" else int(found[1])
@@ -58,7 +61,7 @@ def _sizes(text: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _without_comments(text: str) -> str:
-    """Every character stays in its place; comments and continued lines become blanks."""
+    """The same text with blanks in place of comments and line continuations, so that positions stay."""
     blank = re.compile(r'"[^"]*"|#[^\n]*|\\\n')
     return blank.sub(lambda found: found[0] if found[0][0] == '"' else _blanks(found[0]), text)
 
@@ -67,8 +70,8 @@ def _blanks(text: str) -> str:
     return " " * len(text)
 
 
-def _devices(text: str) -> Iterator[tuple[int, str, str]]:
-    """Hooks of devices, flowtables, and packets that are sent elsewhere: the management's NIC is not for these."""
+def _devices(text: str) -> Faults:
+    """Devices of hooks and flowtables, and targets of fwd and dup: none may be the management NIC."""
     plain = _without_comments(text)
     defined: dict[str, list[str]] = {}
     for found in _DEFINED.finditer(plain):
@@ -82,7 +85,7 @@ def _devices(text: str) -> Iterator[tuple[int, str, str]]:
 
 
 def _named(token: str, after: list[str], defined: dict[str, list[str]]) -> Iterator[str]:
-    """The devices that stand behind this word."""
+    """The devices that this token names, with the words after it."""
     if token == "device":
         yield from _meant(after[:1], defined)
     elif token == "devices" and after[:1] == ["="]:
@@ -95,7 +98,7 @@ def _named(token: str, after: list[str], defined: dict[str, list[str]]) -> Itera
 
 
 def _meant(words: list[str], defined: dict[str, list[str]]) -> Iterator[str]:
-    """Words, and what stands for a variable wherever it is defined."""
+    """Words, with each variable replaced by all of its definitions."""
     seen: set[str] = set()
     todo = list(words)
     while todo:
@@ -106,3 +109,54 @@ def _meant(words: list[str], defined: dict[str, list[str]]) -> Iterator[str]:
                 todo += defined.get(word, [])
         elif word and word not in "{}:,;\n=":
             yield word
+
+
+LIST = "nft -a -t list ruleset"
+
+
+def absent(shown: Shown, lines: list[str]) -> str | None:
+    tables, rules = nft_text.declared("\n".join(lines))
+    listed = nft_text.listed(shown.check_output(LIST))
+    missing = sorted(" ".join(table) for table in tables if table not in listed)
+    if missing:
+        return f"tables {', '.join(missing)}"
+    for table, count in sorted(rules.items()):
+        if listed[table] < count:
+            return f"{count - listed[table]} of {count} rules of table {' '.join(table)}"
+    return None
+
+
+class NftLoader(Loader):
+    tool = ("nft", "-f", "-")
+
+    def one_by_one(self, name: str, text: str) -> Iterator[list[str]]:
+        for line in map(str.strip, text.splitlines()):
+            if line and not line.startswith("#"):
+                yield ["nft", line]
+
+    def undo(self, loaded: bool) -> None:
+        """Also takes away what iptables-nft has loaded."""
+        if "nf_tables" in self.machine.modules():
+            self.machine.run("nft", "flush", "ruleset")
+
+    def entries(self) -> int:
+        """Rules (those of iptables-nft too) and elements of sets and maps."""
+        if "nf_tables" not in self.machine.modules():
+            return 0
+        listed = json.loads(self.machine.run("nft", "-j", "list", "ruleset").stdout or "{}").get("nftables", [])
+        count = 0
+        for item in listed:
+            count += "rule" in item
+            count += sum(len(item.get(kind, {}).get("elem", [])) for kind in ("set", "map"))
+        return count
+
+
+KIND = RulesetKind(
+    name="nft",
+    suffix=".nft",
+    position=50,
+    validate=validate,
+    loader=NftLoader,
+    absent=absent,
+    cumulative=True,
+)

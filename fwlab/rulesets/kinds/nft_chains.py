@@ -11,7 +11,7 @@ import re
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from fwlab.rulesets.jumps import Chain
+from fwlab.rulesets.kinds.jumps import Chain
 
 _TOKEN = re.compile(r'"[^"]*"|#[^\n]*|\\\n|[@$]?[A-Za-z_][\w.-]*|[{};\n]')
 _FAMILIES = {"ip", "ip6", "inet", "arp", "bridge", "netdev"}
@@ -156,17 +156,18 @@ class _Reader:
             for group in branches:
                 if len(group) == 1 and group[0][0] in ("@", "$"):
                     if group[0] not in groups:
-                        groups[group[0]] = tuple(self._in_map(*group[0]))
+                        groups[group[0]] = tuple(self._in_map(group[0]))
                     into[groups[group[0]]] += 1
                 else:
                     into[tuple(self._known(key) for key in group)] += 1
         return made
 
-    def _in_map(self, sign: str, family: Hashable, table: Hashable, *name: Hashable) -> list[Key]:
-        """The chains that a named map leads to, or one that a variable stands for."""
+    def _in_map(self, key: Key) -> list[Key]:
+        """The chains that a named map ("@", family, table, name) or a variable ("$", ...) leads to."""
+        sign, family, table, *name = key
         if sign == "@":
             return [self._known(key) for key in self._maps.get((family, table, *name), ())]
-        return [self._known((family, table, key[-1])) for key in self._maps.get(name, ())]
+        return [self._known((family, table, key[-1])) for key in self._maps.get(tuple(name), ())]
 
 
 def _key(words: list[str], names: int) -> Key:

@@ -1,34 +1,35 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Filters, queues and actions of tc, one line each."""
+"""tc: filters, queueing disciplines and actions, one command a line (tc -batch)."""
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from fwlab.rulesets.lines import LINKS, instructions, plain
-from fwlab.rulesets.memory import MOST_BYTES, MOST_QUEUED
+from fwlab.rulesets.kind import Faults, Loader, RulesetKind, Shown
+from fwlab.rulesets.kinds.lines import LINKS, first_other, instructions
+from fwlab.rulesets.kinds.memory import MOST_BYTES, MOST_QUEUED
 
 TC_OBJECTS = {"qdisc", "class", "filter", "chain", "action", "actions"}
 DEVICE = re.compile(r"(eth|if)\d+")
-#: Queues whose limit is in bytes; that of the others is in packets.
+#: Queueing disciplines whose limit is in bytes; that of the others is in packets.
 BYTES = {"tbf", "bfifo", "red", "gred", "choke", "police"}
 AMOUNT = re.compile(r"(\d{1,20}(?:\.\d{1,9})?)([a-zA-Z]{0,8})", re.ASCII)
 UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 TC_VERBS = {"add", "del", "delete", "replace", "change"}
-#: What can become of a packet: an action may name two.
+#: Results of an action; an action may name two.
 TC_FATE = "(?:drop|ok|pass|pipe|continue|reclassify|shot|unspec)"
 #: A slash stands between an address or value and its prefix or mask; anywhere else it would be a path.
 TC_WORD = re.compile(rf"[\w.:,+()=%-]+|[0-9a-fA-F:][0-9a-fA-FxX.:]*/[0-9a-fA-FxX.:]+|{TC_FATE}/{TC_FATE}")
-#: Kinds of filter and action that read programs from files, or load libraries of iptables. tc takes beginnings of
-#: words for some, so whatever begins like the options of bpf is out as well.
+#: Filters and actions that read programs from files or load libraries of iptables. tc accepts abbreviations of some,
+#: so every word that begins like an option of bpf is refused too.
 TC_REFUSED = re.compile(r"exec|bpf|ipt|xt|obj.*|bytecode.*|pinned")
 
 
-def tc(lines: list[str]) -> Iterator[tuple[int, str, str]]:
+def validate(lines: list[str]) -> Faults:
     for number, words in instructions(lines):
-        strange = plain(words, TC_WORD)
+        strange = first_other(words, TC_WORD)
         if strange is not None:
             yield number, f"{strange!r} is no word of a filter", "write qdisc, class, filter, chain and action lines"
         elif words[0] not in TC_OBJECTS or len(words) < 2 or words[1] not in TC_VERBS:
@@ -45,7 +46,7 @@ def tc(lines: list[str]) -> Iterator[tuple[int, str, str]]:
 
 
 def _devices(words: list[str]) -> Iterator[str]:
-    """tc takes the beginning of dev behind a mirred action, and knows devices by their numbers as well (if4)."""
+    """After a mirred action tc accepts abbreviations of dev. It also knows devices by number (if4)."""
     mirrors = False
     for word, following in zip(words, [*words[1:], ""], strict=True):
         mirrors = (mirrors or word == "mirred") and word not in ("action", "act")
@@ -56,9 +57,48 @@ def _devices(words: list[str]) -> Iterator[str]:
 
 
 def _limits(words: list[str]) -> Iterator[str]:
-    """Packets or bytes that a queue may hold; how many are too many hangs on the queue."""
+    """Limits of queues that are too large, in bytes or packets."""
     most = MOST_BYTES if BYTES.intersection(words) else MOST_QUEUED
     for word, value in itertools.pairwise(words):
         found = AMOUNT.fullmatch(value) if word == "limit" else None
         if found and float(found[1]) * UNITS.get(found[2].lower()[:1], 1) > most:
             yield value
+
+
+def absent(shown: Shown, lines: list[str]) -> str | None:
+    devices = {words[words.index("dev") + 1] for words in map(str.split, lines) if words[0] == "filter"}
+    for device in sorted(devices):
+        places = ("ingress", "egress", "root")
+        if not any(shown.run(f"tc filter show dev {device} {place}").strip() for place in places):
+            return f"filters on {device}"
+    return None
+
+
+class TcLoader(Loader):
+    tool = ("tc", "-batch", "-")
+
+    def undo(self, loaded: bool) -> None:
+        if loaded:
+            places = ("clsact", "ingress", "root")
+            lines = [f"qdisc del dev {device} {place}" for device in self.machine.devices() for place in places]
+            self.machine.run("tc", "-force", "-batch", "-", text="\n".join(lines) + "\n")
+            self.release(self.machine.modules())
+
+    def release(self, modules: Iterable[str]) -> None:
+        """Flush all actions: they can exist without a filter and then hold their module.
+
+        An action cannot go while a filter that is being freed still uses it, so this may have to be repeated.
+        """
+        for name in modules:
+            if name.startswith("act_"):
+                self.machine.run("tc", "actions", "flush", "action", name.removeprefix("act_"))
+
+
+KIND = RulesetKind(
+    name="tc",
+    suffix=".tc",
+    position=60,
+    validate=validate,
+    loader=TcLoader,
+    absent=absent,
+)

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Lines and words, as the tools that load them read them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+#: The DUT's two links (topology.yml). A ruleset has nothing to do with the management NIC.
+LINKS = ("eth0", "eth1")
+
+
+def instructions(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """(line number, words) of every line that is not empty. A # begins a comment."""
+    for number, line in enumerate(lines, 1):
+        words = line.partition("#")[0].split()
+        if words:
+            yield number, words
+
+
+def first_other(words: list[str], word: re.Pattern[str]) -> str | None:
+    """The first word that does not match. `word` must not match quotes or backslashes: tools split words at them."""
+    return next((w for w in words if not word.fullmatch(w)), None)
+
+
+def unquoted(line: str) -> list[str]:
+    """The words of a line for a tool that reads double quotes, such as iptables-restore and ipset; quotes removed.
+
+    A quoted text is one word if every tool must read it as one. In all other cases each blank ends a word, so a word
+    that a tool might find is never hidden.
+    """
+    parts = line.split('"')
+    outside, last = parts[::2], len(parts) - 1
+    certain = len(parts) % 2 == 1 and "\\" not in line and "'" not in "".join(outside)
+    for place in range(1, last, 2) if certain else ():
+        before, text, after = parts[place - 1 : place + 2]
+        begins = before[-1:] in (" ", "\t") or (place == 1 and not before)
+        ends = after[:1] in (" ", "\t") or (place + 1 == last and not after)
+        if not (begins and ends) or text.startswith("-"):
+            certain = False
+    if not certain:
+        return re.sub(r"[\"'\\]", "", line).split()
+    words: list[str] = []
+    for place, part in enumerate(parts):
+        words += [part] if place % 2 else part.split()
+    return words
+
+
+def longer_than(line: str, most_bytes: int) -> bool:
+    """Whether a tool with a line buffer of this size would read the rest of the line as another line."""
+    return len(line) * 4 > most_bytes and len(line.encode()) > most_bytes

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""sysctl: settings of the kernel's network. sysctl could change the whole machine, so only net.* is accepted.
+
+Patterns, paths that leave net, and settings that cannot be read are refused: a reset could not restore them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from fwlab.rulesets.kind import Call, Faults, Loader, Machine, Refusal, RulesetKind, Shown
+from fwlab.rulesets.kinds.lines import LINKS
+from fwlab.rulesets.kinds.memory import BUCKET, MOST_BYTES, number
+
+NETWORK_SETTING = re.compile(r"net(\.[\w-]+)+|net(/[\w-]+)+", re.ASCII)
+#: Directories of settings.
+_FOLDERS = re.compile(
+    r"net[./](core|unix|netfilter|bridge|mptcp|ipv4|ipv6)"
+    r"|net[./]ipv4[./](conf|neigh|route)([./]\w+)?"
+    r"|net[./]ipv6[./](conf|neigh|route|icmp)([./]\w+)?"
+    r"|net[./]netfilter[./]nf_log"
+)
+_UNDER_ROUTE = re.compile(r"net[./]ipv[46][./](route|icmp)[./]\w+")
+#: Settings that cannot be read, or not before they are written.
+_WRITE_ONLY = re.compile(r"net[./]ipv[46][./]route[./]flush|net[./]ipv6[./]conf[./]\w+[./]stable_secret")
+_OF_A_DEVICE = re.compile(r"net[./]ipv[46][./](?:conf|neigh)[./](\w+)[./]\w+")
+_DEVICES = {*LINKS, "all", "default", "lo"}
+
+
+def validate(lines: list[str]) -> Faults:
+    for place, line in enumerate(lines, 1):
+        key, equals, value = (part.strip() for part in line.partition("="))
+        key = key.lstrip("-").strip()
+        if not key or key[0] in "#;":
+            continue
+        device = _OF_A_DEVICE.fullmatch(key)
+        if not NETWORK_SETTING.fullmatch(key):
+            yield place, f"{key} is not a network setting", "set only net.*"
+        elif _FOLDERS.fullmatch(key) and not _UNDER_ROUTE.fullmatch(key):
+            yield place, f"{key} is a group of settings", "set one of those in it"
+        elif _WRITE_ONLY.fullmatch(key):
+            yield place, f"{key} cannot be read, so it could not be put back", "leave it out"
+        elif device and device[1] not in _DEVICES:
+            yield place, f"{device[1]} is none of the DUT's links", f"use {' or '.join(LINKS)}"
+        elif not equals:
+            yield place, f"{key} is set to nothing", f"write {key} = VALUE"
+        elif key.endswith("conntrack_buckets") and (number(value) or 0) * BUCKET > MOST_BYTES:
+            what = f"{value} buckets take more than {MOST_BYTES >> 20} MiB of the DUT's memory"
+            yield place, what, "make the table smaller"
+
+
+def absent(shown: Shown, lines: list[str]) -> str | None:
+    for line in lines:
+        if line.startswith(";"):
+            continue
+        key, _, value = (part.strip() for part in line.lstrip("-").partition("="))
+        held = shown.run("sysctl -n %s", key)
+        if line.startswith("-") and not held:  # sysctl ignores such a setting if the kernel does not have it
+            continue
+        if value and held.split() != value.split():
+            return f"{key} = {value} (it is {held.strip() or 'unknown'})"
+    return None
+
+
+class SysctlLoader(Loader):
+    """`before`: path and value of every setting that a file changes, as it was before the first change."""
+
+    tool = ("sysctl", "-q", "-p", "/dev/stdin")
+    changes_sysctls = True
+
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine)
+        self.before: dict[str, str] = {}
+
+    def calls(self, name: str, text: str, *, each: bool) -> Sequence[Call]:
+        for line in text.splitlines():
+            key = line.split("=")[0].strip().lstrip("-").strip()
+            if not key or key[0] in "#;":
+                continue
+            path = "/proc/sys/" + key.replace(".", "/")
+            if self.machine.exists(path) and path not in self.before:
+                try:
+                    self.before[path] = self.machine.read(path)
+                except (OSError, UnicodeDecodeError):
+                    raise Refusal(f"{name}: {key} cannot be read, so it could not be put back") from None
+        return [([*self.tool], text)]
+
+    def undo(self, loaded: bool) -> None:
+        for path, value in self.before.items():
+            self.machine.write(path, value)  # a setting of a module may be gone with it
+        self.before.clear()
+
+
+#: Last, since the kernel has the settings of connection tracking (net.netfilter.*) only once a rule has loaded it.
+KIND = RulesetKind(
+    name="sysctl",
+    suffix=".sysctl",
+    position=90,
+    validate=validate,
+    loader=SysctlLoader,
+    absent=absent,
+    machine_setting=True,
+)

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""All kinds of ruleset files, in loading order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fwlab.model.registry import IncompleteKind, Registry, discover
+from fwlab.model.ruleset import RulesetFile
+from fwlab.rulesets.kind import REQUIRED, RulesetKind
+
+GROUP = "fwlab.ruleset_kinds"
+
+
+def with_distinct_suffixes(kinds: Registry[RulesetKind]) -> Registry[RulesetKind]:
+    """The same kinds. Raises IncompleteKind if a file name could belong to two of them."""
+    for kind in kinds.values():
+        for other in kinds.values():
+            if kind is not other and kind.suffix.endswith(other.suffix):
+                raise IncompleteKind(f"ruleset kinds {kind.name} and {other.name} both claim *{kind.suffix}")
+    return kinds
+
+
+KINDS = with_distinct_suffixes(discover("ruleset kind", "fwlab.rulesets.kinds", "KIND", GROUP, REQUIRED))
+
+
+def kind_of(name: str) -> RulesetKind | None:
+    """The kind of a file, by its name; None if no tool loads such a file."""
+    for kind in KINDS.values():
+        if name.endswith(kind.suffix) if kind.suffix.startswith(".") else name == kind.suffix:
+            return kind
+    return None
+
+
+def suffixes() -> list[str]:
+    """File names that can be loaded, whole names first: "pf.conf", "*.nft", ..."""
+    shown = [f"*{kind.suffix}" if kind.suffix.startswith(".") else kind.suffix for kind in KINDS.values()]
+    return sorted(shown, key=lambda name: name.startswith("*"))
+
+
+def in_loading_order(files: Iterable[RulesetFile]) -> list[RulesetFile]:
+    order = list(KINDS)
+    return sorted(files, key=lambda file: (order.index(file.kind), file.name))
