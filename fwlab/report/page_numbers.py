@@ -21,7 +21,8 @@ from fwlab.measure.session import EXERCISE_S
 from fwlab.metrics import capacity, connection_rate, delivery, perf_profile, state_table, survival
 from fwlab.model.declared_traffic import Connections
 from fwlab.report.markdown import figures_table
-from fwlab.rulesets import files, jumps, memory
+from fwlab.rulesets import files
+from fwlab.rulesets.kinds import jumps, memory
 from fwlab.testbed.kinds.virtual import CLOSED_LOOP, OPEN_LOOP
 from fwlab.traffic.frame_loop import TABLE_FRAMES
 
