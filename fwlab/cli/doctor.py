@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`fwlab doctor`: which testbed was chosen and why, what is missing, and the command that mends it."""
+"""`fwlab doctor`: which testbed would be used and why, what is missing, and the command that provides it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
+import psutil
 import typer
 from rich.console import Console
 
 from fwlab.generator.selection import choose as choose_engine
 from fwlab.generator.trex.engine import trex_in_image
+from fwlab.host.environment import libvirt_uri
 from fwlab.host.kvm_probe import kvm_works
 from fwlab.host.project import Project, find_project, load_topology
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, CannotMeasure
-from fwlab.testbed.machines import built_images, libvirt_uri
+from fwlab.testbed.link_kinds import link_kinds
+from fwlab.testbed.machines import built_images
 from fwlab.testbed.selection import TestbedRequest, choose
 
-#: Programs and the step that installs them all.
+#: `make setup` installs them all.
 PROGRAMS = ("vagrant", "virsh", "qemu-system-x86_64", "qemu-img", "packer", "mmdebstrap", "ssh", "xorriso")
 
 
@@ -37,11 +40,11 @@ class Finding:
 
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-    probe: Annotated[bool, typer.Option("--probe", help="Try KVM again, whatever is remembered of it.")] = False,
+    probe: Annotated[bool, typer.Option("--probe", help="Try KVM again, even if the answer is remembered.")] = False,
 ) -> None:
     """Say which testbed would be used, and what is missing."""
     project = find_project()
-    findings = [*_programs(), _libvirt(), _images(project), _slowing(), _memory(project)]
+    findings = [*_programs(), _libvirt(), _images(project), *_links(project), _throttling(), _memory(project)]
     kvm = kvm_works(again=probe)
     testbed, engine = choose(TestbedRequest(), kvm), choose_engine(project)
     ready = all(f.ok for f in findings)
@@ -91,9 +94,9 @@ def _libvirt() -> Finding:
     if asked.returncode == 0:
         return Finding("libvirt", True, f"{uri} answers")
     if os.getuid() == 0:
-        # Where nothing starts libvirt, `vagrant up` does, and stops it again.
+        # Without a service manager, `vagrant up` starts libvirt and stops it again.
         return Finding("libvirt", True, f"{uri} does not run; `vagrant up` starts it")
-    words = (asked.stderr.strip().splitlines() or ["no words"])[-1]
+    words = (asked.stderr.strip().splitlines() or ["virsh gives no reason"])[-1]
     return Finding("libvirt", False, f"{uri}: {words}", "FWLAB_LIBVIRT_URI=qemu:///session fwlab doctor")
 
 
@@ -106,23 +109,31 @@ def _images(project: Project) -> Finding:
     return Finding("boxes", True, f"{', '.join(sorted(images))}; the DUT's kernel is {kernel}")
 
 
-def _slowing() -> Finding:
-    """An ordinary user slows the DUT through ptrace, which some distributions forbid."""
+def _links(project: Project) -> list[Finding]:
+    """One finding a kind of link, or one for each thing that the host lacks for it."""
+    findings = []
+    for kind in link_kinds(load_topology(project)):
+        lacking = [
+            Finding(f"link {kind.name}", False, one.what, one.next) for one in kind.requirements() if not one.met
+        ]
+        findings += lacking or [Finding(f"link {kind.name}", True, kind.summary)]
+    return findings
+
+
+def _throttling() -> Finding:
+    """An ordinary user throttles the DUT through ptrace, which some distributions forbid."""
     scope = Path("/proc/sys/kernel/yama/ptrace_scope")
-    value = "0"
-    if scope.exists():
-        value = scope.read_text().strip()
+    value = scope.read_text().strip() if scope.exists() else "0"
     if os.getuid() == 0 or value == "0":
-        return Finding("slowing the DUT", True, "allowed")
+        return Finding("throttling the DUT", True, "allowed")
     says = f"kernel.yama.ptrace_scope is {value}"
-    return Finding("slowing the DUT", False, says, "sysctl kernel.yama.ptrace_scope=0")
+    return Finding("throttling the DUT", False, says, "sysctl kernel.yama.ptrace_scope=0")
 
 
 def _memory(project: Project) -> Finding:
     nodes = load_topology(project).nodes.values()
     trex = trex_in_image(project) is not None
     needed = sum(n.with_trex.memory_mib if trex and n.with_trex else n.memory_mib for n in nodes) + 500
-    with Path("/proc/meminfo").open() as lines:
-        available = next(int(x.split()[1]) >> 10 for x in lines if x.startswith("MemAvailable"))
+    available = psutil.virtual_memory().available >> 20
     says = f"{available} MiB available, three machines need {needed}"
     return Finding("memory", available >= needed, says, "vagrant destroy a lab that you do not need")

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether KVM runs a guest on this host. A kernel is asked once; its answer is remembered until something changes."""
+"""Whether KVM runs a guest on this host. The answer is remembered until something that it depends on changes.
+
+A /dev/kvm that opens proves nothing: some nested hosts run a few instructions per millisecond, or run firmware but
+never a kernel. So a kernel is started until it prints its version.
+"""
 
 from __future__ import annotations
 
@@ -11,71 +15,76 @@ import select
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from fwlab.host.atomic_write import write_atomically
+from fwlab.host.environment import cache_directory
+from fwlab.host.process import piped
 from fwlab.model.errors import FwlabError
 
 DEVICE = Path("/dev/kvm")
 QEMU = "qemu-system-x86_64"
-#: In the cache folder.
+#: The remembered answer, in the cache directory.
 MEMORY = "kvm-probe.json"
-#: A kernel that KVM runs says its first line within a second. `timeout` ends its QEMU even when we are killed.
-PATIENCE_S = 8
+#: A kernel under KVM prints its first line within a second. `timeout` ends QEMU even if we are killed.
+TIMEOUT_S = 8
+#: A boot sector prints its line within a tenth of this (s).
+BOOT_SECTOR_TIMEOUT_S = 1
+GREETING = b"Linux version"
 
 
 @dataclass(frozen=True)
 class KvmAnswer:
-    """`remembered`: when the kernel was tried, if that was earlier ("2026-11-22 15:04"); else empty."""
+    """`remembered`: when KVM was tried, if that was earlier ("2026-11-22 15:04"); else empty."""
 
     works: bool
     why: str
     remembered: str = ""
 
 
-def kvm_works(*, again: bool = False) -> KvmAnswer:
-    """The device file may be there, and even firmware run, and no kernel start. So a kernel is started.
+def kvm_works(kernel: Path | None = None, *, again: bool = False, boot_sector: bool = False) -> KvmAnswer:
+    """Whether KVM runs a kernel: the one given, else one of the boxes' or the host's.
 
-    The boxes' own, else the host's; without one, KVM is not relied on. `again`: not from memory.
+    again        try it now, even if an answer is remembered
+    boot_sector  if there is no kernel, try a boot sector: it proves less. Without this, the answer is then no.
     """
     if not DEVICE.exists():
         return KvmAnswer(False, f"there is no {DEVICE}")
     if not os.access(DEVICE, os.R_OK | os.W_OK):
-        return KvmAnswer(False, f"{DEVICE} is not yours to open (group kvm)")
+        return KvmAnswer(False, f"no permission to open {DEVICE} (group kvm)")
     if shutil.which(QEMU) is None:
         return KvmAnswer(False, f"{QEMU} is not installed")
-    kernel = _some_kernel()
+    kernel = kernel or _some_kernel()
     if kernel is None:
-        return KvmAnswer(False, "there is no kernel to try KVM with yet")
+        return _try_boot_sector() if boot_sector else KvmAnswer(False, "there is no kernel to try KVM with yet")
     key = _key(kernel)
     if not again and (known := _recall(key)) is not None:
         return known
-    answer, took_long = _kernel_speaks(kernel)
-    # A refusal is told at once, each time: what is in its way (another hypervisor, say) may be gone the next time.
-    if answer.works or took_long:
+    linux = ["-m", "256", "-kernel", str(kernel), "-append", "console=ttyS0 earlyprintk=serial panic=-1"]
+    answer, timed_out = _try(linux, "kernel", TIMEOUT_S)
+    # An error of QEMU's is not remembered: it comes at once, and its cause (another hypervisor, say) may go away.
+    if answer.works or timed_out:
         _remember(key, answer)
     return answer
 
 
-def cache_folder() -> Path:
-    """Where what is built once is kept, outside the checkout: the same rule as packer/box_cache.py's."""
-    if chosen := os.environ.get("FWLAB_CACHE"):
-        return Path(chosen)
-    if os.getuid() == 0:
-        return Path("/var/cache/fwlab")
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fwlab"
+def qemu_version() -> str:
+    said = subprocess.run([QEMU, "--version"], capture_output=True, text=True, check=False).stdout.strip().splitlines()
+    return said[0].replace("QEMU emulator version ", "").split(" (")[0] if said else "unknown"
 
 
 def _some_kernel() -> Path | None:
-    candidates = [*sorted(cache_folder().glob("bases/*/vmlinuz*")), *sorted(Path("/boot").glob("vmlinuz*"))]
+    candidates = [*sorted(cache_directory().glob("bases/*/vmlinuz*")), *sorted(Path("/boot").glob("vmlinuz*"))]
     return next((path for path in candidates if os.access(path, os.R_OK)), None)
 
 
 def _key(kernel: Path) -> dict[str, Any]:
-    """All that the answer hangs on."""
+    """Everything that the answer depends on."""
     device, file = DEVICE.stat(), kernel.stat()
     return {
         "host_kernel": platform.release(),
@@ -85,14 +94,9 @@ def _key(kernel: Path) -> dict[str, Any]:
     }
 
 
-def qemu_version() -> str:
-    said = subprocess.run([QEMU, "--version"], capture_output=True, text=True, check=False).stdout.strip().splitlines()
-    return said[0].replace("QEMU emulator version ", "").split(" (")[0] if said else "unknown"
-
-
 def _recall(key: dict[str, Any]) -> KvmAnswer | None:
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
-        record = json.loads((cache_folder() / MEMORY).read_text())
+        record = json.loads((cache_directory() / MEMORY).read_text())
         if record["key"] == key:
             answer = KvmAnswer(**record["answer"])
             if isinstance(answer.works, bool) and isinstance(answer.why, str):
@@ -102,42 +106,62 @@ def _recall(key: dict[str, Any]) -> KvmAnswer | None:
 
 def _remember(key: dict[str, Any], answer: KvmAnswer) -> None:
     record = {"key": key, "answer": asdict(answer), "when": time.strftime("%Y-%m-%d %H:%M")}
-    with contextlib.suppress(FwlabError):  # without room it is asked anew each time
-        write_atomically(cache_folder() / MEMORY, json.dumps(record, indent=1) + "\n")
+    with contextlib.suppress(FwlabError):  # no room: it is tried again next time
+        write_atomically(cache_directory() / MEMORY, json.dumps(record, indent=1) + "\n")
 
 
-def _kernel_speaks(kernel: Path) -> tuple[KvmAnswer, bool]:
-    """Start the kernel under KVM without a disk and wait for its first line; and whether the wait ran out."""
-    argv = ["timeout", "--kill-after=1", str(PATIENCE_S), QEMU, "-accel", "kvm", "-cpu", "host", "-m", "256"]
+def _try_boot_sector() -> KvmAnswer:
+    with tempfile.NamedTemporaryFile(prefix="fwlab-boot-") as file:
+        file.write(_boot_sector())
+        file.flush()
+        machine = ["-m", "16", "-drive", f"file={file.name},format=raw,if=ide,snapshot=on"]
+        return _try(machine, "boot sector", BOOT_SECTOR_TIMEOUT_S)[0]
+
+
+def _boot_sector() -> bytes:
+    """Writes the greeting to the first serial port and halts."""
+    # mov si,text; mov dx,0x3f8; cld; next: lodsb; or al,al; jz halt; out dx,al; jmp next; halt: hlt; jmp halt; text:
+    code = bytes.fromhex("be127cbaf803fcac08c07403eeebf8f4ebfd") + GREETING
+    return code.ljust(510, b"\0") + b"\x55\xaa"
+
+
+def _try(machine: list[str], what: str, timeout_s: int) -> tuple[KvmAnswer, bool]:
+    """Start a machine under KVM and wait for the greeting on its serial port; and whether the wait timed out."""
+    argv = ["timeout", "--kill-after=1", str(timeout_s), QEMU, "-accel", "kvm", "-cpu", "host", *machine]
     argv += ["-display", "none", "-nodefaults", "-no-reboot", "-serial", "stdio"]
-    argv += ["-kernel", str(kernel), "-append", "console=ttyS0 earlyprintk=serial panic=-1"]
-    process = subprocess.Popen(
-        argv,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,  # one group for both, to be ended at once
-    )
-    said = b""
-    deadline = time.monotonic() + PATIENCE_S
-    try:
-        while (left := deadline - time.monotonic()) > 0:
-            ready, _, _ = select.select([process.stdout], [], [], left)
-            part = os.read(process.stdout.fileno(), 4096) if ready else b""
-            said += part
-            if b"Linux version" in said:
-                return KvmAnswer(True, "KVM runs a kernel"), False
-            if not part:
-                break
+    with _started(argv) as process:
+        if _greets(process, timeout_s):
+            return KvmAnswer(True, f"KVM runs a {what}"), False
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(0.2)
-        if process.poll() in (None, 124, 137):  # as timeout says that it ended, or killed, what it watched
-            return KvmAnswer(False, f"under KVM a kernel says nothing within {PATIENCE_S} s"), True
-        words = process.stderr.read().decode(errors="replace").strip().splitlines()
-        return KvmAnswer(False, f"KVM does not start: {words[-1] if words else 'no words'}"), False
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
-        process.stderr.close()
+        if process.poll() in (None, 124, 137):  # timeout(1) ended QEMU, or killed it
+            return KvmAnswer(False, f"a {what} under KVM prints nothing within {timeout_s} s"), True
+        words = piped(process.stderr).read().decode(errors="replace").strip().splitlines()
+        return KvmAnswer(False, f"KVM does not start: {words[-1] if words else 'QEMU gives no reason'}"), False
+
+
+def _greets(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
+    said, output = b"", piped(process.stdout).fileno()
+    deadline = time.monotonic() + timeout_s
+    while (left := deadline - time.monotonic()) > 0:
+        ready, _, _ = select.select([output], [], [], left)
+        part = os.read(output, 4096) if ready else b""
+        said += part
+        if GREETING in said:
+            return True
+        if not part:
+            break
+    return False
+
+
+@contextlib.contextmanager
+def _started(argv: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A program in a process group of its own, all of which is killed at the end."""
+    with subprocess.Popen(
+        argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)

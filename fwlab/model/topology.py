@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""topology.yml as data: nodes, links, ports. The Vagrantfile's helper reads the same file."""
+"""topology.yml as data: nodes, links and ports. provision/vagrant/lab_machines.rb reads the same file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Ports(_Strict):
 
 
 class Clock(_Strict):
-    """The virtual testbed's clock: 2**icount_shift ns pass for each instruction."""
+    """The virtual testbed's clock: each instruction takes 2**icount_shift ns."""
 
     icount_shift: int
 
@@ -46,7 +46,7 @@ class Machine(_Strict):
 
 
 class WithTrex(_Strict):
-    """What a node's machine has instead where its image holds TRex."""
+    """What a node's machine has instead if its image contains TRex."""
 
     memory_mib: int
     cpu_model: str
@@ -58,7 +58,6 @@ class Node(_Strict):
     cpus: int
     memory_mib: int
     ssh_offset: int
-    forwards: bool = False
     with_trex: WithTrex | None = None
 
 
@@ -71,8 +70,10 @@ class LinkEnd(_Strict):
 
 
 class Link(_Strict):
+    """One link. `kind`: how its two ends are joined, by name (fwlab/testbed/links)."""
+
+    kind: str
     mtu: int
-    queues: int
     ends: dict[Role, LinkEnd]
     behind: dict[Role, list[str]]
 
@@ -85,7 +86,7 @@ class Topology(_Strict):
     links: dict[str, Link]
 
     def ssh_port(self, lab_number: int, role: Role) -> int:
-        """Port on the loopback address where the node's SSH answers."""
+        """TCP port on the loopback address that leads to the node's SSH server."""
         return self._port(self.ports.ssh_base, lab_number, self.nodes[role].ssh_offset)
 
     def link_port(self, lab_number: int, link: str, role: Role) -> int:

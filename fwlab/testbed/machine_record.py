@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What `vagrant up` made: read from .fwlab/LAB/machines.json, and held against the DUT's QEMU where that runs.
+"""What `vagrant up` made: read from .fwlab/LAB/machines.json and compared with the DUT's QEMU if that runs.
 
-The record is written by provision/vagrant/record.rb. Figures hang on it: a DUT whose clock counts instructions is
-judged by other ranges than one that goes by the host's clock, whatever a command was asked for.
+provision/vagrant/record.rb writes the record. Judging depends on it: a DUT whose clock counts instructions has other
+ranges than one that uses the host's clock, whatever testbed a command asked for.
 """
 
 from __future__ import annotations
@@ -20,8 +20,11 @@ from fwlab.host.project import Project, shown
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.results import Accelerator
 from fwlab.model.topology import Role, Topology
+from fwlab.testbed.link_kinds import link_of
 from fwlab.testbed.qemu_process import qemu_of
 from fwlab.testbed.testbeds import TESTBEDS, TestbedKind
+
+ACCELERATORS: dict[str, Accelerator] = {"tcg": "tcg", "kvm": "kvm"}
 
 
 class _Strict(BaseModel):
@@ -29,7 +32,7 @@ class _Strict(BaseModel):
 
 
 class Machine(_Strict):
-    """One machine, as libvirt has it. `icount_shift`: its clock goes 2**shift ns an instruction, if it counts them."""
+    """One machine, as libvirt defines it. `icount_shift`: 2**shift ns per instruction; None: the host's clock."""
 
     domain: str
     box: str
@@ -39,6 +42,8 @@ class Machine(_Strict):
 
 
 class Record(_Strict):
+    """The file. `testbed` is None while there is no DUT."""
+
     format: Literal["fwlab-machines/1"]
     lab: str
     testbed: str | None
@@ -47,9 +52,10 @@ class Record(_Strict):
 
 @dataclass(frozen=True)
 class Made:
-    """What the machines of a lab are, by their DUT.
+    """What the machines of a lab are, judged by their DUT.
 
-    icount_shift  the DUT's clock advances 2**shift ns per instruction; None: it is the host's clock
+    icount_shift  each instruction takes 2**shift ns of the DUT's clock; None: it is the host's clock
+    link          kinds of the DUT's links, joined by "+" if they differ
     boxes         by role; empty if only QEMU could be asked
     recorded      the testbed that the record names; empty without a record
     """
@@ -62,13 +68,12 @@ class Made:
 
     @property
     def kind(self) -> TestbedKind:
-        """The testbed that they were made for: the recorded one if it fits the machines, else the first that fits."""
+        """The testbed that they were made for: the recorded one if it fits them, else the first that does."""
         fitting = [kind for kind in TESTBEDS.values() if kind.matches(self.accelerator, self.icount_shift)]
-        named = [kind for kind in fitting if kind.name == self.recorded]
         if not fitting or (self.recorded and self.recorded not in TESTBEDS):
-            what = self.recorded or f"{self.accelerator}, icount shift {self.icount_shift}"
-            raise CannotMeasure(f"no testbed fits the machines ({what})", "install the testbed, or vagrant destroy LAB")
-        return (named or fitting)[0]
+            what = f"testbed {self.recorded}" if self.recorded else _described(self)
+            raise CannotMeasure(f"no testbed here fits the machines ({what})", "vagrant destroy -f LAB; vagrant up LAB")
+        return next((kind for kind in fitting if kind.name == self.recorded), fitting[0])
 
     @property
     def testbed(self) -> str:
@@ -84,9 +89,10 @@ def record_path(project: Project, lab_id: str) -> Path:
 
 
 def machines_made(project: Project, topology: Topology, lab_number: int, lab_id: str) -> Made | None:
-    """What is there under the lab's name, running or halted; None where nothing is.
+    """The lab's machines, running or halted; None if there are none.
 
-    Machines without a record (of an older checkout) tell by their QEMU alone. Where the two differ: CannotMeasure.
+    Machines without a record (of an older checkout) are known by their QEMU alone. Raises CannotMeasure if record and
+    QEMU differ.
     """
     recorded = _recorded(project, lab_id)
     running = _running(topology, lab_number)
@@ -94,8 +100,9 @@ def machines_made(project: Project, topology: Topology, lab_number: int, lab_id:
         return recorded or running
     facts = [(one.accelerator, one.icount_shift, one.link) for one in (recorded, running)]
     if facts[0] != facts[1]:
+        path = shown(project, record_path(project, lab_id))
         raise CannotMeasure(
-            f"{shown(project, record_path(project, lab_id))} says {_words(recorded)}, the DUT's QEMU {_words(running)}",
+            f"{path} says {_described(recorded)}, the DUT's QEMU {_described(running)}",
             f"vagrant destroy -f {lab_id}; vagrant up {lab_id}",
         )
     return recorded
@@ -112,12 +119,12 @@ def _recorded(project: Project, lab_id: str) -> Made | None:
     dut = record.machines.get("dut")
     if dut is None:
         return None
-    boxes = {role: machine.box for role, machine in record.machines.items()}
+    boxes: dict[str, str] = {role: machine.box for role, machine in record.machines.items()}
     return Made(dut.accelerator, dut.icount_shift, dut.link, boxes, record.testbed or "")
 
 
 def _running(topology: Topology, lab_number: int) -> Made | None:
-    """By the command line of the QEMU that runs the DUT; None where none can be seen."""
+    """From the command line of the DUT's QEMU; None if no QEMU is seen."""
     try:
         pid = qemu_of(topology.ports.address, topology.ssh_port(lab_number, "dut"))
         line = Path(f"/proc/{pid}/cmdline").read_bytes()
@@ -127,20 +134,23 @@ def _running(topology: Topology, lab_number: int) -> Made | None:
 
 
 def from_command_line(words: Sequence[str]) -> Made | None:
-    """A QEMU's words as libvirt 7 to 11 gives them; None where its accelerator or its clock is not understood."""
+    """From a QEMU's command line as libvirt 7 to 11 writes it; None if accelerator or clock is not understood."""
     options: dict[str, list[str]] = {}
     for option, value in itertools.pairwise(words):
         options.setdefault(option, []).append(value)
-    accelerators = [a.split(",")[0] for a in options.get("-accel", [])]
-    accelerators += re.findall(r"\baccel=(\w+)", ",".join(options.get("-machine", [])))
-    clocks = [re.search(r"\bshift=(\d{1,2})(?:,|$)", clock) for clock in options.get("-icount", [])]
-    if len(set(accelerators)) != 1 or accelerators[0] not in ("tcg", "kvm") or len(clocks) > 1 or None in clocks:
+    named = [accel.split(",")[0] for accel in options.get("-accel", [])]
+    named += re.findall(r"\baccel=(\w+)", ",".join(options.get("-machine", [])))
+    accelerators = {ACCELERATORS.get(name) for name in named}
+    clocks = options.get("-icount", [])
+    shifts = [int(found[1]) for clock in clocks if (found := re.search(r"\bshift=(\d{1,2})(?:,|$)", clock))]
+    accelerator = accelerators.pop() if len(accelerators) == 1 else None
+    if accelerator is None or len(clocks) > 1 or len(shifts) != len(clocks):
         return None
-    kinds = [re.match(r'(?:\{"type":")?(\w+)', netdev)[1] for netdev in options.get("-netdev", []) if netdev[:1]]
-    links = {"socket" if kind == "dgram" else kind for kind in kinds} - {"user"}
-    return Made(accelerators[0], int(clocks[0][1]) if clocks else None, "+".join(sorted(links)))
+    found_types = (re.match(r'(?:\{"type":")?(\w+)', netdev) for netdev in options.get("-netdev", []))
+    links = {link_of(found[1]) for found in found_types if found and found[1] != "user"}
+    return Made(accelerator, shifts[0] if shifts else None, "+".join(sorted(links)))
 
 
-def _words(made: Made) -> str:
+def _described(made: Made) -> str:
     clock = "the host's clock" if made.icount_shift is None else f"-icount shift={made.icount_shift}"
     return f"{made.accelerator}, {clock}, link {made.link}"

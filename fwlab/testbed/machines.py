@@ -11,22 +11,19 @@ import subprocess
 from collections.abc import Callable, Mapping
 from functools import cached_property
 
+from fwlab.host.process import piped, wait_or_kill
 from fwlab.host.project import Project
 from fwlab.host.ssh import Ssh, write_ssh_config
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.lab import Lab
 from fwlab.model.topology import ROLES, Role, Topology
+from fwlab.testbed.link_kinds import link_kinds
 from fwlab.testbed.machine_record import Made, machines_made
 from fwlab.testbed.selection import Testbed, TestbedRequest, settle
 from fwlab.testbed.throttle import Throttle
 
-#: Three machines boot under emulation on a loaded host; longer than this, something is broken.
+#: For three machines to boot under emulation on a loaded host (s). After that something is broken.
 UP_TIMEOUT_S = 1200
-
-
-def libvirt_uri() -> str:
-    """The libvirt that Vagrant uses: root's own, or an ordinary user's (as in provision/vagrant/lab_machines.rb)."""
-    return os.environ.get("FWLAB_LIBVIRT_URI") or f"qemu:///{'session' if os.getuid() else 'system'}"
 
 
 class Machines:
@@ -37,6 +34,7 @@ class Machines:
         self._topology = topology
         self._lab = lab
         self._request = request
+        link_kinds(topology)
         config = write_ssh_config(project, topology, lab.number, lab.id)
         self.ssh_config = config
         self._ssh = {role: Ssh(config, role) for role in ROLES}
@@ -45,7 +43,7 @@ class Machines:
         return self._ssh[role]
 
     def running(self) -> bool:
-        """Whether all three answer on their ports. Raises CannotMeasure where only some do."""
+        """Whether all three answer on their ports. Raises CannotMeasure if only some do."""
         up = [role for role in ROLES if self._port_open(role)]
         if not up:
             return False
@@ -58,7 +56,7 @@ class Machines:
 
     @cached_property
     def made(self) -> Made:
-        """What `vagrant up` made, once the machines run. Raises CannotMeasure where that is not known."""
+        """What `vagrant up` made, once the machines run. Raises CannotMeasure if that is unknown."""
         made = self._made()
         if made is None:
             name = self._lab.id
@@ -67,7 +65,7 @@ class Machines:
 
     @cached_property
     def testbed(self) -> Testbed:
-        """The testbed of the machines that run. Raises CannotMeasure where another was asked for."""
+        """The testbed of the machines that run. Raises CannotMeasure if another was asked for."""
         return settle(self._request, self.made, self._lab.id)
 
     def throttle(self) -> Throttle:
@@ -79,9 +77,9 @@ class Machines:
         return machines_made(self._project, self._topology, self._lab.number, self._lab.id)
 
     def up(self, told: Callable[[str], None]) -> None:
-        """`vagrant up` of the lab, for the testbed that halted machines have or that is chosen now.
+        """`vagrant up` of the lab, for the testbed of its halted machines, else for one chosen now.
 
-        Every line of Vagrant's goes to `told`.
+        Each line that Vagrant prints goes to `told`.
         """
         testbed = settle(self._request, self._made(), self._lab.id)
         self._vagrant(["up", self._lab.id], told, UP_TIMEOUT_S, testbed.environment())
@@ -119,17 +117,14 @@ class Machines:
         )
         lines: list[str] = []
         try:
-            for line in process.stdout:
+            for line in piped(process.stdout):
                 lines.append(line.rstrip())
                 told(line.rstrip())
             process.wait(timeout)
         except BaseException:
-            # Vagrant undoes what it began when it is interrupted; give it the time.
+            # An interrupted Vagrant undoes what it began: give it time.
             process.terminate()
-            try:
-                process.wait(60)
-            except subprocess.TimeoutExpired:
-                process.kill()
+            wait_or_kill(process, 60)
             raise
         if process.returncode:
             tail = "\n".join(line for line in lines[-12:] if line)

@@ -1,40 +1,40 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The DUT as it was at one moment, memory and disk, and the way back to it.
+"""Save the DUT's memory and disk, and restore them.
 
-A submission may leave the DUT in any state, or dead. Going back takes about a second, whatever has become of the guest:
-QEMU keeps the state inside the machine's disk image (an internal snapshot of libvirt's), and starts from it again.
+A submission may leave the DUT in any state, or dead. Restoring takes about a second, whatever happened to the guest:
+QEMU keeps the state inside the machine's disk image (an internal snapshot of libvirt's) and starts from it again.
 """
 
 from __future__ import annotations
 
 import subprocess
 
+from fwlab.host.environment import libvirt_uri
 from fwlab.model.errors import CannotMeasure
-from fwlab.testbed.machines import libvirt_uri
 from fwlab.testbed.qemu_process import domain_of, qemu_of
 
 NAME = "fwlab-start-state"
-#: Half a second on an idle host; longer than this, something is broken (s).
+#: It takes half a second on an idle host. After this something is broken (s).
 TIMEOUT_S = 120
 
 
 class SavedState:
-    """Of the machine whose QEMU forwards the SSH port. Raises CannotMeasure where libvirt refuses."""
+    """The saved state of the machine whose QEMU forwards an SSH port. Raises CannotMeasure if libvirt refuses."""
 
     def __init__(self, address: str, ssh_port: int) -> None:
         self._domain = domain_of(qemu_of(address, ssh_port))
 
     def take(self) -> None:
-        """Save the state as it is now, in place of one that an interrupted session may have left."""
+        """Save the present state. Replaces one that an interrupted session may have left."""
         self.discard()
         self._virsh("snapshot-create-as", self._domain, NAME)
 
     def restore(self) -> None:
-        """Run from the saved state again. Every connection to the machine is gone; its ports are the same."""
+        """Run from the saved state again. Connections to the machine are lost; its ports stay the same."""
         self._virsh("snapshot-revert", self._domain, NAME, "--running", "--force")
 
     def discard(self) -> None:
-        """Forget the state. Nothing happens where there is none."""
+        """Delete the state, if there is one."""
         self._call("snapshot-delete", self._domain, NAME)
 
     def _virsh(self, *words: str) -> None:

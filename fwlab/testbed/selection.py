@@ -49,7 +49,7 @@ class Testbed:
 
     def environment(self) -> dict[str, str]:
         """What the Vagrantfile reads."""
-        return {"FWLAB_TESTBED": self.name, "FWLAB_ACCEL": {"tcg": "qemu", "kvm": "kvm"}[self.accelerator]}
+        return {"FWLAB_TESTBED": self.name, "FWLAB_ACCEL": self.accelerator}
 
     def facts(self, made: Made, engine: str) -> TestbedFacts:
         """What goes into the results: the machines as they are, not as they were asked for."""

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One session at a time on a lab's machines: a file lock beside them, which says who holds it.
 
-The system lets go of it however its holder ends.
+The kernel releases the lock however its holder ends. Not filelock, because the lock file itself names the holder: older
+versions of filelock truncate the file at each attempt, and none says what a lock file may contain.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from fwlab.host.atomic_write import told_if_unwritable
 from fwlab.host.project import Project
 from fwlab.model.errors import CannotMeasure
 
-#: How often a session that waits looks again (s).
-LOOK_AGAIN_S = 0.3
+#: How often a waiting session tries again (s).
+POLL_S = 0.3
 LONGEST_COMMAND = 100
 
 
 @dataclass(frozen=True)
 class Holder:
-    """Who is measuring: the lab, the command as it was typed, its process, and since when (local time)."""
+    """Who is measuring: the lab, the command as typed, its process id, and since when (local time)."""
 
     lab: str
     command: str
@@ -46,7 +47,7 @@ def lock_path(project: Project, machines: str) -> Path:
 
 @contextlib.contextmanager
 def machines_held(project: Project, machines: str, lab: str, waits: Callable[[str], None]) -> Iterator[None]:
-    """Hold the machines of lab `machines` in order to measure `lab`; `waits` is told, once each, for whom we wait."""
+    """Hold the machines of lab `machines` to measure `lab`. `waits` is called once for each holder that we wait for."""
     path = lock_path(project, machines)
     with told_if_unwritable(path, CannotMeasure):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -71,11 +72,11 @@ def _wait(file: BinaryIO, waits: Callable[[str], None]) -> None:
             if told is None or holder not in (None, told):
                 told = holder or "another command"
                 waits(told)
-            time.sleep(LOOK_AGAIN_S)
+            time.sleep(POLL_S)
 
 
 def _holder(file: BinaryIO) -> str | None:
-    """None in the moment before the holder has written who it is."""
+    """None until the holder has written its record."""
     file.seek(0)
     with contextlib.suppress(ValueError, TypeError, RecursionError):
         return str(Holder(**json.loads(file.read(10_000))))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# What a lab adds to Vagrant's commands: its name stands for its three machines, what a start needs is checked
-# before anything is made, and libvirt is there when it is used.
+# Vagrant's commands, extended: a lab's name stands for its three machines, requirements are checked before anything is
+# made, and libvirt runs when it is needed.
 
 require "fileutils"
 require "open3"
@@ -11,7 +11,7 @@ require_relative "record"
 require_relative "seed"
 
 module FirewallLab
-  # Vagrant's commands all find their machines in one method, and parse their words in another.
+  # Vagrant's commands all find their machines in one method, and parse their arguments in another.
   module LabNames
     ALL_MACHINES = %w[up halt destroy status reload suspend resume provision].freeze
 
@@ -19,7 +19,7 @@ module FirewallLab
       attr_accessor :project
     end
 
-    # `vagrant up` alone would bring up no machine, and say so without telling which ones there are.
+    # `vagrant up` alone would start no machine, and not say which labs there are.
     def parse_options(*)
       super.tap { |words| raise known("vagrant up needs the name of a lab") if words&.empty? && fwlab_command == "up" }
     end
@@ -58,13 +58,13 @@ module FirewallLab
     end
   end
 
-  # Everything that machines need before they start, in the order in which it is cheapest to find missing.
+  # Checks and makes what machines need before they start, cheapest first.
   class Start
     def initialize(project)
       @project = project
     end
 
-    # `states`: Vagrant's state of each, by name. Those that hold their ports already need nothing.
+    # `states`: Vagrant's state of each machine, by name. Machines that run already need nothing.
     def prepare(machines, states)
       machines = machines.select { |machine| %i[not_created shutoff].include?(states[machine.name]) }
       return if machines.empty?
@@ -85,8 +85,8 @@ module FirewallLab
     end
   end
 
-  # libvirt, started where no service manager does it, and stopped again when no machine is left running.
-  # Each command holds a shared lock while it uses it, so that none loses it under way.
+  # Starts libvirt where no service manager does, and stops it when no machine runs any more. Each command holds a
+  # shared lock while it uses libvirt, so that no other command stops it.
   module Libvirt
     SCRIPT = File.expand_path("../host/libvirt", __dir__)
     MUTEX = Mutex.new
@@ -104,7 +104,7 @@ module FirewallLab
       end
     end
 
-    # Late, since the provider is not loaded yet when the Vagrantfile is read.
+    # Called late: the provider is not loaded yet when the Vagrantfile is read.
     def self.join_driver
       require "vagrant-libvirt/driver"
       require "vagrant-libvirt/action"
@@ -114,8 +114,8 @@ module FirewallLab
       raise Problem.new("Vagrant's libvirt provider is missing", "provision/host/install")
     end
 
-    # What a killed Vagrant left behind under the names of `machines`, which it does not know any more: the
-    # prefix is this checkout's own, so nobody else misses it.
+    # Removes what a killed Vagrant left behind under the names of `machines`, which it no longer knows. The prefix
+    # belongs to this checkout, so nobody else uses them.
     def self.remove_strays(project, machines)
       ready(project.libvirt_uri)
       virsh = ["virsh", "--quiet", "--connect", project.libvirt_uri]
@@ -129,7 +129,7 @@ module FirewallLab
     def self.hold
       return if File.directory?("/run/systemd/system")
 
-      folder = Process.uid.zero? ? "/run/fwlab" : "#{Dir.home}/.cache/fwlab/run" # as in provision/host/libvirt
+      folder = Process.uid.zero? ? "/run/fwlab" : "#{FirewallLab.user_cache}/fwlab/run" # as in provision/host/libvirt
       FileUtils.mkdir_p(folder)
       @lock = File.open("#{folder}/use.lock", File::RDWR | File::CREAT).tap { |lock| lock.flock(File::LOCK_SH) }
       owner = Process.pid
@@ -141,8 +141,8 @@ module FirewallLab
       end
     end
 
-    # The provider's driver: the address is known (the forwarded port), so the guest is not asked for it. Asking
-    # would wake a DUT in the middle of a trial, and wait for minutes for one that is saturated.
+    # The provider's driver. The address is known (the forwarded port), so the guest is not asked for it: asking would
+    # wake a DUT during a trial, and wait minutes for one that is saturated.
     module Driver
       def connection
         Libvirt.ready(@machine.provider_config.uri)
@@ -151,13 +151,13 @@ module FirewallLab
 
       def get_ipaddress(*) = LabNames.project.address
 
-      # No machine here uses a network of libvirt's. Of an ordinary user, listing them would ask root's daemon.
+      # No machine here uses one of libvirt's networks. For an ordinary user, listing them would ask root's daemon.
       def list_all_networks = []
     end
   end
 
-  # Where a guest does not answer, `vagrant halt` and `reload` switch it off. The provider would only do so where the
-  # wait for it ended without an error, and its library ends the wait with one.
+  # If a guest does not answer, `vagrant halt` and `reload` switch it off. The provider does so only if its wait for the
+  # guest ends without an error, but its library ends the wait with one.
   module Shutdown
     def call(env)
       super
@@ -169,7 +169,7 @@ module FirewallLab
     end
   end
 
-  # Joins the above to Vagrant; harmless when done twice.
+  # Hooks the above into Vagrant. Safe to call twice.
   def self.install(project)
     LabNames.project = project
     Seed.ensure_key(project.private_key)

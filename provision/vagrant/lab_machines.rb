@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# What the Vagrantfile needs to know of the project: the labs that are there and, for each, its three machines
-# as topology.yml describes them. Reads files and the environment; starts nothing and writes nothing.
+# What the Vagrantfile needs to know about the project: its labs and, for each, its three machines as topology.yml
+# describes them. Reads files and the environment; starts nothing and writes nothing.
 
 require "digest"
 require "json"
 require "yaml"
 
+require_relative "kinds"
+
 module FirewallLab
-  # A fault the user can mend: what is wrong, and the next command. Vagrant prints it without a backtrace.
+  # An error the user can fix: what is wrong, and the next command. Vagrant prints it without a backtrace.
   class Problem < (defined?(Vagrant::Errors::VagrantError) ? Vagrant::Errors::VagrantError : StandardError)
     attr_reader :error_message
 
@@ -17,8 +19,11 @@ module FirewallLab
     end
   end
 
-  # One end of a link, as its own machine sees it. Ports are UDP ports on the loopback address.
-  LinkEnd = Struct.new(:name, :mtu, :queues, :near, :far, :behind_far, :local_port, :remote_port, keyword_init: true)
+  # Where a user's programs keep what they can make again.
+  def self.user_cache(env = ENV) = env["XDG_CACHE_HOME"].to_s.empty? ? "#{Dir.home}/.cache" : env["XDG_CACHE_HOME"]
+
+  # One end of a link, as its own machine sees it. `kind`: see links/. Ports are on the loopback address.
+  LinkEnd = Struct.new(:name, :kind, :mtu, :near, :far, :behind_far, :local_port, :remote_port, keyword_init: true)
 
   # One machine of one lab. `name` is Vagrant's, `role` is the topology's.
   Machine = Struct.new(:name, :role, :lab, :node, :ssh_port, :links, :box, :seed, :console, keyword_init: true) do
@@ -26,64 +31,78 @@ module FirewallLab
 
     # [[:tcp, port, what it carries], ...]: everything the machine listens on.
     def ports
-      [[:tcp, ssh_port, "SSH"]] + links.map { |link| [:udp, link.local_port, "link #{link.name}"] }
+      [[:tcp, ssh_port, "SSH"]] +
+        links.flat_map { |link| link.kind.ports(link).map { |protocol, port| [protocol, port, "link #{link.name}"] } }
     end
   end
 
   # The checkout at `root`, seen through the environment `env`.
   class Project
     TRANSLATION_CACHE_MIB = 128
-    attr_reader :root, :topology
+    # libvirt's word for each of QEMU's accelerators.
+    DRIVERS = { "tcg" => "qemu", "kvm" => "kvm" }.freeze
+    attr_reader :root, :topology, :link_kinds, :testbeds
 
     def initialize(root, env = ENV)
       @root = File.realpath(root)
-      @env = env.to_h.reject { |_, value| value.empty? } # set to nothing is not set, as for fwlab
+      @env = env.to_h.reject { |_, value| value.empty? } # an empty variable counts as unset, as in fwlab
       @topology = YAML.safe_load(File.read(File.join(@root, "topology.yml")))
+      @link_kinds = Kinds.new(@root, "links")
+      @testbeds = Kinds.new(@root, "testbeds")
     end
 
     def labs = Dir.glob("labs/lab[0-9][0-9]-*/", base: @root).map { |path| File.basename(path) }.sort
 
     def machines = @machines ||= labs.flat_map { |lab| machines_of(lab) }
 
-    # Distinguishes this checkout's machines and seeds from those of every other one on the same host.
+    # Tells this checkout's machines and seeds from those of every other checkout on this host.
     def key = Digest::SHA256.hexdigest(@root)[0, 8]
 
     def prefix = "fwlab-#{key}-"
 
     def private_key = File.join(@root, ".fwlab", "ssh", "id_ed25519")
 
+    # As in fwlab/host/environment.py.
     def cache
-      @env.fetch("FWLAB_CACHE") do
-        Process.uid.zero? ? "/var/cache/fwlab" : File.join(@env.fetch("XDG_CACHE_HOME", "#{Dir.home}/.cache"), "fwlab")
-      end
+      own = Process.uid.zero? ? "/var/cache/fwlab" : File.join(FirewallLab.user_cache(@env), "fwlab")
+      File.absolute_path(@env.fetch("FWLAB_CACHE", own))
     end
 
-    # kvm only where the caller found that it works; the virtual testbed's DUT never uses it.
-    def driver(machine) = virtual_clock?(machine) ? "qemu" : choice("FWLAB_ACCEL", %w[qemu kvm])
+    # QEMU's accelerator: kvm only where the caller found that it works.
+    def accelerator
+      value = @env.fetch("FWLAB_ACCEL", "tcg")
+      return value if DRIVERS.key?(value)
+
+      renamed = value == "qemu" ? " (qemu is now called tcg)" : ""
+      raise Problem.new("FWLAB_ACCEL=#{value}: must be tcg or kvm#{renamed}", "export FWLAB_ACCEL=tcg")
+    end
+
+    # The testbed for new machines.
+    def testbed
+      name = @env.fetch("FWLAB_TESTBED", "virtual")
+      @testbeds[name] || raise(
+        Problem.new("FWLAB_TESTBED=#{name}: unknown testbed; there are: #{@testbeds.names.sort.join(', ')}",
+                    "export FWLAB_TESTBED=virtual")
+      )
+    end
+
+    # libvirt's driver for the machine. Only the DUT depends on the testbed.
+    def driver(machine) = DRIVERS.fetch(dut?(machine) ? testbed.dut_accelerator(self) : accelerator)
 
     def libvirt_uri = @env.fetch("FWLAB_LIBVIRT_URI", Process.uid.zero? ? "qemu:///system" : "qemu:///session")
 
-    def virtual_clock?(machine) = machine.role == "dut" && choice("FWLAB_TESTBED", %w[virtual real]) == "virtual"
-
-    # QEMU options that libvirt has no words for: management on the loopback address, and the DUT's clock.
+    # QEMU options that libvirt cannot express: management on the loopback address, and what the testbed needs.
     def qemu_args(machine)
       board = @topology.fetch("machine")
       forward = "hostfwd=tcp:#{address}:#{machine.ssh_port}-#{board.fetch('management_address').split('/').first}:22"
       args = ["-netdev", "user,id=management,net=#{board.fetch('management_network')},restrict=on,#{forward}",
               "-device", "virtio-net-pci,netdev=management,addr=#{format('0x%x', board.fetch('management_pci_slot'))}"]
-      # A deep ring outlasts the turns in which a slowed DUT runs.
+      # A full ring must last for one slice in which a throttled DUT runs.
       args += ["-global", "virtio-net-pci.rx_queue_size=#{board.fetch('receive_ring')}"]
-      if virtual_clock?(machine)
-        args += ["-icount", "shift=#{@topology['clock']['icount_shift']},sleep=on"]
-        # QEMU's main loop would send, and hear of packets to be sent, when the host lets it; and a full transmit ring
-        # costs the DUT instructions. A timer of the DUT's own clock sends, and the CPU's own thread hears of it: both at
-        # the same instruction each time.
-        args += ["-global", "virtio-net-pci.tx=timer", "-global", "virtio-net-pci.ioeventfd=off"]
-      end
-      args
+      dut?(machine) ? args + testbed.dut_arguments(@topology) : args
     end
 
-    # A feature's name that libvirt reads as an element with a child: QEMU's cache of translated code, in MiB.
+    # The name of a CPU feature that libvirt reads as an XML element with a child: QEMU's cache of translated code.
     def translation_cache(machine)
       driver(machine) == "qemu" ? ["tcg><tb-cache unit='MiB'>#{TRANSLATION_CACHE_MIB}</tb-cache></tcg><pae"] : ["pae"]
     end
@@ -111,12 +130,21 @@ module FirewallLab
       mine.map do |name, link|
         far_role = link["ends"].keys.find { |other| other != role }
         near, far = link["ends"].values_at(role, far_role)
-        LinkEnd.new(name: name, mtu: link["mtu"], queues: link["queues"], near: near, far: far,
+        LinkEnd.new(name: name, kind: link_kind(name, link), mtu: link["mtu"], near: near, far: far,
                     behind_far: link.dig("behind", far_role) || [],
                     local_port: port("link_base", number, near["port_offset"]),
                     remote_port: port("link_base", number, far["port_offset"]))
       end
     end
+
+    def link_kind(name, link)
+      @link_kinds[link["kind"]] || raise(
+        Problem.new("topology.yml: links.#{name}.kind: unknown link kind #{link['kind']}; there are: " \
+                    "#{@link_kinds.names.sort.join(', ')}", "fix topology.yml")
+      )
+    end
+
+    def dut?(machine) = machine.role == "dut"
 
     def port(base, number, offset)
       ports = @topology.fetch("ports")
@@ -126,10 +154,10 @@ module FirewallLab
                         "export FWLAB_PORT_OFFSET=100")
     end
 
-    # The box that the image was built into, or nil before `make boxes`.
+    # The box built from the image, or nil before `make boxes`.
     def box(image) = images.dig(image, "box")
 
-    # What the machine has instead of its usual memory and CPU where its image holds TRex.
+    # Memory and CPU instead of the usual ones if the image contains TRex.
     def with_trex(machine)
       images.dig(machine.node.fetch("image"), "trex") ? machine.node.fetch("with_trex", {}) : {}
     end
@@ -138,13 +166,6 @@ module FirewallLab
       @images ||= JSON.parse(File.read(File.join(@root, ".fwlab", "images.json")))
     rescue Errno::ENOENT, JSON::ParserError
       {}
-    end
-
-    def choice(name, allowed)
-      value = @env.fetch(name, allowed.first)
-      return value if allowed.include?(value)
-
-      raise Problem.new("#{name}=#{value} is neither of #{allowed.join(', ')}", "export #{name}=#{allowed.first}")
     end
   end
 end

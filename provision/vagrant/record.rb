@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# What `vagrant up` made, written down beside the machines in .fwlab/LAB/machines.json: which testbed, box and link.
-# It says what libvirt has defined, not what was asked for: a machine that was halted starts again as it was made.
-# fwlab reads it before it measures.
+# Records in .fwlab/LAB/machines.json what `vagrant up` made: testbed, boxes and links. The record describes what
+# libvirt has defined, not what was asked for, because a halted machine starts again as it was made. fwlab reads it
+# before it measures.
 
 require "fileutils"
 require "json"
@@ -15,8 +15,6 @@ module FirewallLab
   module Record
     FORMAT = "fwlab-machines/1"
     ACCELERATORS = { "qemu" => "tcg", "kvm" => "kvm" }.freeze
-    # libvirt's types of interface, as the labs call these links.
-    LINKS = { "udp" => "socket" }.freeze
     MUTEX = Mutex.new # Vagrant starts machines in threads
 
     # Runs after Vagrant has brought up, reloaded or destroyed a machine.
@@ -37,7 +35,7 @@ module FirewallLab
 
       private
 
-      # The box that the machine was made from, which need not be the one that is built by now.
+      # The box that the machine was made from. A newer one may have been built since.
       def made_from(machine)
         JSON.parse(machine.data_dir.join("box_meta").read).fetch("name")
       rescue SystemCallError, JSON::ParserError, KeyError
@@ -47,7 +45,7 @@ module FirewallLab
 
     def self.file(project, lab) = File.join(project.root, ".fwlab", lab, "machines.json")
 
-    # Writes down what libvirt has under the machine's name; where it has nothing, takes the machine out.
+    # Records what libvirt has under the machine's name; removes the machine if libvirt has nothing.
     def self.update(project, machine, box)
       path = file(project, machine.lab)
       MUTEX.synchronize do
@@ -56,14 +54,14 @@ module FirewallLab
           lock.flock(File::LOCK_EX)
           machines = read(path)
           xml = defined_as(project, "#{project.prefix}#{machine.name}")
-          xml ? machines[machine.role] = describe(xml, box) : machines.delete(machine.role)
-          machines.empty? ? FileUtils.rm_f(path) : write(path, machine.lab, machines)
+          xml ? machines[machine.role] = describe(project, xml, box) : machines.delete(machine.role)
+          machines.empty? ? FileUtils.rm_f(path) : write(project, path, machine.lab, machines)
         end
       end
     end
 
     # One machine, from libvirt's XML.
-    def self.describe(xml, box)
+    def self.describe(project, xml, box)
       domain = REXML::Document.new(xml).root
       arguments = REXML::XPath.match(domain, "//*[local-name()='commandline']/*[local-name()='arg']")
       icount = arguments.map { |argument| argument.attributes["value"] }.each_cons(2).find { |a, _| a == "-icount" }
@@ -73,9 +71,12 @@ module FirewallLab
         "box" => box,
         "accelerator" => ACCELERATORS.fetch(domain.attributes["type"], domain.attributes["type"]),
         "icount_shift" => icount && icount.last[/shift=(\d+)/, 1]&.to_i,
-        "link" => types.map { |type| LINKS.fetch(type, type) }.sort.join("+")
+        "link" => types.map { |type| link_kind(project, type) }.sort.join("+")
       }
     end
+
+    # The kind of link that has this type of interface in libvirt; the type itself if there is none.
+    def self.link_kind(project, type) = project.link_kinds.find { |kind| kind::INTERFACE == type } || type
 
     def self.defined_as(project, name)
       xml, status = Open3.capture2("virsh", "--quiet", "--connect", project.libvirt_uri, "dumpxml", name,
@@ -90,9 +91,9 @@ module FirewallLab
       {}
     end
 
-    def self.write(path, lab, machines)
+    def self.write(project, path, lab, machines)
       dut = machines["dut"]
-      testbed = dut && (dut["icount_shift"] ? "virtual" : "real")
+      testbed = dut && project.testbeds.find { |kind| kind.matches?(dut) }
       text = JSON.pretty_generate("format" => FORMAT, "lab" => lab, "testbed" => testbed, "machines" => machines)
       draft = "#{path}.part"
       File.write(draft, "#{text}\n")
@@ -101,7 +102,7 @@ module FirewallLab
       FileUtils.rm_f(draft)
     end
 
-    # Joins the above to Vagrant's own actions, once.
+    # Hooks the above into Vagrant's own actions, once.
     def self.install
       return if const_defined?(:Plugin, false)
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from fwlab.host.environment import libvirt_uri
 from fwlab.host.project import Project
 from fwlab.model.topology import ROLES
 from fwlab.testbed.machine_record import from_command_line, machines_made
-from fwlab.testbed.machines import libvirt_uri
 from fwlab.testbed.qemu_process import qemu_of
 
 from .conftest import LAB, OFFSET, TOPOLOGY, Checkout

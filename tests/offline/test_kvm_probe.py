@@ -59,7 +59,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("FWLAB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(kvm_probe, "DEVICE", Path("/dev/null"))
-    monkeypatch.setattr(kvm_probe, "PATIENCE_S", 1)
+    monkeypatch.setattr(kvm_probe, "TIMEOUT_S", 1)
     return made
 
 
@@ -75,7 +75,7 @@ def test_a_kernel_that_speaks_is_asked_once(host: Host) -> None:
 def test_the_wait_for_a_silent_kernel_is_not_repeated(host: Host) -> None:
     host.says(SILENT)
     first, again = kvm_works(), kvm_works()
-    assert (first.works, first.why) == (False, "under KVM a kernel says nothing within 1 s")
+    assert (first.works, first.why) == (False, "a kernel under KVM prints nothing within 1 s")
     assert (again.works, again.why) == (first.works, first.why)
     assert again.remembered
     assert not first.remembered
@@ -138,7 +138,7 @@ def test_a_killed_probe_leaves_no_qemu(host: Host) -> None:
     script = """
 from pathlib import Path
 from fwlab.host import kvm_probe
-kvm_probe.DEVICE, kvm_probe.PATIENCE_S = Path("/dev/null"), 3
+kvm_probe.DEVICE, kvm_probe.TIMEOUT_S = Path("/dev/null"), 3
 kvm_probe.kvm_works()
 """
     process = subprocess.Popen([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(ROOT)})

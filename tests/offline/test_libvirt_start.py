@@ -56,9 +56,9 @@ class Host:
 
     def __init__(self, top: Path) -> None:
         self.home, self.runtime = top / "home", top / "run"
-        self.state = self.home / ".cache/fwlab/run"
+        self.state = top / "cache/fwlab/run"
         tools = top / "bin"
-        for folder in (self.state, self.runtime / "libvirt", tools):
+        for folder in (self.home, self.state, self.runtime / "libvirt", tools):
             folder.mkdir(parents=True)
         programs = {"virsh": VIRSH, "libvirtd": DAEMON, "virtlogd": DAEMON}
         programs |= {"id": "#!/bin/sh\necho 1000\n", "pgrep": "#!/bin/sh\necho 4242\n"}
@@ -68,6 +68,7 @@ class Host:
         self.tools = tools
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("FWLAB_", "LIBVIRT_"))}
         path = f"{tools}:{os.environ['PATH']}"
+        kept["XDG_CACHE_HOME"] = str(top / "cache")
         self.environment = {**kept, "PATH": path, "HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.runtime)}
 
     def libvirt(self, command: str) -> subprocess.CompletedProcess[str]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import json
 import os
@@ -10,6 +11,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -45,7 +47,6 @@ def no_offset(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_three_nodes_in_a_row() -> None:
     assert tuple(TOPOLOGY.nodes) == ROLES
     assert [set(link.ends) for link in TOPOLOGY.links.values()] == [{"generator", "dut"}, {"dut", "sink"}]
-    assert [role for role, node in TOPOLOGY.nodes.items() if node.forwards] == ["dut"]
 
 
 def test_no_two_labs_share_a_port() -> None:
@@ -89,6 +90,8 @@ def test_addresses_are_for_tests_only() -> None:
         ("  receive_ring: 1024", "  ring: 1024", "topology.yml: machine.ring: there is no such field"),
         ("    image: sink\n", "", "topology.yml: nodes.sink.image: this field is missing"),
         ("  sink:\n    image", "  monitor:\n    image", "topology.yml: nodes.monitor"),
+        ("    mtu:", "    queues: 1\n    mtu:", "topology.yml: links.generator-dut.queues: there is no such field"),
+        ("  dut:\n", "  dut:\n    forwards: true\n", "topology.yml: nodes.dut.forwards: there is no such field"),
         ("\nclock:", "\nclock: [", "topology.yml:25: not YAML: expected ',' or ']'"),
     ],
 )
@@ -164,3 +167,58 @@ def test_the_search_would_find_one() -> None:
     raw = yaml.safe_load((ROOT / "topology.yml").read_text())
     assert raw["links"]["dut-sink"]["ends"]["dut"]["mac"] in words_of(TOPOLOGY)
     assert len(words_of(TOPOLOGY)) == 4 * 3 + 4
+
+
+# ---- every setting has an effect ------------------------------------------------------------------------------
+
+
+def settings_of(data: object, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    """The path of every single value."""
+    if isinstance(data, dict):
+        return [leaf for key, value in data.items() for leaf in settings_of(value, (*path, key))]
+    return [path]
+
+
+def changed(data: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
+    """The same with one value changed, to one of the same type."""
+    copied = json.loads(json.dumps(data))
+    *parents, last = path
+    place = functools.reduce(dict.__getitem__, parents, copied)
+    value = place[last]
+    place[last] = {int: lambda n: n + 1, str: lambda s: f"{s}9", list: lambda items: items[1:]}[type(value)](value)
+    return copied
+
+
+#: Settings that only the Python package reads, and where.
+READ_BY_PYTHON = {("nodes", role, "system"): "fwlab/measure/nodes.py" for role in ROLES}
+#: Settings of the machine whose image contains TRex: test_vagrantfile.py tests them.
+WITH_TREX = ("nodes", "generator", "with_trex")
+#: Names of modules: another name is another module, and there is none.
+NAMES = {("links", name, "kind") for name in TOPOLOGY.links}
+
+
+@needs("ruby")
+@needs("ssh-keygen")
+def test_every_setting_changes_a_machine_or_its_seed(tmp_path: Path) -> None:
+    """A setting that changes nothing is a knob that does nothing: queues and forwards once were."""
+    for name in ("topology.yml", "Vagrantfile"):
+        shutil.copy(ROOT / name, tmp_path)
+    for name in ("vagrant", "cloud-init", "host"):
+        shutil.copytree(ROOT / "provision" / name, tmp_path / "provision" / name)
+    (tmp_path / "labs" / "lab03-x").mkdir(parents=True)
+    data = yaml.safe_load((ROOT / "topology.yml").read_text())
+    settings = [path for path in settings_of(data) if path[:3] != WITH_TREX and path not in {*READ_BY_PYTHON, *NAMES}]
+    script = Path(__file__).with_name("record_vagrantfile.rb")
+    done = subprocess.run(
+        ["ruby", script, tmp_path],
+        cwd=tmp_path,
+        input=json.dumps([data, *(changed(data, path) for path in settings)]),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    plain, *others = json.loads(done.stdout)
+    without_effect = [".".join(path) for path, made in zip(settings, others, strict=True) if made == plain]
+    assert not without_effect
+    assert all(".".join(path[2:]) in (ROOT / place).read_text() for path, place in READ_BY_PYTHON.items())

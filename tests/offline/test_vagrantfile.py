@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The Vagrantfile and its helper without a machine: what they say of each lab, and what they say of trouble."""
+"""The Vagrantfile and its helpers without a machine: what they define for each lab, and their error messages."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fwlab.host.kvm_probe import cache_folder
+from fwlab.host.environment import cache_directory, libvirt_uri
 from fwlab.model.topology import Topology
-from fwlab.testbed.machines import libvirt_uri
 from tests.offline.programs import needs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -135,8 +134,23 @@ def test_a_setting_of_nothing_is_none(checkout: Path, monkeypatch: pytest.Monkey
     script += "puts JSON.generate([m.ssh_port, project.libvirt_uri, project.cache, project.driver(m)])"
     for name, value in empty.items():
         monkeypatch.setenv(name, value)
-    wanted = [TOPOLOGY.ssh_port(3, "dut"), libvirt_uri(), str(cache_folder()), "qemu"]
+    wanted = [TOPOLOGY.ssh_port(3, "dut"), libvirt_uri(), str(cache_directory()), "qemu"]
     assert json.loads(ruby(checkout, script, **empty).stdout) == wanted
+
+
+@needs_ruby
+@pytest.mark.parametrize("own", [{}, {"XDG_CACHE_HOME": "xdg"}, {"FWLAB_CACHE": "cache", "XDG_CACHE_HOME": "xdg"}])
+@pytest.mark.parametrize("user", [0, 1000])
+def test_ruby_and_python_find_the_same_cache(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, own: dict[str, str], user: int
+) -> None:
+    settings = {"FWLAB_CACHE": "", "XDG_CACHE_HOME": "", "HOME": str(checkout)}
+    settings |= {name: str(checkout / folder) for name, folder in own.items()}
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(os, "getuid", lambda: user)
+    done = ruby(checkout, f"def Process.uid = {user}; print project.cache", **settings)
+    assert done.stdout == str(cache_directory()), done.stderr
 
 
 @needs_ruby
@@ -147,13 +161,14 @@ def test_no_two_machines_share_a_port(checkout: Path) -> None:
 
 
 @needs_ruby
-@pytest.mark.parametrize(("testbed", "accel"), [("virtual", "qemu"), ("virtual", "kvm"), ("real", "kvm")])
+@pytest.mark.parametrize("testbed", ["virtual", "real"])
+@pytest.mark.parametrize("accel", ["tcg", "kvm"])
 def test_only_the_virtual_dut_counts_instructions(checkout: Path, testbed: str, accel: str) -> None:
     for machine in described(checkout, FWLAB_TESTBED=testbed, FWLAB_ACCEL=accel).values():
         virtual = testbed == "virtual" and machine["role"] == "dut"
         shift = f"shift={TOPOLOGY.clock.icount_shift},sleep=on"
         assert (shift in machine["qemu"]) == virtual
-        assert machine["driver"] == ("qemu" if virtual else accel)
+        assert machine["driver"] == ("kvm" if accel == "kvm" and not virtual else "qemu")
 
 
 @needs_ruby
@@ -244,8 +259,9 @@ def test_status_of_a_lab_is_that_of_its_machines(checkout: Path) -> None:
         (["up", "lab99-no"], {}, "there is no lab or machine lab99-no; the labs are: lab03-ipset, lab11-sriov"),
         (["ssh", "lab99-no"], {}, "there is no lab or machine lab99-no; the labs are: lab03-ipset, lab11-sriov"),
         (["up", "lab03-ipset"], {}, "boxes are not built (generator, dut-linux, sink): run `make boxes`"),
-        (["status"], {"FWLAB_TESTBED": "hot"}, "FWLAB_TESTBED=hot is neither of virtual, real"),
-        (["status"], {"FWLAB_ACCEL": "tcg"}, "FWLAB_ACCEL=tcg is neither of qemu, kvm"),
+        (["status"], {"FWLAB_TESTBED": "hot"}, "FWLAB_TESTBED=hot: unknown testbed; there are: real, virtual"),
+        (["status"], {"FWLAB_ACCEL": "qemu"}, "FWLAB_ACCEL=qemu: must be tcg or kvm (qemu is now called tcg)"),
+        (["status"], {"FWLAB_ACCEL": "hvf"}, "FWLAB_ACCEL=hvf: must be tcg or kvm\n"),
         (["status"], {"FWLAB_PORT_OFFSET": "ten"}, "FWLAB_PORT_OFFSET=ten is not a whole number"),
     ],
 )

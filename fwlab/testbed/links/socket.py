@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Socket links: frames travel in UDP datagrams between two QEMUs, on the loopback address."""
+
+from __future__ import annotations
+
+from fwlab.host.requirement import Requirement
+
+
+class Socket:
+    name = "socket"
+    summary = "UDP between two QEMUs on the loopback address"
+    netdevs = ("socket", "dgram")
+
+    def requirements(self) -> tuple[Requirement, ...]:
+        """Nothing beyond QEMU: no rights, no device, no kernel module."""
+        return ()
+
+
+LINK = Socket()
