@@ -14,8 +14,9 @@ from rich.console import Console
 from fwlab.cli import ranges
 from fwlab.cli.publish import publish
 from fwlab.cli.repeatability import benchmark_cases, document, measure, write_document
-from fwlab.host.project import Project, find_project, load_lab, load_topology, shown
+from fwlab.host.project import Project, find_project, load_topology, shown
 from fwlab.measure.context import RunContext
+from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run, reports_folder
 from fwlab.model.lab import Lab
 from fwlab.model.results import Run

@@ -23,12 +23,14 @@ from fwlab.cli.predictions import read_predictions, write_prediction
 from fwlab.generator.selection import AUTO
 from fwlab.generator.selection import choose as choose_engine
 from fwlab.host.atomic_write import refuse_unwritable
-from fwlab.host.project import find_project, lab_ids, load_lab, load_topology
+from fwlab.host.project import find_project, lab_ids, load_topology
 from fwlab.measure.context import RunContext
+from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import base_cases, case_task, chosen_cases, chosen_exercises, ensure_started, work_task
 from fwlab.measure.saved_runs import folder_beside, load_run, reports_folder
 from fwlab.measure.session import open_session
 from fwlab.measure.traffic_check import refuse_unplayable_traffic
+from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, EXIT_USAGE, FwlabError
 from fwlab.model.lab import Lab
 from fwlab.model.results import Run
@@ -98,7 +100,10 @@ def list_command(lab: Annotated[str | None, typer.Argument(metavar="LAB")] = Non
 
 def _list_lab(lab: Lab, as_json: bool) -> None:
     if as_json:
-        cases = [{"id": c.id, "title": c.title, "metric": c.metric, "unit": c.metric.unit} for c in lab.cases.values()]
+        cases = [
+            {"id": c.id, "title": c.title, "metric": c.metric, "unit": METRICS[c.metric].unit}
+            for c in lab.cases.values()
+        ]
         exercises = [{"id": e.id, "title": e.title, "predict": e.predict.question} for e in lab.exercises]
         _print_json({"id": lab.id, "title": lab.title, "cases": cases, "exercises": exercises})
         return
@@ -190,7 +195,7 @@ def predict_command(
         out.print(chosen.predict.question.strip(), highlight=False)
         return
     write_prediction(found, chosen.id, number)
-    out.print(f"{chosen.id}: you predict {number:,g} {chosen.predict.metric.unit}", highlight=False)
+    out.print(f"{chosen.id}: you predict {number:,g} {METRICS[chosen.predict.metric].unit}", highlight=False)
 
 
 @app.command("report")

@@ -14,8 +14,9 @@ from rich.console import Console
 from rich.table import Table
 
 from fwlab.host.atomic_write import refuse_unwritable
-from fwlab.host.project import find_project, load_lab, load_topology
+from fwlab.host.project import find_project, load_topology
 from fwlab.measure.context import RunContext
+from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import case_task, chosen_cases
 from fwlab.measure.saved_runs import reports_folder
 from fwlab.measure.session import open_session
@@ -23,7 +24,6 @@ from fwlab.measure.traffic_check import refuse_unplayable_traffic
 from fwlab.metrics.call_stacks import shares
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, BadInput
 from fwlab.model.lab import Lab
-from fwlab.model.metric import Metric
 from fwlab.model.results import Run
 from fwlab.report import formatting, write_report
 from fwlab.report.progress import listener
@@ -61,7 +61,7 @@ def profile_command(
     task = case_task(context, chosen[0], trials)
     if task.traffic is None or found.traffic[task.traffic].connections is not None:
         raise BadInput(f"{case}: only a case with a traffic profile can be sampled", f"fwlab list {lab}")
-    task = dataclasses.replace(task, metrics=[Metric.CAPACITY], sampled=True)
+    task = dataclasses.replace(task, metrics=["capacity"], sampled=True)
     folder = output or reports_folder(project, lab) / "profile"
     refuse_unwritable(folder)
     refuse_unplayable_traffic(context, [task.traffic])
@@ -83,7 +83,7 @@ def _row(lab: Lab, run: Run) -> Row:
 
 
 def _cost(row: Row) -> float | None:
-    capacity = row.of(Metric.CAPACITY)
+    capacity = row.of("capacity")
     return capacity.cost if capacity else None
 
 

@@ -18,20 +18,13 @@ from fwlab.host.atomic_write import write_atomically
 from fwlab.host.project import Project
 from fwlab.judge.statistics import Figure, figure
 from fwlab.judge.verdicts import doubts
+from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
 from fwlab.model.expectation import Expectation
 from fwlab.model.lab import Lab
 from fwlab.model.metric import Metric
 from fwlab.model.results import Run
 
-#: A range reaches so far to each side of its median, as a share of it; further where the trials lie further apart, as
-#: those do in which the kernel now and then collects garbage. The loop of connections is never quite full, so they
-#: lie further apart.
-SHARE = {Metric.CAPACITY: 0.015, Metric.CONNECTIONS: 0.03, Metric.STATE_BYTES: 0.015, Metric.LOAD_TIME: 0.03}
-#: A range of ratios: two medians may lie on opposite sides of theirs.
-RATIO_SHARE = {Metric.CAPACITY: 0.03, Metric.CONNECTIONS: 0.05, Metric.STATE_BYTES: 0.03, Metric.LOAD_TIME: 0.06}
-#: Shares reach so far in absolute terms, and never out of 0 to 1.
-AROUND = {Metric.SURVIVAL: 0.02, Metric.DELIVERED: 0.0005}
 DIGITS = 4
 
 _SECTION = re.compile(r"    (\w+):")
@@ -75,14 +68,14 @@ def renewed(text: str, lab: Lab, run: Run) -> str:
 
 def _between(expectation: Expectation, case: str, run: Run, *, ratio: bool) -> tuple[float, float] | None:
     """The range of one case; None where the run did not measure it, or not what it is a ratio to."""
-    metric = expectation.metric
+    metric = METRICS[expectation.metric]
     found = _measured(case, metric, run)
     if found is None or not ratio:
         return None if found is None else _around(metric, found, expectation.apart.get(case, 0.0))
     base = _measured(expectation.ratio_to or "", metric, run)
     if base is None or not base.median:
         return None
-    share = max(RATIO_SHARE.get(metric, 0.0), found.spread, base.spread, expectation.apart.get(case, 0.0))
+    share = max(metric.tolerance.ratio, found.spread, base.spread, expectation.apart.get(case, 0.0))
     return _wide(found.median / base.median, share)
 
 
@@ -97,10 +90,10 @@ def _measured(case: str, metric: Metric, run: Run) -> Figure | None:
 
 def _around(metric: Metric, found: Figure, apart: float) -> tuple[float, float]:
     value = found.median
-    if metric in AROUND:
-        reach = max(AROUND[metric], apart)
+    if metric.tolerance.absolute is not None:
+        reach = max(metric.tolerance.absolute, apart)
         return round(max(0.0, value - reach), DIGITS), round(min(1.0, value + reach), DIGITS)
-    return _wide(value, max(SHARE.get(metric, 0.0), found.spread, apart))
+    return _wide(value, max(metric.tolerance.share, found.spread, apart))
 
 
 def _wide(value: float, share: float) -> tuple[float, float]:

@@ -19,6 +19,7 @@ from fwlab.judge.statistics import Figure, figure
 from fwlab.measure.context import RunContext
 from fwlab.measure.plan import case_task, chosen_cases
 from fwlab.measure.session import open_session
+from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Case
 from fwlab.model.errors import BadInput
 from fwlab.model.events import Listener, StepStarted
@@ -81,10 +82,11 @@ def document(runs: dict[str, list[Run]], cases: list[Case]) -> dict[str, Any]:
 
 
 def _spreads(runs: dict[str, list[Run]], case: Case) -> dict[str, Any]:
+    unit = METRICS[case.metric].unit
     by_host = {kind: [f for run in some if (f := _figure(run, case)) is not None] for kind, some in runs.items()}
     found: dict[str, Any] = {
         kind: {
-            f"medians_{case.metric.unit}": [round(f.median, 1 if case.metric.unit == "pps" else 6) for f in figures],
+            f"medians_{unit}": [round(f.median, 1 if unit == "pps" else 6) for f in figures],
             "largest_spread_in_a_boot": max((f.spread for f in figures), default=None),
             "spread_over_boots": _spread([f.median for f in figures]),
         }
@@ -96,7 +98,7 @@ def _spreads(runs: dict[str, list[Run]], case: Case) -> dict[str, Any]:
 
 def _figure(run: Run, case: Case) -> Figure | None:
     measured = run.case(case.id)
-    return figure(measured, case.metric, run.testbed) if measured is not None else None
+    return figure(measured, METRICS[case.metric], run.testbed) if measured is not None else None
 
 
 def _spread(medians: list[float]) -> float | None:

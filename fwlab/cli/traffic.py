@@ -16,7 +16,8 @@ from rich.table import Table as Columns
 from fwlab.generator.lab_traffic import LabTraffic, declared_traffic, lab_traffic
 from fwlab.generator.pcap import write_pcap
 from fwlab.generator.trex.astf_profile import astf_profile
-from fwlab.host.project import find_project, load_lab, load_topology
+from fwlab.host.project import find_project, load_topology
+from fwlab.measure.labs import load_lab
 from fwlab.model.declared import Value
 from fwlab.model.declared_traffic import Connections, Traffic
 from fwlab.model.errors import BadInput

@@ -9,8 +9,9 @@ from pathlib import Path
 from fwlab.generator.selection import AUTO
 from fwlab.grading.graded import OUTCOMES, Work, handed_in, own_work
 from fwlab.grading.submissions import Submissions
-from fwlab.host.project import Project, is_measured, lab_ids, load_lab, load_topology
+from fwlab.host.project import Project, is_measured, lab_ids, load_topology
 from fwlab.measure.context import RunContext
+from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import base_cases, chosen_cases
 from fwlab.measure.traffic_check import refuse_unplayable_traffic
 from fwlab.model.errors import BadInput

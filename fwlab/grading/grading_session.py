@@ -20,6 +20,7 @@ from fwlab.measure.plan import base_cases, case_task, chosen_cases
 from fwlab.measure.saved_runs import reports_folder
 from fwlab.measure.session import Session, open_session
 from fwlab.metrics.measurement import Task
+from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.results import Measured
 from fwlab.model.verdict import Verdict
@@ -97,7 +98,7 @@ class GradingSession:
         session = self.session(lab)
         quick = chosen_cases(self.plan.contexts[lab].lab, [], quick=True)
         self._measure_cases(session, [c.id for c in quick])
-        verdicts = [v for v in judge_cases(self.plan.contexts[lab].lab, session.run) if v.subject == case]
+        verdicts = [v for v in judge_cases(self.plan.contexts[lab].lab, session.run, METRICS) if v.subject == case]
         measured = session.run.case(case)
         if measured is None:
             raise CannotMeasure(f"case {case} was not measured")
@@ -130,7 +131,7 @@ class GradingSession:
             measured = self._refused(lab, work, reason)
             self.session(lab).run.exercises.append(measured)
         self._measured[(lab, work.name)] = measured
-        return judge_exercise(work.exercise, measured, self.session(lab).run)
+        return judge_exercise(work.exercise, measured, self.session(lab).run, METRICS)
 
     def measured(self, lab: str, work: Work) -> Measured:
         """The measurement behind the verdicts, with its problems or the reason why the ruleset was not loaded."""

@@ -8,6 +8,7 @@ from typing import NoReturn
 import pytest
 
 from fwlab.grading.inconclusive import Inconclusive
+from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Measured
 from fwlab.model.variants import REFUSED
 from fwlab.model.verdict import Outcome, Verdict, overall
@@ -24,7 +25,7 @@ def require(verdict: Verdict) -> None:
         raise Inconclusive(f"{verdict.check}: {verdict.text}")
     if verdict.outcome is Outcome.FAIL:
         value = "not measured" if verdict.value is None else f"{verdict.value:g}"
-        base = f" of {verdict.relative_to}" if verdict.relative_to else f" {verdict.metric.unit}"
+        base = f" of {verdict.relative_to}" if verdict.relative_to else f" {METRICS[verdict.metric].unit}"
         measured = f"{verdict.check}: {value}{base}, expected {verdict.low:g} to {verdict.high:g}"
         fail(f"{verdict.text}\n{measured}\nwhy: {verdict.why}")
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -62,13 +63,16 @@ def is_measured(project: Project, lab_id: str) -> bool:
     return any((project.root / "results" / lab_id).glob("*-full.json"))
 
 
-def load_lab(project: Project, lab_id: str) -> Lab:
-    """The lab in labs/<lab_id>. Raises BadInput naming the file and the field."""
-    known = lab_ids(project)
-    if lab_id not in known:
-        raise BadInput(f"unknown lab {lab_id}; there are: {', '.join(known) or 'none'}", "fwlab list")
+def load_lab(project: Project, lab_id: str, known: Mapping[str, object]) -> Lab:
+    """The lab in labs/<lab_id>, its names checked against `known`: registries by concept, such as "metrics".
+
+    Raises BadInput naming the file and the field.
+    """
+    there = lab_ids(project)
+    if lab_id not in there:
+        raise BadInput(f"unknown lab {lab_id}; there are: {', '.join(there) or 'none'}", "fwlab list")
     path = project.labs / lab_id / "lab.yml"
-    lab = read_yaml(project, path, Lab)
+    lab = read_yaml(project, path, Lab, known)
     if lab.id != lab_id:
         where = shown(project, path)
         raise BadInput(f"{where}: id is {lab.id}, its folder is {lab_id}", "make the two the same")
@@ -76,17 +80,17 @@ def load_lab(project: Project, lab_id: str) -> Lab:
     return lab
 
 
-def read_yaml(project: Project, path: Path, model: type[Model]) -> Model:
+def read_yaml(project: Project, path: Path, model: type[Model], known: Mapping[str, object] | None = None) -> Model:
     """Read and validate; every fault of the file is one line `file: field: what is wrong`."""
     name = shown(project, path)
     data = read_yaml_file(path, name)
-    return validated(data, name, model)
+    return validated(data, name, model, known)
 
 
-def validated(data: object, name: str, model: type[Model]) -> Model:
+def validated(data: object, name: str, model: type[Model], known: Mapping[str, object] | None = None) -> Model:
     """The data as this model. Raises BadInput with one line for each fault, as far as anybody would read on."""
     try:
-        return model.model_validate(data)
+        return model.model_validate(data, context=known)
     except ValidationError as error:
         errors = error.errors()
         faults = [f"{name}: {_fault(fault, data)}" for fault in errors[:MOST_FAULTS]]

@@ -1,50 +1,50 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Judging: a pure function of results and expectations, so an old result can be judged again."""
+"""Judging: a pure function of results and expectations, so an old result can be judged again.
+
+Results and expectations name their metrics; `metrics` says what those names mean.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 
 from fwlab.judge.load_dependence import changes
-from fwlab.judge.statistics import MOST_IDLE, MOST_IDLE_LOOP, Figure, figure
+from fwlab.judge.statistics import Figure, figure
 from fwlab.model.expectation import Check, Expectation, Range
 from fwlab.model.lab import Exercise, Lab
-from fwlab.model.metric import Metric
+from fwlab.model.metric import Metric, Metrics
 from fwlab.model.results import Measured, Run
 from fwlab.model.verdict import Outcome, Verdict
 
-#: Trials of one measurement further apart than this say that something else was measured too.
+#: Saturated trials of one measurement that are further apart than this measured something else as well.
 LARGEST_SPREAD = 0.05
-#: On the virtual testbed they repeat to a few parts in a thousand; so far apart they can be judged, and yet something
-#: was there that need not be there a second time.
-WORTH_AGAIN = 0.02
-#: Metrics of overload: they mean something only while the DUT is never idle.
-SATURATED = (Metric.CAPACITY, Metric.CONNECTIONS)
-#: Still they decide where the nearest bound lies further from all of them than so many times their own distance.
+#: Such trials still decide if the nearest bound is further from all of them than this multiple of their own distance.
 CLEAR_OF_BOUND = 2
 
 
-def judge_cases(lab: Lab, run: Run) -> list[Verdict]:
+def judge_cases(lab: Lab, run: Run, metrics: Metrics) -> list[Verdict]:
     """Every expectation on every case that this run measured."""
     verdicts = []
     for expectation in lab.expectations:
+        metric = metrics[expectation.metric]
         for case_id, between in _absolute(expectation, run).items():
             measured = run.case(case_id)
             if measured is not None:
-                verdicts.append(_verdict(expectation, expectation.id, measured, between, None, run))
+                verdicts.append(_verdict(expectation, expectation.id, metric, measured, between, None, run))
         for case_id, between in expectation.ratio.items():
             measured, base = run.case(case_id), run.case(expectation.ratio_to or "")
             if measured is not None and base is not None:
-                verdicts.append(_verdict(expectation, expectation.id, measured, between, base, run))
+                verdicts.append(_verdict(expectation, expectation.id, metric, measured, between, base, run))
     return verdicts
 
 
-def judge_exercise(exercise: Exercise, measured: Measured, run: Run) -> list[Verdict]:
+def judge_exercise(exercise: Exercise, measured: Measured, run: Run, metrics: Metrics) -> list[Verdict]:
     """Every check of an exercise on one ruleset's measurement."""
     verdicts = []
     changed = {} if exercise.load_dependent else changes(measured)
     for check in exercise.checks:
-        if (reason := _load_dependent(check, changed)) and not measured.problems:
+        metric = metrics[check.metric]
+        if (reason := _load_dependent(check, metric, changed)) and not measured.problems:
             verdicts.append(_made(check, check.id, measured, Outcome.FAIL, None, check.between, None, reason))
             continue
         base = run.case(check.ratio_to) if check.ratio_to else None
@@ -52,63 +52,62 @@ def judge_exercise(exercise: Exercise, measured: Measured, run: Run) -> list[Ver
             verdicts.append(_unmeasured(check, measured, f"case {check.ratio_to} was not measured beside it"))
         else:
             traffic_class = check.traffic_class or ""
-            verdicts.append(_verdict(check, check.id, measured, check.between, base, run, traffic_class))
+            verdicts.append(_verdict(check, check.id, metric, measured, check.between, base, run, traffic_class))
     return verdicts
 
 
-def _load_dependent(check: Check, changed: dict[str, str]) -> str | None:
-    """Why this check fails for a ruleset that does not treat a packet the same at all times; None where it does not."""
-    if check.metric is Metric.DELIVERED and check.traffic_class in changed:
+def _load_dependent(check: Check, metric: Metric, changed: dict[str, str]) -> str | None:
+    """Why this check fails for a ruleset that treats a packet differently at different times; None if it does not."""
+    if metric.invalidated_by == "own class" and check.traffic_class in changed:
         return f"the ruleset behaves differently at different times: {changed[check.traffic_class]}"
-    if check.metric in (Metric.CAPACITY, Metric.SURVIVAL) and changed:
+    if metric.invalidated_by == "any class" and changed:
         how = "; ".join(changed.values())
         return f"a figure counts only for a ruleset that treats a packet the same at all times: {how}"
     return None
 
 
 def doubts(measured: Measured, metric: Metric, run: Run) -> list[str]:
-    """Why this figure is not to be relied on; empty when it is."""
+    """Why this figure is not reliable; empty if it is."""
     found = faults(measured, metric)
-    apart = figure(measured, metric, run.testbed) if metric in SATURATED else None
+    apart = figure(measured, metric, run.testbed) if metric.least_busy is not None else None
     return found + _beyond(apart, LARGEST_SPREAD, "can be judged")
 
 
-def all_doubts(measured: Measured, run: Run) -> list[str]:
-    """The doubts in each metric that it was measured for, each once; empty for a ruleset that was refused."""
+def all_doubts(measured: Measured, run: Run, metrics: Metrics) -> list[str]:
+    """The doubts about each metric that it was measured for, each once; empty for a ruleset that was refused."""
     if measured.refused is not None:
         return []
-    metrics = [measured.metric, *measured.also]
-    return list(dict.fromkeys(doubt for metric in metrics for doubt in doubts(measured, metric, run)))
+    found = [doubt for name in measured.metrics for doubt in doubts(measured, metrics[name], run)]
+    return list(dict.fromkeys(found))
 
 
-def worth_again(measured: Measured, run: Run) -> list[str]:
-    """Why this is better measured once more: it is in doubt, or its trials are further apart than is usual here."""
-    reasons = all_doubts(measured, run)
+def worth_again(measured: Measured, run: Run, metrics: Metrics) -> list[str]:
+    """Why to measure this once more: it is in doubt, or its trials are further apart than usual on this testbed."""
+    reasons = all_doubts(measured, run, metrics)
     if reasons or measured.refused is not None or run.testbed.ranges != "portable":
         return reasons
-    if Metric.CAPACITY not in (measured.metric, *measured.also):
-        return []
-    return _beyond(figure(measured, Metric.CAPACITY, run.testbed), WORTH_AGAIN, "is usual here")
+    for metric in (metrics[name] for name in measured.metrics):
+        if metric.usual_spread is not None:
+            reasons += _beyond(figure(measured, metric, run.testbed), metric.usual_spread, "is usual here")
+    return reasons
 
 
 def faults(measured: Measured, metric: Metric) -> list[str]:
-    """What went wrong while it was measured, whatever the values; no verdict can rest on that."""
+    """What went wrong in the measurement, whatever the values; no verdict can rest on it."""
     found = list(measured.problems)
-    if metric not in SATURATED:
+    if metric.least_busy is None:
         return found
-    trials = measured.tcp if metric is Metric.CONNECTIONS else measured.trials
+    trials = metric.trials(measured)
     if not trials:
         return found or ["no trial was completed"]
-    most = MOST_IDLE_LOOP if metric is Metric.CONNECTIONS else MOST_IDLE
-    idle = [t for t in trials if t.busy_share < 1 - most]
-    if idle and not found:
-        share = min(t.busy_share for t in idle)
-        found.append(f"the DUT was not saturated: busy {share:.1%} of a trial")
+    lowest = min(trial.busy_share for trial in trials)
+    if lowest < metric.least_busy and not found:
+        found.append(f"the DUT was not saturated: busy {lowest:.1%} of a trial")
     return found
 
 
 def _absolute(expectation: Expectation, run: Run) -> dict[str, Range]:
-    """The absolute ranges that hold on this run's testbed and kernel; elsewhere the ratios judge alone."""
+    """The absolute ranges that hold on this run's testbed and kernel; elsewhere only the ratios are judged."""
     if not expectation.knows(run.dut.kernel):
         return {}
     if run.testbed.ranges == "portable":
@@ -121,13 +120,13 @@ def _absolute(expectation: Expectation, run: Run) -> dict[str, Range]:
 def _verdict(
     rule: Expectation | Check,
     rule_id: str,
+    metric: Metric,
     measured: Measured,
     between: Range,
     base: Measured | None,
     run: Run,
     traffic_class: str = "",
 ) -> Verdict:
-    metric = rule.metric
     if len(measured.lost) > 1:
         text = f"the DUT did not survive this ruleset, twice: {measured.lost[-1]}"
         return _made(rule, rule_id, measured, Outcome.FAIL, None, between, base, text)
@@ -140,35 +139,25 @@ def _verdict(
     if base is not None:
         reasons += [f"{base.id}: {doubt}" for doubt in doubted(base, metric)]
     if found is None or (base is not None and below is None):
-        reasons = reasons or [f"{metric.value} was not measured"]
+        reasons = reasons or [f"{metric.name} was not measured"]
     if base is not None and below is not None and below.median == 0:
-        reasons.append(f"{base.id}: {metric.value} is zero, so there is no ratio to it")
-    if metric is Metric.CONNECTIONS and _opened_by_trex(measured):
-        reasons.append("TRex opened these connections, of fewer packets each; the range was measured with wrk's")
+        reasons.append(f"{base.id}: {metric.name} is zero, so there is no ratio to it")
+    reasons += metric.reservations(measured)
     if isinstance(rule, Check) and base is None and metric.needs_clock and run.testbed.ranges != "portable":
         reasons.append("this range holds on the virtual testbed only")
     if isinstance(rule, Check) and base is None and metric.needs_clock and not rule.knows(run.dut.kernel):
         reasons.append(f"this range was measured on kernel {rule.kernel}, the DUT runs {run.dut.kernel}")
-    if reasons:
-        return _made(
-            rule, rule_id, measured, Outcome.INCONCLUSIVE, None, between, base, "; ".join(dict.fromkeys(reasons))
-        )
-    value = _value(found, below)
+    if reasons or found is None:
+        text = "; ".join(dict.fromkeys(reasons))
+        return _made(rule, rule_id, measured, Outcome.INCONCLUSIVE, None, between, base, text)
+    value = found.median if below is None else found.median / below.median
     inside = between[0] <= value <= between[1]
     text = rule.passed if inside else rule.failed
     return _made(rule, rule_id, measured, Outcome.PASS if inside else Outcome.FAIL, value, between, base, text)
 
 
-def _opened_by_trex(measured: Measured) -> bool:
-    return any(clients.program == "trex" for clients in measured.clients)
-
-
-def _value(found: Figure, below: Figure | None) -> float:
-    return found.median if below is None else found.median / below.median
-
-
 def _clear(found: Figure | None, below: Figure | None, base: Measured | None, between: Range) -> bool:
-    """Whether every value that such trials might have had lies on one side of each bound."""
+    """Whether every value that such trials could have had lies on the same side of each bound."""
     if found is None or (base is not None and below is None):
         return False
     low, high = _reach(found)
@@ -186,7 +175,7 @@ def _reach(found: Figure) -> tuple[float, float]:
 
 
 def _beyond(apart: Figure | None, most: float, says: str) -> list[str]:
-    """What is said of trials that are further apart than `most`; a figure is None if the DUT was never busy at all."""
+    """What to say of trials that are further apart than `most`; there is no figure if the DUT was never busy."""
     if apart is None or apart.spread <= most:
         return []
     return [f"the trials are {apart.spread:.1%} apart; at most {most:.0%} {says}"]

@@ -14,7 +14,6 @@ from fwlab.metrics.perf_profile import sample
 from fwlab.metrics.state_table import fill
 from fwlab.metrics.survival import survive
 from fwlab.model.errors import Refused
-from fwlab.model.metric import Metric
 from fwlab.model.results import Measured
 from fwlab.model.ruleset import RulesetFile, ruleset_hash
 
@@ -52,7 +51,7 @@ class Measurer:
             if not self._stays(task, found):
                 self._on_dut = None
                 # What is timed is a loading into a DUT that has nothing of it yet.
-                left = self._nodes.dut.reset(next_ruleset=None if task.wants(Metric.LOAD_TIME) else task.files)
+                left = self._nodes.dut.reset(next_ruleset=None if task.wants("load_time") else task.files)
                 if left and self._nodes.restored():
                     left = self._nodes.dut.reset()
                 if left:
@@ -68,7 +67,7 @@ class Measurer:
 
     def _stays(self, task: Task, found: Measured) -> bool:
         """A sweep over the load alone keeps its ruleset: a long one takes longer to load than to measure."""
-        return task.metrics == [Metric.SURVIVAL] and self._on_dut == found.ruleset_hash
+        return task.metrics == ["survival"] and self._on_dut == found.ruleset_hash
 
     def _measure(self, task: Task, found: Measured) -> None:
         nodes = self._nodes
@@ -76,7 +75,7 @@ class Measurer:
             self._connecting.measure(task, found)
         else:
             self._play(task, found)
-        if task.wants(Metric.ENTRIES):
+        if task.wants("entries"):
             found.entries = nodes.dut.entries()
 
     def _play(self, task: Task, found: Measured) -> None:
@@ -88,27 +87,27 @@ class Measurer:
             nodes.sink.know(nodes.tables.flows(task.traffic))
             nodes.sink.take_all(nodes.classes)
         # First of all: what else is asked for is then measured with these states, not while they come to be.
-        if task.wants(Metric.STATES, Metric.STATE_BYTES):
+        if task.wants("states", "state_bytes"):
             fill(nodes, task, found)
-        compared = task.wants(Metric.DELIVERED) and not task.load_dependent
+        compared = task.wants("delivered") and not task.load_dependent
         if compared:
             deliver_few(nodes, task, found)
-        if task.wants(Metric.CAPACITY, Metric.DELIVERED, Metric.SURVIVAL, Metric.GENERATOR):
+        if task.wants("capacity", "delivered", "survival", "generator"):
             self._overload.measure(task, found)
         if task.sampled and found.trials and not found.problems:
             sample(nodes, found)
-        if task.wants(Metric.DELIVERED) and not found.problems:
+        if task.wants("delivered") and not found.problems:
             if compared:
                 deliver_few(nodes, task, found)
             deliver(nodes, task, found)
-        if task.wants(Metric.SURVIVAL) and not found.problems:
+        if task.wants("survival") and not found.problems:
             survive(nodes, task, found, self._measured.get(task.baseline or ""))
 
     def _load(self, task: Task, found: Measured) -> None:
         if not task.files:
             return
         # The first loading also brings the kernel's modules in; what is timed is the second.
-        again = task.wants(Metric.LOAD_TIME) and not task.each and _small(task.files)
+        again = task.wants("load_time") and not task.each and _small(task.files)
         report = self._nodes.dut.load(task.files, each=task.each, times=1 + again * max(1, min(3, task.trial.count)))
         runs = report.runs[1:] if again else report.runs
         found.loads = [sum(item.seconds for item in run) for run in runs]

@@ -10,10 +10,10 @@ from fwlab.host.atomic_write import told_if_unwritable
 from fwlab.host.project import shown
 from fwlab.measure.context import RunContext
 from fwlab.metrics.measurement import Task
+from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Case, Trials
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Exercise, Lab
-from fwlab.model.metric import Metric
 from fwlab.model.printable import printable
 from fwlab.model.ruleset import RulesetFile
 from fwlab.rulesets.files import LONGEST_PATH, lab_ruleset, student_ruleset
@@ -44,7 +44,7 @@ def chosen_cases(lab: Lab, names: list[str], *, quick: bool = False) -> list[Cas
 
 def _baseline_first(lab: Lab, chosen: list[Case]) -> list[Case]:
     """Survival is about multiples of the baseline's capacity: then it is measured as well, and before."""
-    if not any(Metric.SURVIVAL in (case.metric, *case.also) for case in chosen):
+    if not any("survival" in (case.metric, *case.also) for case in chosen):
         return chosen
     base = lab.cases[lab.baseline]
     return [base, *(case for case in chosen if case is not base)]
@@ -120,13 +120,13 @@ def refuse_settings(exercise: Exercise, files: list[RulesetFile]) -> None:
 def _exercise_task(lab: Lab, exercise: Exercise, ruleset: str, files: list[RulesetFile], trials: int | None) -> Task:
     refuse_settings(exercise, files)
     wanted = {check.metric for check in exercise.checks}
-    survivors = [check.traffic_class for check in exercise.checks if check.metric is Metric.SURVIVAL]
+    survivors = [check.traffic_class for check in exercise.checks if check.metric == "survival"]
     return Task(
         id=exercise.id,
         title=exercise.title,
         ruleset=ruleset,
         files=files,
-        metrics=[metric for metric in Metric if metric in wanted],
+        metrics=[name for name in METRICS if name in wanted],
         traffic=exercise.traffic,
         parameters=exercise.parameters,
         # Not the lab's own: those may be short, for its cases play packets of one cost. An exercise mixes dear and
@@ -167,5 +167,5 @@ def base_cases(lab: Lab, exercises: list[Exercise]) -> list[Case]:
     """The cases that the checks of these exercises compare with, or take a multiple of."""
     checks = [check for exercise in exercises for check in exercise.checks]
     wanted = {check.ratio_to for check in checks if check.ratio_to}
-    wanted |= {lab.baseline for check in checks if check.metric is Metric.SURVIVAL}
+    wanted |= {lab.baseline for check in checks if check.metric == "survival"}
     return [case for case in lab.cases.values() if case.id in wanted]

@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from fwlab.host.project import Project
+from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
 from fwlab.model.results import Run
 
@@ -49,7 +50,7 @@ def load_run(path: Path, lab_id: str) -> Run:
 def run_in(text: bytes | str, name: str, hint: str) -> Run:
     """The run that a file says. Raises BadInput, which calls the file `name`, also for numbers that none can have."""
     try:
-        run = Run.model_validate_json(text)
+        run = Run.model_validate_json(text, context={"metrics": METRICS})
     except ValidationError as error:
         raise BadInput(f"{name}: not a run of fwlab{_where(error)}", hint) from error
     for place, number in _numbers(run.model_dump(mode="python"), ""):
@@ -68,7 +69,8 @@ def _where(error: ValidationError) -> str:
     if first["type"] == "json_invalid":
         return ""
     place = ".".join(str(part)[:40] for part in first["loc"])
-    return f": {place}: {first['msg']}" if place else f": {first['msg']}"
+    what = first["msg"].removeprefix("Value error, ")
+    return f": {place}: {what}" if place else f": {what}"
 
 
 def _numbers(data: object, place: str) -> Iterator[tuple[str, int | float]]:

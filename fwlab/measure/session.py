@@ -16,6 +16,7 @@ from fwlab.measure.nodes import open_nodes
 from fwlab.measure.provenance import new_run
 from fwlab.measure.recovery import Recovery
 from fwlab.metrics.measurement import Task
+from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import CannotMeasure, Overdue
 from fwlab.model.events import ItemFinished, ItemStarted, Listener, LogLine, MachinesBusy, PlanMade, StepStarted
 from fwlab.model.results import Measured, Run
@@ -61,7 +62,7 @@ class Session:
         The second measurement counts, whatever it says; the reason for it is recorded.
         """
         measured, repeatable = self._attempt(task, limit_s)
-        reasons = worth_again(measured, self.run)
+        reasons = worth_again(measured, self.run, METRICS)
         if reasons and repeatable and self._dead is None:
             self._tell(LogLine(f"{task.id}: {reasons[0].splitlines()[0]}: measuring once more"))
             lost = measured.lost
@@ -144,7 +145,8 @@ def summary(measured: Measured, run: Run) -> str:
         return f"refused: {measured.refused.splitlines()[0]}"
     if measured.problems:
         return measured.problems[0].splitlines()[0]
-    value = figure(measured, measured.metric, run.testbed)
+    metric = METRICS[measured.metric]
+    value = figure(measured, metric, run.testbed)
     if value is None:
         return "loaded"
-    return f"{value.median:,.4g} {measured.metric.unit}, spread {value.spread:.2%}"
+    return f"{value.median:,.4g} {metric.unit}, spread {value.spread:.2%}"

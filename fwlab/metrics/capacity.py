@@ -3,20 +3,68 @@
 
 from __future__ import annotations
 
-from fwlab.judge.statistics import MOST_IDLE, MOST_OTHER
+from collections.abc import Sequence
+
+from fwlab.judge.statistics import scale
 from fwlab.metrics.delivery import through
 from fwlab.metrics.measurement import Nodes, Task
+from fwlab.metrics.protocol import BaseMetric
 from fwlab.metrics.saturation import Attempt, Ladder
 from fwlab.metrics.traffic_guard import under_way
-from fwlab.model.metric import Metric
-from fwlab.model.results import Measured
+from fwlab.model.metric import Display, Tolerance
+from fwlab.model.results import Measured, TestbedFacts
 from fwlab.model.trial import Delivery, Trial
 
+#: A trial in which the DUT was idle for more than this share was no overload and says nothing of capacity.
+MOST_IDLE = 0.0005
+#: A trial on the virtual testbed in which something else than packets took more than this share was disturbed.
+MOST_OTHER = 0.005
 #: Of what came in on the first link so much may come in on the last: a few packets that nodes say by themselves.
 MOST_BACK = 0.001
 #: So many idle trials, for each that is wanted, are borne before the DUT is slowed by a step; at the last one more.
 #: A few trials in vain cost less than a slower DUT.
 IN_VAIN, IN_VAIN_AT_LAST = 2, 6
+
+
+class Capacity(BaseMetric):
+    """Packets per busy second that the DUT processed; on the virtual testbed on the reference CPU."""
+
+    name = "capacity"
+    unit = "pps"
+    position = 10
+    display = Display(
+        "capacity",
+        "kpps",
+        1e-3,
+        table="ratio",
+        cost_per_packet=True,
+        caption="Capacity. Bars reach from the lowest to the highest trial; hollow marks are published ratios, "
+        "multiplied by our baseline (dashed).",
+    )
+    tolerance = Tolerance(share=0.015, ratio=0.03)
+    needs_clock = True
+    invalidated_by = "any class"
+    least_busy = 1 - MOST_IDLE
+    usual_spread = 0.02
+
+    def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
+        return [capacity(trial, testbed) for trial in measured.trials if trial.busy_s > 0]
+
+    def trials(self, measured: Measured) -> Sequence[Trial]:
+        return measured.trials
+
+
+METRIC = Capacity()
+
+
+def capacity(trial: Trial, testbed: TestbedFacts) -> float:
+    """Packets per busy second that the DUT processed (pps), on the reference CPU where virtual."""
+    return trial.processed / trial.busy_s * scale(testbed)
+
+
+def busy_rates(measured: Measured) -> list[float]:
+    """Packets per busy second of the DUT's own clock, trial by trial: not brought to the reference CPU."""
+    return [trial.processed / trial.busy_s for trial in measured.trials if trial.busy_s > 0]
 
 
 class Overload:
@@ -43,7 +91,7 @@ class Overload:
             # An attempt before this one, at a smaller step, has made the flows known.
             nodes.dut.reset()
             nodes.dut.load(task.files)
-        watched = task.wants(Metric.DELIVERED)
+        watched = task.wants("delivered")
         if watched:
             nodes.sink.declare(nodes.classes)
             before = through(nodes)

@@ -12,9 +12,11 @@ import time
 from dataclasses import dataclass
 
 from fwlab.metrics.measurement import Nodes, Task
+from fwlab.metrics.protocol import ANY_TRAFFIC, BaseMetric
 from fwlab.metrics.traffic_guard import under_way
 from fwlab.model.errors import CannotMeasure
-from fwlab.model.results import Measured
+from fwlab.model.metric import Display, Tolerance
+from fwlab.model.results import Measured, TestbedFacts
 from fwlab.model.trial import Delivery
 
 #: The load of a delivery trial, as a share of what the DUT was seen to carry in real time; the next where one lost.
@@ -33,6 +35,31 @@ RATE_S, RATE_PACKETS = 0.8, 256
 LOOK_S, PATIENCE_S = 0.05, 20.0
 #: Packets on their way are in after so long at most (s).
 SETTLED_S = 0.5
+
+
+class Delivered(BaseMetric):
+    """Share of a traffic class that reaches the sink at a load that the DUT can carry."""
+
+    name = "delivered"
+    unit = "ratio"
+    position = 40
+    display = Display("delivered", "%", 100.0, significant=5, trimmed=True)  # 100.05 % must not read 100.0 %
+    tolerance = Tolerance(absolute=0.0005)
+    traffic = ANY_TRAFFIC
+    by_class = True
+    invalidated_by = "own class"
+
+    def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
+        """One share of all plays together: a median would hide what only one of them shows."""
+        offered = sum(d.offered.get(traffic_class, 0) for d in measured.deliveries)
+        arrived = sum(d.arrived.get(traffic_class, 0) for d in measured.deliveries)
+        shares: list[float | None] = [arrived / offered] if offered else []
+        if not traffic_class:  # of connections, and not of the packets beside them
+            shares += [clients.delivered for clients in measured.clients if clients.intended_load is not None]
+        return [share for share in shares if share is not None]
+
+
+METRIC = Delivered()
 
 
 @dataclass(frozen=True)

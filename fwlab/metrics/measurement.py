@@ -13,7 +13,6 @@ from fwlab.generator.sink import Sink
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.model.case import Trials
 from fwlab.model.declared_traffic import Connections, TrafficClass
-from fwlab.model.metric import Metric
 from fwlab.model.ruleset import RulesetFile
 
 
@@ -35,7 +34,7 @@ class Task:
     title: str
     ruleset: str
     files: list[RulesetFile]
-    metrics: list[Metric]
+    metrics: list[str]
     traffic: str | None = None
     parameters: dict[str, int | float | str] = field(default_factory=dict)
     each: bool = False
@@ -48,7 +47,7 @@ class Task:
     fresh: bool = False
     load_dependent: bool = False
 
-    def wants(self, *metrics: Metric) -> bool:
+    def wants(self, *metrics: str) -> bool:
         return not set(metrics).isdisjoint(self.metrics)
 
 

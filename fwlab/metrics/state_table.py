@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from fwlab.metrics.delivery import RATE_S, play, real_rate
 from fwlab.metrics.measurement import Nodes, Task
-from fwlab.model.results import Measured
+from fwlab.metrics.protocol import BaseMetric
+from fwlab.model.metric import Display, Tolerance
+from fwlab.model.results import Measured, TestbedFacts
 from fwlab.model.trial import States
 
 #: The load, as a share of what the DUT was seen to carry in real time. A packet that is lost in its ring leaves no
@@ -20,6 +24,37 @@ PLAYED_AGAIN = 0.001
 #: After the last play there is no further: above this the count of states is in doubt. What a lab asks to be tracked
 #: is to leave so many room.
 MOST_LOST = 0.005
+
+
+class TrackedStates(BaseMetric):
+    """Connections that the DUT tracks after a counted number of packets."""
+
+    name = "states"
+    unit = "count"
+    position = 70
+    display = Display("tracked connections", whole=True)
+    needs = MappingProxyType({"state_packets": "state_packets, the number of packets to play"})
+
+    def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
+        return [] if measured.states is None else [float(measured.states.held)]
+
+
+class StateBytes(BaseMetric):
+    """Kernel memory that one tracked connection takes."""
+
+    name = "state_bytes"
+    unit = "bytes"
+    position = 80
+    display = Display("memory of a tracked connection", "bytes")
+    tolerance = Tolerance(share=0.015, ratio=0.03)
+    needs = TrackedStates.needs
+
+    def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
+        each = measured.states.bytes_each if measured.states else None
+        return [] if each is None else [each]
+
+
+METRIC = (TrackedStates(), StateBytes())
 
 
 def fill(nodes: Nodes, task: Task, found: Measured) -> None:

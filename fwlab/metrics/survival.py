@@ -13,13 +13,16 @@ from __future__ import annotations
 
 import statistics
 import time
+from types import MappingProxyType
 
-from fwlab.judge.statistics import busy_rates
+from fwlab.metrics.capacity import busy_rates
 from fwlab.metrics.delivery import through
 from fwlab.metrics.measurement import Nodes, Task
+from fwlab.metrics.protocol import BaseMetric
 from fwlab.metrics.traffic_guard import under_way
 from fwlab.model.errors import CannotMeasure
-from fwlab.model.results import Measured
+from fwlab.model.metric import Display, Tolerance
+from fwlab.model.results import Measured, TestbedFacts
 from fwlab.model.trial import Delivery
 
 #: A play ends when the DUT has taken enough, or after so long (real seconds); it is asked for its counts so often (s).
@@ -37,6 +40,42 @@ LEAST, ENOUGH = 300, 1000
 FEWEST = 100
 #: The mix of a load is told from so many packets.
 MIX = 100_000
+
+
+class Survival(BaseMetric):
+    """Share of a traffic class that reaches the sink while the DUT is offered a multiple of what it can forward."""
+
+    name = "survival"
+    unit = "ratio"
+    position = 50
+    display = Display(
+        "survival",
+        "%",
+        100.0,
+        significant=5,
+        trimmed=True,
+        table="sweep",
+        caption="Survival: the share of one traffic class that reaches the sink beside a growing attack. Both loads "
+        "are multiples of what the DUT can forward without a filter.",
+        x_label="{parameter}, times the capacity of {baseline}",
+    )
+    tolerance = Tolerance(absolute=0.02)
+    needs = MappingProxyType(
+        {
+            "victim_class": "victim_class, the class whose packets survive or not",
+            "offered": "offered, a multiple of the baseline",
+        }
+    )
+    invalidated_by = "any class"
+    keeps_ruleset = True  # a sweep over the load alone: a long ruleset takes longer to load than to measure
+
+    def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
+        tracked = measured.tracked or traffic_class
+        shares = [d.survived(tracked, rate) for d in measured.survivals for rate in busy_rates(measured)]
+        return [share for share in shares if share is not None]
+
+
+METRIC = Survival()
 
 
 def survive(nodes: Nodes, task: Task, found: Measured, base: Measured | None) -> None:

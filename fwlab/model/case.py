@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, model_validator
 
 from fwlab.model.declared import Identifier, Strict, Value
-from fwlab.model.metric import Metric
+from fwlab.model.metric import MetricName, known_metrics, missing_fields
 
 
 class Published(Strict):
@@ -55,8 +55,8 @@ class _Measurement(Strict):
     ruleset: str
     parameters: dict[str, Value] = {}
     traffic: str | None = None
-    metric: Metric = Metric.CAPACITY
-    also: list[Metric] = []
+    metric: MetricName = "capacity"
+    also: list[MetricName] = []
     load: Literal["whole", "each"] = "whole"
     trials: int | dict[str, float] | None = None
     victim_class: Identifier | None = None
@@ -65,13 +65,10 @@ class _Measurement(Strict):
     fresh: bool = False
 
     @model_validator(mode="after")
-    def _complete(self) -> _Measurement:
+    def _complete(self, info: ValidationInfo) -> _Measurement:
         Trials().changed(self.trials)
-        asked = {self.metric, *self.also}
-        if Metric.SURVIVAL in asked and self.victim_class is None:
-            raise ValueError(f"{self.id}: survival needs victim_class, the class whose packets survive or not")
-        if asked & {Metric.STATES, Metric.STATE_BYTES} and self.state_packets is None:
-            raise ValueError(f"{self.id}: states need state_packets, the number of packets to play")
+        for missing in missing_fields(self, [self.metric, *self.also], known_metrics(info) or {}):
+            raise ValueError(f"{self.id}: {missing}")
         return self
 
 
@@ -110,7 +107,7 @@ class Sweep(_Measurement):
                 raise ValueError(f"sweep {self.id}: {name} is not one of its values")
         if self.varies == "traffic" and self.traffic is None:
             raise ValueError(f"sweep {self.id}: it varies the traffic, but names none")
-        if self.metric is Metric.SURVIVAL and not all(isinstance(v, int | float) and v >= 0 for v in self.values):
+        if self.metric == "survival" and not all(isinstance(v, int | float) and v >= 0 for v in self.values):
             raise ValueError(f"sweep {self.id}: survival needs numbers, multiples of the baseline's capacity")
         return self
 
@@ -132,7 +129,7 @@ class Sweep(_Measurement):
                 published=self.published.get(str(value), []),
                 sweep=self.id,
                 quick=value in self.quick,
-                offered=self.class_load + value if self.metric is Metric.SURVIVAL else None,
+                offered=self.class_load + value if self.metric == "survival" else None,
             )
             for value in self.values
         ]

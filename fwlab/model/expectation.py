@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, model_validator
 
 from fwlab.model.declared import Strict
-from fwlab.model.metric import Metric
+from fwlab.model.metric import MetricName, Metrics
 
 
 def _right_way_up(value: tuple[float, float]) -> tuple[float, float]:
@@ -53,7 +53,7 @@ class Expectation(Texts):
     """
 
     id: str
-    metric: Metric = Metric.CAPACITY
+    metric: MetricName = "capacity"
     virtual: dict[str, Range] = {}
     ratio_to: str | None = None
     ratio: dict[str, Range] = {}
@@ -72,13 +72,13 @@ class Expectation(Texts):
         named = {*self.virtual, *self.ratio, *self.apart, *(case for host in self.hosts.values() for case in host)}
         return named | ({self.ratio_to} if self.ratio_to else set())
 
-    def refuse_unknown(self, metrics: dict[str, set[Metric]]) -> None:
+    def refuse_unknown(self, metrics: dict[str, set[str]]) -> None:
         """`metrics`: by case id, what that case yields. Raises ValueError naming the case."""
         for case in sorted(self.named_cases()):
             if case not in metrics:
                 raise ValueError(f"expectation {self.id}: unknown case {case}")
             if self.metric not in metrics[case]:
-                raise ValueError(f"expectation {self.id}: case {case} does not measure {self.metric.value}")
+                raise ValueError(f"expectation {self.id}: case {case} does not measure {self.metric}")
 
 
 class Check(Texts):
@@ -89,22 +89,25 @@ class Check(Texts):
     `traffic_class` names the class for `delivered`.
     """
 
-    metric: Metric
+    metric: MetricName
     between: Range
     traffic_class: str | None = Field(default=None, alias="class")
     ratio_to: str | None = None
 
     @property
     def id(self) -> str:
-        return f"{self.metric.value}-{self.traffic_class}" if self.traffic_class else self.metric.value
+        return f"{self.metric}-{self.traffic_class}" if self.traffic_class else self.metric
 
-    def refuse_unknown(self, exercise: str, classes: set[str], metrics: dict[str, set[Metric]]) -> None:
-        """`metrics`: by case id, what that case yields. Raises ValueError naming the class or the case."""
-        if self.metric is Metric.DELIVERED and self.traffic_class is None:
-            raise ValueError(f"exercise {exercise}: delivered needs a class")
+    def refuse_unknown(self, exercise: str, classes: set[str], metrics: dict[str, set[str]], known: Metrics) -> None:
+        """`metrics`: by case id, what that case yields; `known`: the registry.
+
+        Raises ValueError naming the class or the case.
+        """
+        if self.metric in known and known[self.metric].by_class and self.traffic_class is None:
+            raise ValueError(f"exercise {exercise}: {self.metric} needs a class")
         if self.traffic_class is not None and self.traffic_class not in classes:
             raise ValueError(f"exercise {exercise}: unknown class {self.traffic_class}")
         if self.ratio_to is not None and self.ratio_to not in metrics:
             raise ValueError(f"exercise {exercise}: unknown case {self.ratio_to}")
         if self.ratio_to is not None and self.metric not in metrics[self.ratio_to]:
-            raise ValueError(f"exercise {exercise}: case {self.ratio_to} does not measure {self.metric.value}")
+            raise ValueError(f"exercise {exercise}: case {self.ratio_to} does not measure {self.metric}")

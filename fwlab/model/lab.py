@@ -8,20 +8,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 
 from fwlab.model.case import Case, Crossing, Sweep, Trials
 from fwlab.model.declared import Identifier, Strict, Value
 from fwlab.model.declared_traffic import Traffic, TrafficClass
 from fwlab.model.expectation import Check, Expectation
-from fwlab.model.metric import Metric
+from fwlab.model.metric import MetricName, Metrics, TrafficKind, known_metrics, missing_fields
 
 
 class Predict(Strict):
     """The number that the student writes down before measuring."""
 
     question: str
-    metric: Metric = Metric.CAPACITY
+    metric: MetricName = "capacity"
 
 
 class Exercise(Strict):
@@ -102,20 +102,19 @@ class Lab(Strict):
         return next((e for e in self.exercises if e.id == exercise_id), None)
 
     @model_validator(mode="after")
-    def _hangs_together(self) -> Lab:
+    def _hangs_together(self, info: ValidationInfo) -> Lab:
+        known = known_metrics(info) or {}
         every = [*self.single_cases, *(case for sweep in self.sweeps for case in sweep.cases())]
         seen: set[str] = set()
         for case in every:
             if case.id in seen:
                 raise ValueError(f"case {case.id} is declared twice")
             seen.add(case.id)
-            if case.traffic is None and case.metric is not Metric.LOAD_TIME:
-                raise ValueError(f"case {case.id}: {case.metric.value} needs a traffic")
             if case.traffic is not None and case.traffic not in self.traffic:
                 raise ValueError(f"case {case.id}: unknown traffic {case.traffic}")
             if case.victim_class is not None and case.victim_class not in self.classes:
                 raise ValueError(f"case {case.id}: unknown class {case.victim_class}")
-            self._refuse_wrong_traffic(f"case {case.id}", case.traffic, {case.metric, *case.also})
+            self._refuse_wrong_traffic(f"case {case.id}", case.traffic, [case.metric, *case.also], known)
         for name, traffic in self.declared_traffic.items():
             background = traffic.connections and traffic.connections.background
             if background and (background not in self.traffic or self.traffic[background].profile is None):
@@ -133,13 +132,11 @@ class Lab(Strict):
             if exercise.traffic not in self.traffic:
                 raise ValueError(f"exercise {exercise.id}: unknown traffic {exercise.traffic}")
             for check in exercise.checks:
-                check.refuse_unknown(exercise.id, set(self.classes), metrics)
-            asked = {check.metric for check in exercise.checks}
-            self._refuse_wrong_traffic(f"exercise {exercise.id}", exercise.traffic, asked)
-            if asked & {Metric.STATES, Metric.STATE_BYTES} and exercise.state_packets is None:
-                raise ValueError(f"exercise {exercise.id}: states need state_packets, the number of packets to play")
-            if Metric.SURVIVAL in asked and exercise.offered is None:
-                raise ValueError(f"exercise {exercise.id}: survival needs offered, a multiple of the baseline")
+                check.refuse_unknown(exercise.id, set(self.classes), metrics, known)
+            asked = list(dict.fromkeys(check.metric for check in exercise.checks))
+            self._refuse_wrong_traffic(f"exercise {exercise.id}", exercise.traffic, asked, known)
+            for missing in missing_fields(exercise, asked, known):
+                raise ValueError(f"exercise {exercise.id}: {missing}")
         sweeps = {sweep.id for sweep in self.sweeps}
         for crossing in self.crossings:
             for name in (crossing.behind, crossing.ahead):
@@ -147,14 +144,15 @@ class Lab(Strict):
                     raise ValueError(f"crossing {crossing.id}: unknown sweep {name}")
         return self
 
-    def _refuse_wrong_traffic(self, item: str, name: str | None, asked: set[Metric]) -> None:
-        """Connections are counted on connections, everything else on packets."""
+    def _refuse_wrong_traffic(self, item: str, name: str | None, asked: list[str], known: Metrics) -> None:
+        """A metric is measured on packets, on connections, or on either; the main one of a case may need none."""
         if name is None:
+            if asked[0] in known and "none" not in known[asked[0]].traffic:
+                raise ValueError(f"{item}: {asked[0]} needs a traffic")
             return
-        packets = self.traffic[name].connections is None
-        if packets and Metric.CONNECTIONS in asked:
-            raise ValueError(f"{item}: connections need a traffic of connections, {name} is a profile")
-        of_connections = {Metric.CONNECTIONS, Metric.DELIVERED, Metric.LOAD_TIME, Metric.ENTRIES}
-        if not packets and (wrong := asked - of_connections):
-            names = ", ".join(sorted(metric.value for metric in wrong))
-            raise ValueError(f"{item}: {names}: needs a traffic profile, {name} is connections")
+        played: TrafficKind = "packets" if self.traffic[name].connections is None else "connections"
+        wrong = sorted(metric for metric in asked if metric in known and played not in known[metric].traffic)
+        if wrong and played == "packets":
+            raise ValueError(f"{item}: {', '.join(wrong)}: needs a traffic of connections, {name} is a profile")
+        if wrong:
+            raise ValueError(f"{item}: {', '.join(wrong)}: needs a traffic profile, {name} is connections")

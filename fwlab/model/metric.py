@@ -1,61 +1,148 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What can be measured, and in which unit."""
+"""What a metric is: its unit, how people read it, what it may be measured on, and its values in a result.
+
+The metrics themselves are in `fwlab.metrics`, one file each, and in plug-ins. Below that package a metric is known by
+its name alone; who needs more of it, such as judging, is given this protocol or a mapping of names to metrics.
+"""
 
 from __future__ import annotations
 
-from enum import StrEnum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
+
+from pydantic import AfterValidator, ValidationInfo
+
+if TYPE_CHECKING:
+    from fwlab.model.results import Measured, TestbedFacts
+
+#: What a case may play: packets of a profile, TCP connections, or nothing at all.
+TrafficKind = Literal["packets", "connections", "none"]
+#: Where a value is shown: among the figures that have a ratio to a baseline, in a table of its sweeps, or by itself.
+Table = Literal["ratio", "sweep", "plain"]
 
 
-class Metric(StrEnum):
-    """A figure that a case yields.
+@dataclass(frozen=True)
+class Display:
+    """How people read a metric; documents for machines keep the bare number in the metric's own unit.
 
-    capacity     packets per busy second that the DUT processes under overload (pps). On the virtual
-                 testbed normalised to the reference CPU of one instruction per nanosecond.
-    connections  new TCP connections per busy second that are completed through the DUT (cps), likewise.
-    load_time    seconds of DUT time that the ruleset takes to load (s), normalised likewise.
-    delivered    share of a traffic class that reaches the sink at a load that the DUT can carry (ratio).
-    survival     share of a traffic class that reaches the sink while the DUT is offered a multiple of what
-                 it can forward (ratio).
-    entries      addresses that the DUT holds in sets, maps and rules after loading (count).
-    states       connections that the DUT tracks after a counted number of packets (count).
-    state_bytes  kernel memory that one of them takes (bytes).
-    generator    packets per second that left the generator flat out, by the host's clock (pps). It says whether
-                 the generator was the limit, differs from host to host, and is never judged.
+    label    its name in a table or a sentence, such as "load time"
+    unit     the unit that it is shown in; "" for a plain count
+    factor   what a value in the metric's own unit is multiplied by for that
+    significant  how many digits a value is shown with
+    whole    a count: no fraction
+    trimmed  without zeros at the end of the fraction
+    table    which table of a report it belongs to
+    cost_per_packet  whether a report also shows its reciprocal: what one packet costs
+    caption  the sentence below a plot of it; "" where it is not plotted
+    x_label  of such a plot, with {parameter} and {baseline}
     """
 
-    CAPACITY = "capacity"
-    CONNECTIONS = "connections"
-    LOAD_TIME = "load_time"
-    DELIVERED = "delivered"
-    SURVIVAL = "survival"
-    ENTRIES = "entries"
-    STATES = "states"
-    STATE_BYTES = "state_bytes"
-    GENERATOR = "generator"
+    label: str
+    unit: str = ""
+    factor: float = 1.0
+    significant: int = 4
+    whole: bool = False
+    trimmed: bool = False
+    table: Table = "plain"
+    cost_per_packet: bool = False
+    caption: str = ""
+    x_label: str = "number of {parameter}"
 
     @property
-    def unit(self) -> str:
-        return _UNITS[self]
+    def heading(self) -> str:
+        """Label and unit: "capacity, kpps"."""
+        return f"{self.label}, {self.unit}" if self.unit else self.label
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far an expected range reaches to each side of the measured median, at least.
+
+    share     as a share of the median
+    ratio     as a share, for a range of ratios: two medians may lie on opposite sides of theirs
+    absolute  in the metric's unit, for a metric from 0 to 1; `share` is not used then
+    """
+
+    share: float = 0.0
+    ratio: float = 0.0
+    absolute: float | None = None
+
+
+class TimedTrial(Protocol):
+    """A trial that knows for which share of its time the DUT's CPU was busy."""
 
     @property
-    def portable(self) -> bool:
-        """Whether the virtual testbed gives the same figure on any host."""
-        return self is not Metric.GENERATOR
-
-    @property
-    def needs_clock(self) -> bool:
-        """Whether an absolute range holds only for the clock on which it was measured."""
-        return self in (Metric.CAPACITY, Metric.CONNECTIONS, Metric.LOAD_TIME)
+    def busy_share(self) -> float: ...
 
 
-_UNITS = {
-    Metric.CAPACITY: "pps",
-    Metric.CONNECTIONS: "cps",
-    Metric.LOAD_TIME: "s",
-    Metric.DELIVERED: "ratio",
-    Metric.SURVIVAL: "ratio",
-    Metric.ENTRIES: "count",
-    Metric.STATES: "count",
-    Metric.STATE_BYTES: "bytes",
-    Metric.GENERATOR: "pps",
-}
+class Metric(Protocol):
+    """What every part of the project may ask of a metric. `fwlab.metrics.protocol` adds how it is measured.
+
+    name      as in lab.yml and in results, such as "load_time"
+    unit      of its values: pps, cps, s, ratio, count, bytes
+    position  its place among the metrics, wherever they stand in an order
+    portable  whether the virtual testbed gives the same figure on any host
+    needs_clock  whether an absolute range holds only for the clock on which it was measured
+    traffic   what it can be measured on
+    needs     fields that a case or an exercise must give for it, and what they are; fields that it has not are ignored
+    by_class  whether it is the share of one traffic class, which a check has to name
+    invalidated_by  which traffic class must be treated the same at any load for a check to count: the check's own,
+              any at all, or none
+    least_busy  share of a trial in which the DUT must be busy; None where it need not be saturated
+    usual_spread  trials further apart than this are measured once more on the virtual testbed; None: never
+    """
+
+    name: str
+    unit: str
+    position: int
+    display: Display
+    tolerance: Tolerance
+    portable: bool
+    needs_clock: bool
+    traffic: frozenset[TrafficKind]
+    needs: Mapping[str, str]
+    by_class: bool
+    invalidated_by: Literal["own class", "any class", "none"]
+    least_busy: float | None
+    usual_spread: float | None
+
+    def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
+        """Every trial's value in the metric's unit; empty where it was not measured."""
+
+    def trials(self, measured: Measured) -> Sequence[TimedTrial]:
+        """The trials in which the DUT had to be saturated; none where `least_busy` is None."""
+
+    def reservations(self, measured: Measured) -> list[str]:
+        """Why the figure cannot be held against a range, although nothing went wrong; usually nothing."""
+
+
+Metrics = Mapping[str, Metric]
+
+
+def known_metrics(info: ValidationInfo) -> Metrics | None:
+    """The metrics that a document is checked against; None where it is read as it is, as old results are."""
+    context: Any = info.context
+    return context.get("metrics") if isinstance(context, Mapping) else None
+
+
+def _known(name: str, info: ValidationInfo) -> str:
+    metrics = known_metrics(info)
+    if metrics is not None and name not in metrics:
+        raise ValueError(f"unknown metric {name!r}; known metrics: {', '.join(metrics)}")
+    return name
+
+
+#: The name of a metric in a document. It is checked where the reader gives the registry as context.
+MetricName = Annotated[str, AfterValidator(_known)]
+
+
+def missing_fields(item: object, names: Sequence[str], metrics: Metrics) -> list[str]:
+    """What `item` has to give for these metrics and does not: "survival needs a class"."""
+    return [
+        f"{name} needs {what}"
+        for name in names
+        if name in metrics
+        for field, what in metrics[name].needs.items()
+        if getattr(item, field, ...) is None
+    ]

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from fwlab.model.metric import Metric
+from fwlab.model.metric import MetricName
 from fwlab.model.trial import Clients, Delivery, States, TcpTrial, Trial
 
 FORMAT = "fwlab-run/1"
@@ -88,6 +88,7 @@ class Measured(_Strict):
               program or [kernel thread], the share of all that ran beside the packets
     idle_trials  trials left out because the DUT was idle at times; `slowed` is the step that it took (0: none)
     measured_again  why a measurement before this one was not kept; empty where there was none
+    extra     values of metrics that have no field of their own, by the metric's name
     problems  why a figure of it cannot be trusted; any makes the verdict inconclusive
     """
 
@@ -97,8 +98,8 @@ class Measured(_Strict):
     ruleset_hash: str
     parameters: dict[str, int | float | str] = {}
     traffic: str | None = None
-    metric: Metric = Metric.CAPACITY
-    also: list[Metric] = []
+    metric: MetricName = "capacity"
+    also: list[MetricName] = []
     trials: list[Trial] = []
     loads: list[float] = []
     deliveries: list[Delivery] = []
@@ -122,6 +123,12 @@ class Measured(_Strict):
     problems: list[str] = []
     refused: str | None = None
     lost: list[str] = []
+    extra: dict[str, list[float]] = {}
+
+    @property
+    def metrics(self) -> list[str]:
+        """The names of all metrics that it was measured for, the main one first."""
+        return [self.metric, *self.also]
 
 
 class Run(_Strict):

@@ -8,7 +8,6 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict
 
 from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNMEASURED
-from fwlab.model.metric import Metric
 
 
 class Outcome(StrEnum):
@@ -24,7 +23,7 @@ class Verdict(BaseModel):
 
     subject: str
     check: str
-    metric: Metric
+    metric: str
     outcome: Outcome
     value: float | None
     low: float

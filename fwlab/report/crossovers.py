@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from fwlab.judge.statistics import Figure, nanoseconds_per_packet
+from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Crossing, Published
 from fwlab.model.lab import Lab
-from fwlab.model.metric import Metric
 from fwlab.model.results import Run
 from fwlab.report.curves import curves
 from fwlab.report.formatting import digits
@@ -80,7 +80,7 @@ def beside(crossed: Crossed) -> str:
 
 def crossings(lab: Lab, run: Run) -> list[Crossed]:
     """Every crossing of the lab whose sweeps have two points in common in this run."""
-    measured = {line.id: line for line in curves(lab, run, Metric.CAPACITY)}
+    measured = {line.id: line for line in curves(lab, run, METRICS["capacity"])}
     found = []
     for crossing in lab.crossings:
         behind, ahead = measured.get(crossing.behind), measured.get(crossing.ahead)

@@ -57,7 +57,7 @@ def curves(lab: Lab, run: Run, metric: Metric) -> list[Curve]:
         placed = sorted(((x, row) for row, x in own if x is not None), key=lambda pair: pair[0])
         points = [(x, measured) for x, row in placed if (measured := _plotted(row, metric)) is not None]
         if points:
-            marks = _published(lab, run, placed) if metric is Metric.CAPACITY else []
+            marks = _published(lab, run, placed) if metric.name == "capacity" else []
             found.append(Curve(sweep.id, sweep.title, sweep.parameter, points, marks))
     return found
 
@@ -68,7 +68,7 @@ def _x(row: Row, parameter: str) -> float | None:
 
 
 def _plotted(row: Row, metric: Metric) -> Figure | None:
-    found = row.of(metric)
+    found = row.of(metric.name)
     return found.figure if found and found.figure and found.figure.low > 0 else None
 
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from fwlab.host.project import find_project, load_lab
+from fwlab.host.project import find_project
 from fwlab.judge.statistics import figure
+from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run
 from fwlab.model.errors import BadInput
-from fwlab.model.metric import Metric
 
 #: The median of a case of the page's lab; for a case that counts connections, connections per second.
 Median = Callable[[str], float]
@@ -45,7 +45,7 @@ def _medians(page: str) -> Median:
 
     def median(case: str) -> float:
         measured = run.case(case)
-        metric = lab.cases[case].metric if case in lab.cases else Metric.CAPACITY
+        metric = lab.cases[case].metric if case in lab.cases else "capacity"
         found = figure(measured, metric, run.testbed) if measured else None
         if found is None:
             raise BadInput(f"{page}: the published run has no figure of {case}", f"fwlab list {lab_id}")

@@ -5,33 +5,11 @@ from __future__ import annotations
 
 import math
 
+from fwlab.metrics.registry import METRICS
 from fwlab.model.metric import Metric
 from fwlab.model.results import TestbedFacts
 from fwlab.model.verdict import Verdict
 
-#: How a metric is shown: the unit that people use, and what its own unit is multiplied by for it.
-SHOWN_IN: dict[Metric, tuple[str, float]] = {
-    Metric.CAPACITY: ("kpps", 1e-3),
-    Metric.LOAD_TIME: ("s", 1.0),
-    Metric.DELIVERED: ("%", 100.0),
-    Metric.ENTRIES: ("", 1.0),
-    Metric.CONNECTIONS: ("connections/s", 1.0),
-    Metric.SURVIVAL: ("%", 100.0),
-    Metric.STATES: ("", 1.0),
-    Metric.STATE_BYTES: ("bytes", 1.0),
-    Metric.GENERATOR: ("kpps", 1e-3),
-}
-NAMES: dict[Metric, str] = {
-    Metric.CAPACITY: "capacity",
-    Metric.LOAD_TIME: "load time",
-    Metric.DELIVERED: "delivered",
-    Metric.ENTRIES: "entries",
-    Metric.CONNECTIONS: "connections per second",
-    Metric.SURVIVAL: "survival",
-    Metric.STATES: "tracked connections",
-    Metric.STATE_BYTES: "memory of a tracked connection",
-    Metric.GENERATOR: "generator",
-}
 NOTHING = "–"
 
 
@@ -47,11 +25,11 @@ def digits(value: float, significant: int = 4) -> str:
 
 def number(value: float, metric: Metric) -> str:
     """The bare number in the unit that the metric is shown in: 280000 pps is "280.0"."""
-    if metric in (Metric.ENTRIES, Metric.STATES):
-        return f"{value:.0f}" if math.isfinite(value) else digits(value)
-    if metric in (Metric.DELIVERED, Metric.SURVIVAL):  # 100.05 % must not read 100.0 %
-        return trimmed(digits(value * SHOWN_IN[metric][1], 5))
-    return digits(value * SHOWN_IN[metric][1])
+    display = metric.display
+    if display.whole and math.isfinite(value):
+        return f"{value * display.factor:.0f}"
+    shown = digits(value * display.factor, display.significant)
+    return trimmed(shown) if display.trimmed else shown
 
 
 def trimmed(text: str) -> str:
@@ -61,8 +39,7 @@ def trimmed(text: str) -> str:
 
 def quantity(value: float, metric: Metric) -> str:
     """Number and unit: "280.0 kpps"."""
-    unit = SHOWN_IN[metric][0]
-    return f"{number(value, metric)} {unit}".strip()
+    return f"{number(value, metric)} {metric.display.unit}".strip()
 
 
 def ratio(value: float | None) -> str:
@@ -81,11 +58,12 @@ def percent(share: float | None, signed: bool = False) -> str:
 def demanded(verdict: Verdict) -> str:
     """The range of a verdict in words: "at least 240.0 kpps", "0.89 to 0.93 of raw-drop"."""
     relative = verdict.relative_to is not None
+    metric = METRICS[verdict.metric]
 
     def shown(value: float) -> str:
         if relative:
             return trimmed(digits(value))
-        return f"{trimmed(number(value, verdict.metric))} {SHOWN_IN[verdict.metric][0]}".strip()
+        return f"{trimmed(number(value, metric))} {metric.display.unit}".strip()
 
     if math.isinf(verdict.high) and math.isinf(verdict.low):
         words = "anything"
@@ -106,15 +84,15 @@ def found(verdict: Verdict) -> str:
         return NOTHING
     if verdict.relative_to is not None:
         return f"{digits(verdict.value)} of {verdict.relative_to}"
-    return quantity(verdict.value, verdict.metric)
+    return quantity(verdict.value, METRICS[verdict.metric])
 
 
 def checked(verdict: Verdict) -> str:
     """What a verdict looked at: the metric, and the traffic class where its check names one."""
-    traffic_class = verdict.check.removeprefix(f"{verdict.metric.value}-")
-    if verdict.metric is Metric.DELIVERED and traffic_class != verdict.check:
-        return f"{NAMES[verdict.metric]}, {traffic_class}"
-    return NAMES[verdict.metric]
+    metric = METRICS[verdict.metric]
+    traffic_class = verdict.check.removeprefix(f"{metric.name}-")
+    named = metric.by_class and traffic_class != verdict.check
+    return f"{metric.display.label}, {traffic_class}" if named else metric.display.label
 
 
 def cost_unit(testbed: TestbedFacts) -> str:

@@ -10,8 +10,8 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from fwlab.metrics.call_stacks import FunctionShare, shares
+from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Lab
-from fwlab.model.metric import Metric
 from fwlab.model.results import Measured, Run
 from fwlab.report import formatting
 from fwlab.report.crossovers import beside, crossings, where
@@ -22,18 +22,6 @@ from fwlab.report.survivals import survivals
 #: Functions with less than this share of a packet are not in the table; they are in the graph.
 LEAST_SHOWN = 0.005
 TEMPLATE = Path(__file__).with_name("page.html.j2")
-#: Sentences under a plot: what its marks mean.
-CAPTIONS = {
-    Metric.CAPACITY: (
-        "Capacity. Bars reach from the lowest to the highest trial; hollow marks are published ratios, "
-        "multiplied by our baseline (dashed)."
-    ),
-    Metric.LOAD_TIME: "Load time. Bars reach from the fastest to the slowest loading.",
-    Metric.SURVIVAL: (
-        "Survival: the share of one traffic class that reaches the sink beside a growing attack. Both loads are "
-        "multiples of what the DUT can forward without a filter."
-    ),
-}
 
 
 def page(lab: Lab, run: Run) -> str:
@@ -42,7 +30,7 @@ def page(lab: Lab, run: Run) -> str:
 
     cases, exercises = case_rows(lab, run), exercise_rows(lab, run)
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    drawings = [(svg, caption) for metric, caption in CAPTIONS.items() for svg in plots(lab, run, metric)]
+    drawings = [(svg, m.display.caption) for m in METRICS.values() if m.display.caption for svg in plots(lab, run, m)]
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         lab=lab,
         run=run,
@@ -58,7 +46,7 @@ def page(lab: Lab, run: Run) -> str:
         caution=formatting.caution(run.testbed),
         conditions=_conditions(run),
         raw=[_raw(measured) for measured in [*run.cases, *run.exercises]],
-        Metric=Metric,
+        METRICS=METRICS,
         w=formatting,
         fidelity=fidelity,
     )
@@ -66,7 +54,7 @@ def page(lab: Lab, run: Run) -> str:
 
 def _profile(row: Row, run: Run) -> dict[str, Any]:
     """The flame graph of a sampled case and the table under it."""
-    capacity = row.of(Metric.CAPACITY)
+    capacity = row.of("capacity")
     cost = capacity.cost if capacity else None
     stacks = row.measured.stacks
     found: list[FunctionShare] = [share for share in shares(stacks) if share.own >= LEAST_SHOWN]
@@ -113,7 +101,7 @@ def _raw(measured: Measured) -> dict[str, str]:
         "trials": counts,
         "busy": formatting.percent(busy),
         "loads": " ".join(formatting.digits(seconds) for seconds in measured.loads),
-        "generator": formatting.quantity(rate, Metric.CAPACITY) if rate else "",
+        "generator": formatting.quantity(rate, METRICS["capacity"]) if rate else "",
         "slowed": str(measured.slowed),
         "took": f"{measured.wall_s:.0f} s",
     }

@@ -38,7 +38,7 @@ def check_document(lab: Lab, run: Run, verdicts: list[Verdict] | None = None) ->
 
 def verdict_document(verdict: Verdict) -> Document:
     data = verdict.model_dump(mode="python")
-    data["metric"], data["outcome"] = verdict.metric.value, verdict.outcome.value
+    data["metric"], data["outcome"] = verdict.metric, verdict.outcome.value
     for side in ("value", "low", "high"):
         data[side] = _finite(data[side])
     return data
@@ -88,7 +88,7 @@ def _exercise(lab: Lab, run: Run, row: Row) -> Document:
         "ruleset_hash": row.measured.ruleset_hash,
         "prediction": prediction
         and {
-            "metric": prediction.metric.value,
+            "metric": prediction.metric.name,
             "unit": prediction.metric.unit,
             "value": prediction.value,
             "measured": prediction.measured,
@@ -105,7 +105,7 @@ def _exercise(lab: Lab, run: Run, row: Row) -> Document:
 def _metric(lab: Lab, run: Run, row: MetricRow) -> Document:
     found = row.figure
     document: Document = {
-        "metric": row.metric.value,
+        "metric": row.metric.name,
         "unit": row.metric.unit,
         "trials": found.values if found else [],
         "median": found.median if found else None,

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Lab
 from fwlab.model.metric import Metric
 from fwlab.model.results import Run
 from fwlab.report.crossovers import beside, crossings, where
-from fwlab.report.formatting import NAMES, NOTHING, SHOWN_IN, number, percent, ratio
+from fwlab.report.formatting import NOTHING, number, percent, ratio
 from fwlab.report.report_rows import Row, baseline_case, case_rows
 from fwlab.report.survivals import survivals
 
@@ -25,7 +26,7 @@ def figures_table(lab: Lab, run: Run) -> str:
     tables += [
         _counts([row for row in rows if _shown(row) == metrics], metrics)
         for metrics in dict.fromkeys(_shown(row) for row in rows)
-        if metrics[0] not in (Metric.CAPACITY, Metric.CONNECTIONS, Metric.SURVIVAL)
+        if metrics[0].display.table == "plain"
     ]
     for table in survivals(lab, run):
         body = [[_escaped(title), *cells] for title, cells in table.rows]
@@ -54,7 +55,7 @@ def _thinned(rows: list[Row]) -> tuple[list[Row], int]:
 
 def _baselines(lab: Lab) -> dict[Metric, str]:
     """What ratios are to, for each metric that has any."""
-    return {metric: baseline_case(lab, metric) for metric in (Metric.CAPACITY, Metric.CONNECTIONS)}
+    return {metric: baseline_case(lab, metric) for metric in METRICS.values() if metric.display.table == "ratio"}
 
 
 def _shown(row: Row) -> tuple[Metric, ...]:
@@ -64,26 +65,26 @@ def _shown(row: Row) -> tuple[Metric, ...]:
 
 def _rates(rows: list[Row], metric: Metric, base: str) -> str:
     """Packets or connections per second, their ratio to the baseline and to what was published."""
-    rows = [row for row in rows if row.measured.metric is metric]
+    rows = [row for row in rows if row.measured.metric == metric.name]
     if not rows:
         return ""
-    unit = SHOWN_IN[metric][0]
+    unit = metric.display.unit
     head = ["case", unit, f"ratio to `{base}`", "published ratio", "source", "spread"]
     align = ["---", "---:", "---:", "---:", "---", "---:"]
-    if loads := any(row.of(Metric.LOAD_TIME) for row in rows):
+    if loads := any(row.of("load_time") for row in rows):
         head, align = [*head, "load, s"], [*align, "---:"]
     return _table(head, align, [_rate_cells(row, metric, loads) for row in rows])
 
 
 def _counts(rows: list[Row], metrics: tuple[Metric, ...]) -> str:
     """What has no baseline: one column for each metric."""
-    units = [f"{NAMES[m]}{', ' if SHOWN_IN[m][0] else ''}{SHOWN_IN[m][0]}" for m in metrics]
+    units = [m.display.heading for m in metrics]
     body = [[_escaped(row.title), *(_number(row, m) for m in metrics)] for row in rows]
     return _table(["case", *units], ["---", *("---:" for _ in metrics)], body)
 
 
 def _rate_cells(row: Row, metric: Metric, loads: bool) -> list[str]:
-    found = row.of(metric)
+    found = row.of(metric.name)
     published = [p for m in row.metrics for p in m.published if p.ratio is not None]
     cells = [
         _escaped(row.title),
@@ -93,11 +94,11 @@ def _rate_cells(row: Row, metric: Metric, loads: bool) -> list[str]:
         ", ".join(p.source for p in published),
         percent(found.figure.spread) if found and found.figure else NOTHING,
     ]
-    return [*cells, _number(row, Metric.LOAD_TIME) if row.of(Metric.LOAD_TIME) else ""] if loads else cells
+    return [*cells, _number(row, METRICS["load_time"]) if row.of("load_time") else ""] if loads else cells
 
 
 def _number(row: Row, metric: Metric) -> str:
-    found = row.of(metric)
+    found = row.of(metric.name)
     if found is None or found.figure is None:
         return NOTHING
     return number(found.figure.median, metric) + (" (in doubt)" if row.problems else "")

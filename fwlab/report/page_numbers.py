@@ -14,8 +14,9 @@ from fwlab.generator.frame_table import MAX_FRAMES
 from fwlab.generator.tcp_config import SYSCTLS
 from fwlab.generator.tcp_endpoints import RESEND_S
 from fwlab.generator.trex.astf import MOST_OPEN
-from fwlab.host.project import Project, find_project, is_measured, lab_ids, load_lab, shown
-from fwlab.judge import load_dependence, statistics, verdicts
+from fwlab.host.project import Project, find_project, is_measured, lab_ids, shown
+from fwlab.judge import load_dependence, verdicts
+from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run
 from fwlab.measure.session import EXERCISE_S
 from fwlab.metrics import capacity, connection_rate, delivery, perf_profile, state_table, survival
@@ -85,12 +86,12 @@ def _trials() -> list[Row]:
     return [
         ("Throttle levels: the DUT's share of real time", _list([_percent(level.share) for level in OPEN_LOOP])),
         ("CPU slice at each throttled level", _list([_ms(level.run_s) for level in OPEN_LOOP[1:]])),
-        ("Idle time in a trial, at most", _percent(statistics.MOST_IDLE)),
-        ("CPU time for other work in a trial, at most", _percent(statistics.MOST_OTHER)),
+        ("Idle time in a trial, at most", _percent(capacity.MOST_IDLE)),
+        ("CPU time for other work in a trial, at most", _percent(capacity.MOST_OTHER)),
         ("The same, for kernel threads that take an equal share of every trial", _percent(MOST_OWN)),
         ("Unsaturated trials before the next throttle level, per trial wanted", f"more than {capacity.IN_VAIN}"),
         ("Packets that the sink may send back", _percent(capacity.MOST_BACK)),
-        ("Spread that repeats a measurement", _above(verdicts.WORTH_AGAIN)),
+        ("Spread that repeats a measurement", _above(capacity.METRIC.usual_spread)),
         ("Spread that makes a verdict inconclusive", _above(verdicts.LARGEST_SPREAD)),
         ("Time for one exercise", f"{EXERCISE_S:g} s"),
     ]
@@ -121,8 +122,8 @@ def _connections() -> list[Row]:
         ("Throttle levels: the DUT's share of real time", _list([_percent(level.share) for level in CLOSED_LOOP])),
         ("CPU slice", _ms(CLOSED_LOOP[0].run_s)),
         ("Packets in a trial on both links, at least", _number(connection_rate.LEAST_PACKETS)),
-        ("Idle time in a trial, at most", _percent(statistics.MOST_IDLE_LOOP)),
-        ("CPU time for other work in a trial, at most", _percent(statistics.MOST_OTHER_LOOP)),
+        ("Idle time in a trial, at most", _percent(connection_rate.MOST_IDLE_LOOP)),
+        ("CPU time for other work in a trial, at most", _percent(connection_rate.MOST_OTHER_LOOP)),
         ("Difference between the clients' count and the DUT's, at most", _percent(connection_rate.MOST_APART)),
         ("Segments sent again per connection, wrk", f"at most {_percent(connection_rate.MOST_AGAIN['wrk'])}"),
         ("Segments sent again per connection, TRex", f"at most {_percent(connection_rate.MOST_AGAIN['trex'])}"),

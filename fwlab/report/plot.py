@@ -20,7 +20,7 @@ from fwlab.model.metric import Metric
 from fwlab.model.results import Run
 from fwlab.report.crossovers import Crossed, crossings, where
 from fwlab.report.curves import Curve, curves, panels
-from fwlab.report.formatting import SHOWN_IN, digits
+from fwlab.report.formatting import digits
 from fwlab.report.report_rows import baseline
 
 #: Okabe and Ito's palette and a grey, told apart by every colour vision; the markers differ as well.
@@ -49,16 +49,11 @@ STYLE = {
     "axes.spines.right": False,
     "legend.frameon": False,
 }
-LABELS = {
-    Metric.CAPACITY: "capacity, kpps",
-    Metric.LOAD_TIME: "load time, s",
-    Metric.SURVIVAL: "survival, %",
-}
 
 
 def plots(lab: Lab, run: Run, metric: Metric) -> list[str]:
     """The metric over the number of rules or entries, as <svg> elements; none if no sweep measured it."""
-    with matplotlib.rc_context({**STYLE, "svg.hashsalt": metric.value}):
+    with matplotlib.rc_context({**STYLE, "svg.hashsalt": metric.name}):
         return [
             _svg(drawing(lab, run, metric, lines), metric, place)
             for place, lines in enumerate(panels(curves(lab, run, metric)))
@@ -67,18 +62,18 @@ def plots(lab: Lab, run: Run, metric: Metric) -> list[str]:
 
 def drawing(lab: Lab, run: Run, metric: Metric, lines: list[Curve]) -> Drawing:
     """One of them as a matplotlib figure, of curves that share their axes."""
-    factor = SHOWN_IN[metric][1]
+    factor = metric.display.factor
     figure = Drawing(figsize=SIZE_IN, layout="constrained")
     axes = figure.subplots()
     logarithmic = not lines[0].linear
-    base = baseline(lab, run) if metric is Metric.CAPACITY else None
+    base = baseline(lab, run) if metric.name == "capacity" else None
     if logarithmic:
         axes.set_xscale("log")
         axes.set_yscale("log")
         _widen(lines, factor, base, axes)
     for index, line in enumerate(lines):
         _line(axes, line, factor, index)
-    if metric is Metric.CAPACITY:
+    if metric.name == "capacity":
         own = {line.id for line in lines}
         for crossed in crossings(lab, run):
             if {crossed.behind, crossed.ahead} <= own:
@@ -87,9 +82,8 @@ def drawing(lab: Lab, run: Run, metric: Metric, lines: list[Curve]) -> Drawing:
     if base is not None:
         axes.axhline(base.median * factor, color=INK, linestyle=(0, (6, 4)), linewidth=1, label=lab.baseline)
     varied = " or ".join(dict.fromkeys(line.parameter for line in lines))
-    loads = f"{varied}, times the capacity of {lab.baseline}"
-    axes.set_xlabel(loads if metric is Metric.SURVIVAL else f"number of {varied}")
-    axes.set_ylabel(LABELS[metric])
+    axes.set_xlabel(metric.display.x_label.format(parameter=varied, baseline=lab.baseline))
+    axes.set_ylabel(metric.display.heading)
     if logarithmic:
         _ticks(axes)
     else:
@@ -203,7 +197,7 @@ def _svg(figure: Drawing, metric: Metric, place: int) -> str:
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", text)
-    text = re.sub(r'(\sid="|url\(#|href="#)', rf"\g<1>{metric.value}-{place}-", text)
-    head = rf'<svg viewBox="\1" role="img" aria-label="{LABELS[metric]}">'
+    text = re.sub(r'(\sid="|url\(#|href="#)', rf"\g<1>{metric.name}-{place}-", text)
+    head = rf'<svg viewBox="\1" role="img" aria-label="{metric.display.heading}">'
     text = re.sub(r'<svg[^>]*?viewBox="([^"]*)"[^>]*>', head, text, count=1)
     return text.replace(INK, "currentColor").replace(INK.lower(), "currentColor").strip()

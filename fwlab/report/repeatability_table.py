@@ -12,6 +12,7 @@ from typing import Any
 from fwlab.host.project import Project, find_project, lab_ids
 from fwlab.judge.statistics import figure
 from fwlab.measure.saved_runs import load_run
+from fwlab.metrics.registry import METRICS
 from fwlab.model.metric import Metric
 from fwlab.model.results import Run
 
@@ -27,7 +28,7 @@ def differences(one: Run, two: Run, metric: Metric) -> dict[str, float]:
     found = {}
     for case in one.cases:
         again = two.case(case.id)
-        if again is None or metric not in (case.metric, *case.also):
+        if again is None or metric.name not in case.metrics:
             continue
         first, second = (figure(measured, metric, run.testbed) for measured, run in ((case, one), (again, two)))
         if first is not None and second is not None:
@@ -44,14 +45,14 @@ def _rows(project: Project) -> Iterator[str]:
     yield _row("the same: spread of the trials of one boot", _in_a_boot(boots))
     hosts = [load_run(lab03 / f"{name}.json", "lab03-ipset") for name in ("2026-11-20-full", "2026-11-21-other-host")]
     cpus = " and ".join(run.host.cpu.split("(")[0].split()[0] for run in hosts)
-    yield _row(f"lab03 on two hosts ({cpus}), capacity", differences(hosts[0], hosts[1], Metric.CAPACITY))
-    yield _row("the same, load time", differences(hosts[0], hosts[1], Metric.LOAD_TIME))
+    yield _row(f"lab03 on two hosts ({cpus}), capacity", differences(hosts[0], hosts[1], METRICS["capacity"]))
+    yield _row("the same, load time", differences(hosts[0], hosts[1], METRICS["load_time"]))
     every: dict[str, float] = {}
     for lab_id in lab_ids(project):
         runs = [_newest(project, lab_id, kind) for kind in ("full", "labs")]
         if all(runs):
             one, two = (load_run(path, lab_id) for path in runs if path)
-            every |= differences(one, two, Metric.CAPACITY)
+            every |= differences(one, two, METRICS["capacity"])
     yield _row("all labs in another boot (`*-full.json` and `*-labs.json`), capacity", every)
 
 

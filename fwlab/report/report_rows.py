@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from fwlab.judge.statistics import Figure, figure, nanoseconds_per_packet
 from fwlab.judge.verdicts import all_doubts, judge_cases, judge_exercise
+from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Published
 from fwlab.model.lab import Lab
 from fwlab.model.metric import Metric
@@ -66,9 +67,9 @@ class Row:
     def id(self) -> str:
         return self.measured.id
 
-    def of(self, metric: Metric) -> MetricRow | None:
+    def of(self, metric: str) -> MetricRow | None:
         """The metric's row if it has a figure."""
-        return next((m for m in self.metrics if m.metric is metric and m.figure), None)
+        return next((m for m in self.metrics if m.metric.name == metric and m.figure), None)
 
 
 def fidelity(published: Published, ratio: float | None) -> float | None:
@@ -78,7 +79,7 @@ def fidelity(published: Published, ratio: float | None) -> float | None:
 
 def case_rows(lab: Lab, run: Run, verdicts: list[Verdict] | None = None) -> list[Row]:
     """A row for each case of the run, in its order. `verdicts` are judged here if not given."""
-    verdicts = judge_cases(lab, run) if verdicts is None else verdicts
+    verdicts = judge_cases(lab, run, METRICS) if verdicts is None else verdicts
     rows = []
     for measured in run.cases:
         case = lab.cases.get(measured.id)
@@ -108,7 +109,7 @@ def exercise_rows(lab: Lab, run: Run, verdicts: list[Verdict] | None = None) -> 
         if verdicts is not None:
             own = [v for v in verdicts if v.subject == measured.id]
         else:
-            own = judge_exercise(exercise, measured, run) if exercise else []
+            own = judge_exercise(exercise, measured, run, METRICS) if exercise else []
         rows.append(
             Row(
                 measured=measured,
@@ -131,7 +132,7 @@ def overall_outcome(rows: list[Row]) -> Outcome | None:
     return overall(outcomes) if outcomes else None
 
 
-def baseline(lab: Lab, run: Run, metric: Metric = Metric.CAPACITY) -> Figure | None:
+def baseline(lab: Lab, run: Run, metric: Metric = METRICS["capacity"]) -> Figure | None:
     """The metric of the lab's baseline in this session, if it was measured.
 
     Connections have a baseline of their own: the first case that counts them with the baseline's ruleset.
@@ -143,17 +144,17 @@ def baseline(lab: Lab, run: Run, metric: Metric = Metric.CAPACITY) -> Figure | N
 
 def baseline_case(lab: Lab, metric: Metric) -> str:
     """The case that the metric's ratios are to."""
-    if metric is Metric.CAPACITY:
-        return lab.baseline
-    ruleset = lab.cases[lab.baseline].ruleset
-    return next((c.id for c in lab.cases.values() if c.metric is metric and c.ruleset == ruleset), lab.baseline)
+    base = lab.cases[lab.baseline]
+    if metric.name in (base.metric, *base.also):
+        return base.id
+    return next((c.id for c in lab.cases.values() if (c.metric, c.ruleset) == (metric.name, base.ruleset)), base.id)
 
 
 def _metrics(lab: Lab, run: Run, measured: Measured, published: list[Published]) -> list[MetricRow]:
     rows: list[MetricRow] = []
-    for metric in dict.fromkeys([measured.metric, *measured.also]):
+    for metric in (METRICS[name] for name in dict.fromkeys(measured.metrics)):
         classes = [""]
-        if metric is Metric.DELIVERED:
+        if metric.by_class:
             offered = {name for d in measured.deliveries for name, count in d.offered.items() if count}
             classes = [name for name in lab.classes if name in offered] or [""]
         rows += [_metric_row(lab, run, measured, metric, name, published) for name in classes]
@@ -165,17 +166,16 @@ def _metric_row(
 ) -> MetricRow:
     found = figure(measured, metric, run.testbed, traffic_class)
     # A published figure in some other unit (connections per second) stays with the case's own metric.
-    units = {m.unit for m in [measured.metric, *measured.also]}
-    beside = [p for p in published if p.unit == metric.unit or (metric is measured.metric and p.unit not in units)]
-    if metric not in (Metric.CAPACITY, Metric.CONNECTIONS) or found is None:
+    units = {METRICS[name].unit for name in measured.metrics}
+    beside = [p for p in published if p.unit == metric.unit or (metric.name == measured.metric and p.unit not in units)]
+    if metric.display.table != "ratio" or found is None:
         return MetricRow(metric, found, traffic_class, published=beside)
     base = baseline(lab, run, metric)
-    packets = metric is Metric.CAPACITY
     return MetricRow(
         metric,
         found,
         ratio=found.median / base.median if base else None,
-        cost=nanoseconds_per_packet(found.median) if packets and found.median else None,
+        cost=nanoseconds_per_packet(found.median) if metric.display.cost_per_packet and found.median else None,
         published=beside,
     )
 
@@ -184,7 +184,7 @@ def _problems(measured: Measured, run: Run) -> list[str]:
     """Why figures of this measurement cannot be trusted, each once."""
     if measured.refused is not None:
         return [f"not loaded: {measured.refused}"]
-    return all_doubts(measured, run)
+    return all_doubts(measured, run, METRICS)
 
 
 def _case_outcome(measured: Measured, verdicts: list[Verdict], problems: list[str]) -> Outcome | None:
@@ -200,5 +200,6 @@ def _prediction(lab: Lab, run: Run, measured: Measured) -> Prediction | None:
     exercise, value = lab.exercise(measured.id), run.predictions.get(measured.id)
     if exercise is None or value is None:
         return None
-    found = figure(measured, exercise.predict.metric, run.testbed)
-    return Prediction(exercise.predict.metric, value, found.median if found else None)
+    metric = METRICS[exercise.predict.metric]
+    found = figure(measured, metric, run.testbed)
+    return Prediction(metric, value, found.median if found else None)

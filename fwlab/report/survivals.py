@@ -6,9 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fwlab.model.lab import Lab
-from fwlab.model.metric import Metric
 from fwlab.model.results import Run
-from fwlab.report.formatting import NOTHING, SHOWN_IN, digits
+from fwlab.report.formatting import NOTHING, digits
 from fwlab.report.report_rows import Row, case_rows
 
 
@@ -40,7 +39,7 @@ def survivals(lab: Lab, run: Run) -> list[Survivals]:
     tables: dict[tuple, list[tuple[str, list[str]]]] = {}
     for sweep in lab.sweeps:
         rows = [found.get(case.id) for case in sweep.cases()]
-        if sweep.metric is Metric.SURVIVAL and any(rows):
+        if sweep.metric == "survival" and any(rows):
             loads = tuple(f"{value:g}" for value in sweep.values)
             key = (sweep.victim_class, sweep.class_load, sweep.parameter, loads)
             tables.setdefault(key, []).append((sweep.title, [_cell(row) for row in rows]))
@@ -48,10 +47,10 @@ def survivals(lab: Lab, run: Run) -> list[Survivals]:
 
 
 def _cell(row: Row | None) -> str:
-    measured = row.of(Metric.SURVIVAL) if row else None
+    measured = row.of("survival") if row else None
     if measured is None or measured.figure is None:
         return NOTHING
-    unit, factor = SHOWN_IN[Metric.SURVIVAL]
-    share = measured.figure.median * factor
+    display = measured.metric.display
+    share = measured.figure.median * display.factor
     shown = digits(share, 3) if share < 99.95 else f"{share:.0f}"
-    return f"{shown} {unit}" + (" (in doubt)" if row.problems else "")
+    return f"{shown} {display.unit}" + (" (in doubt)" if row.problems else "")

@@ -9,7 +9,6 @@ from rich.table import Table
 from rich.text import Text
 
 from fwlab.model.lab import Lab
-from fwlab.model.metric import Metric
 from fwlab.model.results import Run
 from fwlab.model.verdict import Outcome, Verdict
 from fwlab.report import formatting
@@ -40,8 +39,8 @@ def _parts(lab: Lab, run: Run, width: int) -> list[RenderableType]:
     caution = formatting.caution(run.testbed)
     if caution or run.testbed.note:
         parts.append(Text(" ".join(filter(None, [caution, run.testbed.note])), style="yellow"))
-    measured = [row for row in cases if Metric.CAPACITY in _asked(row)]
-    loaded = [row for row in cases if _asked(row)[0] is Metric.LOAD_TIME]
+    measured = [row for row in cases if "capacity" in _asked(row)]
+    loaded = [row for row in cases if _asked(row)[0] == "load_time"]
     if measured:
         parts += ["", _capacities(lab, run, measured, width)]
     if loaded:
@@ -56,13 +55,13 @@ def _parts(lab: Lab, run: Run, width: int) -> list[RenderableType]:
     return parts
 
 
-def _asked(row: Row) -> list[Metric]:
-    return [row.measured.metric, *row.measured.also]
+def _asked(row: Row) -> list[str]:
+    return row.measured.metrics
 
 
 def _capacities(lab: Lab, run: Run, rows: list[Row], width: int) -> Table:
     published = any(m.published for row in rows for m in row.metrics)
-    loads = any(row.of(Metric.LOAD_TIME) for row in rows)
+    loads = any(row.of("load_time") for row in rows)
     wide = width >= NARROW
     table = _table("Capacity", "kpps", "ratio", gap=2 if wide else 1)
     if published:
@@ -76,14 +75,14 @@ def _capacities(lab: Lab, run: Run, rows: list[Row], width: int) -> Table:
     table.add_column("spread", justify="right")
     table.add_column("verdict")
     for row in rows:
-        found, load = row.of(Metric.CAPACITY), row.of(Metric.LOAD_TIME)
+        found, load = row.of("capacity"), row.of("load_time")
         cells = [row.id, _median(found), formatting.ratio(found.ratio if found else None)]
         if published:
             cells += _published(row, found)[: 2 if wide else 1]
         if wide:
             cells.append(formatting.digits(found.cost) if found and found.cost else formatting.NOTHING)
         if loads:
-            cells.append(_median(load) if Metric.LOAD_TIME in _asked(row) else "")
+            cells.append(_median(load) if "load_time" in _asked(row) else "")
         cells.append(formatting.percent(found.figure.spread if found and found.figure else None))
         table.add_row(*cells, _verdict(row))
     base = "" if run.case(lab.baseline) else ", not measured in this run"
@@ -106,7 +105,7 @@ def _loads(rows: list[Row]) -> Table:
     table = _table("Load time", "load, s", "spread")
     table.add_column("verdict")
     for row in rows:
-        found = row.of(Metric.LOAD_TIME)
+        found = row.of("load_time")
         several = found is not None and found.figure is not None and len(found.figure.values) > 1
         table.add_row(row.id, _median(found), formatting.percent(found.figure.spread) if several else "", _verdict(row))
     return table

@@ -17,8 +17,9 @@ import yaml
 from rich.console import Console
 
 from fwlab.cli.predictions import predictions_in
-from fwlab.host.project import Project, load_lab, validated
+from fwlab.host.project import Project, validated
 from fwlab.host.yaml_files import yaml_in
+from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import run_in
 from fwlab.model.lab import Lab
 from fwlab.report import show

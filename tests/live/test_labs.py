@@ -14,7 +14,8 @@ import io
 import pytest
 
 from fwlab.grading.variant_files import load_variants
-from fwlab.host.project import is_measured, lab_ids, load_lab
+from fwlab.host.project import is_measured, lab_ids
+from fwlab.measure.labs import load_lab
 
 from .conftest import LAB, PROJECT, Checkout
 

@@ -20,7 +20,8 @@ from fwlab.generator.sink import Sink
 from fwlab.generator.tcp_config import answers
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.generator.trex.engine import trex_in_image
-from fwlab.host.project import Project, load_lab, load_topology
+from fwlab.host.project import Project, load_topology
+from fwlab.measure.labs import load_lab
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import BadInput
 from fwlab.model.trial import Clients

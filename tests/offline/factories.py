@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import Any
 
 from fwlab.model.lab import Lab
-from fwlab.model.metric import Metric
 from fwlab.model.results import DutFacts, HostFacts, Measured, Run, TestbedFacts
 from fwlab.model.trial import Delivery, Trial
 
@@ -159,8 +158,8 @@ def attempt(*capacities: float, arrived: int = 0, **fields: Any) -> Measured:
         "ruleset": "work/ex1-block",
         "ruleset_hash": "1" * 64,
         "traffic": "flood",
-        "metric": Metric.CAPACITY,
-        "also": [Metric.DELIVERED],
+        "metric": "capacity",
+        "also": ["delivered"],
         "trials": trials(*capacities),
         "deliveries": [delivery],
     }

@@ -10,7 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.host.project import find_project, load_lab, load_topology, read_yaml
+from fwlab.host.project import find_project, load_topology, read_yaml
+from fwlab.measure.labs import load_lab
 from fwlab.model.declared_traffic import AddressList
 from fwlab.model.lab import Lab
 from fwlab.traffic.classes import count_classes

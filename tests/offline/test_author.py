@@ -13,8 +13,9 @@ import pytest
 
 from fwlab.cli import author, main, repeatability
 from fwlab.cli.publish import publish
-from fwlab.host.project import Project, find_project, load_lab
+from fwlab.host.project import Project, find_project
 from fwlab.measure.context import RunContext
+from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run, reports_folder
 from fwlab.model.errors import EXIT_PASS, EXIT_USAGE, BadInput
 from fwlab.model.lab import Lab
@@ -148,7 +149,7 @@ class TestRepeatability:
     def test_spreads_are_in_the_cases_own_metric(self) -> None:
         lab = load_lab(find_project(), "lab02-conntrack")
         run = load_run(max((ROOT / "results" / lab.id).glob("*-full.json")), lab.id)
-        case = next(case for case in lab.cases.values() if case.metric.value == "connections")
+        case = next(case for case in lab.cases.values() if case.metric == "connections")
         [spreads] = repeatability.document({"idle": [run, run], "busy": []}, [case])["spreads"].values()
         assert len(spreads["idle"]["medians_cps"]) == 2
         assert spreads["idle"]["spread_over_boots"] == 0

@@ -11,7 +11,8 @@ import pytest
 
 from fwlab.cli import main, perf_profile
 from fwlab.cli.predictions import read_predictions
-from fwlab.host.project import Project, load_lab
+from fwlab.host.project import Project
+from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run
 from fwlab.model.errors import EXIT_FAIL, EXIT_UNMEASURED, EXIT_USAGE, BadInput, CannotMeasure, FwlabError, Refused
 from fwlab.rulesets import files

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.host.project import find_project, load_lab, load_topology
+from fwlab.host.project import find_project, load_topology
+from fwlab.measure.labs import load_lab
 from fwlab.traffic.classes import classify, count_classes
 
 PROJECT = find_project(Path(__file__).parent)

@@ -14,7 +14,6 @@ from fwlab.metrics.connection_rate import LEAST_PACKETS, Connecting
 from fwlab.metrics.measurement import Nodes, Task
 from fwlab.model.case import Trials
 from fwlab.model.declared_traffic import Connections, Traffic
-from fwlab.model.metric import Metric
 from fwlab.model.results import Measured
 from fwlab.model.trial import Clients, Delivery
 from fwlab.testbed.kinds.virtual import CLOSED_LOOP, OPEN_LOOP
@@ -84,7 +83,7 @@ class Testbed:
         def stop(self) -> Any:
             return type("Played", (), {"sent": 700, "rate": 99.0, "limited": self.limited})
 
-    def measure(self, connections: Connections, metrics: list[Metric], steps: int = 3) -> Measured:
+    def measure(self, connections: Connections, metrics: list[str], steps: int = 3) -> Measured:
         bed, engine = self, self._Engine()
         bed.connections, bed.answer_bytes = connections, 260
 
@@ -125,7 +124,7 @@ class Testbed:
 @pytest.mark.parametrize("enough", [0, 1, 2])
 def test_the_dut_is_slowed_until_it_is_never_idle(enough: int) -> None:
     bed = Testbed(enough)
-    found = bed.measure(WEB, [Metric.CONNECTIONS])
+    found = bed.measure(WEB, ["connections"])
     assert (found.slowed, len(found.tcp), found.problems) == (enough, 5, [])
     assert len(bed.armed) == enough + 1
     assert bed.armed[0]["packets"] == LEAST_PACKETS
@@ -133,26 +132,26 @@ def test_the_dut_is_slowed_until_it_is_never_idle(enough: int) -> None:
 
 
 def test_a_dut_that_stays_idle_is_a_problem() -> None:
-    found = Testbed(enough=9).measure(WEB, [Metric.CONNECTIONS])
+    found = Testbed(enough=9).measure(WEB, ["connections"])
     assert "not saturated" in found.problems[0]
 
 
 @pytest.mark.parametrize(("seen", "agree"), [(5000, True), (5110, True), (4905, True), (5120, False), (4890, False)])
 def test_dut_and_clients_must_agree(seen: float, agree: bool) -> None:
     """Two per cent; and the 16 that were open at the end, whose answers the clients may not have counted."""
-    assert (Testbed(seen=seen).measure(WEB, [Metric.CONNECTIONS]).problems == []) == agree
+    assert (Testbed(seen=seen).measure(WEB, ["connections"]).problems == []) == agree
 
 
 @pytest.mark.parametrize(("seen", "agree"), [(5210, True), (5220, False), (4890, False)])
 def test_answers_that_were_sent_again_cross_the_dut_twice(seen: float, agree: bool) -> None:
     """As beside a flood, which takes acknowledgements with it. 100 segments more are no reason to see fewer."""
-    found = Testbed(seen=seen, clients=counted(retransmitted=100)).measure(WEB, [Metric.CONNECTIONS])
+    found = Testbed(seen=seen, clients=counted(retransmitted=100)).measure(WEB, ["connections"])
     assert (found.problems == []) == agree
 
 
 def test_no_more_connections_end_than_began() -> None:
     """5016 began; a fifth of the packets is in a trial, whether 5016 answers crossed the DUT or 5200."""
-    found = Testbed(seen=5200, clients=counted(retransmitted=100)).measure(WEB, [Metric.CONNECTIONS])
+    found = Testbed(seen=5200, clients=counted(retransmitted=100)).measure(WEB, ["connections"])
     share = 10_000 / (30_000 + 4 * 5200)
     assert {trial.completed for trial in found.tcp} == {round(5016 * share, 2)}
 
@@ -163,7 +162,7 @@ def test_no_more_connections_end_than_began() -> None:
 )
 def test_what_is_sent_again_is_no_figure_of_the_dut(program: str, again: int, doubtful: bool) -> None:
     """A fifth of the 5016 that were opened where TRex waits for half a second, a fiftieth where the kernel waits."""
-    found = Testbed(clients=counted(program=program, retransmitted=again)).measure(WEB, [Metric.CONNECTIONS])
+    found = Testbed(clients=counted(program=program, retransmitted=again)).measure(WEB, ["connections"])
     assert found.problems == (
         [f"{again} segments were sent again for 5016 connections: answers came too late"] * doubtful
     )
@@ -171,20 +170,20 @@ def test_what_is_sent_again_is_no_figure_of_the_dut(program: str, again: int, do
 
 def test_delivered_is_at_a_light_rate() -> None:
     bed = Testbed()
-    found = bed.measure(WEB, [Metric.CONNECTIONS, Metric.DELIVERED])
+    found = bed.measure(WEB, ["connections", "delivered"])
     assert bed.rates == [(125.0, 500)], "a quarter of 5000 in 10 s, for 4 s"
     assert [clients.intended_load for clients in found.clients] == [None, 125.0]
 
 
 def test_nothing_is_opened_for_what_is_only_loaded() -> None:
     bed = Testbed()
-    assert bed.measure(WEB, [Metric.LOAD_TIME]).clients == []
+    assert bed.measure(WEB, ["load_time"]).clients == []
     assert bed.armed == []
 
 
 def test_engine_is_out_of_the_clients_way() -> None:
     bed = Testbed()
-    bed.measure(WEB, [Metric.CONNECTIONS])
+    bed.measure(WEB, ["connections"])
     assert bed.closed == 1
     assert bed.loads == []
 
@@ -192,7 +191,7 @@ def test_engine_is_out_of_the_clients_way() -> None:
 def test_what_is_played_beside_is_counted_on_its_own() -> None:
     bed = Testbed()
     declared = Traffic(connections={"background": "flood", "background_pps": 100}).connections
-    found = bed.measure(declared, [Metric.CONNECTIONS])
+    found = bed.measure(declared, ["connections"])
     assert bed.loads == [100]
     assert not bed.closed
     assert found.deliveries == [Delivery(intended_load=100, sent=700, offered={"flood": 700}, arrived={"flood": 650})]
@@ -203,35 +202,35 @@ def test_what_is_beside_at_the_light_rate_alone_leaves_the_trials_to_themselves(
     bed = Testbed()
     beside = {"background": "flood", "background_pps": 100, "background_flat_out": False}
     declared = Traffic(connections=beside).connections
-    found = bed.measure(declared, [Metric.CONNECTIONS])
+    found = bed.measure(declared, ["connections"])
     assert bed.loads == []
     assert bed.closed == 1
     assert found.deliveries == []
-    found = bed.measure(declared, [Metric.CONNECTIONS, Metric.DELIVERED])
+    found = bed.measure(declared, ["connections", "delivered"])
     assert bed.loads == [100]
     assert found.deliveries[0].arrived == {"flood": 650}
-    assert found.tcp == Testbed().measure(WEB, [Metric.CONNECTIONS]).tcp
+    assert found.tcp == Testbed().measure(WEB, ["connections"]).tcp
 
 
 @pytest.mark.parametrize(("program", "doubtful"), [("wrk", False), ("trex", True)])
 def test_what_a_flood_beside_takes_is_sent_again_and_no_sign_of_a_busy_host(program: str, doubtful: bool) -> None:
     declared = Traffic(connections={"background": "flood", "background_pps": 100}).connections
     bed = Testbed(clients=counted(program=program, retransmitted=2000))
-    assert any("sent again" in problem for problem in bed.measure(declared, [Metric.CONNECTIONS]).problems) == doubtful
+    assert any("sent again" in problem for problem in bed.measure(declared, ["connections"]).problems) == doubtful
 
 
 def test_a_rate_beside_that_the_generator_cannot_keep_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     short = "generator limited: asked for 100 pps, it sent 70"
     monkeypatch.setattr(Testbed._Engine, "limited", short)
     declared = Traffic(connections={"background": "flood", "background_pps": 100}).connections
-    for metrics in ([Metric.CONNECTIONS], [Metric.CONNECTIONS, Metric.DELIVERED]):
+    for metrics in (["connections"], ["connections", "delivered"]):
         assert Testbed().measure(declared, metrics).problems == [f"beside the connections: {short}"]
-    assert Testbed().measure(WEB, [Metric.CONNECTIONS]).problems == []
+    assert Testbed().measure(WEB, ["connections"]).problems == []
 
 
 def test_a_trial_has_the_connections_that_its_packets_make() -> None:
     """5016 begun and 5000 answered, 50 000 packets in all; in a trial 10 000 of them, a fifth."""
-    trials = Testbed().measure(WEB, [Metric.CONNECTIONS]).tcp
+    trials = Testbed().measure(WEB, ["connections"]).tcp
     assert {trial.completed for trial in trials} == {5008 / 5}
     assert {trial.packets for trial in trials} == {10_000}
 
@@ -241,7 +240,7 @@ def test_what_is_played_beside_makes_no_connections() -> None:
     bed = Testbed()
     bed.flood = 70_000
     declared = Traffic(connections={"background": "flood", "background_pps": 100, "concurrent": 16}).connections
-    assert {trial.completed for trial in bed.measure(declared, [Metric.CONNECTIONS]).tcp} == {5008 / 5}
+    assert {trial.completed for trial in bed.measure(declared, ["connections"]).tcp} == {5008 / 5}
 
 
 def test_a_closed_loop_has_as_many_throttle_levels_as_an_open_one() -> None:

@@ -15,11 +15,10 @@ from pydantic import ValidationError
 from fwlab.generator import tcp_config as tcp
 from fwlab.generator.sink import counting_ruleset
 from fwlab.generator.tcp_endpoints import KernelConnectionLoad, KernelTcpEndpoints, Retransmissions, tcp_endpoints
-from fwlab.judge.statistics import values
+from fwlab.metrics.registry import METRICS
 from fwlab.model.declared_traffic import Connections, TrafficClass
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.lab import Lab
-from fwlab.model.metric import Metric
 from fwlab.model.results import Measured, TestbedFacts
 from fwlab.model.trial import Clients, TcpTrial
 
@@ -198,9 +197,9 @@ def test_figures_are_of_the_trials_and_shares_of_the_run_at_a_rate() -> None:
         Clients(opened=100, completed=90, **counted),
         Clients(opened=50, completed=49, intended_load=50, **counted),
     ]
-    assert values(found, Metric.CONNECTIONS, VIRTUAL) == [2000]
-    assert values(found, Metric.DELIVERED, VIRTUAL) == [0.98]
-    assert values(found, Metric.DELIVERED, VIRTUAL, "flood") == []
+    assert METRICS["connections"].values(found, VIRTUAL) == [2000]
+    assert METRICS["delivered"].values(found, VIRTUAL) == [0.98]
+    assert METRICS["delivered"].values(found, VIRTUAL, "flood") == []
     assert found.tcp[0].packets_per_connection == 10
 
 

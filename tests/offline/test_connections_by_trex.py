@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.host.project import Project, load_lab
+from fwlab.host.project import Project
 from fwlab.judge.statistics import figure
 from fwlab.judge.verdicts import judge_cases
+from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run
-from fwlab.model.metric import Metric
+from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Run
 from fwlab.model.verdict import Outcome, Verdict
 
@@ -24,7 +25,7 @@ def saved(kind: str) -> Run:
 
 
 def of_connections(run: Run) -> list[Verdict]:
-    return [v for v in judge_cases(load_lab(Project(ROOT), LAB), run) if v.metric is Metric.CONNECTIONS]
+    return [v for v in judge_cases(load_lab(Project(ROOT), LAB), run, METRICS) if v.metric == "connections"]
 
 
 def test_they_are_not_judged_by_the_ranges_of_wrk() -> None:
@@ -45,5 +46,5 @@ def test_the_dut_carries_as_many_packets_for_either() -> None:
         run = saved(kind)
         case = run.case("web-routing")
         each = case.tcp[0].packets / case.tcp[0].completed
-        packets.append(figure(case, Metric.CONNECTIONS, run.testbed).median * each)
+        packets.append(figure(case, METRICS["connections"], run.testbed).median * each)
     assert packets[0] == pytest.approx(packets[1], rel=0.01)

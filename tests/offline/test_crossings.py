@@ -10,8 +10,8 @@ import pytest
 from pydantic import ValidationError
 from rich.console import Console
 
+from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Lab
-from fwlab.model.metric import Metric
 from fwlab.model.results import Run
 from fwlab.report import figures_table, show
 from fwlab.report.crossovers import Crossed, beside, crossings, where
@@ -168,17 +168,17 @@ class TestShown:
 
 class TestAxes:
     def test_a_sweep_from_nothing_keeps_its_first_point(self) -> None:
-        lines = curves(lab_of(), run_of(lab_of()), Metric.CAPACITY)
+        lines = curves(lab_of(), run_of(lab_of()), METRICS["capacity"])
         assert [[x for x, _ in line.points] for line in lines] == [STEPS, STEPS]
         assert all(line.linear for line in lines)
 
     def test_linear_sweeps_are_drawn_by_parameter_and_apart_from_logarithmic_ones(self) -> None:
-        lines = curves(lab_of(), run_of(lab_of()), Metric.CAPACITY)
-        other = curves(lab_of([16, 64]), run_of(lab_of([16, 64]), steps=[16, 64]), Metric.CAPACITY)
+        lines = curves(lab_of(), run_of(lab_of()), METRICS["capacity"])
+        other = curves(lab_of([16, 64]), run_of(lab_of([16, 64]), steps=[16, 64]), METRICS["capacity"])
         assert panels([*lines, *other]) == [lines, other]
 
     def test_linear_axes_begin_at_zero(self) -> None:
-        (svg,) = plots(lab_of(), run_of(lab_of()), Metric.CAPACITY)
+        (svg,) = plots(lab_of(), run_of(lab_of()), METRICS["capacity"])
         words = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
         assert {"0", "20", "100", "number of ports"} <= set(words)
         assert {"List", "Set", "S3: 120 ports"} <= set(words)

@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 
 from fwlab.cli.main import app
 from fwlab.cli.pytest_plugin import pytest_addoption
-from fwlab.host.project import Project, lab_ids, load_lab
+from fwlab.host.project import Project, lab_ids
+from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import chosen_cases, chosen_exercises
 from fwlab.report.page_numbers import labs_of
 from fwlab.report.pages import all_pages, refresh, rendered

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from fwlab.judge.statistics import Figure, capacity, figure, nanoseconds_per_packet, values
-from fwlab.model.metric import Metric
+from fwlab.judge.statistics import Figure, figure, nanoseconds_per_packet
+from fwlab.metrics.capacity import capacity
+from fwlab.metrics.registry import METRICS
 from fwlab.model.trial import Delivery, Trial
 from tests.offline.factories import a_lab, attempt, measured, real, testbed
 
@@ -26,32 +27,32 @@ def test_virtual_capacity_is_scaled_to_one_instruction_per_nanosecond() -> None:
 
 def test_virtual_load_time_is_scaled_the_other_way() -> None:
     case = measured(LAB, "rules-16", loads=[4.0, 8.0])
-    assert values(case, Metric.LOAD_TIME, testbed(ns_per_instruction=4)) == [1.0, 2.0]
-    assert values(case, Metric.LOAD_TIME, real()) == [4.0, 8.0]
+    assert METRICS["load_time"].values(case, testbed(ns_per_instruction=4)) == [1.0, 2.0]
+    assert METRICS["load_time"].values(case, real()) == [4.0, 8.0]
 
 
 def test_a_trial_without_a_busy_moment_has_no_capacity() -> None:
     case = measured(LAB, "raw-drop", trials=[Trial(duration_s=0.25, busy_s=0, processed=0)])
-    assert values(case, Metric.CAPACITY, testbed()) == []
-    assert figure(case, Metric.CAPACITY, testbed()) is None
+    assert METRICS["capacity"].values(case, testbed()) == []
+    assert figure(case, METRICS["capacity"], testbed()) is None
 
 
 def test_delivered_is_the_share_of_one_class() -> None:
     found = attempt(250_000, arrived=9)
-    assert values(found, Metric.DELIVERED, testbed(), "attacker") == [0.01]
-    assert values(found, Metric.DELIVERED, testbed(), "others") == [1.0]
+    assert METRICS["delivered"].values(found, testbed(), "attacker") == [0.01]
+    assert METRICS["delivered"].values(found, testbed(), "others") == [1.0]
 
 
 def test_a_class_that_was_not_offered_has_no_share() -> None:
     arrived = {"others": 10, "attacker": 3}
     delivery = Delivery(intended_load=10, sent=10, offered={"others": 10}, arrived=arrived)
     found = attempt(250_000, deliveries=[delivery])
-    assert figure(found, Metric.DELIVERED, testbed(), "attacker") is None
+    assert figure(found, METRICS["delivered"], testbed(), "attacker") is None
 
 
 def test_entries_of_none_are_not_zero() -> None:
-    assert values(measured(LAB, "raw-drop"), Metric.ENTRIES, testbed()) == []
-    assert values(measured(LAB, "raw-drop", entries=0), Metric.ENTRIES, testbed()) == [0.0]
+    assert METRICS["entries"].values(measured(LAB, "raw-drop"), testbed()) == []
+    assert METRICS["entries"].values(measured(LAB, "raw-drop", entries=0), testbed()) == [0.0]
 
 
 def test_median_and_spread() -> None:

@@ -12,7 +12,7 @@ from fwlab.generator.protocol import PlaybackResult
 from fwlab.judge.statistics import figure
 from fwlab.metrics import delivery, state_table
 from fwlab.metrics.measurement import Task
-from fwlab.model.metric import Metric
+from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Measured
 from tests.offline.factories import testbed
 
@@ -71,8 +71,8 @@ def filled(monkeypatch: pytest.MonkeyPatch):
         dut = FakeDut(carries)
         engine = FakeEngine(dut, short)
         monkeypatch.setattr(state_table, "real_rate", lambda _nodes, seconds: looked.append(seconds) or seen)
-        task = Task("x", "x", "x", [], [Metric.STATES, Metric.STATE_BYTES], traffic="flows", fill=count)
-        found = Measured(id="x", title="x", ruleset="x", ruleset_hash="", metric=Metric.STATES)
+        task = Task("x", "x", "x", [], ["states", "state_bytes"], traffic="flows", fill=count)
+        found = Measured(id="x", title="x", ruleset="x", ruleset_hash="", metric="states")
         state_table.fill(SimpleNamespace(dut=dut, engine=engine), task, found)
         return dut, engine, found
 
@@ -85,8 +85,8 @@ def test_every_packet_is_a_state(filled) -> None:
     assert engine.loads == [650]
     assert dut.done == ["reset", "load", "mute", "unmute"], "what was tried before has left states behind"
     assert (found.states.played, found.states.held, found.problems) == (10_000, 10_000, [])
-    assert figure(found, Metric.STATES, testbed()).median == 10_000
-    assert figure(found, Metric.STATE_BYTES, testbed()).median == pytest.approx((1.5 * (1 << 20)) / 10_000)
+    assert figure(found, METRICS["states"], testbed()).median == 10_000
+    assert figure(found, METRICS["state_bytes"], testbed()).median == pytest.approx((1.5 * (1 << 20)) / 10_000)
 
 
 def test_what_was_lost_is_played_once_more_on_top(filled) -> None:

@@ -10,6 +10,7 @@ import pytest
 from fwlab.grading.inconclusive import Inconclusive
 from fwlab.grading.outcomes import require_failure
 from fwlab.judge.verdicts import judge_exercise
+from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Measured
 from fwlab.model.verdict import Outcome, Verdict
 from tests.offline import factories
@@ -20,7 +21,7 @@ RUN = factories.a_run([])
 
 
 def verdicts(measured: Measured) -> list[Verdict]:
-    return judge_exercise(LAB.exercises[0], measured, RUN)
+    return judge_exercise(LAB.exercises[0], measured, RUN, METRICS)
 
 
 # ---- rulesets that must fail -----------------------------------------------------------------------------------

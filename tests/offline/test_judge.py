@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from fwlab.judge.verdicts import judge_cases, judge_exercise
+from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Lab
 from fwlab.model.results import HostFacts, Measured, Run
 from fwlab.model.trial import Trial
@@ -34,7 +35,7 @@ def one(verdicts: list[Verdict]) -> Verdict:
 
 
 def judged(lab: Lab, *cases: Measured, **fields: object) -> list[Verdict]:
-    return judge_cases(lab, a_run(list(cases), **fields))
+    return judge_cases(lab, a_run(list(cases), **fields), METRICS)
 
 
 def attempted(
@@ -42,7 +43,7 @@ def attempted(
 ) -> list[Verdict]:
     lab = a_lab(checks=list(checks))
     run = a_run(cases or [], [exercise], **fields)
-    return judge_exercise(lab.exercises[0], exercise, run)
+    return judge_exercise(lab.exercises[0], exercise, run, METRICS)
 
 
 class TestAbsoluteRange:
@@ -177,7 +178,7 @@ class TestRealTestbed:
         known = a_run([]).host.model_dump()
         host = HostFacts(**{**known, "host_class": host_class})
         case = measured(self.LAB, "raw-drop", trials=trials(pps, scale=1))
-        return judge_cases(self.LAB, a_run([case], testbed=real(accelerator), host=host))
+        return judge_cases(self.LAB, a_run([case], testbed=real(accelerator), host=host), METRICS)
 
     def test_with_kvm_its_host_class_is_the_range(self) -> None:
         verdict = one(self.judge("kvm", "made-up-host", 1_000_000))
@@ -273,5 +274,5 @@ def test_an_old_run_can_be_judged_again() -> None:
     lab = a_lab([ABSOLUTE])
     run = a_run([measured(lab, "raw-drop", 300_000)], testbed=testbed())
     again = Run.model_validate_json(run.model_dump_json())
-    assert judge_cases(lab, again) == judge_cases(lab, run)
-    assert len(judge_cases(lab, again)) == 1
+    assert judge_cases(lab, again, METRICS) == judge_cases(lab, run, METRICS)
+    assert len(judge_cases(lab, again, METRICS)) == 1

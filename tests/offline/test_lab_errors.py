@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from fwlab.cli.main import main
-from fwlab.host.project import Project, load_lab
+from fwlab.host.project import Project
+from fwlab.measure.labs import load_lab
 from fwlab.model.errors import EXIT_USAGE, BadInput
 
 ROOT = Path(__file__).resolve().parents[2]

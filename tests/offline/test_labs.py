@@ -16,13 +16,13 @@ import pytest
 
 from fwlab.generator.traffic_profile import load_profile
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.host.project import find_project, lab_ids, load_lab, load_topology, read_yaml
+from fwlab.host.project import find_project, lab_ids, load_topology, read_yaml
+from fwlab.measure.labs import load_lab
 from fwlab.metrics.state_table import MOST_LOST
 from fwlab.model.case import Case
 from fwlab.model.errors import BadInput
 from fwlab.model.expectation import Check
 from fwlab.model.lab import Exercise, Lab
-from fwlab.model.metric import Metric
 from fwlab.model.ruleset import RulesetFile
 from fwlab.rulesets.files import lab_ruleset
 from fwlab.traffic.expand import expand
@@ -192,7 +192,7 @@ FILLED = [
     for name, lab in LABS.items()
     for exercise in lab.exercises
     for check in exercise.checks
-    if check.metric is Metric.STATES and check.between[0] > 1
+    if check.metric == "states" and check.between[0] > 1
 ]
 
 

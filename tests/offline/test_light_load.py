@@ -12,7 +12,6 @@ from fwlab.generator.protocol import PlaybackResult
 from fwlab.metrics import delivery
 from fwlab.metrics.measurement import Nodes, Task
 from fwlab.model.errors import CannotMeasure
-from fwlab.model.metric import Metric
 from fwlab.model.results import Measured
 from tests.offline.factories import a_lab, attempt
 
@@ -56,7 +55,7 @@ def delivered(way: Way, monkeypatch: pytest.MonkeyPatch) -> Measured:
     tables = SimpleNamespace(offered=lambda traffic, sent: {"attacker": sent})
     nodes = Nodes(way, way, way, tables, a_lab().classes, lambda step: nullcontext(), 1)
     found = attempt()
-    task = Task(id="x", title="X", ruleset="x", files=[], metrics=[Metric.DELIVERED], traffic="flood")
+    task = Task(id="x", title="X", ruleset="x", files=[], metrics=["delivered"], traffic="flood")
     delivery.deliver(nodes, task, found)
     return found
 

@@ -7,6 +7,7 @@ import pytest
 
 from fwlab.judge.load_dependence import changes
 from fwlab.judge.verdicts import judge_exercise
+from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Measured
 from fwlab.model.trial import Delivery
 from fwlab.model.verdict import Outcome
@@ -66,20 +67,20 @@ def test_what_behaves_otherwise_at_another_time_is_said(
 
 def test_it_fails_in_the_class_and_in_the_figure_that_it_bought() -> None:
     cheat = found(RIGHT, flood(0, 0), RIGHT)
-    capacity, delivered = judge_exercise(LAB.exercises[0], cheat, a_run([]))
+    capacity, delivered = judge_exercise(LAB.exercises[0], cheat, a_run([]), METRICS)
     assert (capacity.outcome, delivered.outcome) == (Outcome.FAIL, Outcome.PASS), "the attacker is blocked at all times"
     assert "it blocks others in the flood and not at a light load" in capacity.text
 
 
 def test_an_exercise_that_teaches_limits_may_want_it() -> None:
     limits = LAB.exercises[0].model_copy(update={"load_dependent": True})
-    capacity, _ = judge_exercise(limits, found(RIGHT, flood(0, 0), RIGHT), a_run([]))
+    capacity, _ = judge_exercise(limits, found(RIGHT, flood(0, 0), RIGHT), a_run([]), METRICS)
     assert capacity.outcome is Outcome.PASS
 
 
 def test_what_is_in_doubt_stays_in_doubt() -> None:
     busy = found(RIGHT, flood(0, 0), RIGHT).model_copy(update={"problems": ["7 packets were lost on their way"]})
-    capacity, _ = judge_exercise(LAB.exercises[0], busy, a_run([]))
+    capacity, _ = judge_exercise(LAB.exercises[0], busy, a_run([]), METRICS)
     assert capacity.outcome is Outcome.INCONCLUSIVE
 
 
@@ -87,6 +88,10 @@ def test_what_one_play_shows_is_not_hidden_by_the_others() -> None:
     """One attacker of a thousand is missing in the list, and only the longest play visits it."""
     slips = light(0.001, 1, sent=8000)
     _, delivered = judge_exercise(
-        LAB.exercises[0], found(RIGHT, None, RIGHT).model_copy(update={"deliveries": [RIGHT, RIGHT, slips]}), a_run([])
+        LAB.exercises[0],
+        found(RIGHT, None, RIGHT).model_copy(update={"deliveries": [RIGHT, RIGHT, slips]}),
+        a_run([]),
+        METRICS,
+        METRICS,
     )
     assert delivered.outcome is Outcome.FAIL

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from fwlab.grading.variant_files import load_variants
-from fwlab.host.project import find_project, is_measured, lab_ids, load_lab
+from fwlab.host.project import find_project, is_measured, lab_ids
 from fwlab.judge.verdicts import judge_cases, judge_exercise
+from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run
+from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Lab
-from fwlab.model.metric import Metric
 from fwlab.model.results import Run
 from fwlab.model.variants import REFUSED
 from fwlab.model.verdict import Outcome
@@ -35,7 +36,7 @@ def kept(name: str, kind: str) -> tuple[Lab, Run]:
 def test_every_case_is_in_it_and_holds(name: str) -> None:
     lab, run = kept(name, "labs")
     assert {case.id for case in run.cases} == set(lab.cases)
-    verdicts = judge_cases(lab, run)
+    verdicts = judge_cases(lab, run, METRICS)
     assert verdicts
     assert [v for v in verdicts if v.outcome is not Outcome.PASS] == []
 
@@ -43,7 +44,7 @@ def test_every_case_is_in_it_and_holds(name: str) -> None:
 def test_a_run_with_tables_filled_sooner_holds_the_same_ranges() -> None:
     lab, run = kept("lab02-conntrack", "sooner")
     assert {case.id for case in run.cases} == set(lab.cases)
-    assert [v for v in judge_cases(lab, run) if v.outcome is not Outcome.PASS] == []
+    assert [v for v in judge_cases(lab, run, METRICS) if v.outcome is not Outcome.PASS] == []
 
 
 @each_lab
@@ -51,7 +52,7 @@ def test_references_pass_starts_and_mistakes_fail(name: str) -> None:
     lab, run = kept(name, "labs-exercises")
     found = {}
     for work in run.exercises:
-        outcomes = {v.outcome for v in judge_exercise(lab.exercise(work.id), work, run)}
+        outcomes = {v.outcome for v in judge_exercise(lab.exercise(work.id), work, run, METRICS)}
         found[work.ruleset] = "fail" if Outcome.FAIL in outcomes else "pass" if outcomes == {Outcome.PASS} else "?"
     wanted = {"start": "fail", "reference": "pass", "mistake": "fail"}
     own = {ruleset: verdict for ruleset, verdict in found.items() if "/variants/" not in ruleset}
@@ -71,7 +72,7 @@ def test_right_variants_pass_and_wrong_ones_fail_by_what_they_name(name: str) ->
             if wrong is not None and wrong.fails == [REFUSED]:
                 assert work.refused, work.ruleset
                 continue
-            outcomes = {v.check: v.outcome for v in judge_exercise(exercise, work, run)}
+            outcomes = {v.check: v.outcome for v in judge_exercise(exercise, work, run, METRICS)}
             failing = {check for check, outcome in outcomes.items() if outcome is not Outcome.PASS}
             assert failing == set(wrong.fails if wrong else []), work.ruleset
 
@@ -80,7 +81,7 @@ def test_figures_repeat_in_another_boot() -> None:
     apart: dict[str, float] = {}
     for name in LABS:
         (_, shown), (_, again) = kept(name, "full"), kept(name, "labs")
-        apart |= differences(shown, again, Metric.CAPACITY)
+        apart |= differences(shown, again, METRICS["capacity"])
     outlier = apart.pop("lab02 answered-flowtable")  # differs from one load to the next
     assert len(apart) == 389
     assert max(apart.values()) <= 0.005 < outlier < 0.014

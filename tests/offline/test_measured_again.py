@@ -10,10 +10,10 @@ import pytest
 from fwlab.judge.verdicts import judge_exercise
 from fwlab.measure.session import Session
 from fwlab.metrics.measurement import Task
+from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Trials
 from fwlab.model.errors import CannotMeasure, Overdue
 from fwlab.model.events import LogLine
-from fwlab.model.metric import Metric
 from fwlab.model.results import Measured
 from fwlab.model.verdict import Outcome
 from tests.offline.factories import a_lab, a_run, measured, testbed, trials
@@ -24,7 +24,7 @@ TASK = Task(
     title="Raw drop",
     ruleset="raw-drop",
     files=[],
-    metrics=[Metric.CAPACITY],
+    metrics=["capacity"],
     traffic="flood",
     parameters={},
     trial=Trials(),
@@ -146,7 +146,7 @@ def test_a_ruleset_that_costs_the_dut_twice_has_failed() -> None:
     """In between it was put back, and answered: it was no accident of the host's."""
     found, _, _ = measure(GONE, GONE, restores=2)
     assert found.lost == ["lost the connection to the dut"] * 2
-    verdict, *_ = judge_exercise(LAB.exercises[0], found, a_run([]))
+    verdict, *_ = judge_exercise(LAB.exercises[0], found, a_run([]), METRICS)
     assert verdict.outcome is Outcome.FAIL
     assert verdict.text == "the DUT did not survive this ruleset, twice: lost the connection to the dut"
 

@@ -13,7 +13,7 @@ import pytest
 from fwlab.judge.statistics import figure
 from fwlab.metrics import perf_profile
 from fwlab.metrics.call_stacks import shares
-from fwlab.model.metric import Metric
+from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Run
 from fwlab.report.page_numbers import limits
 
@@ -32,7 +32,7 @@ def test_cost_of_a_sink_that_answers() -> None:
     answered, taken = (Run.model_validate_json((ROOT / name.format(kind)).read_text()) for kind in ("answered", "full"))
     lost = []
     for case in ("ipv6-gro-off", "ipv6"):
-        less, whole = (figure(run.case(case), Metric.CAPACITY, run.testbed).median for run in (answered, taken))
+        less, whole = (figure(run.case(case), METRICS["capacity"], run.testbed).median for run in (answered, taken))
         lost.append(f"{(1 - less / whole) * 100:.0f}")
     assert says(f"{lost[0]} and {lost[1]} %", name.format("answered"))
 

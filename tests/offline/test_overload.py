@@ -15,13 +15,12 @@ from fwlab.metrics.capacity import MOST_BACK, Overload
 from fwlab.metrics.measurement import Nodes, Task
 from fwlab.model.case import Trials
 from fwlab.model.declared_traffic import Connections
-from fwlab.model.metric import Metric
 from fwlab.model.results import Measured
 from fwlab.model.trial import Trial
 
 TAKEN = 10_000
 FULL = Trial(duration_s=1, busy_s=1, processed=9)
-TASK = Task("x", "x", "x", [], [Metric.CAPACITY], traffic="flood", trial=Trials(count=1))
+TASK = Task("x", "x", "x", [], ["capacity"], traffic="flood", trial=Trials(count=1))
 
 
 class World:
@@ -115,7 +114,7 @@ def test_what_the_sink_gets_of_the_flood_is_counted_by_class() -> None:
     nodes.sink.declare = lambda _classes: world.done.append("count from now")
     nodes.sink.settled_counts = lambda: {"legitimate": 2400}
     nodes.tables.offered = lambda _traffic, sent: {"legitimate": sent // 4}
-    task = Task("x", "x", "x", [], [Metric.CAPACITY, Metric.DELIVERED], traffic="flood", trial=Trials(count=1))
+    task = Task("x", "x", "x", [], ["capacity", "delivered"], traffic="flood", trial=Trials(count=1))
     Overload(nodes).measure(task, found)
     assert world.done == ["count from now", "play"]
     assert (found.flood.sent, found.flood.taken, found.flood.arrived) == (TAKEN, TAKEN, {"legitimate": 2400})

@@ -10,12 +10,13 @@ import pytest
 import yaml
 
 from fwlab.cli.ranges import _around, renewed
-from fwlab.host.project import find_project, lab_ids, load_lab
+from fwlab.host.project import find_project, lab_ids
 from fwlab.judge.statistics import Figure, figure
+from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run
+from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
-from fwlab.model.metric import Metric
 from tests.offline.factories import a_lab, a_run, expectation, measured
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,8 +91,8 @@ def test_a_range_is_as_wide_as_loadings_are_known_to_lie_apart() -> None:
 def test_so_is_one_of_shares() -> None:
     """Those reach 0.02 to each side by themselves, and never out of 0 to 1."""
     found = Figure([0.5])
-    assert _around(Metric.SURVIVAL, found, 0.0) == (0.48, 0.52)
-    assert _around(Metric.SURVIVAL, found, 0.03) == (0.47, 0.53)
+    assert _around(METRICS["survival"], found, 0.0) == (0.48, 0.52)
+    assert _around(METRICS["survival"], found, 0.03) == (0.47, 0.53)
 
 
 def test_figures_in_doubt_make_no_range() -> None:
@@ -124,7 +125,7 @@ def test_the_ranges_of_a_lab_can_be_written_from_its_own_results(lab_id: str, ke
     fresh = Lab.model_validate(yaml.safe_load(new))
     for wanted in fresh.expectations:
         for case, (low, high) in wanted.virtual.items():
-            found = run.case(case) and figure(run.case(case), wanted.metric, run.testbed)
+            found = run.case(case) and figure(run.case(case), METRICS[wanted.metric], run.testbed)
             if found:
                 assert low <= found.median <= high
                 assert high <= low * 1.11 or high - low <= 0.0401

@@ -14,9 +14,9 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from fwlab.host.atomic_write import write_atomically
+from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import FwlabError
 from fwlab.model.lab import Lab
-from fwlab.model.metric import Metric
 from fwlab.model.results import Run
 from fwlab.report import figures_table, show, write_report
 from fwlab.report.curves import curves
@@ -154,27 +154,27 @@ class TestPage:
 
 class TestPlot:
     def test_a_sweep_is_a_curve_over_its_parameter(self) -> None:
-        found = {line.id: [x for x, _ in line.points] for line in curves(LAB, RUN, Metric.CAPACITY)}
+        found = {line.id: [x for x, _ in line.points] for line in curves(LAB, RUN, METRICS["capacity"])}
         assert found == {"rules": [16, 1024], "set": [1, 1000]}
 
     def test_what_was_only_loaded_is_in_the_plot_of_load_times_alone(self) -> None:
-        assert [line.id for line in curves(LAB, RUN, Metric.LOAD_TIME)] == ["rules", "set", "load-each"]
+        assert [line.id for line in curves(LAB, RUN, METRICS["load_time"])] == ["rules", "set", "load-each"]
 
     def test_a_published_ratio_is_drawn_at_our_baseline(self) -> None:
-        line = next(line for line in curves(LAB, RUN, Metric.CAPACITY) if line.id == "set")
+        line = next(line for line in curves(LAB, RUN, METRICS["capacity"]) if line.id == "set")
         assert [(p.x, p.y, p.source) for p in line.published] == [(1000, pytest.approx(273_000), "S1")]
 
     def test_without_a_baseline_no_published_point_is_drawn(self) -> None:
         run = a_run([measured(LAB, "set-1000", 273_000)])
-        assert curves(LAB, run, Metric.CAPACITY)[0].published == []
+        assert curves(LAB, run, METRICS["capacity"])[0].published == []
 
     def test_a_capacity_of_zero_is_not_drawn(self) -> None:
         case = measured(LAB, "rules-16", 0.0)
-        assert curves(LAB, a_run([case]), Metric.CAPACITY) == []
-        assert plots(LAB, a_run([case]), Metric.CAPACITY) == []
+        assert curves(LAB, a_run([case]), METRICS["capacity"]) == []
+        assert plots(LAB, a_run([case]), METRICS["capacity"]) == []
 
     def test_it_is_an_element_with_a_line_for_each_sweep(self) -> None:
-        (svg,) = plots(LAB, RUN, Metric.CAPACITY)
+        (svg,) = plots(LAB, RUN, METRICS["capacity"])
         root = ElementTree.fromstring(svg.replace("xlink:href", "href"))
         assert root.tag == "svg"
         words = [text.text for text in root.iter("text")]
@@ -187,18 +187,18 @@ class TestPlot:
     def test_a_single_value_has_an_axis_of_some_width(self, cases: list[str], seconds: float) -> None:
         """One case of a sweep, or all alike: the plot is drawn, and matplotlib has nothing to complain of."""
         found = [measured(LAB, case, 300_000, loads=[seconds]) for case in cases]
-        for metric in (Metric.CAPACITY, Metric.LOAD_TIME):
-            (svg,) = plots(LAB, a_run(found), metric)
+        for metric in ("capacity", "load_time"):
+            (svg,) = plots(LAB, a_run(found), METRICS[metric])
             assert "nan" not in svg
             assert "inf" not in re.sub(r">[^<]*<", "><", svg)
 
     def test_it_takes_the_colour_of_the_page(self) -> None:
-        (svg,) = plots(LAB, RUN, Metric.CAPACITY)
+        (svg,) = plots(LAB, RUN, METRICS["capacity"])
         assert "currentColor" in svg
         assert not re.search(r"#(?:123457|000000|ffffff)\b", svg)
 
     def test_the_same_run_gives_the_same_drawing(self) -> None:
-        assert plots(LAB, RUN, Metric.CAPACITY) == plots(LAB, RUN, Metric.CAPACITY)
+        assert plots(LAB, RUN, METRICS["capacity"]) == plots(LAB, RUN, METRICS["capacity"])
 
 
 class TestMarkdown:
@@ -222,7 +222,7 @@ class TestMarkdown:
         assert "14 more steps of the sweeps are in the raw results." in table
 
     def test_what_has_no_baseline_is_a_table_of_its_own(self) -> None:
-        run = a_run([measured(LAB, "raw-drop", 300_000, metric=Metric.GENERATOR, generator_pps=290_000.0)])
+        run = a_run([measured(LAB, "raw-drop", 300_000, metric="generator", generator_pps=290_000.0)])
         assert "| case | generator, kpps |\n| --- | ---: |\n| Raw drop | 290.0 |" in figures_table(LAB, run)
 
     def test_a_doubtful_figure_is_marked(self) -> None:

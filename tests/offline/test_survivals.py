@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 from fwlab.measure.plan import base_cases, chosen_cases
+from fwlab.metrics.registry import METRICS
 from fwlab.model.expectation import Check
 from fwlab.model.lab import Lab
-from fwlab.model.metric import Metric
 from fwlab.model.results import Measured, Run
 from fwlab.model.trial import Delivery
 from fwlab.report import figures_table, show
@@ -90,7 +90,7 @@ def test_terminal_guide_and_page_show_it(lab: Lab, run: Run) -> None:
 
 
 def test_the_curve_begins_at_no_attack(lab: Lab, run: Run) -> None:
-    (svg,) = plots(lab, run, Metric.SURVIVAL)
+    (svg,) = plots(lab, run, METRICS["survival"])
     assert "attack, times the capacity of raw-drop" in svg
     assert "survival, %" in svg
 

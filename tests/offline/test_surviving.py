@@ -12,12 +12,11 @@ from types import SimpleNamespace
 import pytest
 
 from fwlab.generator.protocol import PlaybackResult
-from fwlab.judge.statistics import values
 from fwlab.metrics import survival
 from fwlab.metrics.measurement import Nodes, Task
+from fwlab.metrics.registry import METRICS
 from fwlab.metrics.survival import survive
 from fwlab.model.errors import CannotMeasure
-from fwlab.model.metric import Metric
 from fwlab.model.results import Measured
 from fwlab.model.trial import Trial
 from tests.offline.factories import a_lab, measured, testbed
@@ -99,7 +98,7 @@ TASK = Task(
     title="Alive",
     ruleset="drop",
     files=[],
-    metrics=[Metric.SURVIVAL],
+    metrics=["survival"],
     traffic="beside",
     tracked="legitimate",
     offered=2.0,
@@ -115,7 +114,7 @@ def found(*rates: int, slowed: int = 0) -> Measured:
         title="Alive",
         ruleset="drop",
         ruleset_hash="0",
-        metric=Metric.SURVIVAL,
+        metric="survival",
         tracked="legitimate",
         trials=trials,
         slowed=slowed,
@@ -127,7 +126,7 @@ BASE = measured(a_lab(), "raw-drop", SHOWN, SHOWN - 4, SHOWN + 4)
 
 def survived(world: World, result: Measured) -> list[float]:
     survive(world.nodes(), TASK, result, BASE)
-    return values(result, Metric.SURVIVAL, testbed())
+    return METRICS["survival"].values(result, testbed())
 
 
 def test_above_its_capacity_the_dut_takes_what_it_can_of_each_class() -> None:

@@ -8,8 +8,8 @@ import json
 import pytest
 
 from fwlab.judge.verdicts import judge_cases, judge_exercise
+from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Lab
-from fwlab.model.metric import Metric
 from fwlab.model.results import Run
 from fwlab.model.verdict import Outcome
 from fwlab.report import formatting
@@ -27,32 +27,32 @@ def row(case_id: str, run: Run = RUN, lab: Lab = LAB) -> Row:
 
 class TestRows:
     def test_ratio_is_to_the_baseline_of_the_same_run(self) -> None:
-        assert row("set-1000").of(Metric.CAPACITY).ratio == pytest.approx(0.91)
-        assert row("raw-drop").of(Metric.CAPACITY).ratio == 1.0
+        assert row("set-1000").of("capacity").ratio == pytest.approx(0.91)
+        assert row("raw-drop").of("capacity").ratio == 1.0
 
     def test_without_the_baseline_there_is_no_ratio(self) -> None:
         alone = a_run([measured(LAB, "set-1000", 273_000)])
-        assert row("set-1000", alone).of(Metric.CAPACITY).ratio is None
+        assert row("set-1000", alone).of("capacity").ratio is None
 
     def test_load_time_has_no_ratio_to_the_baselines_capacity(self) -> None:
-        assert row("rules-16").of(Metric.LOAD_TIME).ratio is None
+        assert row("rules-16").of("load_time").ratio is None
 
     def test_the_cost_of_a_packet_is_the_inverse_of_the_capacity(self) -> None:
-        assert row("rules-16").of(Metric.CAPACITY).cost == pytest.approx(1e9 / 240_000)
+        assert row("rules-16").of("capacity").cost == pytest.approx(1e9 / 240_000)
 
     def test_published_figures_stand_beside_the_metric_of_their_unit(self) -> None:
-        by_metric = {m.metric: [p.source for p in m.published] for m in row("set-1000").metrics}
-        assert by_metric == {Metric.CAPACITY: ["S1"], Metric.LOAD_TIME: []}
+        by_metric = {m.metric.name: [p.source for p in m.published] for m in row("set-1000").metrics}
+        assert by_metric == {"capacity": ["S1"], "load_time": []}
 
     def test_fidelity_is_our_ratio_against_the_published_one(self) -> None:
-        published = row("set-1000").of(Metric.CAPACITY).published[0]
+        published = row("set-1000").of("capacity").published[0]
         assert fidelity(published, 0.91) == pytest.approx(0)
         assert fidelity(published, 0.819) == pytest.approx(-0.1)
         assert fidelity(published, None) is None
 
     def test_delivered_has_a_row_for_each_class_that_was_offered(self) -> None:
         rows = exercise_rows(LAB, RUN)[0].metrics
-        assert [m.traffic_class for m in rows if m.metric is Metric.DELIVERED] == ["attacker", "others"]
+        assert [m.traffic_class for m in rows if m.metric.name == "delivered"] == ["attacker", "others"]
 
     @pytest.mark.parametrize(
         ("case_id", "outcome"),
@@ -87,7 +87,7 @@ class TestRows:
 
 class TestDocuments:
     def test_a_case_has_what_scripts_need(self) -> None:
-        document = run_document(LAB, RUN, judge_cases(LAB, RUN))
+        document = run_document(LAB, RUN, judge_cases(LAB, RUN, METRICS))
         case = next(c for c in document["cases"] if c["id"] == "set-1000")
         assert (case["metric"], case["unit"]) == ("capacity", "pps")
         assert case["trials"] == [273_000, 273_000, 273_600]
@@ -112,7 +112,7 @@ class TestDocuments:
 
     def test_an_exercise_has_its_prediction_and_checks(self) -> None:
         exercise = LAB.exercises[0]
-        verdicts = judge_exercise(exercise, RUN.exercises[0], RUN)
+        verdicts = judge_exercise(exercise, RUN.exercises[0], RUN, METRICS)
         document = check_document(LAB, RUN, verdicts)
         found = document["exercises"][0]
         assert (found["id"], found["verdict"], document["verdict"]) == ("ex1-block", "pass", "pass")

@@ -14,7 +14,8 @@ from fwlab.generator import replay as replay_module
 from fwlab.generator.frame_table import MAX_FRAMES, write_table
 from fwlab.generator.replay import FOLDER, Replay
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.host.project import find_project, load_lab, load_topology
+from fwlab.host.project import find_project, load_topology
+from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
 from fwlab.traffic.frame_loop import TABLE_FRAMES
 

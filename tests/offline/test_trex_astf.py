@@ -21,7 +21,8 @@ from typer.testing import CliRunner
 from fwlab.cli.traffic import app
 from fwlab.generator.tcp_config import front
 from fwlab.generator.trex.astf_profile import CPS, astf_form, astf_profile
-from fwlab.host.project import find_project, lab_ids, load_lab
+from fwlab.host.project import find_project, lab_ids
+from fwlab.measure.labs import load_lab
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import BadInput
 

@@ -12,7 +12,8 @@ import yaml
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.generator.trex.config import Machine, trex_config, wants_own_driver
 from fwlab.generator.trex.streams import counted_streams, server_streams
-from fwlab.host.project import Project, load_lab, load_topology
+from fwlab.host.project import Project, load_topology
+from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
 from tests.offline.traffic_forms import burst, continuous, stream
 

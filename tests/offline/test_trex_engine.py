@@ -14,7 +14,7 @@ from fwlab.generator.trex import stateless as trex
 from fwlab.generator.trex.rpc import NoAnswer, Rpc
 from fwlab.generator.trex.server import STATELESS
 from fwlab.generator.trex.stateless import Trex
-from fwlab.host.project import load_lab
+from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput, CannotMeasure
 from tests.offline.trex_server import PROJECT, STEP, TOPOLOGY, Server, Ssh
 

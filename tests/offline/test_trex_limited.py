@@ -16,7 +16,6 @@ from fwlab.generator.replay import Replay, ReplayPlayback
 from fwlab.metrics.delivery import deliver
 from fwlab.metrics.measurement import Nodes, Task
 from fwlab.model.errors import BadInput
-from fwlab.model.metric import Metric
 from tests.offline.factories import a_lab, attempt
 
 
@@ -45,7 +44,7 @@ def delivered_by(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     sink = SimpleNamespace(declare=lambda classes: None, settled_counts=lambda _all_of: {"attacker": 0})
     nodes = Nodes(engine, engine, sink, tables, a_lab().classes, lambda step: nullcontext(), 1)
     found = attempt()
-    task = Task(id="x", title="X", ruleset="x", files=[], metrics=[Metric.DELIVERED], traffic="flood")
+    task = Task(id="x", title="X", ruleset="x", files=[], metrics=["delivered"], traffic="flood")
     deliver(nodes, task, found)
     return found.problems
 

@@ -13,7 +13,8 @@ import pytest
 
 from fwlab.grading.graded import own_work
 from fwlab.grading.variant_files import load_variants, variant_folder
-from fwlab.host.project import Project, find_project, lab_ids, load_lab, load_topology, read_yaml
+from fwlab.host.project import Project, find_project, lab_ids, load_topology, read_yaml
+from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import refuse_settings
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Exercise, Lab

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Generator: packets per second that left the generator flat out, by the host's clock.
+
+It says whether the generator was the limit, differs from host to host, and is never judged.
+"""
+
+from __future__ import annotations
+
+from fwlab.metrics.protocol import BaseMetric
+from fwlab.model.metric import Display
+from fwlab.model.results import Measured, TestbedFacts
+
+
+class Generator(BaseMetric):
+    """Seen while the trials of capacity are measured."""
+
+    name = "generator"
+    unit = "pps"
+    position = 90
+    display = Display("generator", "kpps", 1e-3)
+    portable = False
+
+    def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
+        return [] if measured.generator_pps is None else [measured.generator_pps]
+
+
+METRIC = Generator()
