@@ -151,7 +151,7 @@ def _call(path: Path, name: str, action: Any) -> Any:
 
 def _blame(name: str, line: int | None, what: str) -> BadInput:
     place = f"{name}, line {line}" if line else name
-    hint = f"mend {place}"
+    hint = f"fix {place}"
     if line and _SINCE_2019.search(what) and trex_api.provide() == trex_api.PYPI:
         hint += "; TRex's own client knows more than trex-stl-lib 0.3 does"
     return BadInput(f"{place}: {what}", hint)

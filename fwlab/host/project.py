@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -96,7 +96,7 @@ def validated(data: object, name: str, model: type[Model], known: Mapping[str, o
         faults = [f"{name}: {_fault(fault, data)}" for fault in errors[:MOST_FAULTS]]
         if len(errors) > MOST_FAULTS:
             faults.append(f"{name}: and {len(errors) - MOST_FAULTS} more faults")
-        raise BadInput("\n".join(faults), f"mend {name}, then `fwlab list`") from error
+        raise BadInput("\n".join(faults), f"fix {name}, then `fwlab list`") from error
 
 
 def shown(project: Project, path: Path) -> str:
@@ -104,7 +104,7 @@ def shown(project: Project, path: Path) -> str:
     return str(path.relative_to(project.root)) if path.is_relative_to(project.root) else str(path)
 
 
-def _fault(fault: dict, data: object) -> str:
+def _fault(fault: Mapping[str, Any], data: object) -> str:
     where = _place(fault["loc"], data)
     if fault["type"] == "extra_forbidden":
         if name := new_name(fault["loc"]):
@@ -122,7 +122,7 @@ def _fault(fault: dict, data: object) -> str:
     return f"{where}: {what}" if where else what
 
 
-def _place(parts: tuple[str | int, ...], data: object) -> str:
+def _place(parts: tuple[str | int, ...], data: Any) -> str:
     """cases.raw-drop.title: an item of a list by its id, where it has one, else by its place from 0."""
     names = []
     for part in parts:

@@ -1,28 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A YAML file read into plain data; whatever is wrong with it is one line with the file and the line."""
+"""Read YAML files into plain data. An error is one line that names the file and the line."""
 
 from __future__ import annotations
 
 import stat
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 from fwlab.model.errors import BadInput
 
-#: The longest lab.yml has some 30 KiB. Beyond this a file is no declaration, and takes a parser minutes.
+#: Bytes. The largest lab.yml has some 30 KiB; a file beyond this limit takes the parser minutes.
 LARGEST_FILE = 1 << 20
-#: Levels that data may be nested. Parsers call themselves for each, and end in a stack overflow.
+#: Levels of nesting. Parsers recurse for each level and would overflow the stack.
 DEEPEST = 50
-#: What YAML's numbers become must fit here: no count, rate or time of ours is beyond, and much of Python takes no more.
+#: No count, rate or time in the project is larger, and much of Python takes no larger integer.
 LARGEST_NUMBER = 1 << 63
-#: What PyYAML's constructors raise for a value that does not fit its tag, such as the date 2001-99-99.
+#: Raised by PyYAML's constructors for a value that does not match its tag, such as the date 2001-99-99.
 _UNFIT = (ValueError, KeyError, IndexError, AttributeError, TypeError, OverflowError)
 
 
 def read_yaml_file(path: Path, name: str, hint: str = "") -> object:
-    """What the file says. Raises BadInput, which calls the file `name` and says the line where there is one."""
-    hint = hint or f"mend {name}"
+    """The data of a YAML file. Raises BadInput, which calls the file `name` and gives the line if it is known."""
+    hint = hint or f"fix {name}"
     try:
         data = _read(path, name, hint)
     except OSError as error:
@@ -31,16 +32,17 @@ def read_yaml_file(path: Path, name: str, hint: str = "") -> object:
 
 
 def yaml_in(data: bytes, name: str, hint: str) -> object:
-    """What these bytes say. Raises BadInput."""
+    """The data of a YAML document in UTF-8. Raises BadInput as read_yaml_file does."""
     try:
         text = data.decode("utf-8")
-        return parse_yaml(text)
     except UnicodeDecodeError as error:
         raise BadInput(f"{name}: not text in UTF-8 (byte {error.start})", hint) from error
+    try:
+        return parse_yaml(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        line = f":{mark.line + 1}" if mark else ""
-        raise BadInput(f"{name}{line}: not YAML: {error.problem}", hint) from error
+        place = f"{name}:{mark.line + 1}" if mark else name
+        raise BadInput(f"{place}: not YAML: {error.problem}", hint) from error
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise BadInput(f"{name}:{line}: a control character ({chr(error.character)!r})", hint) from error
@@ -57,14 +59,14 @@ def _read(path: Path, name: str, hint: str) -> bytes:
 
 
 def parse_yaml(text: str) -> object:
-    """Plain data. Raises yaml.YAMLError.
+    """The data of a YAML document. Raises yaml.YAMLError.
 
-    libyaml is eight times as fast as PyYAML's own parser, whose words for a fault are the clearer ones.
+    libyaml is eight times as fast as PyYAML's own parser, but the latter explains errors better.
     """
     for loader in (_FastLoader, _Loader):
         try:
-            _refuse_deep(text, loader)
-            return yaml.load(text, Loader=loader)  # noqa: S506 - a safe one
+            _check_depth(text, loader)
+            return yaml.load(text, Loader=loader)  # noqa: S506 - a SafeLoader
         except _TooDeep:
             raise
         except yaml.YAMLError:
@@ -74,27 +76,28 @@ def parse_yaml(text: str) -> object:
 
 
 class _TooDeep(yaml.MarkedYAMLError):
-    """Data nested deeper than any declaration of ours."""
+    """Data nested deeper than DEEPEST levels."""
 
 
-def _refuse_deep(text: str, loader: type) -> None:
-    """Before anything is built: events come one by one, while what they make is built level within level."""
+def _check_depth(text: str, loader: type[_Loader | _FastLoader]) -> None:
+    """Raise _TooDeep. Parse events come one by one, without recursion; building the data would recurse."""
     depth = 0
     for event in yaml.parse(text, Loader=loader):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > DEEPEST:
-                raise _TooDeep(problem=f"nested more than {DEEPEST} deep", problem_mark=event.start_mark)
+                mark: Any = event.start_mark  # libyaml has a Mark of its own
+                raise _TooDeep(problem=f"nested more than {DEEPEST} deep", problem_mark=mark)
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
 
 
-class _Careful:
-    """A loader whose faults all have a place in the file."""
+class _Checked(yaml.constructor.SafeConstructor):
+    """A constructor whose errors all have a place in the file."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> object:
         try:
-            made = super().construct_object(node, deep)
+            made: object = super().construct_object(node, deep)
         except _UNFIT as error:
             kind = node.tag.rpartition(":")[2]
             problem = f"{str(node.value)[:40]!r} is no {kind}"
@@ -105,9 +108,9 @@ class _Careful:
         return made
 
 
-class _Loader(_Careful, yaml.SafeLoader):
+class _Loader(_Checked, yaml.SafeLoader):
     pass
 
 
-class _FastLoader(_Careful, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+class _FastLoader(_Checked, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     pass

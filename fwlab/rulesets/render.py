@@ -44,9 +44,9 @@ def render(name: str, text: str, parameters: dict[str, Any], topology: Topology)
         used = jinja2.meta.find_undeclared_variables(environment.parse(text))
         unknown = sorted(used - {*parameters, *environment.globals})
         words = [f"'{word}' is undefined" for word in unknown] or [str(error)]
-        raise BadInput(f"{name}: {', '.join(words)}", "give the parameter in lab.yml or mend the template") from error
+        raise BadInput(f"{name}: {', '.join(words)}", "give the parameter in lab.yml or fix the template") from error
     except jinja2.TemplateError as error:
-        raise BadInput(f"{name}: {error}", "give the parameter in lab.yml or mend the template") from error
+        raise BadInput(f"{name}: {error}", "give the parameter in lab.yml or fix the template") from error
 
 
 def ruleset_file(name: str, text: str) -> RulesetFile:

@@ -128,7 +128,7 @@ def _lab_text(rng: Random) -> bytes:
 
 
 def _ask_lab_text(data: bytes) -> str:
-    return _ask_lab(yaml_in(data, NAME, f"mend {NAME}"))
+    return _ask_lab(yaml_in(data, NAME, f"fix {NAME}"))
 
 
 # ---- streams --------------------------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ def _predictions(rng: Random) -> bytes:
 
 
 def _ask_predictions(data: bytes) -> str:
-    found = predictions_in(yaml_in(data, "work/predictions.yml", "mend it"), "lab98-trouble")
+    found = predictions_in(yaml_in(data, "work/predictions.yml", "fix it"), "lab98-trouble")
     return f"accepted, {'some' if found else 'none'}"
 
 

@@ -102,7 +102,7 @@ def test_fault_in_it_is_named(tmp_path: Path, old: str, new: str, message: str) 
     with pytest.raises(BadInput) as refused:
         load_topology(Project(tmp_path))
     assert message in refused.value.message
-    assert "mend topology.yml" in refused.value.hint
+    assert "fix topology.yml" in refused.value.hint
 
 
 @needs("ruby")
