@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`fwlab traffic`: see what a profile sends before anything is sent."""
+"""`fwlab traffic`: shows what a traffic profile sends, without sending it."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from fwlab.traffic.packet_setup import simulator_macs
 from fwlab.traffic.rates import mean_length, packets_per_second
 from fwlab.traffic.streams import parse_streams
 
-app = typer.Typer(help="What a traffic profile sends, without sending it.", no_args_is_help=True)
+app = typer.Typer(help="Show what a traffic profile sends, without sending it.", no_args_is_help=True)
 
 FIRST_FRAMES = 5
-_HINT = 'the form is {"streams": [...], "packet_limit": N, "cores": C}, or the list of streams alone'
+_HINT = 'expected {"streams": [...], "packet_limit": N, "cores": C}, or just the list of streams'
 
 Limit = Annotated[int | None, typer.Option(help="Number of frames.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -40,15 +40,15 @@ Pcap = Annotated[Path | None, typer.Option("--pcap", help="Write the frames to t
 
 @app.command("expand")
 def expand_command(
-    file: Annotated[Path, typer.Argument(help="Streams in TRex's RPC form (JSON).")],
+    file: Annotated[Path, typer.Argument(help="Streams in TRex's RPC format (JSON).")],
     limit: Limit = None,
-    cores: Annotated[int | None, typer.Option(help="TRex's cores (default: the file's, else 1).")] = None,
+    cores: Annotated[int | None, typer.Option(help="Number of TRex cores (default: the file's, else 1).")] = None,
     pcap: Pcap = None,
     as_json: Json = False,
 ) -> None:
-    """Expand streams to frames as TRex's simulator does: fix_checksum_hw is left to the card.
+    """Expand streams into frames as TRex's simulator does, leaving fix_checksum_hw to the network card.
 
-    Without --limit the file's packet_limit counts, else 5000.
+    The default limit is the file's packet_limit, or 5000 without one.
     """
     form = _read_form(file)
     chosen = limit if limit is not None else form.get("packet_limit") or DEFAULT_LIMIT
@@ -60,11 +60,12 @@ def expand_command(
     )
     if pcap is not None:
         write_pcap(pcap, frames, frames.times_ns)
-    summary = {
+    streams = _per_stream(form["streams"], frames)
+    summary: dict[str, Any] = {
         "frames": len(frames),
         "seconds": _seconds(frames),
         "bytes": int(frames.lengths.sum()),
-        "streams": _per_stream(form["streams"], frames),
+        "streams": streams,
         "pcap": str(pcap) if pcap is not None else None,
     }
     if as_json:
@@ -74,7 +75,7 @@ def expand_command(
     count, seconds, size = summary["frames"], summary["seconds"], summary["bytes"]
     heading = f"{file}: {count} frames in {seconds:.6f} s, {size} bytes"
     console.print(heading, highlight=False, soft_wrap=True)
-    console.print(_stream_columns(summary["streams"]))
+    console.print(_stream_columns(streams))
     if pcap is not None:
         console.print(f"written to {pcap}")
 
@@ -82,23 +83,23 @@ def expand_command(
 @app.command("show")
 def show_command(
     lab: Annotated[str, typer.Argument(help="The lab, for example lab03-ipset.")],
-    traffic: Annotated[str | None, typer.Argument(help="One of its traffics (default: all).")] = None,
+    traffic: Annotated[str | None, typer.Argument(help="One of the lab's traffics (default: all).")] = None,
     tunables: Annotated[
         list[str] | None,
-        typer.Option("-t", "--tunable", metavar="NAME=VALUE", help="Another value for a tunable of the profile."),
+        typer.Option("-t", "--tunable", metavar="NAME=VALUE", help="Override a tunable of the profile."),
     ] = None,
     pcap: Pcap = None,
     limit: Limit = None,
     as_json: Json = False,
 ) -> None:
-    """Show a lab's traffic: streams, rates, traffic classes, first frames; of TCP connections what is declared.
+    """Show a lab's traffic: streams, rates, traffic classes and first frames, or the declared TCP connections.
 
-    --pcap writes what an engine would send: --limit frames, or one loop of the table.
+    --pcap writes the frames that an engine would send: --limit frames, or one loop of the table.
     """
     project = find_project()
     declared = load_lab(project, lab)
     if limit is not None and limit < 1:
-        raise BadInput(f"limit {limit}: at least one frame", "give --limit a number above zero")
+        raise BadInput(f"invalid limit {limit}: must be at least 1", "give --limit a number above zero")
     names = [traffic] if traffic is not None else list(declared.traffic)
     entries = {name: declared_traffic(declared, name) for name in names}
     if tunables:
@@ -106,7 +107,8 @@ def show_command(
         declared.traffic.update(entries)
     if pcap is not None:
         _refuse_capture(pcap, declared, names)
-    topology, facts = load_topology(project), []
+    topology = load_topology(project)
+    facts: list[dict[str, Any]] = []
     for name, entry in entries.items():
         if entry.connections is not None:
             facts.append({"id": name, "connections": entry.connections.model_dump()})
@@ -120,8 +122,9 @@ def show_command(
         return
     console = Console()
     for fact in facts:
-        if "connections" in fact:
-            _print_connections(console, lab, fact["id"], entries[fact["id"]].connections)
+        connections = entries[fact["id"]].connections
+        if connections is not None:
+            _print_connections(console, lab, fact["id"], connections)
         else:
             _print_facts(console, lab, fact)
     if pcap is not None:
@@ -131,7 +134,7 @@ def show_command(
 @app.command("astf")
 def astf_command(
     lab: Annotated[str, typer.Argument(help="The lab, for example lab02-conntrack.")],
-    traffic: Annotated[str, typer.Argument(help="One of its traffics that are TCP connections.")],
+    traffic: Annotated[str, typer.Argument(help="One of the lab's traffics that are TCP connections.")],
 ) -> None:
     """Print a profile for TRex's advanced stateful mode (ASTF) that opens a traffic's TCP connections."""
     declared = load_lab(find_project(), lab)
@@ -139,17 +142,18 @@ def astf_command(
     if connections is None:
         there = [name for name, entry in declared.traffic.items() if entry.connections is not None]
         raise BadInput(
-            f"{lab} {traffic}: packets of a stateless profile; connections of {lab}: {', '.join(there) or 'none'}",
+            f"{lab} {traffic}: not TCP connections, but packets of a stateless profile; "
+            f"TCP connections of {lab}: {', '.join(there) or 'none'}",
             f"fwlab traffic astf {lab} {there[0]}" if there else f"fwlab traffic show {lab} {traffic}",
         )
     typer.echo(astf_profile(lab, traffic, connections), nl=False)
 
 
 def _tuned(lab: Lab, name: str, names: list[str], given: list[str]) -> Traffic:
-    """The traffic with other tunables, written as TRex takes them: name=value, or several with commas between."""
+    """The traffic with tunables overridden, written as TRex takes them: name=value, or several separated by commas."""
     if len(names) > 1 or lab.traffic[name].connections is not None:
         others = ", ".join(names)
-        raise BadInput(f"-t is for one traffic with a profile, not for {others}", f"fwlab traffic show {lab.id}")
+        raise BadInput(f"-t applies to one traffic with a profile, not to {others}", f"fwlab traffic show {lab.id}")
     pairs = [pair.partition("=") for item in given for pair in item.split(",")]
     if wrong := [key for key, equals, value in pairs if not (key and equals and value)]:
         raise BadInput(f"-t {wrong[0]}: not NAME=VALUE", f"fwlab traffic show {lab.id} {name} -t size=64")
@@ -164,36 +168,34 @@ def _value(text: str) -> Value:
 
 
 def _refuse_capture(pcap: Path, lab: Lab, names: list[str]) -> None:
-    """A capture has the frames of one traffic; connections have none before both ends have spoken."""
+    """Raises BadInput unless --pcap is for one traffic with a profile: TCP connections have no frames in advance."""
     framed = [name for name, entry in lab.traffic.items() if entry.connections is None]
-    hint = f"fwlab traffic show {lab.id} {framed[0]} --pcap {pcap}" if framed else "leave --pcap out"
+    hint = f"fwlab traffic show {lab.id} {framed[0]} --pcap {pcap}" if framed else "omit --pcap"
     if len(names) > 1:
-        raise BadInput(f"--pcap takes one traffic, {lab.id} has {', '.join(names)}", hint)
+        raise BadInput(f"--pcap requires one traffic; {lab.id} has {', '.join(names)}", hint)
     if names[0] not in framed:
-        raise BadInput(
-            f"{lab.id} {names[0]}: connections are no frames: TCP makes them as the two ends answer each other", hint
-        )
+        raise BadInput(f"{lab.id} {names[0]}: TCP connections have no predetermined frames to capture", hint)
 
 
 def _read_form(file: Path) -> dict[str, Any]:
     try:
         data = json.loads(file.read_text())
     except OSError as error:
-        raise BadInput(f"{file}: cannot read it: {error.strerror}", f"ls -l {file}") from error
+        raise BadInput(f"{file}: cannot be read: {error.strerror}", f"ls -l {file}") from error
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"{file}: not JSON: {error}", _HINT) from error
+        raise BadInput(f"{file}: invalid JSON: {error}", _HINT) from error
     form = {"streams": data} if isinstance(data, list) else data
     if not isinstance(form, dict) or "streams" not in form:
-        raise BadInput(f"{file}: there are no streams in it", _HINT)
+        raise BadInput(f"{file}: contains no streams", _HINT)
     for field, lowest in (("packet_limit", 1), ("cores", 1), ("direction", 0)):
         value = form.get(field)
         if value is not None and (not isinstance(value, int) or value < lowest):
-            raise BadInput(f"{file}: {field} is {value!r}, not a number from {lowest}", _HINT)
+            raise BadInput(f"{file}: invalid {field} {value!r}: must be a number of at least {lowest}", _HINT)
     return form
 
 
 def _write_loops(pcap: Path, one: LabTraffic, limit: int | None) -> None:
-    """As many loops of the table as the limit takes; each begins where the one before ends."""
+    """Write `limit` frames to a capture, repeating the table's loop as an engine does; by default one loop."""
     frames, loop_ns = one.table.frames, one.table.loop_ns
     wanted = limit if limit is not None else len(frames)
     numbers = [number % len(frames) for number in range(wanted)]
@@ -202,7 +204,7 @@ def _write_loops(pcap: Path, one: LabTraffic, limit: int | None) -> None:
 
 
 def _facts(one: LabTraffic, classes: dict[str, int]) -> dict[str, Any]:
-    from scapy.layers.l2 import Ether  # half a second, and other commands do without
+    from scapy.layers.l2 import Ether  # takes half a second to import, which other commands need not pay
 
     frames = one.table.frames
     return {
@@ -261,8 +263,8 @@ def _print_facts(console: Console, lab: str, fact: dict[str, Any]) -> None:
     heading = f"[bold]{lab} {fact['id']}[/bold]: {fact['profile']} {tunables}".rstrip()
     console.print(heading, highlight=False, soft_wrap=True)
     console.print(
-        f"  {fact['frames']} frames, again after {fact['loop_seconds']:g} s at the profile's own rates"
-        + ("" if fact["exact_loop"] else " (cut to the size of the table)"),
+        f"  {fact['frames']} frames, repeated every {fact['loop_seconds']:g} s at the profile's own rates"
+        + ("" if fact["exact_loop"] else " (truncated to the table's size)"),
         highlight=False,
         soft_wrap=True,
     )
@@ -271,26 +273,23 @@ def _print_facts(console: Console, lab: str, fact: dict[str, Any]) -> None:
     console.print(f"  classes: {classes}", highlight=False, soft_wrap=True)
     for frame in fact["first_frames"]:
         place = f"  {frame['seconds']:.6f}  stream {frame['stream']}  {frame['bytes']:5} bytes"
-        console.print(
-            f"{place}  {frame['summary']}",
-            highlight=False,
-            soft_wrap=True,
-            markup=False,
-        )
+        console.print(f"{place}  {frame['summary']}", highlight=False, soft_wrap=True, markup=False)
 
 
 def _print_connections(console: Console, lab: str, name: str, declared: Connections) -> None:
     clients, servers = (IPv4Network(prefix).num_addresses for prefix in (declared.clients, declared.servers))
-    beside = "nothing"
+    background = "none"
     if declared.background is not None:
-        beside = f"the traffic {declared.background}, {declared.background_pps:g} packets/s of the generator's clock"
+        background = (
+            f"the traffic {declared.background}, {declared.background_pps:g} packets/s of the generator's clock"
+        )
     lines = [
         f"[bold]{lab} {name}[/bold]: TCP connections, one object each",
         f"  clients     {declared.clients}, {clients} addresses",
         f"  servers     {declared.servers}, {servers} addresses, port {declared.port}",
         f"  object      {declared.object_bytes} bytes",
         f"  concurrent  {declared.concurrent} open at a time",
-        f"  beside      {beside}",
+        f"  background  {background}",
     ]
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True)

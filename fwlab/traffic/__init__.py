@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Traffic: TRex streams to frames, and frames to classes. Pure."""
+"""Traffic: expands TRex streams into frames and assigns frames to traffic classes. Pure functions, no I/O."""
 
 from fwlab.traffic.expand import DEFAULT_LIMIT, expand
 from fwlab.traffic.frames import Frames

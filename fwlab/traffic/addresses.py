@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Lab traffic stays within the addresses set aside for benchmarking (RFC 2544, RFC 5180)."""
+"""Checks that lab traffic uses only the addresses reserved for benchmarking (RFC 2544, RFC 5180)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from fwlab.traffic.frames import Frames
 from fwlab.traffic.headers import IPV4, read_headers
 
 LAB_PREFIXES = ("198.18.0.0/15", "2001:2::/48")
-_GROUPS = ("224.0.0.0/4", "ff00::/8")
+_MULTICAST = ("224.0.0.0/4", "ff00::/8")
 _HINT = "use addresses in " + " or ".join(LAB_PREFIXES)
 
 
-def refuse_strays(frames: Frames) -> None:
-    """Raises BadInput naming stream, frame and address if any IP address is not the lab's, or a destination
-    (IP or Ethernet) is a group."""
+def check_addresses(frames: Frames) -> None:
+    """Raises BadInput naming stream, frame and address if an IP address is outside the lab's prefixes, or if a
+    destination (IP or Ethernet) is a multicast address."""
     headers = read_headers(frames)
     if not len(frames):
         return
     groups = np.zeros(len(frames), dtype=bool)
-    for prefix in _GROUPS:
+    for prefix in _MULTICAST:
         groups |= within(headers.version, headers.dst, prefix)
     if groups.any():
         at = int(groups.argmax())
@@ -43,7 +43,7 @@ def refuse_strays(frames: Frames) -> None:
         mac = frames[at][:6].hex(":")
         raise BadInput(
             f"{_label(frames, at)}: destination {mac} is a multicast address",
-            "leave the Ethernet destination out",
+            "remove the Ethernet destination from the profile",
         )
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Internet checksums (RFC 1071) over many frames at once.
+"""Internet checksums (RFC 1071) of many frames at once.
 
-`heads` is a uint8 array of shape (frames, width) with the bytes that may change; `tail` is what follows them
-in every frame. Offsets count from the start of the frame."""
+`heads` is a uint8 array of shape (frames, width) with the bytes that differ between frames; `tail` is the bytes that
+follow them in every frame. Offsets count from the start of the frame.
+"""
 
 from __future__ import annotations
 
@@ -12,35 +13,37 @@ TCP, UDP, ICMPV6 = 6, 17, 58
 
 
 def fold(sums: np.ndarray) -> np.ndarray:
-    """One's complement sum in 16 bits of sums of 16-bit words."""
+    """Fold sums of 16-bit words into 16 bits, in one's complement."""
     for _ in range(4):
         sums = (sums & np.uint64(0xFFFF)) + (sums >> np.uint64(16))
     return sums
 
 
 def add_words(heads: np.ndarray, start: int, stop: int) -> np.ndarray:
-    """Sum of the big-endian 16-bit words of heads[:, start:stop], an odd last byte padded with zero."""
+    """Sum of the big-endian 16-bit words of heads[:, start:stop]; an odd last byte is padded with zero."""
     block = heads[:, start:stop]
     sums = block[:, 0::2].sum(axis=1, dtype=np.uint64) << np.uint64(8)
-    return sums + block[:, 1::2].sum(axis=1, dtype=np.uint64)
+    return np.asarray(sums + block[:, 1::2].sum(axis=1, dtype=np.uint64))
 
 
 def put(heads: np.ndarray, offset: int, values: np.ndarray) -> None:
-    """Write 16-bit values, big-endian."""
+    """Write one 16-bit big-endian value into each frame."""
     heads[:, offset] = (values >> np.uint64(8)).astype(np.uint8)
     heads[:, offset + 1] = (values & np.uint64(0xFF)).astype(np.uint8)
 
 
 def word(heads: np.ndarray, offset: int) -> np.ndarray:
-    return (heads[:, offset].astype(np.uint64) << np.uint64(8)) + heads[:, offset + 1]
+    """The 16-bit big-endian value at `offset` of each frame: uint64 array of shape (frames,)."""
+    return np.asarray((heads[:, offset].astype(np.uint64) << np.uint64(8)) + heads[:, offset + 1])
 
 
 def inverted(sums: np.ndarray) -> np.ndarray:
+    """The checksum that belongs to unfolded sums."""
     return ~fold(sums) & np.uint64(0xFFFF)
 
 
 def fix_ipv4(heads: np.ndarray, offset: int) -> None:
-    """Recompute the IPv4 header checksum; the header's length is read from each frame."""
+    """Recompute the IPv4 header checksum. Each frame states the length of its own header."""
     put(heads, offset + 10, np.zeros(len(heads), dtype=np.uint64))
     lengths = (heads[:, offset] & 0x0F).astype(np.int64) * 4
     for length in np.unique(lengths):
@@ -54,18 +57,18 @@ def fix_ipv4(heads: np.ndarray, offset: int) -> None:
 
 
 def pseudo_ipv4(heads: np.ndarray, l3: int) -> np.ndarray:
-    """Sum over IPv4's pseudo header: addresses, protocol, length of what follows the header."""
+    """Folded sum of the IPv4 pseudo-header: addresses, protocol, payload length."""
     payload = word(heads, l3 + 2) - (heads[:, l3] & 0x0F).astype(np.uint64) * np.uint64(4)
     return fold(add_words(heads, l3 + 12, l3 + 20) + heads[:, l3 + 9] + (payload & np.uint64(0xFFFF)))
 
 
 def pseudo_ipv6(heads: np.ndarray, l3: int) -> np.ndarray:
+    """Folded sum of the IPv6 pseudo-header."""
     return fold(add_words(heads, l3 + 8, l3 + 40) + word(heads, l3 + 4) + heads[:, l3 + 6])
 
 
 def prepare_hw(heads: np.ndarray, l3: int, l4: int, protocol: int) -> None:
-    """What a card that completes checksums is given: zero for IPv4's own, the pseudo header's for the
-    transport's."""
+    """Prepare frames for checksum offload: zero in the IPv4 header, the pseudo-header's sum in the transport header."""
     version = int(heads[0, l3]) >> 4
     if version == 4:
         put(heads, l3 + 10, np.zeros(len(heads), dtype=np.uint64))
@@ -74,7 +77,7 @@ def prepare_hw(heads: np.ndarray, l3: int, l4: int, protocol: int) -> None:
 
 
 def complete_hw(heads: np.ndarray, tail: bytes, lengths: np.ndarray, l3: int, l4: int, protocol: int) -> None:
-    """What such a card does: finish the transport's checksum over the payload, then IPv4's own."""
+    """Do what the network card then does: complete the transport checksum and the IPv4 header checksum."""
     version = int(heads[0, l3]) >> 4
     if protocol in (TCP, UDP):
         if version == 4:
@@ -83,14 +86,14 @@ def complete_hw(heads: np.ndarray, tail: bytes, lengths: np.ndarray, l3: int, l4
             end = l3 + 40 + word(heads, l3 + 4).astype(np.int64)
         sums = inverted(sum_between(heads, tail, l4, np.minimum(end, lengths)))
         if protocol == UDP:
-            sums[sums == 0] = 0xFFFF  # RFC 768: zero would mean that there is none
+            sums[sums == 0] = 0xFFFF  # RFC 768: zero means that there is no checksum
         put(heads, l4 + (16 if protocol == TCP else 6), sums)
     if version == 4:
         fix_ipv4(heads, l3)
 
 
 def fix_icmpv6(heads: np.ndarray, tail: bytes, l3: int, l4: int) -> None:
-    """Recompute ICMPv6's checksum over pseudo header and as many bytes as the header says."""
+    """Recompute the ICMPv6 checksum over the pseudo-header and the payload length that the IPv6 header states."""
     put(heads, l4 + 2, np.zeros(len(heads), dtype=np.uint64))
     end = l4 + word(heads, l3 + 4).astype(np.int64)
     whole = np.full(len(heads), heads.shape[1] + len(tail), dtype=np.int64)
@@ -98,7 +101,7 @@ def fix_icmpv6(heads: np.ndarray, tail: bytes, l3: int, l4: int) -> None:
 
 
 def sum_between(heads: np.ndarray, tail: bytes, start: int, ends: np.ndarray) -> np.ndarray:
-    """Folded sum of the words from `start` to each frame's own end."""
+    """Folded sum of the 16-bit words from `start` to the end of each frame."""
     width = heads.shape[1]
     sums = np.zeros(len(heads), dtype=np.uint64)
     for end in np.unique(ends):
@@ -106,7 +109,7 @@ def sum_between(heads: np.ndarray, tail: bytes, start: int, ends: np.ndarray) ->
         part = add_words(heads[rows], start, min(int(end), width))
         rest = np.frombuffer(tail, dtype=np.uint8)[: max(int(end) - width, 0)]
         if len(rest):
-            # the tail's first byte is the low half of a word where the head ends in the middle of one
+            # if the head ends in the middle of a word, the tail's first byte is that word's low half
             odd = (width - start) & 1
             high, low = rest[odd::2], rest[1 - odd :: 2]
             part = part + (np.uint64(high.sum(dtype=np.uint64)) << np.uint64(8)) + low.sum(dtype=np.uint64)

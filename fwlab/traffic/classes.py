@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which frames belong to which traffic class of a lab. The sink counts by the same rules."""
+"""Assigns frames to a lab's traffic classes. The sink counts by the same rules."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from fwlab.traffic.flows import class_flows, flow_keys
 from fwlab.traffic.frames import Frames
 from fwlab.traffic.headers import IPV4, IPV6, Headers, read_headers
 
-#: Name under which frames of no declared class are counted.
+#: Name of the count of frames that belong to no declared class.
 OTHER = "other"
 
 _PROTOCOLS = {"udp": (17, 17), "tcp": (6, 6), "icmp": (1, 58)}
 
 
 def classify(frames: Frames, classes: Mapping[str, TrafficClass]) -> np.ndarray:
-    """For each frame the place of the first class that fits it, or -1: int64 array of shape (n,)."""
+    """The index of the first class that matches each frame, or -1: int64 array of shape (n,)."""
     headers = read_headers(frames)
     flows, keys = class_flows(frames, headers, classes), flow_keys(headers)
     found = np.full(len(frames), -1, dtype=np.int64)
@@ -31,14 +31,14 @@ def classify(frames: Frames, classes: Mapping[str, TrafficClass]) -> np.ndarray:
 
 
 def count_classes(frames: Frames, classes: Mapping[str, TrafficClass]) -> dict[str, int]:
-    """Frames by class, in the order of the classes; those of none under "other"."""
+    """The number of frames of each class, in the order of the classes, then of those without a class ("other")."""
     found = classify(frames, classes)
     counts = {name: int((found == place).sum()) for place, name in enumerate(classes)}
     return {**counts, OTHER: int((found < 0).sum())}
 
 
 def _fits(headers: Headers, wanted: TrafficClass) -> np.ndarray:
-    fits = headers.version != 0
+    fits: np.ndarray = headers.version != 0
     for prefix, addresses in ((wanted.src, headers.src), (wanted.dst, headers.dst)):
         if prefix is not None:
             fits &= within(headers.version, addresses, prefix)
@@ -59,21 +59,21 @@ def _fits(headers: Headers, wanted: TrafficClass) -> np.ndarray:
 
 
 def port_range(ports: int | str) -> tuple[int, int]:
-    """A port or "lowest-highest" as two numbers."""
+    """A port, or a range "lowest-highest", as two numbers."""
     low, _, high = str(ports).partition("-")
     return int(low), int(high or low)
 
 
 def _numbers(addresses: np.ndarray) -> np.ndarray:
-    """IPv4 addresses (as in Headers) as numbers."""
-    return addresses[:, :4].astype(np.int64) @ np.array([1 << 24, 1 << 16, 1 << 8, 1])
+    """IPv4 addresses (as in Headers) as integers."""
+    return np.asarray(addresses[:, :4].astype(np.int64) @ np.array([1 << 24, 1 << 16, 1 << 8, 1]))
 
 
 def within(version: np.ndarray, addresses: np.ndarray, prefix: str) -> np.ndarray:
-    """Which of the addresses (as in Headers) lie in the prefix."""
+    """Which of the addresses (as in Headers) lie within the prefix: bool array of shape (n,)."""
     network = ipaddress.ip_network(prefix, strict=False)
     size = network.max_prefixlen // 8
     base = np.frombuffer(network.network_address.packed, dtype=np.uint8)
     mask = np.frombuffer(network.netmask.packed, dtype=np.uint8)
     same = ((addresses[:, :size] & mask) == base).all(axis=1)
-    return same & (version == (IPV4 if network.version == 4 else IPV6))
+    return np.asarray(same & (version == (IPV4 if network.version == 4 else IPV6)))

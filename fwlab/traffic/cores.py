@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How streams are shared among TRex's cores, and in which order a core takes them up.
+"""How TRex distributes streams over its cores, and in which order a core schedules them.
 
-A continuous stream, or a burst with at least one packet per core, is split: every core sends each n-th
-packet, one gap apart. Others run on one core; the rest keep a silent copy that only takes its turns."""
+A continuous stream, or a burst of at least one packet per core, is split: each of n cores sends every n-th packet.
+Other streams run on one core; the other cores keep an inactive copy that takes its turns but sends nothing.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +14,20 @@ from fwlab.model.errors import BadInput
 from fwlab.traffic.rates import LINE_RATE_BPS, packets_per_second
 from fwlab.traffic.streams import Stream
 
-_PAUSED_GAP = 0.1  # seconds between the turns of a paused stream
+_PAUSED_GAP = 0.1  # seconds between two turns of a paused stream
 
 
 @dataclass
 class Task:
-    """A stream as one core plays it. Times in seconds; `following` is a place in the core's list of tasks or
-    -1.
+    """One stream as one core plays it.
 
-    `share` is the core's number among `shared_by` cores that split the stream's variables.
+    gap         seconds between packets of a burst
+    burst       packets per burst; 0 for a continuous stream
+    bursts      number of bursts
+    lead, trail seconds that this core waits before its first and after its last packet of a burst
+    following   index in the core's list of the task that starts when this one ends; -1 for none
+    share       this core's number among the `shared_by` cores that split the stream's variables
+    cache       frames made before they repeat; 0 for no limit
     """
 
     stream: Stream
@@ -46,7 +52,7 @@ class Task:
 
 
 def distribute(streams: Sequence[Stream], cores: int, line_rate_bps: float = LINE_RATE_BPS) -> list[list[Task]]:
-    """For every core its tasks, in the order in which they enter its queue."""
+    """The tasks of each core, in the order in which they enter its queue."""
     in_order = table_order(streams)
     plain = [s for s in in_order if s.enabled and not s.sequenced]
     sequenced = [s for s in in_order if s.enabled and s.sequenced]
@@ -80,7 +86,7 @@ def _split(stream: Stream, cores: int, line_rate_bps: float) -> list[Task]:
         task = _task(stream, pps * (1.0 / cores))
         more = core < rest
         task.burst, task.lead = burst + int(more), gap * core
-        # a core waits at the end of a burst until all have sent their last packet
+        # at the end of a burst, each core waits until all cores have sent their last packet
         task.trail = gap * (rest - core - 1) if more else gap * (cores - 1 - core + rest)
         task.share, task.shared_by = core, cores
         if stream.vm.cache:
@@ -102,16 +108,18 @@ def _task(stream: Stream, pps: float, active: bool = True) -> Task:
     )
 
 
-# Sizes that GNU's hash table grows through.
+# Successive sizes of the GNU C++ library's hash table.
 _BUCKETS = (13, 29, 59, 127, 257, 541, 1109, 2357, 5087, 10273, 20753, 42043, 85229)
 
 
 def table_order(streams: Sequence[Stream]) -> list[Stream]:
-    """Streams as TRex's table of streams yields them.
+    """Streams in the iteration order of TRex's stream table.
 
-    It is GNU's hash table keyed by number: new keys come first (or first in their bucket), and growing turns
-    the list round. It shows where two streams are due at the same instant."""
-    buckets, order = 1, []
+    That table is a GNU C++ hash table keyed by stream number: a new key comes first (or first in its bucket), and
+    growing reverses the list. The order decides which of two streams due at the same instant goes first.
+    """
+    buckets = 1
+    order: list[int] = []
     by_id = {stream.id: stream for stream in streams}
     for count, number in enumerate(by_id, start=1):
         if count > buckets or buckets == 1:

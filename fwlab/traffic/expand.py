@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Streams to frames, as TRex sends them. Pure: nothing is read or written."""
+"""Expands streams into frames exactly as TRex sends them. Pure: no I/O."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from fwlab.traffic import field_check, field_engine
 from fwlab.traffic.cores import Task, distribute, table_order
 from fwlab.traffic.field_engine import Frameset
 from fwlab.traffic.frames import Frames, merge
+from fwlab.traffic.instructions import TupleVar
 from fwlab.traffic.packet_setup import SIMULATOR_MACS, Prepared, prepare
 from fwlab.traffic.rates import LINE_RATE_BPS
 from fwlab.traffic.schedule import schedule
 from fwlab.traffic.streams import Stream, parse_streams
 
-#: What TRex's simulator stops at when it is not told a limit.
+#: The default packet limit of TRex's simulator.
 DEFAULT_LIMIT = 5000
 MOST_CORES = 64
 _SEED_FACTOR = 514229
@@ -34,16 +35,22 @@ def expand(
     seed: int = 1,
     line_rate_bps: float = LINE_RATE_BPS,
 ) -> Frames:
-    """At most `limit` frames of a profile's streams (each as `stream.to_json()` gives it), in the order sent.
+    """The first `limit` frames of a profile's streams (each as returned by `stream.to_json()`), in sending order.
 
-    `cores` is how many of TRex's cores share the work. `macs` are destination and source where a stream does
-    not bring its own. `complete` also does what TRex leaves to the network card (fix_checksum_hw), for an
-    engine that plays frames as they are. `seed` feeds random variables of streams without a random_seed.
-    Rates in per cent refer to `line_rate_bps`. Raises BadInput naming the stream and the instruction."""
+    cores          number of TRex cores that share the work
+    macs           destination and source MAC address of streams without their own
+    complete       also do what TRex leaves to the network card (fix_checksum_hw), for other engines
+    seed           seed of random variables in streams without a random_seed
+    line_rate_bps  the link speed that percentage rates refer to
+
+    Raises BadInput naming the stream and the instruction.
+    """
     if limit < 1:
-        raise BadInput(f"limit {limit}: at least one frame", "give --limit a number above zero")
+        raise BadInput(f"invalid limit {limit}: must be at least 1", "give --limit a number above zero")
     if not 1 <= cores <= MOST_CORES:
-        raise BadInput(f"cores {cores}: TRex has 1 to {MOST_CORES}", f"give --cores 1 to {MOST_CORES}")
+        raise BadInput(
+            f"invalid number of cores {cores}: must be from 1 to {MOST_CORES}", f"give --cores 1 to {MOST_CORES}"
+        )
     parsed = parse_streams(streams)
     for stream in parsed:
         field_check.check(stream.data, stream.instructions, stream.label)
@@ -62,15 +69,15 @@ def expand(
 
 def _check_cores(stream: Stream, cores: int) -> None:
     for number, ins in enumerate(stream.instructions, start=1):
-        if ins.type == "tuple_flow_var" and 0 < ins.limit_flows < cores:
+        if isinstance(ins, TupleVar) and 0 < ins.limit_flows < cores:
             raise BadInput(
-                f"{stream.label}, instruction {number}: limit_flows {ins.limit_flows} is below {cores} cores",
+                f"{stream.label}, instruction {number}: limit_flows {ins.limit_flows} is less than the {cores} cores",
                 "allow at least one flow per core",
             )
 
 
 class _Builder:
-    """Collects the framesets of all tasks of all cores."""
+    """Collects the framesets of all tasks on all cores."""
 
     def __init__(self, prepared: dict[int, Prepared], complete: bool, seed: int) -> None:
         self.parts: list[Frameset] = []
@@ -115,7 +122,7 @@ class _Builder:
 
 
 def _rows(task: Task, turns: int) -> np.ndarray:
-    """Which row of its frameset each turn sends: without a field engine the first, with a cache in rounds."""
+    """The frameset row that each turn sends: the first without a field engine, cyclic with a cache."""
     if not task.stream.instructions:
         return np.zeros(turns, dtype=np.int64)
     return np.arange(turns, dtype=np.int64) % (task.cache or max(turns, 1))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a field engine program must keep to, checked before any frame is made. The limits are TRex's own."""
+"""Validates field engine programs before any frame is made. The limits are TRex's own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fwlab.traffic.instructions import (
 
 MOST_VARIABLE_BYTES = 64
 FURTHEST_WRITE = 512
-#: Tails shorter than this are not worth keeping apart from the head.
+#: A tail shorter than this is not worth storing separately from the head.
 FURTHEST_TAIL = 64
 _LONGEST_IPV4_HEADER = 60
 _TCP_HEADER = 20
@@ -36,35 +36,37 @@ def check(packet: bytes, instructions: Sequence[Instruction], label: str) -> Non
         names = _declares(ins)
         for name in names:
             if name in sizes:
-                raise BadInput(f"{label}, instruction {number}: variable {name!r} is declared twice", "rename one")
+                raise BadInput(
+                    f"{label}, instruction {number}: variable {name!r} is declared twice", "rename one of them"
+                )
         sizes.update(names)
         used += 2 * sum(names.values()) + 4 if isinstance(ins, RandLimit) else sum(names.values())
     if used > MOST_VARIABLE_BYTES:
         raise BadInput(
-            f"{label}: variables take {used} bytes, {MOST_VARIABLE_BYTES} fit",
+            f"{label}: variables take {used} bytes, more than the limit of {MOST_VARIABLE_BYTES}",
             "use fewer or smaller variables",
         )
     for number, ins in enumerate(instructions, start=1):
         where = f"{label}, instruction {number}: {ins.type}"
         if isinstance(ins, Write | WriteMask | TrimSize) and ins.name not in sizes:
-            raise BadInput(f"{where}: there is no variable {ins.name!r}", "declare it with a flow_var")
+            raise BadInput(f"{where}: unknown variable {ins.name!r}", "declare it with a flow_var")
         if isinstance(ins, TrimSize):
             _check_trim(packet, instructions, ins, where)
         elif isinstance(ins, FlowVar | RandLimit) and ins.next_var is not None:
             _check_next(instructions, number, where)
         end = _end(ins, sizes, packet)
         if end > len(packet):
-            raise BadInput(f"{where}: reaches byte {end} of a packet of {len(packet)} bytes", "check its offset")
+            raise BadInput(f"{where}: reaches byte {end}, beyond the packet's {len(packet)} bytes", "check its offset")
         if end > FURTHEST_WRITE:
-            raise BadInput(f"{where}: reaches byte {end}, the engine stops at {FURTHEST_WRITE}", "check its offset")
+            raise BadInput(f"{where}: reaches byte {end}, beyond TRex's limit of {FURTHEST_WRITE}", "check its offset")
         if isinstance(ins, FixHw):
             _check_hw(packet, ins, where)
         if isinstance(ins, FixIcmpv6) and (packet[ins.l2_len] >> 4 != 6 or packet[ins.l2_len + 6] != 58):
-            raise BadInput(f"{where}: there is no ICMPv6 at byte {ins.l2_len}", "check l2_len")
+            raise BadInput(f"{where}: no ICMPv6 header at byte {ins.l2_len}", "check l2_len")
 
 
 def touched(instructions: Sequence[Instruction]) -> int:
-    """The number of leading bytes that the instructions may read or write (at least the MAC addresses)."""
+    """How many leading bytes the instructions may read or write, the MAC addresses included."""
     sizes: dict[str, int] = {}
     for ins in instructions:
         sizes.update(_declares(ins))
@@ -72,7 +74,7 @@ def touched(instructions: Sequence[Instruction]) -> int:
 
 
 def trim_variable(instructions: Sequence[Instruction]) -> str | None:
-    """The variable that holds the packet's length, if one does."""
+    """The variable that sets the packet's length, if there is one."""
     return next((ins.name for ins in instructions if isinstance(ins, TrimSize)), None)
 
 
@@ -85,7 +87,7 @@ def _declares(ins: Instruction) -> dict[str, int]:
 
 
 def _end(ins: Instruction, sizes: dict[str, int], packet: bytes | None = None) -> int:
-    """One past the last byte that the instruction touches; without the packet, the longest it could be."""
+    """One past the last byte that the instruction accesses; without `packet`, the upper bound."""
     if isinstance(ins, Write):
         return ins.pkt_offset + sizes[ins.name]
     if isinstance(ins, WriteMask):
@@ -114,24 +116,27 @@ def _check_trim(packet: bytes, instructions: Sequence[Instruction], trim: TrimSi
     if ins.value_list is not None:
         for value in ins.value_list:
             if not 60 <= value <= len(packet):
-                raise BadInput(f"{where}: length {value} is not within 60..{len(packet)}", "correct value_list")
-    elif min(ins.min_value, len(packet)) >= min(ins.max_value, len(packet)):
+                raise BadInput(f"{where}: length {value} is outside 60..{len(packet)}", "correct value_list")
+    elif min(ins.bounds[0], len(packet)) >= min(ins.bounds[1], len(packet)):
         raise BadInput(
-            f"{where}: lengths from {ins.min_value} leave no range in a packet of {len(packet)} bytes",
+            f"{where}: min_value {ins.min_value} leaves no range of lengths in a packet of {len(packet)} bytes",
             "give a longer packet or a smaller min_value",
         )
 
 
 def _check_next(instructions: Sequence[Instruction], number: int, where: str) -> None:
     ins = instructions[number - 1]
+    assert isinstance(ins, FlowVar | RandLimit)  # noqa: S101 - the caller checked it
     follower = instructions[number] if number < len(instructions) else None
     if not isinstance(follower, FlowVar | RandLimit) or follower.name != ins.next_var:
-        raise BadInput(f"{where}: next_var {ins.next_var!r} is not the next instruction", "declare it right after")
+        raise BadInput(
+            f"{where}: next_var {ins.next_var!r} is not declared by the next instruction", "declare it right after"
+        )
     if isinstance(ins, FlowVar) and ins.op == "random":
-        raise BadInput(f"{where}: a random variable has no next_var", "use inc, dec or flow_var_rand_limit")
+        raise BadInput(f"{where}: a random variable cannot have a next_var", "use inc, dec or flow_var_rand_limit")
     if follower.split_to_cores and not (isinstance(follower, FlowVar) and follower.op == "random"):
         raise BadInput(
-            f"{where}: {follower.name!r} depends on it but is split to cores",
+            f"{where}: {follower.name!r} depends on it and must not be split to cores",
             "declare it with split_to_cores = False",
         )
 
@@ -140,11 +145,11 @@ def _check_hw(packet: bytes, ins: FixHw, where: str) -> None:
     version = packet[ins.l2_len] >> 4
     if version == 6:
         if ins.l4_type == 17:
-            raise BadInput(f"{where}: on IPv6 it works for TCP and UDP", "give l4_type TCP or UDP")
+            raise BadInput(f"{where}: l4_type IP is not supported on IPv6", "set l4_type to TCP or UDP")
         return
     if version != 4:
-        raise BadInput(f"{where}: there is no IPv4 or IPv6 at byte {ins.l2_len}", "check l2_len")
+        raise BadInput(f"{where}: no IPv4 or IPv6 header at byte {ins.l2_len}", "check l2_len")
     if ins.l4_type != 17 and (packet[ins.l2_len] & 0x0F) * 4 != ins.l3_len:
-        raise BadInput(f"{where}: the IPv4 header has not {ins.l3_len} bytes", "check l3_len")
+        raise BadInput(f"{where}: the IPv4 header is not {ins.l3_len} bytes long", "check l3_len")
     if ins.l4_type != 17 and packet[ins.l2_len + 9] not in (6, 17):
-        raise BadInput(f"{where}: the packet is neither TCP nor UDP", "give l4_type IP")
+        raise BadInput(f"{where}: the packet is neither TCP nor UDP", "set l4_type to IP")

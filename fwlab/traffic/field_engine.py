@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The field engine: what a stream's instructions make of its packet, for many frames at once.
+"""The field engine: applies a stream's instructions to its packet, for many frames at once.
 
-Instructions run in their order for every frame. Variables keep their value from one frame to the next; one
-that is another's `next_var` moves only when that one has gone round, and so do all behind it."""
+Instructions run in order for every frame. Variables keep their values from one frame to the next. A variable that is
+the `next_var` of another one advances only when that one wraps around; chains may be of any length.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +27,18 @@ from fwlab.traffic.instructions import (
     WriteMask,
 )
 from fwlab.traffic.tuples import tuple_var
-from fwlab.traffic.variables import RandomVariable, Variable, flow_var, rand_limit
+from fwlab.traffic.variables import RandomVariable, SequenceVariable, Variable, flow_var, rand_limit
 
 
 @dataclass
 class Values:
-    """One variable's values, one per frame, before and after its own instruction ran."""
+    """The values of one variable, one per frame.
+
+    size   bytes
+    index  position of the instruction that advances the variable
+    first  value before the first frame
+    after  values after that instruction has run: uint64 array of shape (frames,)
+    """
 
     size: int
     index: int
@@ -39,7 +46,7 @@ class Values:
     after: np.ndarray
 
     def seen_by(self, index: int) -> np.ndarray:
-        """What an instruction at that place reads: the frame before's value if the variable moves later."""
+        """The values that the instruction at `index` reads; the previous frame's if the variable advances later."""
         if index > self.index or not len(self.after):
             return self.after
         return np.concatenate(([np.uint64(self.first)], self.after[:-1]))
@@ -47,15 +54,21 @@ class Values:
 
 @dataclass
 class Frameset:
-    """Frames made from one packet: heads (rows, width) that differ, the tail they share, each one's
-    length."""
+    """Frames made from one packet.
+
+    heads    leading bytes, which differ: uint8 array of shape (rows, width)
+    tail     the bytes that follow in every frame
+    lengths  bytes of each frame: int64 array of shape (rows,)
+    """
 
     heads: np.ndarray
     tail: bytes
     lengths: np.ndarray
 
     def frame(self, row: int) -> bytes:
-        return (self.heads[row].tobytes() + self.tail)[: self.lengths[row]]
+        """The frame in that row, without frame check sequence."""
+        head: bytes = self.heads[row].tobytes()
+        return (head + self.tail)[: int(self.lengths[row])]
 
 
 def run(
@@ -69,11 +82,14 @@ def run(
     complete: bool = False,
     whole: bool = False,
 ) -> Frameset:
-    """The first `count` frames of a packet with its instructions, on one of `cores` cores that share the
-    stream.
+    """The first `count` frames that a packet and its instructions yield on one of the cores that share the stream.
 
-    `complete` also does what TRex leaves to the network card (fix_checksum_hw). `whole` keeps no shared tail.
-    Instructions must have passed fieldcheck.check.
+    core, cores  this core's number, and the number of cores
+    seed         seed of the stream's random variables
+    complete     also do what TRex leaves to the network card (fix_checksum_hw)
+    whole        store whole frames, without a shared tail
+
+    The instructions must have passed field_check.check.
     """
     width = len(packet) if whole else min(touched(instructions), len(packet))
     if len(packet) - width < FURTHEST_TAIL:
@@ -114,8 +130,11 @@ def _apply(made: Frameset, ins: Instruction, index: int, variables: dict[str, Va
 
 
 def _transport(heads: np.ndarray, ins: FixHw) -> tuple[int, int]:
-    """Where the transport header begins and its protocol. IPv4 says the latter itself (and with l4_type IP
-    also how long it is); for IPv6, behind extension headers, the instruction does."""
+    """Offset and protocol of the transport header.
+
+    An IPv4 header states the protocol (and, with l4_type IP, its own length). For IPv6, which may have extension
+    headers, the instruction states both.
+    """
     header = heads[0, ins.l2_len :]
     if int(header[0]) >> 4 != 4:
         return ins.l2_len + ins.l3_len, checksums.TCP if ins.l4_type == 13 else checksums.UDP
@@ -128,19 +147,20 @@ def _variables(
 ) -> dict[str, Values]:
     variables: dict[str, Values] = {}
     trimming = trim_variable(instructions)
-    drawn: list[tuple[str, RandomVariable, np.ndarray, Values]] = []
-    moving: np.ndarray | None = None  # which frames the next variable of a chain moves in; None: all
+    drawn: list[tuple[RandomVariable, np.ndarray, Values]] = []
+    moving: np.ndarray | None = None  # the frames in which the next variable of a chain advances; None: all
     expected: str | None = None
     for index, ins in enumerate(instructions):
         if isinstance(ins, TupleVar):
-            variable = tuple_var(ins, core, cores)
-            series, first = variable.values(count), variable.before
+            clients = tuple_var(ins, core, cores)
+            series, first = clients.values(count), clients.before
             for part, size in (("ip", 4), ("port", 2), ("flow_limit", 4)):
                 variables[f"{ins.name}.{part}"] = Values(size, index, first[part], series[part])
         if not isinstance(ins, FlowVar | RandLimit):
             continue
         if expected != ins.name:
             moving = None
+        variable: Variable
         if isinstance(ins, FlowVar):
             variable = flow_var(ins, core, cores, len(packet) if ins.name == trimming else None)
         else:
@@ -148,34 +168,34 @@ def _variables(
         values = Values(ins.size, index, variable.before, np.empty(0, dtype=np.uint64))
         variables[ins.name] = values
         if isinstance(variable, RandomVariable):
-            drawn.append((ins.name, variable, np.ones(count, dtype=bool) if moving is None else moving, values))
+            drawn.append((variable, np.ones(count, dtype=bool) if moving is None else moving, values))
             moving = None
         else:
-            values.after, moving = _moved(variable, count, moving)
+            values.after, moving = _advance(variable, count, moving)
         expected = ins.next_var
     _draw(drawn, count, seed)
     return variables
 
 
-def _moved(variable: Variable, count: int, moving: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """A walk's values where it moves only in some frames, and in which of them it went round."""
+def _advance(variable: SequenceVariable, count: int, moving: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """The values of a variable that advances only in some frames, and the frames in which it wraps around."""
     if moving is None:
         return variable.values(count)
     steps = np.cumsum(moving)
     series, wrapped = variable.values(int(steps[-1]))
     after = np.concatenate(([np.uint64(variable.before)], series))[steps]
-    went_round = np.concatenate(([False], wrapped))[steps] & moving
-    return after, went_round
+    wrapped_in = np.concatenate(([False], wrapped))[steps] & moving
+    return after, wrapped_in
 
 
-def _draw(drawn: list[tuple[str, RandomVariable, np.ndarray, Values]], count: int, seed: int) -> None:
-    """Random variables take turns at the stream's one generator, frame by frame in their order."""
+def _draw(drawn: list[tuple[RandomVariable, np.ndarray, Values]], count: int, seed: int) -> None:
+    """Draw the random variables' values from the stream's one generator, which they share frame by frame, in order."""
     if not drawn:
         return
-    takes = np.stack([variable.draws * moving.astype(np.int64) for _, variable, moving, _ in drawn], axis=1)
+    takes = np.stack([variable.draws * moving.astype(np.int64) for variable, moving, _ in drawn], axis=1)
     ends = np.cumsum(takes.ravel()).reshape(takes.shape)
     stream = prng.draws(seed, int(ends[-1, -1]))
-    for column, (_, variable, moving, values) in enumerate(drawn):
+    for column, (variable, moving, values) in enumerate(drawn):
         starts = ends[moving, column] - variable.draws
         series = variable.from_draws(stream[starts[:, np.newaxis] + np.arange(variable.draws)])
         steps = np.cumsum(moving)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Classes that are declared by a stream: which flows they have. The sink knows a packet's class by its flow alone.
+"""The flows of traffic classes that are declared by a stream.
 
-A flow is a source address and a destination port, which is what rulesets ask for. Classes that differ in nothing else
-cannot be told apart by anything else.
+A flow is a source address and a destination port, the fields that rulesets match. The sink identifies such a class by
+its flows alone, so two classes must not share one.
 """
 
 from __future__ import annotations
@@ -22,24 +22,25 @@ Flow = tuple[str, int]
 
 
 def flow_keys(headers: Headers) -> np.ndarray:
-    """The flow of each frame as a number; -1 where it is not IPv4 or has no ports."""
+    """The flow of each frame as an integer, -1 for a frame without IPv4 or ports: int64 array of shape (n,)."""
     source = headers.src[:, :4].astype(np.int64) @ np.array([1 << 24, 1 << 16, 1 << 8, 1])
     return np.where((headers.version == IPV4) & (headers.dport >= 0), source << 16 | headers.dport, -1)
 
 
 def class_flows(frames: Frames, headers: Headers, classes: Mapping[str, TrafficClass]) -> dict[str, np.ndarray]:
-    """By name of each class that is declared by a stream, the flows that it has in this traffic.
+    """The flow keys of each class that is declared by a stream, by the class's name.
 
-    Raises BadInput naming the streams where two classes share a flow, or a frame has none.
+    Raises BadInput if two classes share a flow, or if a frame of such a class has no flow.
     """
-    keys, found = flow_keys(headers), {}
+    keys = flow_keys(headers)
+    found: dict[str, np.ndarray] = {}
     for name, wanted in classes.items():
         if wanted.stream is None:
             continue
         found[name] = mine = np.unique(keys[_of_stream(frames, wanted.stream)])
         if (mine < 0).any():
             raise BadInput(
-                f"stream {wanted.stream}: class {name} wants IPv4 packets with ports",
+                f"stream {wanted.stream}: class {name} requires IPv4 packets with ports",
                 "declare the class by addresses and ports instead",
             )
         for other in list(found)[:-1]:
@@ -48,13 +49,13 @@ def class_flows(frames: Frames, headers: Headers, classes: Mapping[str, TrafficC
                 source, port = _flow(shared[0])
                 raise BadInput(
                     f"classes {other} and {name} share a flow: {source} to port {port}",
-                    "give each flow (source address and destination port) to one stream only",
+                    "let only one stream send each flow (source address and destination port)",
                 )
     return found
 
 
 def listed_flows(frames: Frames, classes: Mapping[str, TrafficClass]) -> dict[str, list[Flow]]:
-    """As class_flows, to be written down."""
+    """As class_flows, but with addresses and ports in place of keys."""
     if not any(wanted.stream for wanted in classes.values()):
         return {}
     found = class_flows(frames, read_headers(frames), classes)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The frame table: as many frames as an engine has to loop over to send what a profile says for ever."""
+"""The frame table: the frames that an engine must repeat to send a profile's traffic without end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from fwlab.model.errors import BadInput
-from fwlab.traffic.addresses import refuse_strays
+from fwlab.traffic.addresses import check_addresses
 from fwlab.traffic.expand import expand
 from fwlab.traffic.field_check import trim_variable
 from fwlab.traffic.frames import Frames
@@ -21,13 +21,16 @@ from fwlab.traffic.streams import Stream, parse_streams
 from fwlab.traffic.variables import padded, trimmed
 
 TABLE_FRAMES = 65_536
-_FINEST = 1_000_000  # rates are compared as fractions with at most this denominator
+_FINEST = 1_000_000  # largest denominator of the fractions that approximate the rates
 
 
 @dataclass(frozen=True)
 class Table:
-    """Frames of one loop. `loop_ns` is how long the loop takes at the profile's own rates. `exact` says that
-    the end joins the beginning as if the profile had gone on; otherwise the table is as long as it can be."""
+    """The frames of one loop.
+
+    loop_ns  duration of the loop at the profile's own rates
+    exact    whether the repeated loop equals the endless profile; otherwise the table was cut to its maximum size
+    """
 
     frames: Frames
     loop_ns: int
@@ -42,11 +45,17 @@ def build_table(
     most: int = TABLE_FRAMES,
     line_rate_bps: float = LINE_RATE_BPS,
 ) -> Table:
-    """The table for a profile (streams as `stream.to_json()` gives them), with its checksums complete.
+    """The frame table of a profile, with complete checksums. A profile that ends is repeated from its start.
 
-    `macs`: destination and source where a stream does not bring its own. A profile that ends is played again
-    from its start. Raises BadInput if a stream sends to or from other than lab addresses, or asks for more
-    frames than the table holds (`most`): a longer burst, or a variable whose values do not all find room."""
+    streams        the profile's streams, each as returned by `stream.to_json()`
+    macs           destination and source MAC address of streams without their own
+    seed           seed of random variables in streams without a random_seed
+    most           maximum number of frames
+    line_rate_bps  the link speed that percentage rates refer to
+
+    Raises BadInput if a stream uses addresses outside the lab, or needs more than `most` frames: for a longer burst, or
+    for all values of a variable.
+    """
     parsed = [s for s in parse_streams(streams) if s.enabled]
     sending = [s for s in parsed if not s.start_paused and not s.silent]
     steady = [s for s in sending if s.mode.type == "continuous"]
@@ -60,25 +69,26 @@ def build_table(
     if not len(frames):
         raise BadInput("the profile sends nothing", "enable a stream")
     if len(frames) > most:
-        raise BadInput(f"the profile sends more than the {most} frames that the table holds", "use shorter bursts")
-    refuse_strays(frames)
+        raise BadInput(f"the profile sends more frames than the table holds ({most})", "use shorter bursts")
+    check_addresses(frames)
     return Table(frames, _loop_ns(frames, steady, line_rate_bps), exact)
 
 
 def _in_step(data: dict[str, Any], line_rate_bps: float) -> dict[str, Any]:
-    """The stream as if it had always run: what is left of its start delay is its place within one gap."""
+    """The stream as if it had always been running: its start delay becomes a phase within one gap."""
     stream = parse_streams([data])[0]
     gap_us = 1e6 / packets_per_second(stream, line_rate_bps)
     return {**data, "isg": stream.isg % gap_us}
 
 
 def _never_ends(streams: Sequence[Stream]) -> bool:
-    """Some stream is continuous, or a chain of bursts comes back to where it was without a count of loops."""
+    """Whether a stream is continuous, or a chain of bursts forms a loop without a repeat count."""
     if any(s.mode.type == "continuous" for s in streams):
         return True
     by_index = {s.index: s for s in streams}
     for start in streams:
-        at, seen = start, set()
+        at: Stream | None = start
+        seen: set[int] = set()
         while at is not None and at.index not in seen:
             seen.add(at.index)
             following = by_index.get(at.following)
@@ -91,7 +101,7 @@ def _never_ends(streams: Sequence[Stream]) -> bool:
 
 
 def _loop(streams: Sequence[Stream], most: int, line_rate_bps: float) -> tuple[int, bool]:
-    """Frames until continuous streams repeat, and whether that fits the table."""
+    """The number of frames until continuous streams repeat, and whether the table holds them."""
     exact = [Fraction(packets_per_second(s, line_rate_bps)).limit_denominator(_FINEST) for s in streams]
     rates = [max(rate, Fraction(1, _FINEST)) for rate in exact]
     total = sum(rates)
@@ -101,11 +111,11 @@ def _loop(streams: Sequence[Stream], most: int, line_rate_bps: float) -> tuple[i
             needed = math.ceil(values * total / rate)
             if needed > most:
                 raise BadInput(
-                    f"{stream.label}: {values} values of {name!r} take {needed} frames, the table holds {most}",
-                    "narrow its range, or make it random",
+                    f"{stream.label}: {values} values of {name!r} need {needed} frames, but the table holds {most}",
+                    "narrow the variable's range, or make it random",
                 )
     shares = [rate / total for rate in rates]
-    # the smallest number of frames of which each stream's part is whole, and a multiple of its own period
+    # the smallest size in which each stream's share is an integer and a multiple of the stream's own period
     size = math.lcm(*((Fraction(turn) / share).numerator for turn, share in zip(turns, shares, strict=True)))
     random = any(_is_random(s) for s in streams)
     if size > most:
@@ -118,7 +128,7 @@ def _is_random(stream: Stream) -> bool:
 
 
 def _ranges(stream: Stream) -> dict[str, int]:
-    """How many values each variable takes that goes through all of them."""
+    """The number of values of each variable that takes them one after the other."""
     ranges: dict[str, int] = {}
     trimming = trim_variable(stream.instructions)
     for ins in stream.instructions:
@@ -132,11 +142,12 @@ def _ranges(stream: Stream) -> dict[str, int]:
 
 
 def _periods(stream: Stream) -> list[int]:
-    """After how many frames each variable begins again; a variable that another one moves takes both."""
+    """The period of each variable in frames; a chained variable has the product of the periods."""
     if stream.vm.cache:
         return [stream.vm.cache]
     periods, ranges = [], _ranges(stream)
-    chain, expected = 1, None
+    chain = 1
+    expected: str | None = None
     for ins in stream.instructions:
         if isinstance(ins, TupleVar):
             clients, ports = ranges[f"{ins.name}.ip"], ins.port_max - ins.port_min + 1
@@ -158,8 +169,7 @@ def _steps(ins: FlowVar, longest: int | None) -> int:
 
 
 def _loop_ns(frames: Frames, steady: Sequence[Stream], line_rate_bps: float) -> int:
-    """From the first frame of a loop to the first of the next; beyond the last frame by at least a
-    nanosecond."""
+    """Time from the first frame of a loop to the first of the next: at least 1 ns after the last frame."""
     last = int(frames.times_ns[-1])
     if steady:
         pps = sum(packets_per_second(s, line_rate_bps) for s in steady)

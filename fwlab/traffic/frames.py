@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Frames in the order in which they are sent. Frames made from one packet share what does not differ, so a
-table of many long frames stays small until it is asked for."""
+"""Frames in sending order. Frames made from one packet share their common bytes, so large tables need little memory."""
 
 from __future__ import annotations
 
@@ -12,15 +11,19 @@ import numpy as np
 
 from fwlab.traffic.field_engine import Frameset
 
-_AT_ONCE = 1 << 21  # bytes that are laid out in one step, which bounds the memory that it takes
+_AT_ONCE = 1 << 21  # bytes packed in one step, which limits the memory needed
 
 
 @dataclass
 class Frames:
-    """n frames. `times_ns`, `part`, `row`: int64 arrays of shape (n,); a frame is row `row` of set `part`.
+    """n frames.
 
-    `part_stream[part]` is the index of the stream in the profile, `labels[stream]` its name for messages, and
-    `names[stream]` the name that the profile gives it, if any.
+    times_ns     time of each frame in ns: int64 array of shape (n,)
+    part, row    each frame's frameset and its row in there: int64 arrays of shape (n,)
+    parts        the framesets
+    part_stream  index in the profile of each frameset's stream: int64 array of shape (parts,)
+    labels       each stream's name for messages
+    names        each stream's name in the profile, if it has one
     """
 
     times_ns: np.ndarray
@@ -35,7 +38,7 @@ class Frames:
         return len(self.times_ns)
 
     def __getitem__(self, number: int) -> bytes:
-        return self.parts[self.part[number]].frame(self.row[number])
+        return self.parts[int(self.part[number])].frame(int(self.row[number]))
 
     def __iter__(self) -> Iterator[bytes]:
         return (self[number] for number in range(len(self)))
@@ -43,18 +46,18 @@ class Frames:
     @property
     def stream(self) -> np.ndarray:
         """Index of each frame's stream in the profile: int64 array of shape (n,)."""
-        return self.part_stream[self.part]
+        return np.asarray(self.part_stream[self.part])
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """Bytes of each frame without its checksum: int64 array of shape (n,)."""
+        """Bytes of each frame without frame check sequence: int64 array of shape (n,)."""
         lengths = np.zeros(len(self), dtype=np.int64)
         for number, rows in self._by_part():
             lengths[rows] = self.parts[number].lengths[self.row[rows]]
         return lengths
 
     def matrix(self, width: int) -> np.ndarray:
-        """The first `width` bytes of each frame, zeros behind its end: uint8 array of shape (n, width)."""
+        """The first `width` bytes of each frame, padded with zeros: uint8 array of shape (n, width)."""
         table = np.zeros((len(self), width), dtype=np.uint8)
         for number, rows in self._by_part():
             made = self.parts[number]
@@ -70,8 +73,7 @@ class Frames:
         return table
 
     def packed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """All frames end to end: (data, offsets, lengths); frame i is data[offsets[i]:offsets[i] +
-        lengths[i]]."""
+        """All frames concatenated: (data, offsets, lengths). Frame i is data[offsets[i] : offsets[i] + lengths[i]]."""
         lengths = self.lengths
         offsets = np.concatenate(([0], np.cumsum(lengths)[:-1])) if len(self) else lengths
         data = np.empty(int(lengths.sum()), dtype=np.uint8)
@@ -107,7 +109,7 @@ Sent = tuple[np.ndarray, np.ndarray, np.ndarray]  # times_ns, part, row
 
 
 def merge(per_core: Sequence[Sent]) -> Sent:
-    """Cores' frames as one sequence, by microsecond; within one, the lower core comes first."""
+    """Merge the cores' frames, ordered by microsecond; within one, the lower core comes first."""
     times, part, row = (np.concatenate(column) for column in zip(*per_core, strict=True))
     if len(per_core) > 1:
         order = np.argsort(times // 1000, kind="stable")

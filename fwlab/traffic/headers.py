@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Addresses, protocol and ports of many frames at once, behind Ethernet and any VLAN tags."""
+"""Parses addresses, protocol and ports of many frames at once, behind Ethernet and any VLAN tags."""
 
 from __future__ import annotations
 
@@ -10,17 +10,23 @@ import numpy as np
 from fwlab.traffic.frames import Frames
 
 IPV4, IPV6 = 4, 6
-_WIDTH = 192  # bytes of each frame that are looked at
+_WIDTH = 192  # leading bytes of each frame that are parsed
 _VLANS = (0x8100, 0x88A8)
-_EXTENSIONS = (0, 43, 60)  # IPv6 headers that another header follows, with their length in the second byte
+_EXTENSIONS = (0, 43, 60)  # IPv6 extension headers with their length in the second byte
 _FRAGMENT = 44
 _WITH_PORTS = (6, 17, 132, 33)
 
 
 @dataclass
 class Headers:
-    """Arrays of shape (n,), addresses (n, 16). `version` is 0 where there is no IP; IPv4 addresses fill the
-    first 4 bytes. `sport` and `dport` are -1 where there are no ports."""
+    """Arrays of shape (n,); addresses of shape (n, 16).
+
+    version       4, 6, or 0 without an IP header
+    src, dst      IPv4 addresses occupy the first 4 bytes
+    protocol      -1 without an IP header
+    sport, dport  -1 without ports
+    group_mac     whether the destination MAC address is a multicast address
+    """
 
     version: np.ndarray
     src: np.ndarray
@@ -32,7 +38,7 @@ class Headers:
 
 
 def read_headers(frames: Frames) -> Headers:
-    """Headers of all frames."""
+    """The headers of all frames."""
     table, count = frames.matrix(_WIDTH), len(frames)
     rows = np.arange(count)
     at = np.full(count, 12)
@@ -61,7 +67,7 @@ def read_headers(frames: Frames) -> Headers:
 
 
 def _word(table: np.ndarray, rows: np.ndarray, at: np.ndarray) -> np.ndarray:
-    return (table[rows, at].astype(np.int64) << 8) + table[rows, at + 1]
+    return np.asarray((table[rows, at].astype(np.int64) << 8) + table[rows, at + 1])
 
 
 def _padded(table: np.ndarray, rows: np.ndarray, at: np.ndarray, size: int) -> np.ndarray:
@@ -73,7 +79,7 @@ def _padded(table: np.ndarray, rows: np.ndarray, at: np.ndarray, size: int) -> n
 def _transport(
     table: np.ndarray, rows: np.ndarray, at: np.ndarray, version: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Protocol, its offset, and whether the packet is not a later fragment."""
+    """Transport protocol, its offset, and whether the packet contains its header (is no later fragment)."""
     four = version == IPV4
     protocol = np.where(four, table[rows, at + 9], table[rows, at + 6]).astype(np.int64)
     l4 = np.where(four, at + (table[rows, at] & 0x0F).astype(np.int64) * 4, at + 40)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Field engine instructions in TRex's RPC form, validated. Names and fields are those of the RPC, so that a
-message about one of them can be looked up in TRex's own manual."""
+"""Validated field engine instructions in TRex's RPC format.
+
+The names are the RPC's own, so that anything an error message mentions can be looked up in TRex's manual.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ class Instruction(BaseModel):
 
 
 class FlowVar(Instruction):
-    """A variable of the stream that changes with each packet. Either a range or a list of values."""
+    """A variable that changes with each packet, over either a range or a list of values."""
 
     type: Literal["flow_var"]
     name: str
@@ -48,23 +50,36 @@ class FlowVar(Instruction):
             if self.step > len(self.value_list):
                 raise ValueError(f"step {self.step} is longer than value_list ({len(self.value_list)} values)")
             if len(self.value_list) > 0xFFFF:
-                raise ValueError(f"value_list has {len(self.value_list)} values, at most 65535 fit")
+                raise ValueError(f"value_list has {len(self.value_list)} values, more than the limit of 65535")
             if max(self.value_list) > top:
                 raise ValueError(f"value {max(self.value_list)} does not fit in {self.size} bytes")
             return self
         if self.init_value is None or self.min_value is None or self.max_value is None:
-            raise ValueError("needs value_list, or init_value, min_value and max_value")
+            raise ValueError("either value_list, or init_value, min_value and max_value are required")
         if self.max_value < self.min_value:
             raise ValueError(f"max_value {self.max_value} is below min_value {self.min_value}")
         if not self.min_value <= self.init_value <= self.max_value:
-            raise ValueError(f"init_value {self.init_value} is not within {self.min_value}..{self.max_value}")
+            raise ValueError(f"init_value {self.init_value} is outside {self.min_value}..{self.max_value}")
         if max(self.max_value, self.step) > top:
             raise ValueError(f"value {max(self.max_value, self.step)} does not fit in {self.size} bytes")
         return self
 
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Lowest and highest value of a variable over a range."""
+        assert self.min_value is not None  # noqa: S101 - validated
+        assert self.max_value is not None  # noqa: S101 - validated
+        return self.min_value, self.max_value
+
+    @property
+    def first(self) -> int:
+        """First value of a variable over a range."""
+        assert self.init_value is not None  # noqa: S101 - validated
+        return self.init_value
+
 
 class RandLimit(Instruction):
-    """A pseudo-random variable that starts again from its seed after `limit` values."""
+    """A pseudo-random variable that restarts from its seed after `limit` values."""
 
     type: Literal["flow_var_rand_limit"]
     name: str
@@ -87,7 +102,7 @@ class RandLimit(Instruction):
 
 
 class TupleVar(Instruction):
-    """Client address and port that walk together: NAME.ip, NAME.port, NAME.flow_limit."""
+    """A client address and port that advance together: NAME.ip, NAME.port, NAME.flow_limit."""
 
     type: Literal["tuple_flow_var"]
     name: str
@@ -118,7 +133,7 @@ class Write(Instruction):
 
 
 class WriteMask(Instruction):
-    """Write the bits of a variable that the mask selects, after adding and shifting."""
+    """Write the bits of a variable selected by a mask, after adding a constant and shifting."""
 
     type: Literal["write_mask_flow_var"]
     name: str
@@ -131,7 +146,7 @@ class WriteMask(Instruction):
 
 
 class TrimSize(Instruction):
-    """Cut the packet to the length that the variable holds."""
+    """Trim the packet to the length in a variable."""
 
     type: Literal["trim_pkt_size"]
     name: str
@@ -143,7 +158,7 @@ class FixIpv4(Instruction):
 
 
 class FixHw(Instruction):
-    """Checksums that the network card completes: IPv4's own, and TCP's or UDP's over either IP."""
+    """Checksums that the network card completes: the IPv4 header's, and that of TCP or UDP over IPv4 or IPv6."""
 
     type: Literal["fix_checksum_hw"]
     l2_len: Annotated[int, Field(ge=14, le=0xFFFF)]
@@ -171,23 +186,23 @@ _KINDS: dict[str, type[Instruction]] = {
 
 
 def parse_instruction(data: Any, where: str) -> Instruction:
-    """One instruction of the RPC form. Raises BadInput naming `where` and the instruction."""
+    """Validate one instruction. Raises BadInput naming `where` and the instruction."""
     kind = data.get("type") if isinstance(data, dict) else None
     if not isinstance(kind, str) or kind not in _KINDS:
         raise BadInput(f"{where}: unknown instruction {kind!r}", "use one of: " + ", ".join(_KINDS))
     try:
         return _KINDS[kind].model_validate(data)
     except ValidationError as error:
-        raise BadInput(f"{where}: {kind}: {first_fault(error)}", "correct this instruction") from error
+        raise BadInput(f"{where}: {kind}: {first_error(error)}", "correct this instruction") from error
 
 
-def first_fault(error: ValidationError) -> str:
-    """The first fault that pydantic found, as `field: what is wrong`."""
-    fault = error.errors()[0]
-    field = ".".join(str(part) for part in fault["loc"])
-    if fault["type"] == "extra_forbidden":
+def first_error(error: ValidationError) -> str:
+    """The first error that pydantic found, as `field: what is wrong`."""
+    first = error.errors()[0]
+    field = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
         return f"unknown field {field!r}"
-    if fault["type"] == "missing":
+    if first["type"] == "missing":
         return f"field {field!r} is missing"
-    what = fault["msg"].removeprefix("Value error, ")
+    what = first["msg"].removeprefix("Value error, ")
     return f"{field}: {what}" if field else what

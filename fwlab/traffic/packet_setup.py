@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What TRex does to a stream's packet before the field engine sees it: MAC addresses, marks of flow
-statistics."""
+"""Sets MAC addresses and flow statistics marks in a stream's packet, as TRex does before it runs the field engine."""
 
 from __future__ import annotations
 
@@ -12,32 +11,33 @@ from fwlab.traffic.streams import Stream
 
 
 def simulator_macs(direction: int) -> tuple[bytes, bytes]:
-    """MAC addresses (destination, source) of a port of TRex's simulator."""
+    """The MAC addresses (destination, source) of a port of TRex's simulator."""
     high = (direction % 2 + 1) << 4
     return bytes([high]) * 6, bytes([high + 8]) * 6
 
 
 SIMULATOR_MACS = simulator_macs(0)
 
-_FIRST_MARK = 0xFF00  # IPv4 identifications (IPv6 flow labels) from here on mark flow statistics
+_FIRST_MARK = 0xFF00  # first IPv4 identification (IPv6 flow label) that marks flow statistics
 _LATENCY_MARK = 0xFFFF
-_TO_CPU = 0x01  # bit of TOS or traffic class
+_TO_CPU = 0x01  # bit in the TOS field or traffic class
 _VLANS = (0x8100, 0x88A8)
 _KEEP_SOURCE, _PACKET_DESTINATION = 1, 1
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """The packet as the field engine gets it; a latency stream's `trailer` overwrites the last bytes of each
-    frame."""
+    """The field engine's input. A latency stream's `trailer` overwrites the last bytes of each frame."""
 
     packet: bytes
     trailer: bytes = b""
 
 
 def prepare(streams: Sequence[Stream], macs: tuple[bytes, bytes]) -> dict[int, Prepared]:
-    """Prepared packets by index of their stream. `streams` in the order in which TRex starts them: counters
-    of flow statistics are given out in that order."""
+    """The prepared packets by stream index.
+
+    streams  in the order in which TRex starts them, which is the order of the flow statistics counters
+    """
     prepared: dict[int, Prepared] = {}
     counters: dict[str, dict[int, int]] = {"stats": {}, "latency": {}}
     for stream in streams:
@@ -65,7 +65,7 @@ def _set_macs(data: bytearray, flags: int, macs: tuple[bytes, bytes]) -> None:
 
 
 def _ip_header(data: bytes | bytearray) -> tuple[int, int]:
-    """(version, offset) of the IP header behind Ethernet and any VLAN tags, or (0, 0)."""
+    """Version and offset of the IP header behind Ethernet and any VLAN tags, or (0, 0)."""
     at = 12
     while at + 2 <= len(data):
         kind = struct.unpack_from(">H", data, at)[0]
@@ -81,7 +81,7 @@ def _ip_header(data: bytes | bytearray) -> tuple[int, int]:
 
 
 def _unmark(data: bytearray) -> None:
-    """Streams without statistics must not look as if they had them."""
+    """Remove the mark from the packet of a stream without statistics."""
     version, at = _ip_header(data)
     if version == 4:
         number = struct.unpack_from(">H", data, at + 4)[0]
@@ -106,8 +106,7 @@ def _mark(data: bytearray, number: int, to_cpu: bool) -> None:
 
 
 def _replace_word(data: bytearray, header: int, at: int, new: int) -> None:
-    """Replace a word of an IPv4 header; its checksum is updated as in RFC 1624, so that a wrong one stays
-    wrong."""
+    """Replace a word of an IPv4 header and update its checksum (RFC 1624): a wrong checksum remains wrong."""
     old = struct.unpack_from(">H", data, at)[0]
     checksum = struct.unpack_from(">H", data, header + 10)[0]
     total = (~checksum & 0xFFFF) + (~old & 0xFFFF) + new
@@ -118,6 +117,5 @@ def _replace_word(data: bytearray, header: int, at: int, new: int) -> None:
 
 
 def _latency_trailer(counter: int) -> bytes:
-    """Magic, generation, counter, sequence number and time stamp; the last two as the simulator fills them
-    in."""
+    """Magic, generation, counter, sequence number and time stamp, the last two with the simulator's constants."""
     return struct.pack("<BBHIQ", 0xAB, 0x01, counter, 0x12345678, 0x8899AABBCCDDEEFF)

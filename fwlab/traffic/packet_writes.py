@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Instructions that put a variable into the packet, for many frames at once."""
+"""The instructions that write a variable into the packet, for many frames at once."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _DTYPE = {1: "u1", 2: "u2", 4: "u4", 8: "u8"}
 
 
 def write(heads: np.ndarray, ins: Write, values: np.ndarray, size: int) -> None:
-    """values + add_value, cut to the variable's size, at the offset."""
+    """Write values + add_value, truncated to the variable's size in bytes, at the instruction's offset."""
     numbers = values + np.uint64(ins.add_value & 0xFFFFFFFFFFFFFFFF)
     heads[:, ins.pkt_offset : ins.pkt_offset + size] = _bytes(numbers, size, ins.is_big_endian)
 
 
 def write_mask(heads: np.ndarray, ins: WriteMask, values: np.ndarray, size: int) -> None:
-    """The masked bits of (value + add_value) shifted; the other bits of the packet stay.
+    """Write the masked bits of (value + add_value), shifted, and leave the packet's other bits unchanged.
 
-    Arithmetic is in 32 bits. Of an 8-byte variable TRex reads the half that lies at its end in memory when it
-    writes big-endian, so the upper one; and little-endian it writes as many bytes as the variable has.
+    Arithmetic uses 32 bits. As in TRex, a big-endian write of an 8-byte variable uses its upper half, and a
+    little-endian write has the variable's width.
     """
     numbers = values
     if size == 8:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Packets per second of a stream, from whichever rate it was given."""
+"""Converts a stream's rate, in whichever unit, to packets per second."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from fwlab.traffic.instructions import FlowVar
 from fwlab.traffic.streams import Stream
 from fwlab.traffic.variables import padded, trimmed
 
-FCS = 4  # bytes that the card adds to each frame
-GAP = 20  # preamble and gap between frames, in bytes, counted on layer 1
-LINE_RATE_BPS = 10_000_000_000  # of the link that TRex's simulator has; percentages refer to it
+FCS = 4  # bytes of the frame check sequence
+GAP = 20  # bytes of preamble and interframe gap, which count on layer 1
+LINE_RATE_BPS = 10_000_000_000  # of the link in TRex's simulator; percentages refer to it
 _SAMPLES = 10_000
 
 
 def packets_per_second(stream: Stream, line_rate_bps: float = LINE_RATE_BPS) -> float:
-    """The stream's rate in packets per second; its mean length counts where the field engine varies it."""
+    """The stream's rate in packets per second, based on its mean frame length."""
     rate, size = stream.mode.rate, mean_length(stream) + FCS
     if rate.type == "pps":
         return rate.value
@@ -27,7 +27,7 @@ def packets_per_second(stream: Stream, line_rate_bps: float = LINE_RATE_BPS) -> 
 
 
 def mean_length(stream: Stream) -> float:
-    """Mean length of the stream's frames in bytes, without checksum of the frame."""
+    """Mean length of the stream's frames in bytes, without frame check sequence."""
     name = trim_variable(stream.instructions)
     if name is None:
         return len(stream.data)
@@ -37,7 +37,6 @@ def mean_length(stream: Stream) -> float:
     low, high = trimmed(*padded(ins), len(stream.data))
     if ins.op != "random":
         return (low + high) / 2.0
-    # the generator's mean over a range is not its middle: TRex takes the mean of a fixed sample, and so the
-    # rate
+    # like TRex, take the mean of a fixed sample of random numbers, which is not the middle of the range
     sample = prng.ranged(prng.draws(1, _SAMPLES), 0, high - low)
     return low + int(sample.sum()) / _SAMPLES

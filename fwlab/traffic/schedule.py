@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which stream sends when, on one core: TRex's queue of events, with its own way of breaking ties.
+"""Which stream sends when on one core: TRex's event queue, with its order of simultaneous events.
 
-The queue is the GNU library's binary heap. Two streams due at the same instant leave it in an order that
-follows from its sift rules, so those are kept. A housekeeping event sits in the same queue once per
-millisecond."""
+The queue is the binary heap of the GNU C++ library. The order of two streams due at the same instant follows from that
+heap's sift rules, so they are reproduced here; Python's heapq has others. A housekeeping event is in the same queue
+once per millisecond.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +18,12 @@ from fwlab.traffic.cores import Task
 _HOUSEKEEPING = -1
 _HOUSEKEEPING_GAP = 0.001
 _MANY = 1 << 16
-#: No traffic of a lab lasts two days; beyond that there would be housekeeping and nothing else.
+#: No lab's traffic lasts two days. A stream that starts later would mean millions of housekeeping events.
 MOST_SECONDS = 200_000
 
 
 class _Queue:
-    """A binary heap of task numbers ordered by their time."""
+    """A binary heap of task numbers, ordered by their times."""
 
     def __init__(self, times: dict[int, float]) -> None:
         self.items: list[int] = []
@@ -65,9 +66,9 @@ class _Queue:
 
 
 def schedule(tasks: Sequence[Task], limit: int) -> tuple[np.ndarray, np.ndarray]:
-    """At most `limit` turns of a core's tasks: (seconds, task numbers), float64 and int64 arrays, in order.
+    """The first `limit` turns of a core's tasks, in order: seconds (float64) and task numbers (int64).
 
-    Turns of inactive tasks count towards the limit and are in the result. Raises BadInput where one is due in days.
+    Turns of inactive tasks are included and count towards the limit. Raises BadInput if a turn is due after days.
     """
     roots = [number for number, task in enumerate(tasks) if task.stream.self_start]
     if len(roots) > 1:
@@ -79,12 +80,12 @@ def schedule(tasks: Sequence[Task], limit: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def _too_late(task: Task) -> BadInput:
-    what = f"{task.stream.label}: a frame is due after more than {MOST_SECONDS} seconds"
+    what = f"{task.stream.label}: a frame is due later than {MOST_SECONDS} seconds after the start"
     return BadInput(what, "give a higher rate or shorter gaps")
 
 
 class _Progress:
-    """Where each task stands: bursts left, loops left, whether it is running."""
+    """The state of each task: packets, bursts and repetitions left, and whether it is running."""
 
     def __init__(self, tasks: Sequence[Task], roots: Sequence[int]) -> None:
         self.tasks = tasks
@@ -94,7 +95,7 @@ class _Progress:
         self.running = [number in roots for number in range(len(tasks))]
 
     def end(self, number: int, now: float) -> tuple[int, float]:
-        """The task's last burst is out: the task that starts now and when it is due, or -1."""
+        """End a task after its last burst. Returns the task that starts now (or -1) and when it is due."""
         task = self.tasks[number]
         self.running[number] = False
         target = task.following
@@ -114,8 +115,10 @@ class _Progress:
 
 
 def _one_by_one(tasks: Sequence[Task], roots: Sequence[int], limit: int) -> tuple[np.ndarray, np.ndarray]:
-    """Only one stream runs at any time: whole bursts at once, no queue needed."""
-    times, numbers, left = [], [], limit
+    """The turns if only one stream runs at any time: whole bursts at once, without a queue."""
+    times: list[np.ndarray] = []
+    numbers: list[np.ndarray] = []
+    left = limit
     if not roots:
         return np.empty(0), np.empty(0, dtype=np.int64)
     progress, number = _Progress(tasks, roots), roots[0]
@@ -125,7 +128,7 @@ def _one_by_one(tasks: Sequence[Task], roots: Sequence[int], limit: int) -> tupl
         count = min(left, task.burst or left)
         steps = np.full(count, task.gap)
         steps[0] = due
-        burst = np.add.accumulate(steps)  # adds one after the other, as a running clock does
+        burst = np.add.accumulate(steps)  # sums sequentially, with the rounding of a running clock
         times.append(burst)
         numbers.append(np.full(count, number))
         left -= count
@@ -138,6 +141,7 @@ def _one_by_one(tasks: Sequence[Task], roots: Sequence[int], limit: int) -> tupl
 
 
 def _interleaved(tasks: Sequence[Task], roots: Sequence[int], limit: int) -> tuple[np.ndarray, np.ndarray]:
+    """The turns if several streams run at once."""
     due = {number: tasks[number].start_delay for number in roots}
     due[_HOUSEKEEPING] = _HOUSEKEEPING_GAP
     queue, progress = _Queue(due), _Progress(tasks, roots)
@@ -150,7 +154,7 @@ def _interleaved(tasks: Sequence[Task], roots: Sequence[int], limit: int) -> tup
             first = min((item for item in queue.items if item != _HOUSEKEEPING), key=due.__getitem__)
             if due[first] > MOST_SECONDS:
                 raise _too_late(tasks[first])
-            _keep_house(queue, due)
+            _run_housekeeping(queue, due)
             continue
         number = queue.pop()
         now, task = due[number], tasks[number]
@@ -176,9 +180,8 @@ def _interleaved(tasks: Sequence[Task], roots: Sequence[int], limit: int) -> tup
     return np.array(times, dtype=np.float64), np.array(numbers, dtype=np.int64)
 
 
-def _keep_house(queue: _Queue, due: dict[int, float]) -> None:
-    """Housekeeping events up to the next packet. Where there are many, the queue's arrangement soon
-    repeats."""
+def _run_housekeeping(queue: _Queue, due: dict[int, float]) -> None:
+    """Process housekeeping events up to the next packet. If there are many, skip whole periods of the queue's order."""
     next_packet = min(due[item] for item in queue.items if item != _HOUSEKEEPING)
     seen: dict[tuple[int, ...], int] = {}
     done = 0
@@ -199,7 +202,7 @@ def _keep_house(queue: _Queue, due: dict[int, float]) -> None:
 
 
 def _skip(due: dict[int, float], until: float, period: int) -> None:
-    """Add whole periods of housekeeping, one millisecond after the other, staying before `until`."""
+    """Advance the housekeeping event by whole periods of milliseconds, up to `until`."""
     while True:
         ahead = min(int((until - due[_HOUSEKEEPING]) / _HOUSEKEEPING_GAP) + 2, _MANY)
         steps = np.full(ahead, _HOUSEKEEPING_GAP)

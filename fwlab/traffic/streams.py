@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Streams in TRex's RPC form (what `stream.to_json()` gives), validated and with their `next` resolved."""
+"""Validated streams in TRex's RPC format (the output of `stream.to_json()`), with their `next` streams resolved."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
 from fwlab.model.errors import BadInput
-from fwlab.traffic.instructions import Instruction, first_fault, parse_instruction
+from fwlab.traffic.instructions import Instruction, first_error, parse_instruction
 
-SHORTEST, LONGEST = 14, 9 * 1024 + 22  # bytes that TRex takes as a packet, without the checksum of the frame
-SHORTEST_SENT = 60  # shorter packets are padded with zeros
+SHORTEST, LONGEST = 14, 9 * 1024 + 22  # packet lengths that TRex accepts, in bytes without the frame check sequence
+SHORTEST_SENT = 60  # bytes; shorter packets are padded with zeros
 
-SLOWEST = 1e-6  # of any unit: a packet in eleven days; much less is no rate, but a slip
+SLOWEST = 1e-6  # in any unit; a packet in eleven days. A lower rate is a typing error.
 
 _MODES = ("continuous", "single_burst", "multi_burst")
 _RATES = ("pps", "bps_L1", "bps_L2", "percentage")
@@ -32,7 +32,7 @@ class Rate(_Form):
 
 
 class Mode(_Form):
-    """How often and how many. `ibg` in microseconds, `count` in bursts."""
+    """A stream's rate and bursts. `ibg`: gap between bursts in microseconds; `count`: number of bursts."""
 
     type: Literal["continuous", "single_burst", "multi_burst"]
     rate: Rate
@@ -44,7 +44,9 @@ class Mode(_Form):
     @property
     def burst(self) -> int:
         """Packets in one burst; 0 for a continuous stream."""
-        return {"continuous": 0, "single_burst": self.total_pkts, "multi_burst": self.pkts_per_burst}[self.type]
+        if self.type == "continuous":
+            return 0
+        return (self.total_pkts if self.type == "single_burst" else self.pkts_per_burst) or 0
 
 
 class Packet(_Form):
@@ -53,9 +55,9 @@ class Packet(_Form):
 
 
 class Program(_Form):
-    """The field engine's part: `cache` is how many frames are made before they repeat (0: none).
+    """The field engine's program. `cache`: frames made before they repeat (0: no limit).
 
-    `split_by_var` comes from clients of before 2019; TRex no longer looks at it.
+    Clients from before 2019 send `split_by_var`; TRex ignores it.
     """
 
     instructions: list[Any] = []
@@ -72,8 +74,11 @@ class FlowStats(_Form):
 
 
 class Stream(_Form):
-    """One stream. `isg` in microseconds. `flags`: 1 keep the packet's source MAC, 2 its destination, 8
-    silent."""
+    """One stream.
+
+    isg    start delay in microseconds
+    flags  1: keep the packet's source MAC address; 2: keep its destination; 8: silent
+    """
 
     flags: int = 0
     action_count: int = Field(default=0, ge=0)
@@ -105,7 +110,7 @@ class Stream(_Form):
 
     @property
     def id(self) -> int:
-        """The number under which TRex keeps the stream; its table's order follows from it."""
+        """TRex's number of the stream, which determines the order of TRex's stream table."""
         return self._id
 
     @property
@@ -124,12 +129,12 @@ class Stream(_Form):
 
     @property
     def sequenced(self) -> bool:
-        """Latency streams count their packets, so they stay on one core and keep their rate."""
+        """Whether this is a latency stream: it numbers its packets, so it stays on one core."""
         return self.flow_stats.enabled and self.flow_stats.rule_type == "latency"
 
     @property
     def silent(self) -> bool:
-        """Takes its turns but sends nothing."""
+        """Whether the stream takes its turns but sends nothing."""
         return bool(self.flags & 8)
 
     @property
@@ -139,7 +144,7 @@ class Stream(_Form):
 
 
 def parse_streams(data: Sequence[Any]) -> list[Stream]:
-    """Streams of a profile in its order. Raises BadInput that names stream, instruction or field."""
+    """A profile's streams, in order. Raises BadInput naming the stream, instruction or field."""
     if not isinstance(data, Sequence) or isinstance(data, str | bytes) or not data:
         raise BadInput("the profile has no streams", "return at least one STLStream from get_streams")
     streams = [_parse_stream(item, index) for index, item in enumerate(data)]
@@ -151,11 +156,11 @@ def parse_streams(data: Sequence[Any]) -> list[Stream]:
 def _parse_stream(data: Any, index: int) -> Stream:
     where = f"stream {index + 1}"
     if not isinstance(data, dict):
-        raise BadInput(f"{where}: not an object", "give streams as stream.to_json() does")
+        raise BadInput(f"{where}: not a JSON object", "use the format of stream.to_json()")
     if data.get("name") is not None:
         where += f" ({data['name']})"
-    mode = data.get("mode") if isinstance(data.get("mode"), dict) else {}
-    rate = mode.get("rate") if isinstance(mode.get("rate"), dict) else {}
+    mode = _object(data, "mode")
+    rate = _object(mode, "rate")
     if "type" in mode and mode["type"] not in _MODES:
         raise BadInput(f"{where}: unknown mode {mode['type']!r}", "use one of: " + ", ".join(_MODES))
     if "type" in rate and rate["type"] not in _RATES:
@@ -163,15 +168,15 @@ def _parse_stream(data: Any, index: int) -> Stream:
     try:
         stream = Stream.model_validate(data)
     except ValidationError as error:
-        raise BadInput(f"{where}: {first_fault(error)}", "give the stream as stream.to_json() does") from error
+        raise BadInput(f"{where}: {first_error(error)}", "use the format of stream.to_json()") from error
     if not stream.mode.rate.value >= SLOWEST:
         raise BadInput(
-            f"{where}: the rate is {stream.mode.rate.value:g} {stream.mode.rate.type}",
-            "give a rate above zero" if stream.mode.rate.value <= 0 else f"give a rate of {SLOWEST:g} at least",
+            f"{where}: invalid rate {stream.mode.rate.value:g} {stream.mode.rate.type}",
+            "give a rate above zero" if stream.mode.rate.value <= 0 else f"give a rate of at least {SLOWEST:g}",
         )
-    if stream.mode.burst is None:
+    if not stream.mode.burst and stream.mode.type != "continuous":
         field = "total_pkts" if stream.mode.type == "single_burst" else "pkts_per_burst"
-        raise BadInput(f"{where}: mode.{field}: this field is missing", "say how many packets a burst has")
+        raise BadInput(f"{where}: field 'mode.{field}' is missing", "give the number of packets of a burst")
     if stream.flow_stats.enabled and (stream.flow_stats.rule_type == "tpg" or stream.flow_stats.ieee_1588):
         what = "tagged packet groups" if stream.flow_stats.rule_type == "tpg" else "IEEE 1588 time stamps"
         raise BadInput(f"{where}: {what} are not supported", "use STLFlowStats or STLFlowLatencyStats")
@@ -184,18 +189,23 @@ def _parse_stream(data: Any, index: int) -> Stream:
     return stream
 
 
+def _object(data: dict[str, Any], field: str) -> dict[str, Any]:
+    value = data.get(field)
+    return value if isinstance(value, dict) else {}
+
+
 def _decode(binary: str, where: str) -> bytes:
     try:
         data = base64.b64decode(binary, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise BadInput(f"{where}: packet.binary is not base64", "give the stream as stream.to_json() does") from error
+        raise BadInput(f"{where}: packet.binary is not valid base64", "use the format of stream.to_json()") from error
     if not SHORTEST <= len(data) <= LONGEST:
-        raise BadInput(f"{where}: the packet has {len(data)} bytes", f"give it between {SHORTEST} and {LONGEST} bytes")
+        raise BadInput(f"{where}: the packet has {len(data)} bytes", f"give it from {SHORTEST} to {LONGEST} bytes")
     return data.ljust(SHORTEST_SENT, b"\0")
 
 
 def _number(streams: list[Stream]) -> None:
-    """Streams that bring no number get 1, 2, … in the profile's order."""
+    """Number the streams without a number 1, 2, … in the profile's order."""
     free = 1
     for stream in streams:
         if stream.stream_id is not None:
@@ -205,7 +215,9 @@ def _number(streams: list[Stream]) -> None:
     numbers = [stream.id for stream in streams]
     for stream in streams:
         if numbers.count(stream.id) > 1:
-            raise BadInput(f"{stream.label}: stream number {stream.id} is used twice", "give each its own number")
+            raise BadInput(
+                f"{stream.label}: stream number {stream.id} is used twice", "give each stream a number of its own"
+            )
 
 
 def _chain(streams: list[Stream]) -> None:
@@ -213,7 +225,7 @@ def _chain(streams: list[Stream]) -> None:
     for stream in streams:
         if stream.name is not None:
             if stream.name in names:
-                raise BadInput(f"{stream.label}: the name is used twice", "give each stream its own name")
+                raise BadInput(f"{stream.label}: the name is used twice", "give each stream a name of its own")
             names[stream.name] = stream.index
     ids = {stream.id: stream.index for stream in streams}
     for stream in streams:
@@ -226,13 +238,16 @@ def _chain(streams: list[Stream]) -> None:
         if target is None:
             raise BadInput(f"{stream.label}: next stream {shown!r} does not exist", "give the name of a stream")
         if stream.mode.type == "continuous":
-            raise BadInput(f"{stream.label}: a continuous stream has no next stream", "send it in a burst")
+            raise BadInput(f"{stream.label}: a continuous stream cannot have a next stream", "make it a burst")
         if not streams[target].enabled:
-            raise BadInput(f"{stream.label}: next stream {shown!r} is disabled", "enable it or point elsewhere")
+            raise BadInput(f"{stream.label}: next stream {shown!r} is disabled", "enable it, or name another stream")
         if streams[target].sequenced != stream.sequenced:
-            raise BadInput(f"{stream.label}: latency and other streams cannot follow each other", "keep them apart")
+            raise BadInput(
+                f"{stream.label}: a latency stream and another stream cannot follow each other",
+                "chain streams of one kind",
+            )
         if streams[target].core_id != stream.core_id:
-            raise BadInput(f"{stream.label}: its next stream is on another core", "give both the same core_id")
+            raise BadInput(f"{stream.label}: its next stream runs on another core", "give both the same core_id")
         stream._following = target
     reached = {stream.index for stream in streams if stream.self_start and stream.enabled}
     todo = list(reached)
@@ -243,4 +258,6 @@ def _chain(streams: list[Stream]) -> None:
             todo.append(target)
     for stream in streams:
         if stream.enabled and stream.index not in reached:
-            raise BadInput(f"{stream.label}: nothing starts it", "set self_start, or name it as another one's next")
+            raise BadInput(
+                f"{stream.label}: no stream starts it", "set self_start, or name it as the next of another stream"
+            )

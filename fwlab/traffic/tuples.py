@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""tuple_flow_var: clients and their ports. The address moves with each packet, the port once all addresses
-had their turn; after `limit_flows` flows it begins again."""
+"""tuple_flow_var: client addresses and ports.
+
+The address advances with each packet, the port whenever the address wraps around. After `limit_flows` flows both
+restart.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,14 @@ import numpy as np
 from fwlab.traffic.instructions import TupleVar
 from fwlab.traffic.variables import Range, share
 
-_UNLIMITED = 1  # flag: any number of flows, ports as they come
+_UNLIMITED = 1  # flag: no limit of flows; the port range is ignored after its start
 _FIRST_PORT = 1025
 
 
 @dataclass
 class TupleVariable:
+    """The address and the port of a tuple_flow_var. `limit`: number of flows, 0 for no limit."""
+
     ip: Range
     port: Range
     limit: int
@@ -24,12 +29,13 @@ class TupleVariable:
 
     @property
     def before(self) -> dict[str, int]:
-        """What the variables hold ahead of the first packet: one step behind their start."""
-        ip, round_trip = self.ip.peek(1, forward=False)
-        port, _ = self.port.peek(1, forward=False, carry=round_trip)
+        """The values before the first packet: one step before the start."""
+        ip, wrapped = self.ip.peek(1, forward=False)
+        port, _ = self.port.peek(1, forward=False, carry=wrapped)
         return {"ip": ip, "port": port, "flow_limit": 0}
 
     def values(self, count: int) -> dict[str, np.ndarray]:
+        """The first `count` values of each part: uint64 arrays of shape (count,)."""
         return self._unlimited(count) if self.unlimited else self._limited(count)
 
     def _limited(self, count: int) -> dict[str, np.ndarray]:
@@ -58,7 +64,7 @@ class TupleVariable:
 
 
 def tuple_var(ins: TupleVar, core: int, cores: int) -> TupleVariable:
-    """The walk on one core; of several, each takes its own clients, ports and part of the limit."""
+    """The variable on one core. Each of several cores has its own clients, ports and share of the limit."""
     variable = TupleVariable(
         Range.make(ins.ip_min, ins.ip_max, ins.ip_min, 1),
         Range.make(ins.port_min, ins.port_max, ins.port_min, 1),
@@ -72,7 +78,7 @@ def tuple_var(ins: TupleVar, core: int, cores: int) -> TupleVariable:
 
 
 def _for_core(variable: TupleVariable, core: int, cores: int) -> None:
-    phase = variable.ip.turns(core)  # read before the address changes its step
+    phase = variable.ip.turns(core)  # read it before the address changes its step
     variable.ip.for_core(core, cores)
     turns = variable.ip.turns()
     variable.port.step = 1

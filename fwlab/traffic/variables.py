@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How one variable of the field engine walks from packet to packet, as whole arrays.
+"""The values of field engine variables, packet after packet, as whole arrays.
 
-A walk is asked for its first n values; `wrapped` says at which of them it began its range again, which is
-when a variable that depends on it moves. Values are uint64 arrays of shape (n,)."""
+`values(n)` returns the first n values and, for each, whether the variable wrapped around, which advances a variable
+that depends on it: a uint64 and a bool array of shape (n,). `before` is the value before the first packet.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _U64 = 0xFFFFFFFFFFFFFFFF
 
 
 def move(low: int, high: int, current: int, step: int, up: bool) -> tuple[int, bool]:
-    """One step within low..high, in 64-bit arithmetic. Returns the new value and whether it went round."""
+    """One step within low..high, in 64-bit arithmetic. Returns the new value and whether it wrapped around."""
     left = ((high - current) if up else (current - low)) & _U64
     if step <= left:
         return (current + step if up else current - step) & _U64, False
@@ -26,7 +27,7 @@ def move(low: int, high: int, current: int, step: int, up: bool) -> tuple[int, b
 
 @dataclass
 class Range:
-    """A position in low..high that steps up or down; `rounds` whole turns come with each step."""
+    """A position in low..high that steps up or down. Each step also includes `rounds` whole rounds."""
 
     low: int
     high: int
@@ -45,15 +46,16 @@ class Range:
         return self.high - self.low + 1
 
     def peek(self, steps: int, forward: bool, carry: bool = False) -> tuple[int, bool]:
-        """Where it would be `steps` ahead of its start (or behind it), and whether that goes round."""
+        """The position `steps` after the start (or before it), and whether it wraps around on the way."""
         distance = (self.step * steps + int(carry)) % self.size
         return move(self.low, self.high, self.start, distance, self.up == forward)
 
     def turns(self, steps: int = 1) -> int:
+        """How often so many steps wrap around."""
         return self.rounds * steps + (steps * self.step) // self.size
 
     def for_core(self, core: int, cores: int) -> None:
-        """Take every `cores`-th value, beginning with the `core`-th."""
+        """Take every `cores`-th value, starting with number `core`."""
         self.start = self.peek(core, forward=True)[0]
         whole = (self.rounds * self.size + self.step) * cores
         self.step, self.rounds = whole % self.size, whole // self.size
@@ -61,7 +63,7 @@ class Range:
 
 @dataclass
 class RangeVariable:
-    """flow_var inc or dec over a range."""
+    """A flow_var that counts up or down over a range."""
 
     range: Range
     bits: int
@@ -83,12 +85,12 @@ class RangeVariable:
         turns = np.uint64(offset) + np.uint64(step) * np.arange(1, count + 1, dtype=np.uint64)
         place = turns % np.uint64(span)
         values = np.uint64(low) + place if self.range.up else np.uint64(high) - place
-        # the last place from which one more step still fits is span - 1 - step
+        # the last position from which a step does not wrap around is span - 1 - step
         earlier = np.concatenate(([np.uint64(offset)], place[:-1]))[:count]
         return values, earlier + np.uint64(step) >= np.uint64(span)
 
     def _slowly(self, low: int, high: int, step: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """Ranges that the width of the variable or the length of the packet cut short, value by value."""
+        """The same, value by value, for ranges that the variable's width or the packet's length truncates."""
         values, wrapped = np.empty(count, dtype=np.uint64), np.empty(count, dtype=bool)
         current = self.before
         for i in range(count):
@@ -103,7 +105,7 @@ class RangeVariable:
 
 @dataclass
 class ListVariable:
-    """flow_var inc or dec over a list of values; `places` ranges over the indexes."""
+    """A flow_var that counts up or down over a list; `places` is the range of its indexes."""
 
     places: Range
     items: list[int]
@@ -123,7 +125,7 @@ class ListVariable:
 
 @dataclass
 class RandomLimitVariable:
-    """flow_var_rand_limit: `limit` pseudo-random values, then the same again."""
+    """flow_var_rand_limit: `limit` pseudo-random values, repeated."""
 
     low: int
     high: int
@@ -145,7 +147,7 @@ class RandomLimitVariable:
 
 @dataclass
 class RandomVariable:
-    """flow_var random: draws from the stream's own generator, so its values come from there."""
+    """A random flow_var. Its values come from the stream's generator, which all its random variables share."""
 
     low: int
     high: int
@@ -155,25 +157,29 @@ class RandomVariable:
 
     @property
     def draws(self) -> int:
+        """Number of draws per value."""
         return 1 if self.items else prng.DRAWS[self.size]
 
     def from_draws(self, parts: np.ndarray) -> np.ndarray:
+        """Values from draws of shape (n, draws)."""
         numbers = prng.combine(parts)
         if self.items:
             return np.asarray(self.items, dtype=np.uint64)[(numbers % np.uint64(len(self.items))).astype(np.int64)]
         return prng.ranged(numbers, self.low, self.high)
 
 
-Variable = RangeVariable | ListVariable | RandomLimitVariable | RandomVariable
+#: Variables whose values do not depend on other variables.
+SequenceVariable = RangeVariable | ListVariable | RandomLimitVariable
+Variable = SequenceVariable | RandomVariable
 
 
 def share(limit: int, core: int, cores: int) -> int:
-    """A core's part of a limit: equal parts, the rest to the first core, at least one each."""
+    """A core's share of a limit: equal shares of at least one, with the remainder on the first core."""
     return max(limit // cores + (limit % cores if core == 0 else 0), 1)
 
 
 def flow_var(ins: FlowVar, core: int, cores: int, longest: int | None) -> Variable:
-    """The walk of a flow_var on one core. `longest` is the packet's length where the variable trims it."""
+    """The variable of a flow_var on one core. `longest`: the packet's length if the variable trims the packet."""
     up = ins.op != "dec"
     if ins.value_list is not None:
         last = len(ins.value_list) - 1
@@ -186,8 +192,8 @@ def flow_var(ins: FlowVar, core: int, cores: int, longest: int | None) -> Variab
     low, high = padded(ins)
     if ins.op == "random":
         low, high = trimmed(low, high, longest)
-        return RandomVariable(low, high, ins.size, before=ins.init_value)
-    variable = Range.make(low, high, ins.init_value, ins.step, up)
+        return RandomVariable(low, high, ins.size, before=ins.first)
+    variable = Range.make(low, high, ins.first, ins.step, up)
     if ins.split_to_cores and cores > 1:
         variable.for_core(core, cores)
     low, high = trimmed(low, high, longest)
@@ -195,23 +201,25 @@ def flow_var(ins: FlowVar, core: int, cores: int, longest: int | None) -> Variab
 
 
 def padded(ins: FlowVar) -> tuple[int, int]:
-    """The range made long enough for whole steps: upwards when counting up, downwards when counting down."""
-    missing = -(ins.max_value - ins.min_value + 1) % ins.step
+    """The range extended to a multiple of the step: upwards when counting up, downwards when counting down."""
+    low, high = ins.bounds
+    missing = -(high - low + 1) % ins.step
     if ins.op == "inc":
-        return ins.min_value, min(ins.max_value + missing, _U64)
+        return low, min(high + missing, _U64)
     if ins.op == "dec":
-        return max(ins.min_value - missing, 0), ins.max_value
-    return ins.min_value, ins.max_value
+        return max(low - missing, 0), high
+    return low, high
 
 
 def trimmed(low: int, high: int, longest: int | None) -> tuple[int, int]:
-    """A range of packet lengths kept between the shortest frame and the packet itself."""
+    """A range of packet lengths, limited to between the shortest frame and the packet's own length."""
     if longest is None:
         return low, high
     return max(min(low, longest), 60), min(high, longest)
 
 
 def rand_limit(ins: RandLimit, core: int, cores: int) -> RandomLimitVariable:
+    """The variable of a flow_var_rand_limit on one core."""
     variable = RandomLimitVariable(ins.min_value, ins.max_value, ins.limit, ins.seed, ins.size)
     if ins.split_to_cores and cores > 1:
         variable.for_core(core, cores)

@@ -122,11 +122,11 @@ def test_expand_prints_a_summary():
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
-        ("{}", "there are no streams in it"),
-        ("7", "there are no streams in it"),
-        ('{"streams": [], "cores": "two"}', "cores is 'two', not a number from 1"),
-        ('{"streams": [], "packet_limit": 0}', "packet_limit is 0, not a number from 1"),
+        ("{", "invalid JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+        ("{}", "contains no streams"),
+        ("7", "contains no streams"),
+        ('{"streams": [], "cores": "two"}', "invalid cores 'two': must be a number of at least 1"),
+        ('{"streams": [], "packet_limit": 0}', "invalid packet_limit 0: must be a number of at least 1"),
     ],
 )
 def test_expand_refuses_other_files(tmp_path, content, message):
@@ -139,7 +139,7 @@ def test_expand_refuses_other_files(tmp_path, content, message):
 def test_expand_names_a_missing_file(tmp_path):
     with pytest.raises(BadInput) as error:
         run("expand", tmp_path / "a.json")
-    assert error.value.message == f"{tmp_path}/a.json: cannot read it: No such file or directory"
+    assert error.value.message == f"{tmp_path}/a.json: cannot be read: No such file or directory"
 
 
 def test_a_refused_stream_writes_no_capture(tmp_path):
@@ -152,7 +152,7 @@ def test_a_refused_stream_writes_no_capture(tmp_path):
 def test_show_tells_classes_rates_and_first_frames(checkout):
     output = run("show", "lab90-test", "flood")
     assert "lab90-test flood: profile.py last=3" in output
-    assert "3 frames, again after 0.003 s at the profile's own rates" in output
+    assert "3 frames, repeated every 0.003 s at the profile's own rates" in output
     assert "classes: low 1, high 2" in output
     assert "0.001000  stream 1     60 bytes  Ether / IP / UDP 198.18.0.2:1025 > 198.19.0.9:12" in output
 
@@ -182,11 +182,11 @@ def test_show_tells_what_connections_are_declared(checkout):
         "  servers     198.19.32.0/28, 16 addresses, port 80",
         "  object      300 bytes",
         "  concurrent  40 open at a time",
-        "  beside      nothing",
+        "  background  none",
     ]
     pressed = run("show", "lab90-test", "pressed")
     assert "16 addresses, port 8080" in pressed
-    assert "  beside      the traffic flood, 2000 packets/s of the generator's clock" in pressed
+    assert "  background  the traffic flood, 2000 packets/s of the generator's clock" in pressed
     [told] = json.loads(run("show", "lab90-test", "pressed", "--json"))["traffic"]
     assert told["id"] == "pressed"
     assert told["connections"]["background_pps"] == 2000
@@ -226,16 +226,16 @@ def test_show_takes_tunables_as_trex_does(checkout):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["lab90-test", "-t", "last=2"], "-t is for one traffic with a profile, not for flood, stray, web, pressed"),
-        (["lab90-test", "web", "-t", "last=2"], "-t is for one traffic with a profile, not for web"),
+        (["lab90-test", "-t", "last=2"], "-t applies to one traffic with a profile, not to flood, stray, web, pressed"),
+        (["lab90-test", "web", "-t", "last=2"], "-t applies to one traffic with a profile, not to web"),
         (["lab90-test", "flood", "-t", "last"], "-t last: not NAME=VALUE"),
         (["lab91-none"], "unknown lab lab91-none; there are: lab90-test"),
         (["lab90-test", "fog"], "lab90-test: unknown traffic fog; there are: flood, stray, web, pressed"),
-        (["lab90-test", "--pcap", "a.pcap"], "--pcap takes one traffic, lab90-test has flood, stray, web, pressed"),
-        (["lab90-test", "flood", "--limit", "0"], "limit 0: at least one frame"),
+        (["lab90-test", "--pcap", "a.pcap"], "--pcap requires one traffic; lab90-test has flood, stray, web, pressed"),
+        (["lab90-test", "flood", "--limit", "0"], "invalid limit 0: must be at least 1"),
         (
             ["lab90-test", "web", "--pcap", "a.pcap"],
-            "lab90-test web: connections are no frames: TCP makes them as the two ends answer each other",
+            "lab90-test web: TCP connections have no predetermined frames to capture",
         ),
         (
             ["lab90-test", "stray"],

@@ -36,28 +36,28 @@ def mode(**fields):
 
 STREAMS = [
     ([], "the profile has no streams"),
-    ([7], "stream 1: not an object"),
+    ([7], "stream 1: not a JSON object"),
     ([stream(colour=1)], "stream 1: unknown field 'colour'"),
     ([stream(name="a", isg=-1.0)], "stream 1 (a): isg: Input should be greater than or equal to 0"),
     ([{"packet": {"binary": ""}}], "stream 1: field 'mode' is missing"),
     ([stream(mode=mode(type="bursty"))], "stream 1: unknown mode 'bursty'"),
     ([stream(mode=mode(rate=rate(1, "bps")))], "stream 1: unknown rate 'bps'"),
-    ([stream(mode=mode(rate=rate(0)))], "stream 1: the rate is 0 pps"),
-    ([stream(mode=mode(rate=rate(-2, "percentage")))], "stream 1: the rate is -2 percentage"),
-    ([stream(mode=mode(type="single_burst"))], "stream 1: mode.total_pkts: this field is missing"),
-    ([stream(mode=mode(type="multi_burst"))], "stream 1: mode.pkts_per_burst: this field is missing"),
-    ([stream(packet={"binary": "?"})], "stream 1: packet.binary is not base64"),
+    ([stream(mode=mode(rate=rate(0)))], "stream 1: invalid rate 0 pps"),
+    ([stream(mode=mode(rate=rate(-2, "percentage")))], "stream 1: invalid rate -2 percentage"),
+    ([stream(mode=mode(type="single_burst"))], "stream 1: field 'mode.total_pkts' is missing"),
+    ([stream(mode=mode(type="multi_burst"))], "stream 1: field 'mode.pkts_per_burst' is missing"),
+    ([stream(packet={"binary": "?"})], "stream 1: packet.binary is not valid base64"),
     ([stream(data=b"short")], "stream 1: the packet has 5 bytes"),
     ([stream(data=bytes(9300))], "stream 1: the packet has 9300 bytes"),
     ([stream(name="a"), stream(name="a")], "stream 2 (a): the name is used twice"),
     ([stream(stream_id=3), stream(stream_id=3)], "stream 1: stream number 3 is used twice"),
     ([stream(mode=burst(1), next="b")], "stream 1: next stream 'b' does not exist"),
-    ([stream(name="a", next="a")], "stream 1 (a): a continuous stream has no next stream"),
+    ([stream(name="a", next="a")], "stream 1 (a): a continuous stream cannot have a next stream"),
     (
         [stream(mode=burst(1), next="b"), stream(name="b", enabled=False)],
         "stream 1: next stream 'b' is disabled",
     ),
-    ([stream(), stream(self_start=False)], "stream 2: nothing starts it"),
+    ([stream(), stream(self_start=False)], "stream 2: no stream starts it"),
     (
         [stream(flow_stats={"enabled": True, "rule_type": "tpg"})],
         "stream 1: tagged packet groups are not supported",
@@ -84,7 +84,7 @@ PROGRAMS = [
     ([{"type": "fix_checksum_ipv4"}], ", instruction 1: fix_checksum_ipv4: field 'pkt_offset' is missing"),
     ([variable(step=0)], ", instruction 1: flow_var: step cannot be 0"),
     ([variable(low=9, high=5)], ", instruction 1: flow_var: max_value 5 is below min_value 9"),
-    ([variable(init_value=6)], ", instruction 1: flow_var: init_value 6 is not within 1..5"),
+    ([variable(init_value=6)], ", instruction 1: flow_var: init_value 6 is outside 1..5"),
     ([variable(high=65536)], ", instruction 1: flow_var: value 65536 does not fit in 2 bytes"),
     ([variable(value_list=[])], ", instruction 1: flow_var: value_list is empty"),
     (
@@ -94,31 +94,31 @@ PROGRAMS = [
     ([variable(value_list=[70000])], ", instruction 1: flow_var: value 70000 does not fit in 2 bytes"),
     ([variable(size=3)], ", instruction 1: flow_var: size: Input should be 1, 2, 4 or 8"),
     ([variable(), variable()], ", instruction 2: variable 'v' is declared twice"),
-    ([variable(f"v{n}", size=8) for n in range(9)], ": variables take 72 bytes, 64 fit"),
-    ([variable(), write("w")], ", instruction 2: write_flow_var: there is no variable 'w'"),
-    ([variable(), write(at=59)], ", instruction 2: write_flow_var: reaches byte 61 of a packet of 60 bytes"),
+    ([variable(f"v{n}", size=8) for n in range(9)], ": variables take 72 bytes, more than the limit of 64"),
+    ([variable(), write("w")], ", instruction 2: write_flow_var: unknown variable 'w'"),
+    ([variable(), write(at=59)], ", instruction 2: write_flow_var: reaches byte 61, beyond the packet's 60 bytes"),
     (
         [variable(), {**MASK, "pkt_cast_size": 3}],
         ", instruction 2: write_mask_flow_var: pkt_cast_size: Input should be 1, 2 or 4",
     ),
     (
         [{**FIX_IP, "pkt_offset": 50}],
-        ", instruction 1: fix_checksum_ipv4: reaches byte 70 of a packet of 60 bytes",
+        ", instruction 1: fix_checksum_ipv4: reaches byte 70, beyond the packet's 60 bytes",
     ),
-    ([TRIM], ", instruction 1: trim_pkt_size: there is no variable 'v'"),
+    ([TRIM], ", instruction 1: trim_pkt_size: unknown variable 'v'"),
     ([variable(size=4), TRIM], ", instruction 2: trim_pkt_size: 'v' is not a flow_var of 2 bytes"),
     (
         [variable(low=80, high=90), TRIM],
-        ", instruction 2: trim_pkt_size: lengths from 80 leave no range in a packet of 60 bytes",
+        ", instruction 2: trim_pkt_size: min_value 80 leaves no range of lengths in a packet of 60 bytes",
     ),
-    ([variable(value_list=[59]), TRIM], ", instruction 2: trim_pkt_size: length 59 is not within 60..60"),
-    ([variable(next_var="w")], ", instruction 1: flow_var: next_var 'w' is not the next instruction"),
-    (PAIR, ", instruction 1: flow_var: 'w' depends on it but is split to cores"),
-    ([{**HW, "l2_len": 15}], ", instruction 1: fix_checksum_hw: there is no IPv4 or IPv6 at byte 15"),
-    ([{**HW, "l3_len": 24}], ", instruction 1: fix_checksum_hw: the IPv4 header has not 24 bytes"),
+    ([variable(value_list=[59]), TRIM], ", instruction 2: trim_pkt_size: length 59 is outside 60..60"),
+    ([variable(next_var="w")], ", instruction 1: flow_var: next_var 'w' is not declared by the next instruction"),
+    (PAIR, ", instruction 1: flow_var: 'w' depends on it and must not be split to cores"),
+    ([{**HW, "l2_len": 15}], ", instruction 1: fix_checksum_hw: no IPv4 or IPv6 header at byte 15"),
+    ([{**HW, "l3_len": 24}], ", instruction 1: fix_checksum_hw: the IPv4 header is not 24 bytes long"),
     (
         [{"type": "fix_checksum_icmpv6", "l2_len": 14, "l3_len": 40}],
-        ", instruction 1: fix_checksum_icmpv6: there is no ICMPv6 at byte 14",
+        ", instruction 1: fix_checksum_icmpv6: no ICMPv6 header at byte 14",
     ),
     (
         [{**TUPLE, "limit_flows": 1, "port_max": 0}],
@@ -143,20 +143,20 @@ def test_an_unknown_instruction_is_told_what_there_is():
 
 def test_writes_far_into_a_packet_are_refused():
     error = refuse(stream(variable(), write(at=600), data=packet(1000)))
-    assert error.message == "stream 1, instruction 2: write_flow_var: reaches byte 602, the engine stops at 512"
+    assert error.message == "stream 1, instruction 2: write_flow_var: reaches byte 602, beyond TRex's limit of 512"
 
 
 def test_flows_fewer_than_cores_are_refused():
     error = refuse(stream({**TUPLE, "limit_flows": 2}), cores=3)
-    assert error.message == "stream 1, instruction 1: limit_flows 2 is below 3 cores"
+    assert error.message == "stream 1, instruction 1: limit_flows 2 is less than the 3 cores"
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"limit": 0}, "limit 0: at least one frame"),
-        ({"cores": 0}, "cores 0: TRex has 1 to 64"),
-        ({"cores": 65}, "cores 65: TRex has 1 to 64"),
+        ({"limit": 0}, "invalid limit 0: must be at least 1"),
+        ({"cores": 0}, "invalid number of cores 0: must be from 1 to 64"),
+        ({"cores": 65}, "invalid number of cores 65: must be from 1 to 64"),
     ],
 )
 def test_wrong_options(options, message):

@@ -66,7 +66,7 @@ def test_two_classes_that_share_a_flow_are_refused() -> None:
     ],
 )
 def test_a_class_by_stream_wants_flows(layer: Ether) -> None:
-    with pytest.raises(BadInput, match="stream bad: class evil wants IPv4 packets with ports"):
+    with pytest.raises(BadInput, match="stream bad: class evil requires IPv4 packets with ports"):
         listed_flows(frames(("bad", layer)), CLASSES)
 
 

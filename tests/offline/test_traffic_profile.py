@@ -235,7 +235,7 @@ BROKEN = [
     ),
     (FLOOD.replace("IP.src", "IP.sauce"), ", line 12: ValueError: layer IP:0 has no field sauce"),
     (FLOOD.replace("IP.src", "TCP.sport"), ", line 12: ValueError: the packet has no layer TCP:0"),
-    (FLOOD.replace("pps=1000", "pps=0"), ": stream 1: the rate is 0 pps"),
+    (FLOOD.replace("pps=1000", "pps=0"), ": stream 1: invalid rate 0 pps"),
     (FLOOD.replace("return [STLStream", "return []; [STLStream"), ": get_streams returns no streams"),
     (FLOOD.replace("return [STLStream", "return [7]; [STLStream"), ": stream 1 is a int, not an STLStream"),
     ("import os\nos._exit = None\nraise SystemExit(3)\n", ": it left with status 3"),

@@ -176,7 +176,7 @@ def test_housekeeping_may_be_skipped_without_changing_ties(count, monkeypatch):
             due[schedules._HOUSEKEEPING] += schedules._HOUSEKEEPING_GAP
             queue.push(schedules._HOUSEKEEPING)
 
-    monkeypatch.setattr(schedules, "_keep_house", every_event)
+    monkeypatch.setattr(schedules, "_run_housekeeping", every_event)
     slow = schedules.schedule(tasks, 60)
     assert quick[0].tolist() == slow[0].tolist()
     assert quick[1].tolist() == slow[1].tolist()

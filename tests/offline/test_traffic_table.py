@@ -14,7 +14,7 @@ from scapy.layers.l2 import ARP, Dot1Q, Ether
 from fwlab.model.declared_traffic import TrafficClass
 from fwlab.model.errors import BadInput
 from fwlab.traffic import expand
-from fwlab.traffic.addresses import refuse_strays
+from fwlab.traffic.addresses import check_addresses
 from fwlab.traffic.classes import classify, count_classes
 from fwlab.traffic.frame_loop import build_table
 from tests.offline.traffic_forms import burst, packet, rate, stream, variable, write
@@ -110,7 +110,7 @@ def test_the_first_class_that_fits_counts():
 )
 def test_frames_to_strangers_are_refused(layer, message):
     with pytest.raises(BadInput) as error:
-        refuse_strays(frames(IP(**FOUR) / UDP(), layer / UDP()))
+        check_addresses(frames(IP(**FOUR) / UDP(), layer / UDP()))
     assert error.value.message == f"stream 2, frame 2: {message}"
     assert error.value.hint == "use addresses in 198.18.0.0/15 or 2001:2::/48"
 
@@ -118,12 +118,12 @@ def test_frames_to_strangers_are_refused(layer, message):
 def test_a_variable_that_leaves_the_lab_s_addresses_is_refused():
     form = stream(variable(low=0x0001, high=0xFFFF), write(at=26), name="flood")
     with pytest.raises(BadInput, match=r"^stream 1 \(flood\), frame 1: source 0\.1\.0\.9 is not a lab address"):
-        refuse_strays(expand([form], limit=10))
+        check_addresses(expand([form], limit=10))
 
 
 def test_an_ethernet_group_is_refused():
     with pytest.raises(BadInput) as error:
-        refuse_strays(expand([stream(flags=2, data=b"\xff" * 6 + packet()[6:])], limit=1))
+        check_addresses(expand([stream(flags=2, data=b"\xff" * 6 + packet()[6:])], limit=1))
     assert error.value.message == "stream 1, frame 1: destination ff:ff:ff:ff:ff:ff is a multicast address"
 
 
@@ -182,10 +182,10 @@ def test_a_loop_of_bursts_fills_the_table():
 @pytest.mark.parametrize(
     ("form", "message"),
     [
-        (stream(mode=burst(70_000)), "the profile sends more than the 65536 frames that the table holds"),
+        (stream(mode=burst(70_000)), "the profile sends more frames than the table holds (65536)"),
         (
             stream(variable("src", high=100_000, size=4), write("src", at=38)),
-            "stream 1: 100000 values of 'src' take 100000 frames, the table holds 65536",
+            "stream 1: 100000 values of 'src' need 100000 frames, but the table holds 65536",
         ),
         (stream(flags=8), "the profile sends nothing"),
     ],
@@ -200,7 +200,7 @@ def test_a_slow_stream_with_many_values_is_refused():
     slow = stream(variable("src", high=1000), write("src"), mode={"type": "continuous", "rate": rate(10)})
     with pytest.raises(BadInput) as error:
         build_table([stream(), slow])
-    assert error.value.message == "stream 2: 1000 values of 'src' take 101000 frames, the table holds 65536"
+    assert error.value.message == "stream 2: 1000 values of 'src' need 101000 frames, but the table holds 65536"
 
 
 def test_frames_laid_end_to_end_are_the_frames():
