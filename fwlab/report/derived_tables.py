@@ -10,6 +10,7 @@ from fwlab.host.project import find_project
 from fwlab.judge.statistics import figure
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run
+from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
 
 #: The median of a case of the page's lab; for a case that counts connections, connections per second.
@@ -45,8 +46,7 @@ def _medians(page: str) -> Median:
 
     def median(case: str) -> float:
         measured = run.case(case)
-        metric = lab.cases[case].metric if case in lab.cases else "capacity"
-        found = figure(measured, metric, run.testbed) if measured else None
+        found = figure(measured, METRICS[lab.cases[case].metric], run.testbed) if measured else None
         if found is None:
             raise BadInput(f"{page}: the published run has no figure of {case}", f"fwlab list {lab_id}")
         return found.median
