@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A class of thirty of which every mark is known, graded in one run on lab03's machines.
+"""Grade a class of thirty with known marks in one run on lab03's machines.
 
     python -m tests.live.class_of_30 make DIR        write DIR/class and DIR/expected.json
     python -m tests.live.class_of_30 compare DIR [MARKS.CSV]
-    python -m tests.live.class_of_30 run DIR [OUT.JSON] [WORDS FOR PYTEST...]   all three; keeps what it found in OUT
+    python -m tests.live.class_of_30 run DIR [OUT.JSON] [PYTEST WORDS...]   make, grade, compare; save the result in OUT
 
-10 references and right variants, 6 mistakes and wrong variants, 4 starts, 5 cheats, 5 hostile files, shuffled, always
-in the same way. The machines are those of --machines LAB among the words, else the lab's own.
+The class: 10 references and right variants, 6 mistakes and wrong variants, 4 starts, 5 cheats and 5 hostile files, in
+a fixed random order. It uses the machines of `--machines LAB` if given, else the lab's own.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from fwlab.rulesets.files import rendered
 from .submissions import CHEATS, HOSTILE
 
 LAB = "lab03-ipset"
-#: Of the attacks those whose harm does not depend on the host's memory.
+#: Attacks whose effect does not depend on the host's memory.
 ATTACKS = ("half-a-letter", "log-of-the-flood", "redirect", "jump-bomb", "no-text")
 
-Submission = tuple[str, str, dict[str, str], list[str]]  # what it is, exercise, files, verdicts that it may get
+Submission = tuple[str, str, dict[str, str], list[str]]  # description, exercise, files, allowed verdicts
 
 
 def submissions(project: Project, lab: Lab) -> list[Submission]:
@@ -61,7 +61,7 @@ def _part(project: Project, lab: Lab, exercise: Exercise, part: str, verdicts: l
 
 
 def _variants(project: Project, lab: Lab, kind: str) -> list[Submission]:
-    """The first of each exercise, then the second of each, and so on; not those that no tool is given."""
+    """The first variant of each exercise, then the second, and so on, without those refused before loading."""
     by_exercise = []
     for exercise in lab.exercises:
         variants = load_variants(project, lab, exercise)
@@ -95,7 +95,7 @@ def _first(count: int, items: Iterator[Submission]) -> list[Submission]:
 
 
 def make(top: Path) -> dict[str, dict]:
-    """Writes the class and returns what is expected: by student the exercise and the verdicts that it may get."""
+    """Write the class. Returns by student the exercise and the allowed verdicts."""
     project = find_project()
     lab = load_lab(project, LAB)
     every = submissions(project, lab)
@@ -114,7 +114,7 @@ def make(top: Path) -> dict[str, dict]:
 
 
 def compare(expected: dict[str, dict], marks: Path) -> list[dict]:
-    """A row for each student, with `right`; an exercise that a student did not hand in must have failed."""
+    """A row per student, with `right`. An exercise that was not handed in must have failed."""
     rows = list(csv.DictReader(marks.open(newline="")))
     found = {(row["who"], row["exercise"]): row for row in rows}
     told = []
@@ -139,7 +139,7 @@ def show(rows: list[dict]) -> int:
         what = f"{row['student']} {row['exercise']:<18} {row['what']:<26}"
         print(f"{mark} {what} {row['verdict']:<13} {row['reason'][:90]}")
     wrong = [row for row in rows if not row["right"]]
-    print(f"{len(rows) - len(wrong)} of {len(rows)} marks as expected, {len(handed_in)} of them of what was handed in")
+    print(f"{len(rows) - len(wrong)} of {len(rows)} marks as expected, {len(handed_in)} of them for submissions")
     return 1 if wrong else 0
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Fixtures of the live tests.
 
-    lab       lab03-ipset's three machines, up, in a checkout and on ports of their own; gone at the end
+    lab       the three machines of lab03-ipset, up, in a separate checkout and on separate ports; destroyed at the end
 
-They neither meet nor end a lab that is in use in this checkout. Two runs of these tests at a time would meet: one of
-them takes the machines of another lab, FWLAB_LIVE_MACHINES=lab04-nftables say, for tests that measure by STAND.
+The tests do not disturb a lab that is in use in this checkout. To run them twice at a time, set
+FWLAB_LIVE_MACHINES=lab04-nftables for the second run: its tests then measure on the machines of that lab.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class Checkout:
-    """A copy of what a user has, and what he types in it."""
+    """A copy of the checkout, and the commands that a user types in it."""
 
     name = STAND
 
@@ -64,7 +64,7 @@ class Checkout:
         )
 
     def start(self, *argv: str) -> subprocess.Popen[str]:
-        """As a terminal starts it: a shell's background job, such as these tests may be, would be deaf to Ctrl-C."""
+        """Start a command as a terminal does: with SIGINT enabled, which a shell's background jobs ignore."""
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         return subprocess.Popen(
             argv,
@@ -92,7 +92,7 @@ class Checkout:
         return self.call(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words, timeout=1800)
 
     def run(self, role: str, command: str) -> str:
-        """A command on a node, as a student runs it."""
+        """Run a command on a node, as a student does."""
         return self.vagrant("ssh", STAND if role == "dut" else f"{STAND}-{role}", "--no-tty", "-c", command)
 
     def states(self) -> dict[str, str]:
@@ -101,12 +101,12 @@ class Checkout:
         return {field[1]: field[3] for field in fields if field[2] == "state"}
 
     def prefix(self) -> str:
-        """What the names of this checkout's libvirt domains begin with."""
+        """The prefix of the names of this checkout's libvirt domains."""
         script = "require './provision/vagrant/lab_machines'; print FirewallLab::Project.new(Dir.pwd).prefix"
         return self.call("ruby", "-e", script).stdout
 
     def left_behind(self) -> list[str]:
-        """QEMU processes of this checkout that still run."""
+        """Command lines of QEMU processes of this checkout that still run."""
         wanted, found = self.prefix().encode(), []
         for folder in Path("/proc").glob("[0-9]*"):
             try:
@@ -126,7 +126,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
     shutil.copytree(ROOT / "provision", top / "provision")
     shutil.copytree(ROOT / "labs", top / "labs")
     for own in (top / "labs" / LAB / "work").glob("ex*"):
-        shutil.rmtree(own)  # a test starts where a student does
+        shutil.rmtree(own)  # start without solutions, as a student does
     (top / ".fwlab").mkdir()
     shutil.copy(ROOT / ".fwlab" / "images.json", top / ".fwlab")
     for name in ("Vagrantfile", "topology.yml", "pyproject.toml"):
@@ -141,6 +141,6 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
 
 
 def document(done: subprocess.CompletedProcess[str]) -> dict:
-    """The one JSON document that a command printed."""
+    """The JSON document that a command printed."""
     assert done.stdout, done.stderr[-3000:]
     return json.loads(done.stdout)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""All that a ruleset can change on a DUT, as its own tools tell it: seen from outside, without the agent."""
+"""The state of a DUT that a ruleset can change, as the DUT's own tools print it. Does not use the agent."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 
 from fwlab.host.ssh import Ssh
 
-#: Part by part. Looking loads no module: a tool is asked only where its part of the kernel is there.
+#: Commands by part. They load no kernel module: a tool runs only if its part of the kernel is loaded.
 LOOKS = {
     "links": "ip -d -o link show",
     "addresses": "ip -o address show",
-    # Sorted: what was put back comes last.
+    # Sorted, because restored routes come last.
     "routes": """for family in -4 -6; do ip $family route show table all; ip $family rule show; done | sort
         ip neighbour show nud permanent | sort""",
     "settings": 'grep -rs "" /proc/sys/net | sort',
@@ -40,7 +40,7 @@ LOOKS = {
     "mounts": "cat /proc/mounts",
     "sockets": "wc -l < /proc/net/packet; wc -l < /proc/net/raw",
 }
-#: Where what a kind of file loads is seen.
+#: The parts that show what a kind of ruleset file loads.
 SEEN_IN = {
     "nft": ("nft",),
     "iptables-nft": ("nft",),
@@ -53,12 +53,12 @@ SEEN_IN = {
     "xdp-filter": ("xdp", "links"),
     "sysctl": ("settings",),
 }
-#: iptables-save writes the time down.
+#: iptables-save prints the time.
 _VARIES = re.compile(r"^# (Generated|Completed).*\n", re.MULTILINE)
 
 
 def snapshot(ssh: Ssh, parts: Iterable[str] = LOOKS) -> dict[str, str]:
-    """What the tools print, by part."""
+    """The output of the tools, by part."""
     command = "\n".join(f"echo '== {part}'\n{LOOKS[part]}" for part in parts)
     shown = _VARIES.sub("", ssh.run(command, timeout=180, check=False))
     found = (part.partition("\n") for part in ("\n" + shown).split("\n== ")[1:])
@@ -66,7 +66,7 @@ def snapshot(ssh: Ssh, parts: Iterable[str] = LOOKS) -> dict[str, str]:
 
 
 def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """Lines that came and went in the parts that were looked at after, each with its part."""
+    """Added and removed lines of the parts in `after`, each with the name of its part."""
     found = []
     for part, text in after.items():
         lines = difflib.unified_diff(before[part].split("\n"), text.split("\n"), lineterm="", n=0)
@@ -75,7 +75,7 @@ def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str
 
 
 def held(seen: Mapping[str, str]) -> int:
-    """Rules, entries of sets, and routes that a ruleset brought."""
+    """The number of rules, set entries and routes that a ruleset loaded."""
     count = len(re.findall(r"^-A ", seen.get("tables", ""), re.MULTILINE))
     count += sum(map(int, re.findall(r"^Number of entries: (\d+)", seen.get("sets", ""), re.MULTILINE)))
     count += len(re.findall(r"^.* proto 200\b", seen.get("routes", ""), re.MULTILINE))

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Submissions for lab03 that a class should not contain: those that attack, and those that cheat.
+"""Submissions for lab03 that attack the grading or cheat.
 
-Each attack once ended a grading for all who came after it; each cheat once passed. In each: the exercise, and the files
-by name.
+Each attack has ended a grading before, and each cheat has passed. A submission is its exercise and its files by name.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 ONE = "ex1-one-host"
 BUDGET = "ex6-budget"
 ATTACKER = "198.18.20.66"
-#: What is honestly too late for ex1: it drops where the packet has been routed.
+#: A plausible but slow solution of ex1: it drops after routing.
 LATE = f"*filter\n-A FORWARD -s {ATTACKER} -j DROP\nCOMMIT\n"
 
 Files = dict[str, str]
@@ -21,7 +20,7 @@ def _chain(family: str, hook: str, rule: str) -> str:
 
 
 def _jumps(chains: int = 12, jumps: int = 10) -> str:
-    """One packet is compared jumps^chains times: the DUT never comes back."""
+    """One packet is compared jumps^chains times, so the DUT hangs."""
     names = [f"J{number}" for number in range(chains)]
     lines = [f":{name} - [0:0]" for name in names]
     for name, after in zip(["PREROUTING", *names], names, strict=False):
@@ -29,7 +28,7 @@ def _jumps(chains: int = 12, jumps: int = 10) -> str:
     return "\n".join(["*raw", *lines, "COMMIT", ""])
 
 
-#: The grading goes on; that submission fails or is inconclusive.
+#: The grading must go on, and the submission must fail or be inconclusive.
 HOSTILE: dict[str, tuple[str, Files]] = {
     "half-a-letter": (ONE, {"b.ipset": "create s hash:ip\nadd s " + "é" * 900 + "\n"}),
     "log-of-the-flood": (
@@ -53,7 +52,7 @@ HOSTILE: dict[str, tuple[str, Files]] = {
     "no-text": (ONE, {"\udcff.bad": "x\n"}),
 }
 
-#: Files that set the machine, for an exercise that takes such: lab02-conntrack's.
+#: sysctl files, for an exercise of lab02-conntrack that accepts them.
 HOSTILE_SETTINGS: dict[str, Files] = {
     "a-folder": {"x.sysctl": "net.ipv4=1\n"},
     "not-to-be-read": {"x.sysctl": "net.ipv4.route.flush=1\n"},
@@ -63,7 +62,7 @@ HOSTILE_SETTINGS: dict[str, Files] = {
 
 _SPORT = "*raw\n-A PREROUTING -p udp --sport 1025 -j DROP\nCOMMIT\n"
 
-#: They fail: what they do to a packet hangs on when it comes, on how many came before, or on what marks the test.
+#: They must fail: what happens to a packet depends on its time or number, or on a detail of the test traffic.
 CHEATS: dict[str, tuple[str, Files]] = {
     "elements-that-expire": (
         ONE,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One student's file ruins nobody else's marks: between any two that attack there is one who is right."""
+"""A hostile submission does not change other students' marks: correct and hostile submissions alternate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .conftest import LAB, Checkout
 from .submissions import HOSTILE, HOSTILE_SETTINGS, ONE
 
 pytestmark = pytest.mark.live
-#: An exercise of lab02 that takes settings.
+#: An exercise of lab02 that accepts sysctl files.
 SETTINGS_LAB, SETTINGS_EXERCISE = "lab02-conntrack", "ex7-ten-rules"
 
 
@@ -32,8 +32,8 @@ def graded(lab: Checkout, name: str, exercise: str, folder: Path) -> dict[str, s
     return {row["who"]: row["verdict"] for row in marks}
 
 
-def by_turns(lab: Checkout, top: Path, name: str, exercise: str, hostile: dict[str, dict[str, str]]) -> None:
-    """A reference before each, and one behind the last."""
+def check_alternating(lab: Checkout, top: Path, name: str, exercise: str, hostile: dict[str, dict[str, str]]) -> None:
+    """Grade a reference before each hostile submission and after the last."""
     reference = lab.top / "labs" / name / "rulesets" / exercise / "reference"
     for number, (what, files) in enumerate(hostile.items()):
         shutil.copytree(reference, top / f"s{number:02}-a-good" / exercise)
@@ -45,9 +45,9 @@ def by_turns(lab: Checkout, top: Path, name: str, exercise: str, hostile: dict[s
     assert len(verdicts) == 2 * len(hostile) + 1
 
 
-def test_those_who_attack_harm_only_themselves(lab: Checkout, tmp_path: Path) -> None:
-    by_turns(lab, tmp_path, LAB, ONE, {name: files for name, (_, files) in HOSTILE.items()})
+def test_hostile_submissions_harm_only_themselves(lab: Checkout, tmp_path: Path) -> None:
+    check_alternating(lab, tmp_path, LAB, ONE, {name: files for name, (_, files) in HOSTILE.items()})
 
 
-def test_settings_that_cannot_be_put_back_harm_nobody_else(lab: Checkout, tmp_path: Path) -> None:
-    by_turns(lab, tmp_path, SETTINGS_LAB, SETTINGS_EXERCISE, HOSTILE_SETTINGS)
+def test_settings_that_cannot_be_restored_harm_only_themselves(lab: Checkout, tmp_path: Path) -> None:
+    check_alternating(lab, tmp_path, SETTINGS_LAB, SETTINGS_EXERCISE, HOSTILE_SETTINGS)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Ordinary rulesets, one for each feature: each is loaded, is there, and is cleared away without a trace.
+"""Load rulesets, one per feature, check that each takes effect, and that a reset removes it completely.
 
-Each file of tests/corpus/ruleset-features (or folder, where several belong together) says what it brings: `# holds: N`
-rules, entries and routes, or `# shows: TEXT` that the DUT's tools print then and not before. A few are tried by
-default; with --whole-corpus all of them.
+Each file of tests/corpus/ruleset-features (or folder, if several files belong together) states its effect: `# holds: N`
+rules, entries and routes, or `# shows: TEXT` that the DUT's tools print only while it is loaded. By default a sample is
+tested, with --whole-corpus all of them.
 
-FWLAB_LIVE_CHECKOUT=FOLDER takes the machines of lab03-ipset that are up in that checkout, by its own FWLAB_PORT_OFFSET.
+FWLAB_LIVE_CHECKOUT=FOLDER uses the running machines of lab03-ipset in that checkout, with its FWLAB_PORT_OFFSET.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .snapshot import SEEN_IN, differences, held, snapshot
 pytestmark = pytest.mark.live
 
 CORPUS = ROOT / "tests" / "corpus" / "ruleset-features"
-#: One of each kind, and those that need the most clearing up.
+#: One of each kind, and those that are hardest to undo.
 SAMPLE = (
     *("named-set.nft", "flowtable.nft", "netdev-egress.nft", "masquerade.nft", "bridge.nft", "synproxy.nft"),
     *("match-hashlimit.iptables", "ipv6-prefix-translation.ip6tables", "nft-old-match.iptables-nft"),
@@ -43,9 +43,9 @@ SAMPLE = (
     *("flower-ct.tc", "sample.tc", "shared-block.tc", "qdisc-htb.tc", "congestion-control.sysctl", "no-ipv6.sysctl"),
     *("route-replaced.routes", "both-links.ethtool", "source.xdp-filter", "every-kind"),
 )
-#: Of the whole corpus so many are tried one after the other before the DUT is looked at from all sides.
+#: With the whole corpus, this many rulesets are loaded in turn before the DUT's full state is compared.
 TOGETHER = 10
-#: IPv6 addresses that come back are tried for a moment before they hold.
+#: Seconds. Restored IPv6 addresses first go through duplicate address detection.
 SETTLED_S = 8
 
 
@@ -59,9 +59,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @dataclass
 class Dut:
-    """`state` is what the DUT was seen to be last: whatever differs after a ruleset is that one's doing.
+    """The DUT under test.
 
-    `wrong` is what was wrong with each ruleset that was tried.
+    `state` is its last known state, against which the next ruleset is compared; `wrong` lists each ruleset's faults.
     """
 
     ssh: Ssh
@@ -93,7 +93,7 @@ def dut(request: pytest.FixtureRequest) -> Iterator[Dut]:
 
 
 def keep(wrong: dict[str, list[str]], kernel: str) -> None:
-    """reports/corpus/cleared-away.json: results/ has such a file."""
+    """Write reports/corpus/cleared-away.json, in the form of the file in results/."""
     kept = {"date": datetime.date.today().isoformat(), "kernel": kernel, "rulesets": len(wrong), "wrong": wrong}
     path = ROOT / "reports" / "corpus" / "cleared-away.json"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -106,7 +106,7 @@ def files_of(ruleset: str) -> list[RulesetFile]:
     return in_loading_order([ruleset_file(one.name, one.read_text()) for one in paths])
 
 
-def test_is_loaded_and_cleared_away(dut: Dut, rulesets: tuple[str, ...]) -> None:
+def test_is_loaded_and_removed(dut: Dut, rulesets: tuple[str, ...]) -> None:
     for ruleset in rulesets:
         dut.wrong[ruleset] = tried(dut, ruleset)
     before, dut.state = dut.state, settled(dut.ssh, dut.state)
@@ -120,7 +120,7 @@ def test_is_loaded_and_cleared_away(dut: Dut, rulesets: tuple[str, ...]) -> None
 
 
 def tried(dut: Dut, ruleset: str) -> list[str]:
-    """Load it, look whether it is there, take it away; returns what was wrong with it."""
+    """Load a ruleset, check its effect and remove it. Returns its faults."""
     wrong, files = [], files_of(ruleset)
     said = "\n".join(file.text for file in files)
     try:
@@ -140,7 +140,7 @@ def tried(dut: Dut, ruleset: str) -> list[str]:
 
 
 def left_by(dut: Dut, ruleset: str) -> list[str]:
-    """What this one leaves; another of its group may have left it before."""
+    """What this ruleset leaves behind, rather than another one of its group."""
     before = dut.state
     tried(dut, ruleset)
     dut.state = settled(dut.ssh, before)
@@ -148,13 +148,13 @@ def left_by(dut: Dut, ruleset: str) -> list[str]:
 
 
 def settled(ssh: Ssh, before: dict[str, str]) -> dict[str, str]:
-    """What the DUT is once it is as before, or will not be."""
+    """The DUT's state once it equals `before`, or after SETTLED_S."""
     deadline = time.monotonic() + SETTLED_S
     while True:
         try:
             now = snapshot(ssh)
         except CannotMeasure as lost:
-            pytest.exit(f"the DUT was lost: {lost}", returncode=3)
+            pytest.exit(f"lost the DUT: {lost}", returncode=3)
         if now == before or time.monotonic() > deadline:
             return now
         time.sleep(1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""TCP connections through a real DUT: plain forwarding, with conntrack, and with a flood beside them."""
+"""TCP connections through a real DUT: plain forwarding, with conntrack, and with a concurrent flood."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ LAB_YML = {
     "cases": [
         {"id": "plain", "title": "Plain", "ruleset": "plain", "traffic": "web"},
         {"id": "conntrack", "title": "With conntrack", "ruleset": "conntrack", "traffic": "web"},
-        # The flood keeps to the host's clock and the DUT to its own, so its share differs from trial to trial: with
-        # several they would be so far apart that all is measured once more, to no avail.
-        {"id": "attacked", "title": "With a flood beside", "ruleset": "plain", "traffic": "attacked", "trials": 1},
+        # The flood follows the host's clock and the DUT its own, so the flood's share varies between trials. Several
+        # trials would spread too far and be repeated in vain.
+        {"id": "attacked", "title": "With a concurrent flood", "ruleset": "plain", "traffic": "attacked", "trials": 1},
     ],
     "exercises": [],
 }
@@ -48,7 +48,7 @@ ROOM = "net.netfilter.nf_conntrack_max = 262144\nnet.netfilter.nf_conntrack_buck
 
 @pytest.fixture(scope="module")
 def run(lab: Checkout) -> dict:
-    """A run of the lab above, in full; its figures are printed, so that `pytest -s` shows them."""
+    """A full run of the lab above. Prints its figures for `pytest -s`."""
     top = lab.top / "labs" / ID
     for name, files in {"plain": {}, "conntrack": {"rules.nft": CONNTRACK, "room.sysctl": ROOM}}.items():
         (top / "rulesets" / name).mkdir(parents=True)
@@ -67,16 +67,16 @@ def run(lab: Checkout) -> dict:
 
 @pytest.fixture(scope="module")
 def figures(run: dict) -> dict[str, list[float]]:
-    """Connections per busy second of the DUT's clock, trial by trial."""
+    """Connections per busy second of the DUT's clock, by trial."""
     return {case["id"]: [t["completed"] / t["busy_s"] for t in case["tcp"]] for case in run["cases"]}
 
 
-def test_nothing_stands_against_the_figures(run: dict) -> None:
+def test_the_run_has_no_problems(run: dict) -> None:
     assert [case["problems"] for case in run["cases"]] == [[], [], []]
 
 
 @pytest.mark.parametrize("case", ["plain", "conntrack"])
-def test_they_repeat_within_two_per_cent(figures: dict, case: str) -> None:
+def test_trials_repeat_within_two_per_cent(figures: dict, case: str) -> None:
     assert len(figures[case]) == TRIALS
     assert max(figures[case]) / min(figures[case]) <= 1.02, figures[case]
 
@@ -86,30 +86,30 @@ def test_conntrack_costs(figures: dict) -> None:
 
 
 @pytest.mark.parametrize("place", [0, 1])
-def test_a_connection_has_nine_packets_whatever_the_host_does(run: dict, place: int) -> None:
-    """Three to open it, request and object (with FIN), an acknowledgement for each, FIN, and the last one."""
+def test_a_connection_has_nine_packets_at_any_host_load(run: dict, place: int) -> None:
+    """Three to open, request and response (with FIN), an acknowledgement for each, FIN and its acknowledgement."""
     for trial in run["cases"][place]["tcp"]:
         assert 8.95 <= trial["packets"] / trial["completed"] <= 9.05
 
 
 @pytest.mark.parametrize("place", [0, 1])
-def test_at_a_light_rate_all_complete(run: dict, place: int) -> None:
+def test_all_complete_at_a_light_rate(run: dict, place: int) -> None:
     light = [clients for clients in run["cases"][place]["clients"] if clients["intended_load"]]
     assert len(light) == 1
     assert light[0]["completed"] == light[0]["opened"] > 0
     assert light[0]["failed"] == 0
 
 
-def test_flood_and_connections_are_counted_each_on_its_own(run: dict, figures: dict) -> None:
+def test_flood_and_connections_are_counted_separately(run: dict, figures: dict) -> None:
     beside = run["cases"][2]["deliveries"][0]
     assert beside["sent"] == beside["offered"]["flood"] > 0
     assert 0 < beside["arrived"]["flood"] <= beside["sent"]
-    assert beside["arrived"]["other"] == 0, "connections are not counted as packets"
+    assert beside["arrived"]["other"] == 0, "packets of connections are not counted"
     assert run["cases"][2]["clients"][0]["completed"] > 300
     assert figures["attacked"][0] < min(figures["plain"]), "the flood takes its share of the DUT"
 
 
-def test_all_is_put_back(lab: Checkout, run: dict) -> None:
+def test_the_endpoints_are_restored(lab: Checkout, run: dict) -> None:
     assert "fwlab-clients" not in lab.run("generator", "sudo nft list tables")
     assert "32768\t60999" in lab.run("generator", "cat /proc/sys/net/ipv4/ip_local_port_range")
     assert "198.19.32" not in lab.run("sink", "ip route show table local")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which frames the replay engine plays, byte for byte, on a veth pair of the test's own. Needs root, no machine."""
+"""The replay engine sends each frame unchanged, on a veth pair. Needs root but no machine."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from scapy.layers.l2 import Dot1Q, Ether
 from fwlab.generator.frame_table import write_table
 
 from .test_engine_netns import Wire, run
-from .test_engine_netns import engine as engine  # noqa: PLC0414 - a fixture, by its name
+from .test_engine_netns import engine as engine  # noqa: PLC0414 - a fixture
 from .test_engine_netns import wire as wire  # noqa: PLC0414
 
 
-def test_every_size_of_ethernet(wire: Wire, tmp_path: Path) -> None:
-    """64 to 1518 bytes with the check sequence, each with bytes of its own."""
+def test_every_ethernet_frame_size(wire: Wire, tmp_path: Path) -> None:
+    """64 to 1518 bytes including the frame check sequence, with different contents."""
     frames = [bytes(12) + b"\x88\xb5" + random.Random(size).randbytes(size - 14) for size in range(60, 1515)]
     write_table(tmp_path / "sizes.tbl", frames)
     wire.play("--table", str(tmp_path / "sizes.tbl"), "--count", str(len(frames)), "--rate", "50000")
     assert wire.received() == frames
 
 
-def test_protocols_arrive_byte_for_byte(wire: Wire, tmp_path: Path) -> None:
-    """IPv4, IPv6, one VLAN tag and two, and a frame with a tag that is as long as Ethernet has them (1522)."""
+def test_protocols_arrive_unchanged(wire: Wire, tmp_path: Path) -> None:
+    """IPv4, IPv6, one and two VLAN tags, and the longest tagged frame of Ethernet (1522 bytes)."""
     macs = {"dst": "52:54:00:12:00:01", "src": "52:54:00:12:00:02"}
     udp = UDP(sport=1025, dport=9) / (b"x" * 40)
     four = IP(src="198.18.0.5", dst="198.19.0.5") / udp
@@ -49,8 +49,8 @@ def test_protocols_arrive_byte_for_byte(wire: Wire, tmp_path: Path) -> None:
     assert report["per_stream"] == [{"id": stream, "sent": 10} for stream in streams]
 
 
-def test_a_jumbo_frame_is_refused_by_name(wire: Wire, tmp_path: Path) -> None:
-    """A live frame is one page."""
+def test_a_jumbo_frame_is_refused(wire: Wire, tmp_path: Path) -> None:
+    """A live frame must fit in one page."""
     for namespace, device in ((wire.namespace, "out"), (wire.far_namespace, "in")):
         run("ip", "-n", namespace, "link", "set", device, "mtu", "9000")
     write_table(tmp_path / "jumbo.tbl", [bytes(9014)])

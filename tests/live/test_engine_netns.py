@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The replay engine on a veth pair between two network namespaces of the test's own. Needs root, no machine."""
+"""The replay engine on a veth pair between two network namespaces. Needs root but no machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fwlab.generator.frame_table import write_table
 ENGINE = Path(__file__).resolve().parents[2] / "engine"
 SOL_PACKET, SO_RCVBUFFORCE, ETH_P_ALL = 263, 33, 0x0003
 PACKET_AUXDATA, TP_STATUS_VLAN_VALID = 8, 1 << 4
-LONGEST = 4096  # more than a live frame can have
+LONGEST = 4096  # bytes; longer than a live frame can be
 STREAMS = {0: 60, 1: 590, 7: 1514}  # stream id: length of its frames
 PATTERN = [0] * 7 + [1] * 4 + [7]
 LOOP = 120  # frames
@@ -36,7 +36,7 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
 
 @contextlib.contextmanager
 def inside(namespace: str) -> Iterator[None]:
-    """Sockets opened here belong to `namespace`."""
+    """Sockets opened in this context belong to `namespace`."""
     setns = ctypes.CDLL(None, use_errno=True).setns
     with Path("/proc/thread-self/ns/net").open() as home, Path(f"/run/netns/{namespace}").open() as there:
         if setns(there.fileno(), 0):
@@ -48,7 +48,7 @@ def inside(namespace: str) -> Iterator[None]:
 
 
 def with_tag(frame: bytes, beside: list[tuple[int, int, bytes]]) -> bytes:
-    """The frame as it was on the wire: the kernel takes a VLAN's tag off and hands it over beside the frame."""
+    """The frame as it was on the wire: the kernel removes the VLAN tag and passes it as ancillary data."""
     for level, kind, data in beside:
         if (level, kind) == (SOL_PACKET, PACKET_AUXDATA):
             status, _, _, _, _, tag, protocol = struct.unpack("IIIHHHH", data[:20])
@@ -59,7 +59,7 @@ def with_tag(frame: bytes, beside: list[tuple[int, int, bytes]]) -> bytes:
 
 @dataclass
 class Wire:
-    """The engine's namespace, with the NIC `out`, and a packet socket at the far end."""
+    """The engine's namespace, with the NIC `out`, and a packet socket at the far end of the veth pair."""
 
     namespace: str
     far_namespace: str
@@ -85,7 +85,7 @@ class Wire:
         return frames
 
     def arrived(self) -> int:
-        """Frames that the far end's NIC has counted, read or not."""
+        """The far end's counter of received frames, including frames not read yet."""
         shown = run("ip", "-n", self.far_namespace, "-s", "-j", "link", "show", "in")
         return json.loads(shown.stdout)[0]["stats64"]["rx"]["packets"]
 
@@ -115,15 +115,15 @@ def wire(engine: Path) -> Iterator[Wire]:
         made = run("ip", "-n", near, "link", "add", "out", "type", "veth", "peer", "name", "in", "netns", far)
         if made.returncode:
             pytest.skip(f"veth cannot be made here: {made.stderr.strip()}")
-        # veth takes redirected frames only where its peer polls, which GRO makes it do.
+        # veth accepts redirected frames only if its peer uses NAPI, which GRO enables.
         if run("ip", "netns", "exec", far, "ethtool", "-K", "in", "gro", "on").returncode:
-            pytest.skip("ethtool cannot turn on the far end's polling")
+            pytest.skip("ethtool cannot enable GRO at the far end")
         with inside(far):
             far_end = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         far_end.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 256 << 20)
         far_end.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
         for namespace, device in ((near, "out"), (far, "in")):
-            # Without IPv6 nothing but the engine sends.
+            # Without IPv6 only the engine sends.
             run("ip", "netns", "exec", namespace, "sysctl", "-qw", f"net.ipv6.conf.{device}.disable_ipv6=1")
             run("ip", "-n", namespace, "link", "set", device, "up")
         with inside(far):
@@ -137,7 +137,7 @@ def wire(engine: Path) -> Iterator[Wire]:
 
 @pytest.fixture
 def mixed(tmp_path: Path) -> tuple[Path, list[bytes]]:
-    """A table of three streams at 20 000 frames a second, each frame different."""
+    """A table of three streams at 20 000 frames per second. All frames differ."""
     streams = [PATTERN[n % len(PATTERN)] for n in range(LOOP)]
     frames = [
         (b"\x02" + bytes(11) + b"\x08\x00" + n.to_bytes(4, "big")).ljust(STREAMS[stream], bytes([n]))
@@ -148,7 +148,7 @@ def mixed(tmp_path: Path) -> tuple[Path, list[bytes]]:
     return path, frames
 
 
-def test_plays_every_byte_in_order(wire: Wire, mixed: tuple[Path, list[bytes]]) -> None:
+def test_plays_all_frames_unchanged_and_in_order(wire: Wire, mixed: tuple[Path, list[bytes]]) -> None:
     path, frames = mixed
     report = wire.play("--table", str(path), "--speed", "1", "--count", "300")
     assert wire.received() == [frames[n % LOOP] for n in range(300)]
@@ -176,7 +176,7 @@ def test_sizes_and_batches(wire: Wire, tmp_path: Path, size: int, batch: int) ->
     assert report["sent"] == 70
 
 
-def test_a_rate_is_counted_against_its_schedule(wire: Wire, mixed: tuple[Path, list[bytes]]) -> None:
+def test_unsent_frames_are_counted_against_the_rate(wire: Wire, mixed: tuple[Path, list[bytes]]) -> None:
     path, _ = mixed
     report = wire.play("--table", str(path), "--rate", "3000", "--duration", "0.5")
     assert report["intended"] == {"mode": "rate", "pps": 3000, "duration_s": 0.5, "frames": 1500}
@@ -184,8 +184,8 @@ def test_a_rate_is_counted_against_its_schedule(wire: Wire, mixed: tuple[Path, l
     assert report["sent"] == len(wire.received())
 
 
-def test_a_rate_above_its_ceiling(wire: Wire, mixed: tuple[Path, list[bytes]]) -> None:
-    """No machine sends that many: what it took from the table, what left, and what the rate asked for stay apart."""
+def test_a_rate_above_the_maximum(wire: Wire, mixed: tuple[Path, list[bytes]]) -> None:
+    """No machine reaches this rate. Attempted, sent and intended frames are counted separately."""
     path, _ = mixed
     report = wire.play("--table", str(path), "--rate", "1e8", "--duration", "0.2")
     assert report["intended"]["frames"] == 20_000_000
@@ -196,8 +196,8 @@ def test_a_rate_above_its_ceiling(wire: Wire, mixed: tuple[Path, list[bytes]]) -
     assert report["sent"] == wire.arrived()
 
 
-def test_a_duration_ends_it(wire: Wire, mixed: tuple[Path, list[bytes]]) -> None:
-    """By the table's own times, twice as fast: 40 000 frames a second."""
+def test_a_duration_ends_the_run(wire: Wire, mixed: tuple[Path, list[bytes]]) -> None:
+    """At twice the speed of the table: 40 000 frames per second."""
     path, frames = mixed
     report = wire.play("--table", str(path), "--speed", "2", "--duration", "0.1")
     assert report["intended"]["frames"] == 4000
@@ -205,7 +205,7 @@ def test_a_duration_ends_it(wire: Wire, mixed: tuple[Path, list[bytes]]) -> None
     assert wire.received() == [frames[n % LOOP] for n in range(report["sent"])]
 
 
-def test_only_a_virtio_nic_is_taken_from_the_kernel(wire: Wire, mixed: tuple[Path, list[bytes]]) -> None:
+def test_the_virtio_driver_refuses_other_nics(wire: Wire, mixed: tuple[Path, list[bytes]]) -> None:
     process = wire.start("--table", str(mixed[0]), "--count", "1", "--driver", "virtio")
     _, errors = process.communicate(timeout=10)
     assert process.returncode == 3
@@ -215,7 +215,7 @@ def test_only_a_virtio_nic_is_taken_from_the_kernel(wire: Wire, mixed: tuple[Pat
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("pace", [[], ["--rate", "100"]])
-def test_a_signal_ends_it_with_a_report(
+def test_a_signal_ends_the_run_with_a_report(
     wire: Wire, mixed: tuple[Path, list[bytes]], ending: signal.Signals, pace: list[str]
 ) -> None:
     process = wire.start("--table", str(mixed[0]), *pace, "--report-every", "0.1")
@@ -231,7 +231,7 @@ def test_a_signal_ends_it_with_a_report(
     assert not wire.xdp_attached()
 
 
-def test_nothing_stays_attached_when_it_is_killed(wire: Wire, mixed: tuple[Path, list[bytes]]) -> None:
+def test_xdp_is_detached_when_the_engine_is_killed(wire: Wire, mixed: tuple[Path, list[bytes]]) -> None:
     process = wire.start("--table", str(mixed[0]), "--rate", "100", "--report-every", "0.1")
     assert process.stdout is not None
     process.stdout.readline()
@@ -257,7 +257,7 @@ def test_refuses_frames_above_the_mtu(wire: Wire, tmp_path: Path) -> None:
     assert "MTU 1500, longest frame 1519 bytes" in errors
 
 
-def test_says_when_the_device_goes_down_under_it(wire: Wire, mixed: tuple[Path, list[bytes]]) -> None:
+def test_reports_a_device_that_goes_down_during_the_run(wire: Wire, mixed: tuple[Path, list[bytes]]) -> None:
     process = wire.start("--table", str(mixed[0]), "--rate", "1000", "--report-every", "0.1")
     assert process.stdout is not None
     process.stdout.readline()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The replay engine on a generator's own NIC, by both of its drivers: what leaves the machine, read on the host.
+"""Both drivers of the replay engine on a real generator's NIC; the host receives what leaves the machine.
 
-One machine from the generator's box, no lab. Its link is a UDP port, so a frame is a datagram.
+The tests boot one machine from the generator's box. Its link is a UDP tunnel, so each frame is a datagram.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ MACS = {"dst": "52:54:00:12:00:01", "src": "52:54:00:12:00:02"}
 TO_DUT = bytes.fromhex(MACS["dst"].replace(":", ""))
 BOTH = pytest.mark.parametrize("driver", ["xdp", "virtio"])
 ENGINE, TABLE = "/var/tmp/fwlab-replay", "/var/tmp/test.tbl"
-#: Enough for every frame of a test; the kernel counts a frame's page, not its bytes.
+#: Bytes, enough for all frames of a test: the kernel counts a page per frame.
 BUFFER = 256 << 20
 
 
 class Generator:
-    """The machine, and what left it."""
+    """The machine and the frames that left it."""
 
     def __init__(self, bench: Bench, far_end: socket.socket) -> None:
         self.run = bench.ssh.run
@@ -53,15 +53,15 @@ class Generator:
         self.run(f"cat > {TABLE}", data=(folder / "table").read_bytes())
 
     def play(self, driver: str, *options: str) -> dict:
-        self.arrived()  # nothing of what was before
+        self.arrived()  # discard earlier frames
         said = self.run(f"{ENGINE} --dev eth0 --table {TABLE} --driver {driver} {shlex.join(options)}")
         report = json.loads(said.splitlines()[-1])
         assert report["driver"] == driver
         return report
 
     def arrived(self) -> list[bytes]:
-        """Frames since the last look; the machine's own, such as those of a NIC that comes up, are left out."""
-        frames, end = [], time.monotonic() + 0.5  # the last ones are on their way through QEMU
+        """Frames since the last call, without those that the machine's kernel sends by itself."""
+        frames, end = [], time.monotonic() + 0.5  # the last frames may still be in QEMU
         while time.monotonic() < end:
             with contextlib.suppress(BlockingIOError):
                 while True:
@@ -89,7 +89,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Generator]:
         try:
             far_end.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER)
         except PermissionError:
-            pytest.skip("a far end that loses nothing needs root for its buffer")
+            pytest.skip("a receive buffer that holds all frames needs root")
         far_end.bind((LOOPBACK, 0))
         topology = load_topology(Project(ROOT))
         with generator(topology, ROOT, box, folder, far_end.getsockname()[1]) as bench:
@@ -102,7 +102,7 @@ def payload(number: int, length: int) -> bytes:
 
 
 @BOTH
-def test_every_size_arrives_byte_for_byte(machine: Generator, tmp_path: Path, driver: str) -> None:
+def test_every_size_arrives_unchanged(machine: Generator, tmp_path: Path, driver: str) -> None:
     frames = [TO_DUT + payload(size, size - 6) for size in range(60, 1515)]
     machine.table(tmp_path, frames)
     report = machine.play(driver, "--count", "3000", "--rate", "3000")
@@ -123,21 +123,21 @@ def test_protocols_in_their_proportions(machine: Generator, tmp_path: Path, driv
     machine.table(tmp_path, [kinds[kind] for kind in pattern], streams=pattern)
     report = machine.play(driver, "--count", "7000")
     arrived = machine.arrived()
-    # What a full ring refuses in a live-frame bulk is played again, behind frames that were handed over meanwhile.
+    # The xdp driver retries frames that a full ring refused, so they may arrive out of order.
     assert driver == "xdp" or arrived == [kinds[pattern[n % 7]] for n in range(7000)]
     assert [arrived.count(kind) for kind in kinds] == [4000, 2000, 1000]
     assert [stream["sent"] for stream in report["per_stream"]] == [4000, 2000, 1000]
 
 
 def test_jumbo_frames(machine: Generator, tmp_path: Path) -> None:
-    """9000 bytes of IP: more than the one page that a live frame can have, and nothing to the NIC itself."""
+    """9000 bytes of IP exceed a live frame, which is one page, but not the virtio driver's limit."""
     machine.run("ip link set eth0 mtu 9000")
     try:
         frames = [TO_DUT + payload(n, 9014 - 6 - n) for n in range(20)]
         machine.table(tmp_path, frames)
         machine.play("virtio", "--count", "200", "--rate", "2000")
         assert machine.arrived() == frames * 10
-        assert machine.link()["mtu"] == 9000  # given back as it was
+        assert machine.link()["mtu"] == 9000  # restored
         with pytest.raises(CannotMeasure, match="9014 bytes: too long for a live frame, which must fit one page"):
             machine.play("xdp", "--count", "1")
     finally:
@@ -145,7 +145,7 @@ def test_jumbo_frames(machine: Generator, tmp_path: Path) -> None:
 
 
 @BOTH
-def test_a_duration_and_a_rate_above_the_ceiling(machine: Generator, tmp_path: Path, driver: str) -> None:
+def test_a_duration_and_a_rate_above_the_maximum(machine: Generator, tmp_path: Path, driver: str) -> None:
     machine.table(tmp_path, [TO_DUT + payload(n, 54) for n in range(64)])
     report = machine.play(driver, "--rate", "2e7", "--duration", "0.1")
     assert report["intended"]["frames"] == 2_000_000
@@ -155,8 +155,8 @@ def test_a_duration_and_a_rate_above_the_ceiling(machine: Generator, tmp_path: P
 
 
 @pytest.mark.parametrize("signal", ["TERM", "INT", "KILL"])
-def test_the_nic_comes_back(machine: Generator, tmp_path: Path, signal: str) -> None:
-    """However the engine ends, and while its ring is full."""
+def test_the_nic_is_restored(machine: Generator, tmp_path: Path, signal: str) -> None:
+    """After any way to end the engine, also with a full ring."""
     machine.table(tmp_path, [TO_DUT + payload(n, 54) for n in range(64)])
     machine.run(
         f"{ENGINE} --dev eth0 --table {TABLE} --driver virtio >/run/said 2>&1 </dev/null & p=$!; "
@@ -171,8 +171,8 @@ def test_the_nic_comes_back(machine: Generator, tmp_path: Path, signal: str) -> 
     assert len(machine.arrived()) == 10
 
 
-def test_a_nic_that_cannot_be_had_stays(machine: Generator, tmp_path: Path) -> None:
-    """Two engines at once: the second finds no such NIC, and the first plays on."""
+def test_a_nic_in_use_is_refused(machine: Generator, tmp_path: Path) -> None:
+    """With two engines at a time the second finds no such NIC, and the first continues."""
     machine.table(tmp_path, [TO_DUT + payload(n, 54) for n in range(64)])
     said = machine.run(
         f"{ENGINE} --dev eth0 --table {TABLE} --driver virtio --rate 100 --duration 2 </dev/null & p=$!; "

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The built boxes, each booted by plain QEMU with a seed of its own.
+"""The built boxes, each booted by QEMU with its own seed.
 
-What the provision scripts do is checked by themselves, twice, in every build; here is what only a boot from
-the finished box can show. The three machines start together, as in a lab.
+Each build already checks the provisioning scripts. These tests check what only a boot of the finished box shows. The
+three machines start together, as in a lab.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def free_port() -> int:
 
 
 def start(image: str, entry: dict, seed: Path, work: Path, port: int) -> subprocess.Popen:
-    """Boots the box's disk from its own boot loader, on an overlay."""
-    # tar itself: Packer's archives hold times where Python's tarfile looks for a part of the name.
+    """Boot the box's disk through its own boot loader, on an overlay."""
+    # Not Python's tarfile: it takes times in Packer's archives for a part of the name.
     subprocess.run(["tar", "-xf", entry["path"], "-C", work, "box.img"], check=True)
     overlay = work / "overlay.qcow2"
     create = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", work / "box.img", overlay]
@@ -54,7 +54,7 @@ def start(image: str, entry: dict, seed: Path, work: Path, port: int) -> subproc
 
 @pytest.fixture(scope="module")
 def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Callable[[str], str]]]:
-    """For each image a function that runs a command as root in its booted machine and returns its output."""
+    """By image, a function that runs a command as root in its machine and returns the output."""
     top = tmp_path_factory.mktemp("images")
     subprocess.run([ROOT / "packer" / "seed", top], check=True)
     ports, processes, shells = {}, [], {}
@@ -97,7 +97,7 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Cal
 
 
 @pytest.mark.parametrize("image", IMAGES)
-def test_box_is_small_and_of_libvirts_form(image: str) -> None:
+def test_box_is_small_and_has_the_libvirt_format(image: str) -> None:
     path = Path(entries()[image]["path"])
     assert path.stat().st_size <= MAX_BYTES
     listed = subprocess.run(["tar", "-tf", path], check=True, capture_output=True, text=True).stdout
@@ -105,7 +105,7 @@ def test_box_is_small_and_of_libvirts_form(image: str) -> None:
 
 
 @pytest.mark.parametrize("image", IMAGES)
-def test_manifest_tells_what_booted(machines: dict, image: str) -> None:
+def test_manifest_describes_the_booted_image(machines: dict, image: str) -> None:
     manifest = json.loads(machines[image]("cat /etc/fwlab/image.json"))
     assert manifest == entries()[image]["manifest"]
     assert manifest["image"] == image
@@ -123,14 +123,14 @@ def test_boot_is_clean_and_quiet(machines: dict, image: str) -> None:
 
 
 @pytest.mark.parametrize("image", IMAGES)
-def test_nobody_elses_key_is_inside(machines: dict, image: str) -> None:
+def test_keys_are_unique(machines: dict, image: str) -> None:
     keys = machines[image]("cat /home/*/.ssh/authorized_keys /root/.ssh/authorized_keys").splitlines()
     assert len(keys) == 1
     ids = {machines[other]("cat /etc/machine-id /etc/ssh/ssh_host_ed25519_key.pub") for other in IMAGES}
     assert len(ids) == len(IMAGES)
 
 
-def test_dut_forwards_and_filters_nothing_yet(machines: dict) -> None:
+def test_dut_forwards_without_filtering(machines: dict) -> None:
     run = machines["dut-linux"]
     assert run("nft list ruleset") == ""
     assert "conntrack" not in run("lsmod")
@@ -148,7 +148,7 @@ def test_dut_forwards_and_filters_nothing_yet(machines: dict) -> None:
 @pytest.mark.parametrize(
     "module", ["ip_set_hash_ip", "nft_compat", "xt_u32", "xt_hashlimit", "cls_flower", "nf_flow_table"]
 )
-def test_dut_kernel_has_what_the_labs_load(machines: dict, module: str) -> None:
+def test_dut_kernel_has_the_labs_modules(machines: dict, module: str) -> None:
     machines["dut-linux"](f"modprobe --dry-run {module}")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""lab03 on its real machines: it measures, it repeats, it grades."""
+"""lab03 on its real machines: measuring, repeatability, grading."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ def two_runs(lab: Checkout) -> list[dict]:
     return [document(lab.fwlab("run", LAB, *cases, "--trials", "10", "--json")) for _ in range(2)]
 
 
-def test_a_run_says_all_that_a_script_needs(two_runs: list[dict]) -> None:
+def test_a_run_has_all_fields_that_scripts_need(two_runs: list[dict]) -> None:
     for case in two_runs[0]["cases"]:
         assert {"id", "metric", "unit", "trials", "median", "spread", "verdict"} <= set(case)
         assert len(case["trials"]) == 10
 
 
 def test_capacity_repeats_in_virtual_time(two_runs: list[dict]) -> None:
-    """The promise of the project, whatever else this host does meanwhile: ten trials lie within half a per cent, and
-    so do two runs."""
+    """Ten trials lie within 0.5 %, and so do two runs, at any load of the host."""
     for first, second in zip(*(run["cases"] for run in two_runs), strict=True):
         assert max(first["spread"], second["spread"]) <= 0.005, (first, second)
         assert abs(first["median"] / second["median"] - 1) <= 0.005, (first["median"], second["median"])
@@ -36,12 +35,12 @@ def test_capacity_repeats_in_virtual_time(two_runs: list[dict]) -> None:
 
 def test_expectations_hold(two_runs: list[dict]) -> None:
     for case in two_runs[0]["cases"]:
-        assert case["checks"], f"nothing is expected of {case['id']}"
+        assert case["checks"], f"{case['id']} has no expectations"
         assert case["verdict"] == "pass", case["checks"]
 
 
-def test_the_sink_takes_and_does_not_answer(lab: Checkout) -> None:
-    """Its own stack would: IPv6 packets for which it has no route, and the DUT would forward the answers."""
+def test_the_sink_stays_silent(lab: Checkout) -> None:
+    """Without its ruleset the sink answers IPv6 packets that it has no route for, and the DUT forwards the answers."""
     answers = "nstat -asz Icmp6OutMsgs Icmp6OutDestUnreachs | awk '/Unreachs/ { print $2 }'"
     before = int(lab.run("sink", f"sudo nft flush ruleset; {answers}"))
     case = document(lab.fwlab("run", "lab01-forwarding", "ipv6", "--machines", LAB, "--json"))["cases"][0]
@@ -50,7 +49,7 @@ def test_the_sink_takes_and_does_not_answer(lab: Checkout) -> None:
 
 
 def test_a_class_is_graded(lab: Checkout, tmp_path) -> None:
-    """One student is right, one is wrong, one hands in what is no ruleset: nobody else suffers from it."""
+    """A correct, a wrong and an invalid submission get their marks independently."""
     rulesets = lab.top / "labs" / LAB / "rulesets" / "ex1-one-host"
     for student, source in (("anna", "reference"), ("boris", "mistake")):
         shutil.copytree(rulesets / source, tmp_path / student / "ex1-one-host")

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every measured lab on the real machines: its quick cases hold, references pass, mistakes and starts fail.
+"""Every measured lab on the real machines: quick cases hold, references pass, mistakes and starts fail.
 
-One set of machines serves all labs, as an instructor's would. Of each lab's exercises every third is graded, from the
-first on, and of the variants the first right and the first wrong one of the first exercise that has any, so that this
-ends in CI's time; `make labs` grades all.
+One set of machines serves all labs. To limit the time, only every third exercise of a lab is graded, and one right and
+one wrong variant. `make labs` grades all of them.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ LABS = [name for name in lab_ids(PROJECT) if is_measured(PROJECT, name)]
 
 
 def sample_of_variants(name: str) -> list[tuple[str, str, str]]:
-    """(who, exercise, verdict): one right and one wrong of one exercise; none where the lab has none yet."""
+    """(who, exercise, verdict) of one right and one wrong variant; empty if the lab has no variants."""
     lab = load_lab(PROJECT, name)
     for exercise in lab.exercises:
         variants = load_variants(PROJECT, lab, exercise)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The lab's machines as Vagrant makes them: names, addresses, the way through the DUT."""
+"""The lab's machines as Vagrant creates them: names, addresses, the path through the DUT."""
 
 from __future__ import annotations
 
@@ -52,26 +52,26 @@ def test_frames_cross_the_dut(lab: Checkout) -> None:
     assert " 0% packet loss" in lab.run("generator", "ping -c 3 -W 20 sink")
 
 
-def test_nothing_on_the_dut_listens_to_every_packet(lab: Checkout) -> None:
-    """An open packet socket has each packet time-stamped, and costs what the labs measure."""
+def test_the_dut_has_no_packet_socket(lab: Checkout) -> None:
+    """An open packet socket makes the kernel time-stamp every packet, which would distort the figures."""
     sockets = lab.run("dut", "sudo cat /proc/net/packet").strip().splitlines()
     assert len(sockets) == 1, sockets
 
 
-def test_the_duts_kernel_keeps_still(lab: Checkout) -> None:
-    """Settings without which figures differ from boot to boot, or from minute to minute (guides/method.md)."""
+def test_the_duts_kernel_is_configured_for_stable_figures(lab: Checkout) -> None:
+    """Without these settings figures vary between boots or over time (guides/method.md)."""
     words = lab.run("dut", "cat /proc/cmdline").split()
     assert {"nokaslr", "slub_min_order=3", "transparent_hugepage=never"} <= set(words)
     assert lab.run("dut", "sudo cat /sys/kernel/slab/skbuff_head_cache/objs_per_slab").strip() == "128"
     assert lab.run("dut", "cat /sys/devices/system/clocksource/clocksource0/current_clocksource").strip() == "tsc"
 
 
-def test_libvirt_asks_qemu_once_what_it_can_do(lab: Checkout) -> None:
-    """Where it takes what it learnt for outdated it asks at every call, and `vagrant up` makes many of them."""
+def test_libvirt_caches_qemus_capabilities(lab: Checkout) -> None:
+    """With an outdated cache it probes QEMU in every call, and `vagrant up` makes many calls."""
     uri = libvirt_uri()
     learnt = (Path("/var/cache") if uri.endswith("/system") else Path.home() / ".cache") / "libvirt/qemu/capabilities"
     if not os.access(learnt, os.R_OK | os.X_OK):
-        pytest.skip(f"{learnt} is not to be read: libvirt's notes are another user's")
+        pytest.skip(f"{learnt} is not readable: the cache belongs to another user")
 
     def when() -> dict[str, int]:
         subprocess.run(["virsh", "--quiet", "--connect", uri, "domcapabilities"], check=True, capture_output=True)
@@ -82,8 +82,8 @@ def test_libvirt_asks_qemu_once_what_it_can_do(lab: Checkout) -> None:
     assert when() == first
 
 
-def test_what_was_made_is_written_down(lab: Checkout) -> None:
-    made = machines_made(Project(lab.top), TOPOLOGY, -1, LAB)  # no such lab's QEMU is seen: the record alone
+def test_the_machine_record_matches_the_machines(lab: Checkout) -> None:
+    made = machines_made(Project(lab.top), TOPOLOGY, -1, LAB)  # -1: no running machine, so only the record is read
     seen = qemu_of(TOPOLOGY.ports.address, TOPOLOGY.ssh_port(3, "dut") + OFFSET)
     line = Path(f"/proc/{seen}/cmdline").read_text().split("\0")
     assert made == replace(from_command_line(line), boxes=made.boxes)
@@ -98,15 +98,15 @@ def test_machines_of_the_other_testbed_are_refused(lab: Checkout) -> None:
     assert f"the machines of {LAB} were made for the virtual testbed; you asked for real" in done.stderr
 
 
-def test_a_guest_that_hangs_is_switched_off(lab: Checkout) -> None:
-    """After a panic it answers neither SSH nor the power button."""
-    # A moment later, so that the command ends: a connection to a guest that has died waits for hours.
+def test_halt_powers_off_a_guest_that_hangs(lab: Checkout) -> None:
+    """After a panic the guest answers neither SSH nor ACPI."""
+    # Delayed, so that the SSH command can end: a connection to a dead guest would wait for hours.
     panic = "(sleep 2; echo c >/proc/sysrq-trigger) >/dev/null 2>&1 </dev/null &"
     lab.run("dut", f"sudo sh -c 'sysctl -q kernel.panic=0; {panic}'")
     time.sleep(5)
     said = lab.vagrant("halt", LAB)
     assert "switching it off" in said
-    assert ".rb:" not in said, "a backtrace"
+    assert ".rb:" not in said, "Ruby backtrace"
     assert set(lab.states().values()) == {"shutoff"}
     lab.vagrant("up", LAB)
     assert lab.run("dut", "hostname").strip() == "dut"

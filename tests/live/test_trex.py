@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Both engines play one profile, and the same packets reach the sink; TRex opens TCP connections as well.
+"""Both engines play the same profile, and the same packets reach the sink. TRex also opens TCP connections.
 
-Skips where the generator has no TRex.
+The tests skip if the generator's image has no TRex.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.live
 
 PACKETS, LOAD = 1500, 250.0
 WEB = Connections(concurrent=64)
-#: Prints the UDP packets that arrive, as hexadecimal, until none comes for ten seconds. SO_RCVBUFFORCE is 33.
+#: Prints received UDP packets in hexadecimal until none arrives for ten seconds. SO_RCVBUFFORCE is 33.
 CAPTURE = """
 import socket
 tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
@@ -55,7 +55,7 @@ except TimeoutError:
 
 @dataclass
 class Seen:
-    """What one engine said that it sent, and what the sink saw of it."""
+    """What one engine reported as sent, and what the sink received."""
 
     played: PlaybackResult
     classes: dict[str, int]
@@ -63,7 +63,7 @@ class Seen:
 
 
 class Bench:
-    """The lab's machines and both engines on them."""
+    """The lab's machines with both engines."""
 
     def __init__(self, project: Project) -> None:
         self.topology, self.lab = load_topology(project), load_lab(project, LAB)
@@ -75,7 +75,7 @@ class Bench:
 
     @contextlib.contextmanager
     def dut(self) -> Iterator[LinuxDut]:
-        """As a session begins: a DUT's first word notes what its start state is."""
+        """Begin a session: the first request records the DUT's start state."""
         with LinuxDut(self.machines.ssh("dut"), [link.ends["dut"].dev for link in self.topology.links.values()]) as dut:
             dut.facts()
             yield dut
@@ -111,15 +111,15 @@ def bench(lab: Checkout) -> Iterator[Bench]:
         yield Bench(project)
 
 
-#: How long TRex opens connections as fast as they go through (s), and at what rate how many.
+#: Seconds of connections at full speed; then the rate per second and the number of connections.
 FLAT_OUT_S, RATE, COUNT = 10, 20.0, 200
-#: Answers that the DUT saw and those that TRex counted; besides, what was open when it was stopped.
+#: Allowed difference between the responses that the DUT and TRex counted, beside connections still open at the end.
 APART = 0.02
 
 
 @dataclass
 class Opened:
-    """What TRex counted of its connections, flat out and at a rate, and how many answers crossed the DUT in each."""
+    """TRex's counts at full speed and at a rate, and how many responses crossed the DUT in each."""
 
     clients: list[Clients]
     crossed: list[float]
@@ -127,7 +127,7 @@ class Opened:
 
 @pytest.fixture(scope="module")
 def opened(bench: Bench) -> Opened:
-    """Connections through a DUT without rules and at full speed: it need not be saturated for what is counted here."""
+    """Connections through a DUT without rules and without throttling: these counts need no saturated DUT."""
     choice, found = engines.Choice("trex", "this test's", asked=True), Opened([], [])
     generator, sink = bench.machines.ssh("generator"), bench.machines.ssh("sink")
     made = engines.make_tcp_endpoints(choice, generator, sink, bench.topology, bench.testbed)
@@ -151,7 +151,7 @@ def flat_out(both: engines.TcpEndpoints) -> Clients:
 
 @pytest.fixture(scope="module")
 def seen(bench: Bench) -> dict[str, Seen]:
-    """The mix of three streams, forwarded by a DUT without rules."""
+    """A mix of three streams, forwarded by a DUT without rules."""
     found = {}
     with bench.dut() as dut:
         dut.reset()
@@ -162,7 +162,7 @@ def seen(bench: Bench) -> dict[str, Seen]:
 
 
 @pytest.mark.parametrize("name", ["replay", "trex"])
-def test_what_was_sent_arrives(seen: dict[str, Seen], name: str) -> None:
+def test_all_packets_arrive(seen: dict[str, Seen], name: str) -> None:
     assert seen[name].played.sent == PACKETS
     assert len(seen[name].frames) == PACKETS
 
@@ -172,7 +172,7 @@ def test_classes_are_the_same(seen: dict[str, Seen]) -> None:
 
 
 def test_frames_are_the_same_bytes(seen: dict[str, Seen]) -> None:
-    """Streams that are due at the same instant may leave in either order; the bytes are the same."""
+    """The order of packets with equal times may differ."""
     assert sorted(seen["trex"].frames) == sorted(seen["replay"].frames)
 
 
@@ -180,7 +180,7 @@ def test_nothing_runs_on_after_the_session(bench: Bench, seen: dict[str, Seen]) 
     assert bench.machines.ssh("generator").run("pgrep t-rex-64 || true").split() == []
 
 
-def test_a_load_of_nothing_is_refused_by_both(bench: Bench) -> None:
+def test_both_engines_refuse_a_load_of_zero(bench: Bench) -> None:
     for name in ("replay", "trex"):
         with bench.engine(name) as engine:
             if name == "replay":
@@ -189,7 +189,7 @@ def test_a_load_of_nothing_is_refused_by_both(bench: Bench) -> None:
                 engine.start(load=0)
 
 
-def test_a_load_above_the_ceiling_is_told(bench: Bench) -> None:
+def test_a_load_above_the_generators_limit_is_reported(bench: Bench) -> None:
     with bench.engine("trex") as engine:
         engine.use(bench.tables, "flood")
         played = engine.start(load=5e6, count=200_000).wait(timeout=120)
@@ -198,7 +198,7 @@ def test_a_load_above_the_ceiling_is_told(bench: Bench) -> None:
 
 
 def test_figures_do_not_depend_on_the_engine(lab: Checkout, bench: Bench) -> None:
-    """The DUT cannot tell who fills its ring. The result says who did."""
+    """The result names the engine."""
     figures = {}
     for name in ("replay", "trex"):
         words = ("--machines", STAND, "--engine", name, "--trials", "5", "--json")
@@ -211,19 +211,19 @@ def test_figures_do_not_depend_on_the_engine(lab: Checkout, bench: Bench) -> Non
 @pytest.mark.parametrize("place", [0, 1], ids=["flat out", "at a rate"])
 def test_trex_and_the_dut_count_the_same_connections(opened: Opened, place: int) -> None:
     counted = opened.clients[place]
-    print(counted, f"{opened.crossed[place]:.1f} answers crossed the DUT")
+    print(counted, f"{opened.crossed[place]:.1f} responses crossed the DUT")
     assert counted.program == "trex"
     assert counted.completed > 100
     assert abs(opened.crossed[place] - counted.completed) <= APART * counted.completed + WEB.concurrent * (1 - place)
 
 
-def test_at_a_rate_trex_opens_as_many_as_it_is_asked_to_and_all_complete(opened: Opened) -> None:
+def test_at_a_rate_trex_opens_all_connections_and_all_complete(opened: Opened) -> None:
     counted = opened.clients[1]
     assert (counted.opened, counted.completed, counted.failed) == (COUNT, COUNT, 0)
     assert counted.intended_load == RATE
 
 
-def test_nothing_is_left_of_the_connections(bench: Bench, opened: Opened) -> None:
+def test_the_endpoints_are_stopped(bench: Bench, opened: Opened) -> None:
     assert bench.machines.ssh("generator").run("pgrep t-rex-64 || true").split() == []
     sink = bench.machines.ssh("sink")
     assert sink.run("pgrep nginx || true").split() == []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What goes wrong on real machines: each gives a message, an exit code, and leaves nothing behind."""
+"""Failures on real machines: each gives a message and an exit code, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .conftest import LAB, OFFSET, TOPOLOGY, Checkout, document
 pytestmark = pytest.mark.live
 
 EXERCISE = "ex1-one-host"
-#: A session's programme on the DUT.
+#: Finds a session's agent on the DUT.
 AGENT = "pgrep -f '^python3 -u /run/fwlab-agent' || true"
-#: From its start to the first trials: the ruleset is loaded, the flood settles, the DUT is slowed (s).
+#: Seconds from the agent's start to the first trials: load the ruleset, let the flood settle, throttle the DUT.
 TRIALS_BEGIN_S = 10
 
 
@@ -38,18 +38,18 @@ def hand_in(lab: Checkout, name: str, text: str) -> None:
 
 
 def measuring(lab: Checkout) -> subprocess.Popen[str]:
-    """A run that takes a while, and is in the midst of it."""
+    """Start a long run and wait until it measures."""
     process = lab.start(*lab.fwlab_command("run", LAB, "ipset-1000", "--trials", "400", "--json"))
     deadline = time.monotonic() + 240
     while not lab.run("dut", AGENT).strip():
         assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline, "nothing was being measured"
+        assert time.monotonic() < deadline, "no measurement started"
         time.sleep(1)
     time.sleep(TRIALS_BEGIN_S)
     return process
 
 
-def test_a_refused_ruleset_shows_the_tools_words_and_is_undone(lab: Checkout) -> None:
+def test_a_refused_ruleset_shows_the_tools_error_and_is_undone(lab: Checkout) -> None:
     hand_in(lab, "rules.iptables", "*raw\n-A PREROUTING -j NOSUCHTARGET\nCOMMIT\n")
     (lab.top / "labs" / LAB / "work" / EXERCISE / "a.ipset").write_text("create half hash:ip\n")
     done = lab.fwlab("check", LAB, EXERCISE, "--json")
@@ -60,7 +60,7 @@ def test_a_refused_ruleset_shows_the_tools_words_and_is_undone(lab: Checkout) ->
     assert lab.run("dut", "sudo sh -c 'lsmod | grep -c ^ip_set || true'").strip() == "0"
 
 
-def test_a_ruleset_that_cuts_off_the_management_is_taken_away(lab: Checkout) -> None:
+def test_a_ruleset_that_cuts_off_management_is_removed(lab: Checkout) -> None:
     hand_in(lab, "rules.iptables", "*raw\n-A PREROUTING -j DROP\nCOMMIT\n")
     done = lab.fwlab("check", LAB, EXERCISE, "--json")
     assert done.returncode == 1, done.stderr
@@ -68,8 +68,8 @@ def test_a_ruleset_that_cuts_off_the_management_is_taken_away(lab: Checkout) -> 
     assert lab.run("dut", "hostname").strip() == "dut"
 
 
-def test_a_submission_is_data(lab: Checkout) -> None:
-    """Nothing in a student's file is rendered or run on its way to the tool."""
+def test_a_submission_is_not_executed(lab: Checkout) -> None:
+    """A student's file reaches its tool unchanged: no template is rendered and no shell runs."""
     hand_in(lab, "rules.iptables", "*raw\n-A PREROUTING -s {{ 7*7 }} -j DROP $(touch /tmp/pwned)\nCOMMIT\n")
     done = lab.fwlab("check", LAB, EXERCISE, "--json")
     assert done.returncode == 1
@@ -77,14 +77,14 @@ def test_a_submission_is_data(lab: Checkout) -> None:
     assert not Path("/tmp/pwned").exists()
 
 
-def test_an_interrupted_session_leaves_the_dut_alone(lab: Checkout) -> None:
-    """Its agent would go on measuring for a while, and cost the packets of whoever comes next."""
+def test_the_agent_ends_when_its_session_is_killed(lab: Checkout) -> None:
+    """Else it would go on measuring and disturb the next session."""
     process = measuring(lab)
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=60)
     deadline = time.monotonic() + 60
     while lab.run("dut", AGENT).strip():
-        assert time.monotonic() < deadline, "the agent goes on"
+        assert time.monotonic() < deadline, "the agent still runs"
     assert lab.run("dut", "sudo sh -c 'lsmod | grep -c ^ip_set || true'").strip() == "0"
 
 
@@ -97,14 +97,14 @@ def test_a_machine_killed_in_a_trial_is_inconclusive(lab: Checkout) -> None:
     assert '"verdict": "inconclusive"' in out
 
 
-def test_half_a_lab_is_named_with_the_way_out(lab: Checkout) -> None:
+def test_a_lab_without_its_dut_is_reported(lab: Checkout) -> None:
     done = lab.fwlab("run", LAB, "raw-drop")
     assert done.returncode == 3
     assert f"{LAB}: no answer from: dut" in done.stderr
     assert f"vagrant destroy -f {LAB}" in done.stderr
 
 
-def test_a_port_that_is_taken_is_named(lab: Checkout) -> None:
+def test_a_port_in_use_is_reported(lab: Checkout) -> None:
     lab.vagrant("destroy", "-f", LAB)
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
