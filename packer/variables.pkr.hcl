@@ -33,7 +33,7 @@ variable "initrd" {
 
 variable "accelerator" {
   type        = string
-  description = "tcg, or kvm where packer/accel found it to work."
+  description = "kvm where it was tried and runs a kernel, else tcg."
   default     = "tcg"
 }
 

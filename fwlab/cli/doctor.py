@@ -21,9 +21,9 @@ from fwlab.generator.trex.engine import trex_in_image
 from fwlab.host.environment import libvirt_uri
 from fwlab.host.kvm_probe import kvm_works
 from fwlab.host.project import Project, find_project, load_topology
+from fwlab.images.built_boxes import built_boxes
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, CannotMeasure
 from fwlab.testbed.link_kinds import link_kinds
-from fwlab.testbed.machines import built_images
 from fwlab.testbed.selection import TestbedRequest, choose
 
 #: `make setup` installs them all.
@@ -102,7 +102,7 @@ def _libvirt() -> Finding:
 
 def _images(project: Project) -> Finding:
     try:
-        images = built_images(project)
+        images = built_boxes(project)
     except CannotMeasure as error:
         return Finding("boxes", False, error.message, error.hint)
     kernel = images.get("dut-linux", {}).get("manifest", {}).get("kernel", "unknown")

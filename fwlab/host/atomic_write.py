@@ -58,6 +58,6 @@ def refuse_unwritable(folder: Path) -> None:
 
 
 def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    """Read, not set and restored with os.umask: another thread may create a file in between."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1], 8) for line in lines if line.startswith("Umask:"))

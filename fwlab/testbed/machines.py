@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import socket
@@ -129,15 +128,3 @@ class Machines:
         if process.returncode:
             tail = "\n".join(line for line in lines[-12:] if line)
             raise CannotMeasure(f"`vagrant {' '.join(arguments)}` failed:\n{tail}", "fwlab doctor")
-
-
-def built_images(project: Project) -> dict[str, dict]:
-    """What packer/build left in .fwlab/images.json. Raises CannotMeasure where there is none."""
-    path = project.state / "images.json"
-    try:
-        images = json.loads(path.read_text())
-        if not isinstance(images, dict):
-            raise ValueError("not a list of boxes")
-    except (OSError, ValueError, RecursionError) as error:
-        raise CannotMeasure("the boxes are not built", "make boxes") from error
-    return images

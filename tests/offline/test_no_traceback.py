@@ -17,9 +17,9 @@ from fwlab.cli import main
 from fwlab.host import atomic_write
 from fwlab.host.project import Project
 from fwlab.host.ssh import write_ssh_config
+from fwlab.images.built_boxes import built_boxes
 from fwlab.model.errors import EXIT_USAGE, BadInput, CannotMeasure
 from fwlab.rulesets.files import student_ruleset
-from fwlab.testbed.machines import built_images
 from tests.offline import factories
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -189,7 +189,7 @@ def test_a_list_of_boxes_that_is_none(checkout: Path, text: str, monkeypatch: py
     (checkout / ".fwlab").mkdir()
     (checkout / ".fwlab" / "images.json").write_text(text)
     with pytest.raises(CannotMeasure, match="the boxes are not built"):
-        built_images(Project(checkout))
+        built_boxes(Project(checkout))
 
 
 NAMES = [b"\xff.nft", b"\xff.bad", b"a\x1b[2J.nft", b"two\nlines.nft", b"\xe2\x80\xae.nft"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The image build without a machine: templates, content keys, and a cache that trusts nothing unproved."""
+"""The image build without a machine: templates, content keys, and a cache that trusts only what it verified."""
 
 from __future__ import annotations
 
@@ -13,10 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.offline.packer_modules import PACKER, ROOT, box_cache, box_form, children
+from fwlab.host.kvm_probe import KvmAnswer
+from fwlab.images import box_cache, subprocesses
+from fwlab.images.box_format import to_first_format
+from fwlab.images.build import guest_accelerator
+from fwlab.images.content_key import content_key
+from fwlab.images.errors import BuildError
+from fwlab.images.subprocesses import Subprocesses
+from fwlab.model.errors import BadInput
+from tests.offline.image_build import PACKER, ROOT, SETTINGS, build
 from tests.offline.programs import program
-
-SETTINGS = {"base_url": "", "base_checksum": ""}
 
 
 @pytest.mark.parametrize("image", ["dut-linux", "generator", "sink"])
@@ -50,26 +56,26 @@ def test_templates_are_formatted(folder: Path) -> None:
         ("packer/base/dpkg.cfg", {"dut-linux", "generator", "sink"}),
         ("engine/Makefile", {"generator"}),
         ("provision/host/packages.txt", set()),
-        ("packer/children.py", set()),
+        ("packer/build", set()),
     ],
 )
 def test_key_changes_with_what_goes_into_the_image(checkout: Path, path: str, changed: set[str]) -> None:
     images = {"dut-linux", "generator", "sink"}
-    before = {image: box_cache.content_key(checkout, image, SETTINGS) for image in images}
+    before = {image: content_key(checkout, image, SETTINGS) for image in images}
     (checkout / path).write_text((checkout / path).read_text() + "\n# changed\n")
-    after = {image: box_cache.content_key(checkout, image, SETTINGS) for image in images}
+    after = {image: content_key(checkout, image, SETTINGS) for image in images}
     assert {image for image in images if before[image] != after[image]} == changed
 
 
 def test_key_changes_with_the_base_and_with_an_executable_bit(checkout: Path) -> None:
-    plain = box_cache.content_key(checkout, "sink", SETTINGS)
-    assert box_cache.content_key(checkout, "sink", {**SETTINGS, "base_checksum": "sha256:ab"}) != plain
+    plain = content_key(checkout, "sink", SETTINGS)
+    assert content_key(checkout, "sink", {**SETTINGS, "base_checksum": "sha256:ab"}) != plain
     (checkout / "provision/run").chmod(0o644)
-    assert box_cache.content_key(checkout, "sink", SETTINGS) != plain
+    assert content_key(checkout, "sink", SETTINGS) != plain
 
 
 def test_key_is_the_same_in_another_place(checkout: Path) -> None:
-    assert box_cache.content_key(checkout, "sink", SETTINGS) == box_cache.content_key(ROOT, "sink", SETTINGS)
+    assert content_key(checkout, "sink", SETTINGS) == content_key(ROOT, "sink", SETTINGS)
 
 
 @pytest.fixture
@@ -106,7 +112,7 @@ def test_damaged_box_is_rejected(box: Path, damage: str) -> None:
 
 
 def test_too_little_room_names_the_place_and_the_need(tmp_path: Path) -> None:
-    with pytest.raises(box_cache.BuildError) as caught:
+    with pytest.raises(BuildError) as caught:
         box_cache.need_room(tmp_path, 1 << 60)
     assert str(tmp_path) in str(caught.value)
     assert f"{(1 << 60) >> 20} MiB" in str(caught.value)
@@ -115,30 +121,31 @@ def test_too_little_room_names_the_place_and_the_need(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("words", ["No space left on device", "no space left on device"], ids=["libc", "Go"])
 def test_full_disk_in_a_program_is_told_as_such(tmp_path: Path, words: str) -> None:
-    with pytest.raises(box_cache.BuildError, match=r"sink: .* is full") as caught:
-        children.run(["sh", "-c", f"echo write: {words}; exit 1"], tmp_path / "log", "sink")
+    with pytest.raises(BuildError, match=r"sink: .* is full") as caught:
+        Subprocesses().run(["sh", "-c", f"echo write: {words}; exit 1"], tmp_path / "log", "sink")
     assert "FWLAB_CACHE" in caught.value.hint
 
 
 def test_full_disk_ends_a_program_that_waits_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As Packer does where QEMU has halted the machine for want of room."""
-    monkeypatch.setattr(children, "LEFT_BYTES", 1 << 60)
-    monkeypatch.setattr(children, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(subprocesses, "FULL_BYTES", 1 << 60)
+    monkeypatch.setattr(subprocesses, "TIMEOUT_S", 0.1)
+    programs = Subprocesses()
     # Once with a program that ends when asked, and once with one that has to be killed, and its child with it.
     for trap in ("", "trap '' INT; "):
         began = time.monotonic()
-        with pytest.raises(box_cache.BuildError, match=f"sink: the disk of {tmp_path} is full") as caught:
-            children.run(["sh", "-c", f"{trap}sleep 600 & wait; sleep 600"], tmp_path / "log", "sink")
+        with pytest.raises(BuildError, match=f"sink: the disk of {tmp_path} is full") as caught:
+            programs.run(["sh", "-c", f"{trap}sleep 600 & wait; sleep 600"], tmp_path / "log", "sink")
         assert "FWLAB_CACHE" in caught.value.hint
         assert time.monotonic() - began < 60
-        assert not children._running
+        assert not programs._running
 
 
 def test_second_build_of_an_image_waits_and_can_be_stopped(tmp_path: Path) -> None:
     lock, asked = tmp_path / "locks" / "sink", []
     with box_cache.locked(lock, lambda: False):
         stop = lambda: asked.append(1) or True  # noqa: E731
-        with pytest.raises(box_cache.BuildError, match="sink"), box_cache.locked(lock, stop):
+        with pytest.raises(BuildError, match="sink"), box_cache.locked(lock, stop):
             pytest.fail("two builds held one lock")
     assert asked
     with box_cache.locked(lock, lambda: True):
@@ -147,16 +154,17 @@ def test_second_build_of_an_image_waits_and_can_be_stopped(tmp_path: Path) -> No
 
 def test_stopping_ends_the_children_of_children(tmp_path: Path) -> None:
     script = (
-        "import sys, threading, time; sys.path.insert(0, sys.argv[1])\n"
-        "import pathlib, children\n"
-        "log = pathlib.Path(sys.argv[2]) / 'log'; mark = log.with_name('pid')\n"
+        "import pathlib, sys, threading, time\n"
+        "from fwlab.images.subprocesses import Subprocesses\n"
+        "programs, log = Subprocesses(), pathlib.Path(sys.argv[1]) / 'log'; mark = log.with_name('pid')\n"
         "command = ['sh', '-c', f'sleep 600 & echo $! > {mark}.new; mv {mark}.new {mark}; wait']\n"
-        "thread = threading.Thread(target=lambda: children.run(command, log, 'sleeper'), daemon=True)\n"
+        "thread = threading.Thread(target=lambda: programs.run(command, log, 'sleeper'), daemon=True)\n"
         "thread.start()\n"
         "while not mark.exists(): time.sleep(0.01)\n"
-        "children.stop_all(0.5)\n"
+        "programs.stop_all(0.5)\n"
     )
-    subprocess.run([sys.executable, "-c", script, PACKER, tmp_path], check=True, stderr=subprocess.DEVNULL)
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", script, tmp_path], check=True, stderr=subprocess.DEVNULL, env=env)
     pid = int((tmp_path / "pid").read_text())
     for _ in range(500):
         state = Path(f"/proc/{pid}/stat")
@@ -167,8 +175,7 @@ def test_stopping_ends_the_children_of_children(tmp_path: Path) -> None:
 
 
 def test_unknown_image_is_refused_by_name(tmp_path: Path) -> None:
-    env = {**os.environ, "FWLAB_CACHE": str(tmp_path)}
-    done = subprocess.run([PACKER / "build", "dut-plan9"], capture_output=True, text=True, env=env)
+    done = build("dut-plan9", FWLAB_CACHE=str(tmp_path))
     assert done.returncode == 2
     assert "dut-plan9" in done.stderr
     assert "dut-linux" in done.stderr
@@ -200,7 +207,7 @@ def test_box_of_a_newer_packer_gets_the_form_of_the_others(tmp_path: Path) -> No
     box = tmp_path / "sink.box"
     disks = [{"format": "qcow2", "path": "box_0.img"}]
     make_archive(box, {"box_0.img": QCOW2}, {"architecture": "amd64", "disks": disks, "provider": "libvirt"})
-    box_form.in_first_form(box)
+    to_first_format(box)
     found = parts_of(box)
     assert set(found) == {"box.img", "metadata.json", "Vagrantfile"}
     assert found["box.img"] == QCOW2
@@ -212,7 +219,7 @@ def test_box_of_debians_packer_stays_as_it_is(tmp_path: Path) -> None:
     box = tmp_path / "sink.box"
     make_archive(box, {"box.img": QCOW2}, {"format": "qcow2", "provider": "libvirt", "virtual_size": 4})
     before = box.read_bytes()
-    box_form.in_first_form(box)
+    to_first_format(box)
     assert box.read_bytes() == before
 
 
@@ -224,8 +231,8 @@ def test_missing_plugins_of_a_newer_packer_are_told_in_its_own_words(tmp_path: P
     for name, text in {"packer": packer, "qemu-system-x86_64": "#!/bin/sh\n", "qemu-img": "#!/bin/sh\n"}.items():
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)
-    env = {**os.environ, "FWLAB_CACHE": str(tmp_path / "cache"), "PATH": f"{programs}:{os.environ['PATH']}"}
-    done = subprocess.run([PACKER / "build", "--no-vagrant", "sink"], capture_output=True, text=True, env=env)
+    path = f"{programs}:{os.environ['PATH']}"
+    done = build("--no-vagrant", "sink", FWLAB_CACHE=str(tmp_path / "cache"), PATH=path)
     assert done.returncode == 1
     assert "Packer's plugins are missing: Failed getting qemu" in done.stderr
     assert f"packer init {PACKER / 'plugins'}" in done.stderr
@@ -233,7 +240,66 @@ def test_missing_plugins_of_a_newer_packer_are_told_in_its_own_words(tmp_path: P
     assert not (tmp_path / "cache").exists()
 
 
-def test_accelerator_is_one_of_two_words() -> None:
-    program("qemu-system-x86_64")
-    done = subprocess.run([PACKER / "accel"], capture_output=True, text=True)
-    assert done.stdout.strip() in {"kvm", "tcg"}
+# ---- packer/build ---------------------------------------------------------------------------------
+
+
+def test_without_a_venv_the_next_command_is_named(tmp_path: Path) -> None:
+    (tmp_path / "packer").mkdir()
+    shutil.copy(PACKER / "build", tmp_path / "packer")
+    done = subprocess.run([tmp_path / "packer/build"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"packer/build: there is no {tmp_path}/.venv\n  next: make setup\n"
+
+
+def test_packer_build_runs_this_checkouts_package(tmp_path: Path) -> None:
+    """Whatever folder it is called from, even one with a package of the same name."""
+    (tmp_path / "packer").mkdir()
+    shutil.copy(PACKER / "build", tmp_path / "packer")
+    python = tmp_path / ".venv/bin/python"
+    python.parent.mkdir(parents=True)
+    python.symlink_to(sys.executable)
+    for folder, says in ((tmp_path / "fwlab/images", "this one"), (tmp_path / "elsewhere/fwlab/images", "another")):
+        folder.mkdir(parents=True)
+        (folder / "__main__.py").write_text(f"import sys; print({says!r}, sys.argv[1:])")
+        for package in (folder, folder.parent):
+            (package / "__init__.py").touch()
+    argv, where = [tmp_path / "packer/build", "--no-vagrant", "sink"], tmp_path / "elsewhere"
+    done = subprocess.run(argv, cwd=where, capture_output=True, text=True, check=False)
+    assert done.stdout == "this one ['--no-vagrant', 'sink']\n", done.stderr
+
+
+@pytest.mark.parametrize("value", ["kvm", "tcg"])
+def test_fwlab_accel_decides_without_a_probe(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("FWLAB_ACCEL", value)
+    monkeypatch.setattr("fwlab.images.build.kvm_works", lambda *_, **__: pytest.fail("KVM was tried"))
+    assert guest_accelerator(None) == value
+
+
+@pytest.mark.parametrize(("works", "word"), [(True, "kvm"), (False, "tcg")])
+def test_else_kvm_is_tried_with_the_kernel_of_the_base(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, works: bool, word: str
+) -> None:
+    monkeypatch.setenv("FWLAB_ACCEL", "")
+    tried = []
+
+    def probe(kernel: Path, *, boot_sector: bool) -> KvmAnswer:
+        tried.append((kernel, boot_sector))
+        return KvmAnswer(works, "a test")
+
+    monkeypatch.setattr("fwlab.images.build.kvm_works", probe)
+    assert guest_accelerator(tmp_path / "vmlinuz") == word
+    assert tried == [(tmp_path / "vmlinuz", True)]
+
+
+@pytest.mark.parametrize("value", ["qemu", "KVM", "hvf"])
+def test_a_wrong_fwlab_accel_stops_the_build_before_it_starts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, value: str
+) -> None:
+    monkeypatch.setenv("FWLAB_ACCEL", value)
+    with pytest.raises(BadInput, match=f"FWLAB_ACCEL={value}: must be tcg or kvm") as refused:
+        guest_accelerator(None)
+    assert refused.value.hint == "export FWLAB_ACCEL=tcg"
+    done = build("--no-vagrant", "sink", FWLAB_ACCEL=value, FWLAB_CACHE=str(tmp_path / "cache"))
+    assert done.returncode == 2
+    assert f"FWLAB_ACCEL={value}: must be tcg or kvm" in done.stderr
+    assert not (tmp_path / "cache").exists()

@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import hashlib
 import http.server
-import os
-import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.offline.packer_modules import PACKER, box_cache, cloud_image
+from fwlab.images import cloud_image
+from fwlab.images.cloud_image import CloudImage, base_settings
+from fwlab.images.content_key import content_key
+from fwlab.images.errors import BuildError
+from tests.offline.image_build import PACKER, SETTINGS, build
 from tests.offline.programs import program
-
-SETTINGS = {"base_url": "", "base_checksum": ""}
 
 
 @pytest.fixture
@@ -72,9 +72,8 @@ def sum_of(path: Path, algorithm: str = "sha512") -> str:
     return hashlib.new(algorithm, path.read_bytes()).hexdigest()
 
 
-def get(image, cache: Path) -> Path:
-    cloud_image._refused.clear()
-    return cloud_image.fetched(image, cache, lambda _: None, lambda: False)
+def get(image: CloudImage, cache: Path) -> Path:
+    return image.fetched(cache, lambda _: None, lambda: False)
 
 
 def files_in(cache: Path) -> list[Path]:
@@ -100,7 +99,7 @@ def test_cloud_image_is_downloaded_once(base_variables, disk: Path, address: str
     disk.unlink()
     assert get(base_variables(f"{address}/debian%2012.raw", sum_), cache) == kept
     kept.write_bytes(b"damaged")
-    with pytest.raises(box_cache.BuildError, match="File not found"):
+    with pytest.raises(BuildError, match="File not found"):
         get(base_variables(f"{address}/debian%2012.raw", sum_), cache)
 
 
@@ -109,7 +108,7 @@ def test_wrong_checksum_of_a_cloud_image_names_both_and_leaves_nothing(
     base_variables, disk: Path, address: str, tmp_path: Path, where: str
 ) -> None:
     url, wrong = str(disk) if where == "path" else f"{address}/debian%2012.raw", "0" * 128
-    with pytest.raises(box_cache.BuildError) as caught:
+    with pytest.raises(BuildError) as caught:
         get(base_variables(url, wrong), tmp_path / "cache")
     for word in (url, sum_of(disk), wrong, "FWLAB_BASE_CHECKSUM"):
         assert word in str(caught.value)
@@ -119,7 +118,7 @@ def test_wrong_checksum_of_a_cloud_image_names_both_and_leaves_nothing(
 
 
 def test_cloud_image_that_breaks_off_is_told_as_such(base_variables, disk, address: str, tmp_path: Path) -> None:
-    with pytest.raises(box_cache.BuildError, match=r"ended after 700 of 1512 bytes") as caught:
+    with pytest.raises(BuildError, match=r"ended after 700 of 1512 bytes") as caught:
         get(base_variables(f"{address}/short/image", sum_of(disk)), tmp_path / "cache")
     assert "FWLAB_BASE_URL" in caught.value.hint
     assert not files_in(tmp_path / "cache")
@@ -128,15 +127,15 @@ def test_cloud_image_that_breaks_off_is_told_as_such(base_variables, disk, addre
 def test_three_boxes_ask_for_a_wrong_cloud_image_once(base_variables, address: str, tmp_path: Path) -> None:
     image, said = base_variables(f"{address}/debian%2012.raw", "1" * 128), []
     for _ in range(3):
-        with pytest.raises(box_cache.BuildError, match="its sha512 is"):
-            cloud_image.fetched(image, tmp_path / "cache", said.append, lambda: False)
+        with pytest.raises(BuildError, match="its sha512 is"):
+            image.fetched(tmp_path / "cache", said.append, lambda: False)
     assert len(said) == 1
 
 
 def test_download_of_a_cloud_image_can_be_stopped(base_variables, disk, address: str, tmp_path: Path) -> None:
     image = base_variables(f"{address}/debian%2012.raw", sum_of(disk))
-    with pytest.raises(box_cache.BuildError, match="stopped"):
-        image.fetch(tmp_path / "cache" / "image", lambda _: None, lambda _: None, lambda: True)
+    with pytest.raises(BuildError, match="stopped"):
+        image.fetched(tmp_path / "cache", lambda _: None, lambda: True)
     assert not files_in(tmp_path / "cache")
 
 
@@ -156,7 +155,7 @@ def test_download_of_a_cloud_image_can_be_stopped(base_variables, disk, address:
 def test_cloud_image_that_cannot_be_had_is_named(
     base_variables, tmp_path: Path, url: str, checksum: str, what: str
 ) -> None:
-    with pytest.raises(box_cache.BuildError, match=what) as caught:
+    with pytest.raises(BuildError, match=what) as caught:
         get(base_variables(url, checksum), tmp_path)
     assert caught.value.hint
     assert not files_in(tmp_path)
@@ -165,7 +164,7 @@ def test_cloud_image_that_cannot_be_had_is_named(
 def test_what_is_no_disk_is_no_cloud_image(base_variables, disk: Path, address: str, tmp_path: Path) -> None:
     disk.write_bytes(b"a tar.xz, say" * 100)
     for url in (str(disk), f"{address}/debian%2012.raw"):
-        with pytest.raises(box_cache.BuildError, match=f"^{url}: neither a qcow2 image nor a raw disk") as caught:
+        with pytest.raises(BuildError, match=f"^{url}: neither a qcow2 image nor a raw disk") as caught:
             get(base_variables(url, sum_of(disk)), tmp_path / "cache")
         assert "qcow2" in caught.value.hint
     assert not files_in(tmp_path / "cache")
@@ -174,17 +173,17 @@ def test_what_is_no_disk_is_no_cloud_image(base_variables, disk: Path, address: 
 def test_boxes_go_by_the_cloud_images_content_and_not_by_its_place(base_variables, checkout: Path) -> None:
     first, moved = base_variables("/a.qcow2", "a" * 128), base_variables("http://127.0.0.1/b.qcow2", "A" * 128)
     other = base_variables("/a.qcow2", "b" * 128)
-    keys = [box_cache.content_key(checkout, "sink", cloud_image.settings_of(image)) for image in (first, moved, other)]
+    keys = [content_key(checkout, "sink", base_settings(image)) for image in (first, moved, other)]
     assert keys[0] == keys[1] != keys[2]
-    assert cloud_image.settings_of(None) == SETTINGS
+    assert base_settings(None) == SETTINGS
 
 
 def test_what_only_a_cloud_image_needs_rebuilds_no_other_box(base_variables, checkout: Path) -> None:
-    cloud = cloud_image.settings_of(base_variables("/a.qcow2", "a" * 128))
-    before = [box_cache.content_key(checkout, "sink", settings) for settings in (SETTINGS, cloud)]
+    cloud = base_settings(base_variables("/a.qcow2", "a" * 128))
+    before = [content_key(checkout, "sink", settings) for settings in (SETTINGS, cloud)]
     script = checkout / "packer/cloud/05-cloud-image.sh"
     script.write_text(script.read_text() + "\n# changed\n")
-    after = [box_cache.content_key(checkout, "sink", settings) for settings in (SETTINGS, cloud)]
+    after = [content_key(checkout, "sink", settings) for settings in (SETTINGS, cloud)]
     assert before[0] == after[0]
     assert before[1] != after[1]
 
@@ -201,7 +200,7 @@ def test_cloud_images_script_is_a_provision_script() -> None:
 
 def test_base_address_without_checksum_is_refused(tmp_path: Path) -> None:
     program("packer")
-    env = {**os.environ, "FWLAB_CACHE": str(tmp_path), "FWLAB_BASE_URL": "https://example.org/image.qcow2"}
-    done = subprocess.run([PACKER / "build", "--no-vagrant", "sink"], capture_output=True, text=True, env=env)
+    url = "https://example.org/image.qcow2"
+    done = build("--no-vagrant", "sink", FWLAB_CACHE=str(tmp_path), FWLAB_BASE_URL=url)
     assert done.returncode == 1
     assert "FWLAB_BASE_CHECKSUM" in done.stderr

@@ -16,7 +16,7 @@ PROVISION = ROOT / "provision"
 ROLES = ["dut-linux", "generator", "sink"]
 SCRIPTS = sorted(PROVISION.glob("*/*.sh"))
 SHELL = SCRIPTS + [PROVISION / name for name in ("run", "idempotence_check", "cleanup", "host/install")]
-SHELL += [ROOT / "packer" / name for name in ("accel", "seed", "base/build", "base/customize", "base/mirrors")]
+SHELL += [ROOT / "packer" / name for name in ("build", "seed", "base/build", "base/customize", "base/mirrors")]
 
 
 def names(path: Path) -> list[str]:

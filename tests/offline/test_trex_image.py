@@ -1,47 +1,39 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""TRex's tarball on its way into the image, and what the rest of the project makes of it. Nothing is built."""
+"""TRex's tarball for the image, and the choice of the engine. Nothing is built."""
 
 from __future__ import annotations
 
 import hashlib
 import http.server
-import importlib.machinery
-import importlib.util
 import io
 import json
-import os
 import shutil
-import subprocess
-import sys
 import tarfile
 import threading
-from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from fwlab.generator import selection as engines
 from fwlab.host.project import Project
+from fwlab.images.build import IMAGES, Builder
+from fwlab.images.errors import BuildError
+from fwlab.images.subprocesses import Subprocesses
+from fwlab.images.trex_tarball import Tarball, trex_tarball
 from fwlab.model.errors import BadInput, CannotMeasure
-
-ROOT = Path(__file__).resolve().parents[2]
-PACKER = ROOT / "packer"
-BASE = {"base_url": "", "base_checksum": ""}
+from tests.offline.image_build import ROOT, build
 
 
-@pytest.fixture
-def packer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ModuleType]:
-    """packer/trex_tarball.py, in a checkout that has built nothing."""
-    monkeypatch.syspath_prepend(str(PACKER))
+@pytest.fixture(autouse=True)
+def nothing_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("FWLAB_TREX_URL", "FWLAB_TREX_SHA256"):
         monkeypatch.delenv(name, raising=False)
-    spec = importlib.util.spec_from_file_location("packer_trex", PACKER / "trex_tarball.py")
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "packer_trex", module)  # dataclasses look their own module up
-    spec.loader.exec_module(module)
-    monkeypatch.setattr(module, "REPOSITORY", tmp_path / "checkout")
-    return module
+
+
+def chosen(tmp_path: Path, cache: Path) -> Tarball | None:
+    """In a checkout that has built nothing."""
+    return trex_tarball(Project(tmp_path / "checkout"), cache, lambda _: None)
 
 
 def release(path: Path, *names: str, folder: str = "v9.99") -> str:
@@ -54,35 +46,35 @@ def release(path: Path, *names: str, folder: str = "v9.99") -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def ask(packer: ModuleType, monkeypatch: pytest.MonkeyPatch, cache: Path, url: str, sha256: str):
+def ask(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cache: Path, url: str, sha256: str) -> Tarball | None:
     monkeypatch.setenv("FWLAB_TREX_URL", url)
     monkeypatch.setenv("FWLAB_TREX_SHA256", sha256)
-    return packer.tarball(cache, lambda _: None)
+    return chosen(tmp_path, cache)
 
 
 def left_in(cache: Path) -> list[Path]:
     return [path for path in cache.rglob("*") if path.is_file()]
 
 
-def test_without_a_word_there_is_no_trex(packer: ModuleType, tmp_path: Path) -> None:
-    assert packer.tarball(tmp_path, lambda _: None) is None
+def test_without_a_word_there_is_no_trex(tmp_path: Path) -> None:
+    assert chosen(tmp_path, tmp_path) is None
     assert not left_in(tmp_path)
 
 
 @pytest.mark.parametrize("form", ["{}", "file://{}"])
-def test_a_proved_tarball_is_kept(packer: ModuleType, monkeypatch, tmp_path: Path, form: str) -> None:
+def test_a_proved_tarball_is_kept(monkeypatch, tmp_path: Path, form: str) -> None:
     sum_ = release(tmp_path / "trex.tar.gz")
-    found = ask(packer, monkeypatch, tmp_path / "cache", form.format(tmp_path / "trex.tar.gz"), sum_.upper())
+    found = ask(monkeypatch, tmp_path, tmp_path / "cache", form.format(tmp_path / "trex.tar.gz"), sum_.upper())
     assert (found.version, found.sha256) == ("v9.99", sum_)
     assert left_in(tmp_path / "cache") == [found.path]
     (tmp_path / "trex.tar.gz").unlink()
-    assert ask(packer, monkeypatch, tmp_path / "cache", "gone", sum_) == found, "it is fetched once"
+    assert ask(monkeypatch, tmp_path, tmp_path / "cache", "gone", sum_) == found, "it is fetched once"
 
 
-def test_a_wrong_checksum_names_both_and_leaves_nothing(packer: ModuleType, monkeypatch, tmp_path: Path) -> None:
+def test_a_wrong_checksum_names_both_and_leaves_nothing(monkeypatch, tmp_path: Path) -> None:
     sum_, wrong = release(tmp_path / "trex.tar.gz"), "0" * 64
-    with pytest.raises(packer.BuildError) as caught:
-        ask(packer, monkeypatch, tmp_path / "cache", str(tmp_path / "trex.tar.gz"), wrong)
+    with pytest.raises(BuildError) as caught:
+        ask(monkeypatch, tmp_path, tmp_path / "cache", str(tmp_path / "trex.tar.gz"), wrong)
     assert sum_ in str(caught.value)
     assert wrong in str(caught.value)
     assert caught.value.hint
@@ -94,9 +86,7 @@ def test_a_wrong_checksum_stops_the_build_before_it_starts(tmp_path: Path) -> No
         pytest.skip("packer or QEMU is not installed")
     release(tmp_path / "trex.tar.gz")
     told = {"FWLAB_TREX_URL": str(tmp_path / "trex.tar.gz"), "FWLAB_TREX_SHA256": "0" * 64}
-    env = {**os.environ, **told, "FWLAB_CACHE": str(tmp_path / "cache")}
-    command = [PACKER / "build", "--no-vagrant", "generator"]
-    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    done = build("--no-vagrant", "generator", FWLAB_CACHE=str(tmp_path / "cache"), **told)
     assert done.returncode == 1
     assert "0" * 64 in done.stderr
     assert not left_in(tmp_path / "cache")
@@ -112,29 +102,27 @@ def test_a_wrong_checksum_stops_the_build_before_it_starts(tmp_path: Path) -> No
         ("http://127.0.0.1:1/a.tar.gz", "a" * 64, "127.0.0.1:1"),
     ],
 )
-def test_what_cannot_be_had_is_named(
-    packer: ModuleType, monkeypatch, tmp_path: Path, url: str, sha256: str, what: str
-) -> None:
-    with pytest.raises(packer.BuildError, match=what) as caught:
-        ask(packer, monkeypatch, tmp_path, url, sha256)
+def test_what_cannot_be_had_is_named(monkeypatch, tmp_path: Path, url: str, sha256: str, what: str) -> None:
+    with pytest.raises(BuildError, match=what) as caught:
+        ask(monkeypatch, tmp_path, tmp_path, url, sha256)
     assert caught.value.hint
     assert not left_in(tmp_path)
 
 
 @pytest.mark.parametrize("content", ["no tarball", "another program"])
-def test_what_is_no_release_is_refused(packer: ModuleType, monkeypatch, tmp_path: Path, content: str) -> None:
+def test_what_is_no_release_is_refused(monkeypatch, tmp_path: Path, content: str) -> None:
     path = tmp_path / "trex.tar.gz"
     if content == "no tarball":
         path.write_bytes(b"<html>not found</html>")
         sum_ = hashlib.sha256(path.read_bytes()).hexdigest()
     else:
         sum_ = release(path, "README")
-    with pytest.raises(packer.BuildError, match="not a release of TRex"):
-        ask(packer, monkeypatch, tmp_path / "cache", str(path), sum_)
+    with pytest.raises(BuildError, match="not a release of TRex"):
+        ask(monkeypatch, tmp_path, tmp_path / "cache", str(path), sum_)
     assert not left_in(tmp_path / "cache")
 
 
-def test_a_download_is_proved_too(packer: ModuleType, monkeypatch, tmp_path: Path) -> None:
+def test_a_download_is_proved_too(monkeypatch, tmp_path: Path) -> None:
     sum_ = release(tmp_path / "trex.tar.gz")
 
     class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -149,43 +137,35 @@ def test_a_download_is_proved_too(packer: ModuleType, monkeypatch, tmp_path: Pat
         address = f"http://127.0.0.1:{server.server_port}/trex.tar.gz"
         for name in ("http_proxy", "HTTP_PROXY"):
             monkeypatch.delenv(name, raising=False)
-        with pytest.raises(packer.BuildError, match=sum_):
-            ask(packer, monkeypatch, tmp_path / "cache", address, "1" * 64)
+        with pytest.raises(BuildError, match=sum_):
+            ask(monkeypatch, tmp_path, tmp_path / "cache", address, "1" * 64)
         assert not left_in(tmp_path / "cache")
-        assert ask(packer, monkeypatch, tmp_path / "cache", address, sum_).version == "v9.99"
+        assert ask(monkeypatch, tmp_path, tmp_path / "cache", address, sum_).version == "v9.99"
         server.shutdown()
 
 
-def test_a_checkout_keeps_its_trex_until_told_otherwise(packer: ModuleType, monkeypatch, tmp_path: Path) -> None:
+def test_a_checkout_keeps_its_trex_until_told_otherwise(monkeypatch, tmp_path: Path) -> None:
     images = tmp_path / "checkout" / ".fwlab" / "images.json"
     images.parent.mkdir(parents=True)
     sum_ = release(tmp_path / "trex.tar.gz")
-    given = ask(packer, monkeypatch, tmp_path / "cache", str(tmp_path / "trex.tar.gz"), sum_)
+    given = ask(monkeypatch, tmp_path, tmp_path / "cache", str(tmp_path / "trex.tar.gz"), sum_)
     images.write_text(json.dumps({"generator": {"trex": given.record()}}))
     for name in ("FWLAB_TREX_URL", "FWLAB_TREX_SHA256"):
         monkeypatch.delenv(name)
-    assert packer.tarball(tmp_path / "cache", lambda _: None) == given
+    assert chosen(tmp_path, tmp_path / "cache") == given
     given.path.write_bytes(b"damaged")
-    again = packer.tarball(tmp_path / "cache", lambda _: None)
+    again = chosen(tmp_path, tmp_path / "cache")
     assert (again.sha256, again.path) == (sum_, None), "a damaged tarball goes into no image"
     monkeypatch.setenv("FWLAB_TREX_URL", "none")
-    assert packer.tarball(tmp_path / "cache", lambda _: None) is None
+    assert chosen(tmp_path, tmp_path / "cache") is None
 
 
-def test_only_the_generators_image_changes_with_it(packer: ModuleType, monkeypatch) -> None:
-    # A program without an ending: its loader has to be named.
-    loader = importlib.machinery.SourceFileLoader("packer_build", str(PACKER / "build"))
-    spec = importlib.util.spec_from_loader("packer_build", loader)
-    build = importlib.util.module_from_spec(spec)
-    loader.exec_module(build)
-    tarball = packer.Tarball("c" * 64, "v9.99", None)
-    keys = {
-        image: [build.content_key(ROOT, image, build.settings_of(image, BASE, t)) for t in (None, tarball)]
-        for image in build.IMAGES
-    }
-    assert {image for image, (without, with_trex) in keys.items() if without != with_trex} == {"generator"}
-    with pytest.raises(build.BuildError, match="lost"):
-        build.make_box("generator", "k", BASE, ROOT, ROOT, tarball)
+def test_only_the_generators_image_changes_with_it() -> None:
+    builder = Builder(Project(ROOT), ROOT, Subprocesses(), lambda _: None)
+    with_trex = replace(builder, tarball=Tarball("c" * 64, "v9.99", None))
+    assert {image for image in IMAGES if builder.key(image) != with_trex.key(image)} == {"generator"}
+    with pytest.raises(BuildError, match="lost"):
+        with_trex.make_box("generator", "k", ROOT)
 
 
 def project(tmp_path: Path, images: dict) -> Project:

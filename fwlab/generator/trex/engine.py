@@ -11,16 +11,16 @@ from fwlab.generator.trex.astf import trex_tcp_endpoints
 from fwlab.generator.trex.stateless import Trex, check_traffic
 from fwlab.host.project import Project
 from fwlab.host.ssh import Ssh
+from fwlab.images.built_boxes import built_boxes
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.topology import Topology
-from fwlab.testbed.machines import built_images
 
 
 def trex_in_image(project: Project) -> str | None:
     """The TRex version in the generator's image; None if the image has no TRex or was not built yet."""
     try:
-        version = built_images(project).get("generator", {}).get("trex", {}).get("version")
+        version = built_boxes(project).get("generator", {}).get("trex", {}).get("version")
     except CannotMeasure:
         return None
     return None if version is None else str(version)

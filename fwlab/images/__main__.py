@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Build the labs' images unless they are built, and add them to Vagrant.
+
+A box is kept under the hash of everything that goes into it: a second run takes seconds, and an edited provision
+script rebuilds the images that use it. At the end .fwlab/images.json lists the boxes for the Vagrantfile and fwlab.
+
+Environment: FWLAB_CACHE (where boxes are kept), FWLAB_BASE_URL and FWLAB_BASE_CHECKSUM (an official Debian 12 cloud
+image to start from, instead of a base made from packages: a path or an address, and its SHA-512 or SHA-256),
+FWLAB_TREX_URL and FWLAB_TREX_SHA256 (TRex's tarball for the generator, a path or an address; none: without it again),
+FWLAB_ACCEL (tcg or kvm, instead of trying KVM). The packer on the PATH is used: Debian's, or 1.7 and later.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from fwlab.host.environment import accelerator, cache_directory
+from fwlab.host.project import find_project
+from fwlab.images.build import IMAGES, Builder
+from fwlab.images.built_boxes import add_boxes
+from fwlab.images.cloud_image import cloud_image
+from fwlab.images.errors import BuildError
+from fwlab.images.subprocesses import Subprocesses
+from fwlab.images.trex_tarball import trex_tarball
+from fwlab.model.errors import EXIT_FAIL, FwlabError
+
+EXIT_INTERRUPTED = 130
+
+
+def say(text: str) -> None:
+    """One line of progress on standard error, in one write: the images are built in threads."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+def check_tools(packer_folder: Path, with_vagrant: bool) -> None:
+    """Raise BuildError for the first tool that is missing; install the plugins of newer Packers."""
+    for tool in ["packer", "qemu-system-x86_64", "qemu-img"] + (["vagrant"] if with_vagrant else []):
+        if not shutil.which(tool):
+            raise BuildError(f"{tool} is missing", "run provision/host/install as root")
+    found = re.search(r"v(\d+)\.(\d+)", _packer("version").stdout)
+    if not found or (int(found[1]), int(found[2])) < (1, 7):
+        return
+    plugins = packer_folder / "plugins"
+    done = _packer("init", str(plugins))
+    if done.returncode:
+        raise BuildError(
+            f"Packer's plugins are missing: {' '.join(done.stdout.split())}",
+            f"run 'packer init {plugins}' where there is a network; elsewhere 'packer plugins install --path FILE "
+            "SOURCE' for each plugin and version that is named there",
+        )
+
+
+def _packer(*words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "CHECKPOINT_DISABLE": "1"}
+    return subprocess.run(
+        ["packer", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, check=False
+    )
+
+
+def add_to_vagrant(entry: dict[str, Any], programs: Subprocesses) -> None:
+    """Add a box unless Vagrant has one of that name; the name contains the content key. Raises BuildError."""
+    home = Path(os.environ.get("VAGRANT_HOME") or Path.home() / ".vagrant.d")
+    if any((home / "boxes" / entry["box"]).rglob("box.img")):
+        return
+    say(f"{entry['box']}: adding it to Vagrant")
+    command = ["vagrant", "box", "add", "--force", "--provider", "libvirt", "--name", entry["box"], entry["path"]]
+    log = Path(entry["path"]).parent.parent / "logs" / "vagrant.log"
+    programs.run(command, log, entry["box"], {"VAGRANT_CHECKPOINT_DISABLE": "1"})
+
+
+def main() -> int:
+    """Exit 0 done, 1 something failed, 2 bad usage, 130 interrupted."""
+    parser = argparse.ArgumentParser(prog="packer/build", description=(__doc__ or "").split("\n\n", maxsplit=1)[0])
+    parser.add_argument("images", nargs="*", metavar="IMAGE", help=f"of {', '.join(IMAGES)} (default: all)")
+    parser.add_argument("--no-vagrant", action="store_true", help="build only, add nothing to Vagrant")
+    arguments = parser.parse_args()
+    if unknown := sorted(set(arguments.images) - set(IMAGES)):
+        parser.error(f"no image named {', '.join(unknown)}: there are {', '.join(IMAGES)}")
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # also where a shell had SIGINT ignored
+        signal.signal(number, signal.default_int_handler)
+    programs = Subprocesses()
+    pool = ThreadPoolExecutor(max_workers=max(1, min(3, os.cpu_count() or 1)))
+    try:
+        _build(arguments.images or list(IMAGES), programs, pool, with_vagrant=not arguments.no_vagrant)
+        return 0
+    except FwlabError as error:
+        message, status = str(error), error.exit_code
+    except OSError as error:
+        hint = "\n  next: make room (3 GiB), or set FWLAB_CACHE to a directory with more"
+        full = hint if error.errno == errno.ENOSPC else ""
+        message, status = f"{error.filename or cache_directory()}: {error.strerror}{full}", EXIT_FAIL
+    except KeyboardInterrupt:
+        message, status = "interrupted; nothing half-built was kept\n  next: run it again to go on", EXIT_INTERRUPTED
+    pool.shutdown(wait=False, cancel_futures=True)
+    programs.stop_all()
+    pool.shutdown(wait=True)
+    say(f"packer/build: {message}")
+    return status
+
+
+def _build(images: list[str], programs: Subprocesses, pool: ThreadPoolExecutor, *, with_vagrant: bool) -> None:
+    project, cache = find_project(Path(__file__)), cache_directory()
+    accelerator()  # a wrong FWLAB_ACCEL is an error now, not after minutes
+    check_tools(project.root / "packer", with_vagrant)
+    base = cloud_image()
+    tarball = trex_tarball(project, cache, say) if "generator" in images else None
+    builder = Builder(project, cache, programs, say, tarball, base)
+    jobs = {image: pool.submit(builder.ready_box, image) for image in images}
+    boxes = {image: job.result() for image, job in jobs.items()}
+    if with_vagrant:
+        for box in boxes.values():
+            add_to_vagrant(box, programs)
+    add_boxes(project, boxes)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

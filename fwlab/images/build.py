@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Build one image: its base, its staged provisioning, Packer, and the box in the cache."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fwlab.host.environment import accelerator
+from fwlab.host.kvm_probe import kvm_works
+from fwlab.host.project import Project
+from fwlab.images import trex_tarball as trex
+from fwlab.images.box_cache import cached, locked, need_room, publish
+from fwlab.images.box_format import to_first_format
+from fwlab.images.cloud_image import CloudImage, base_settings
+from fwlab.images.content_key import base_key, content_key
+from fwlab.images.errors import BuildError
+from fwlab.images.subprocesses import Subprocesses
+from fwlab.model.results import Accelerator
+
+IMAGES = ("dut-linux", "generator", "sink")
+
+
+def guest_accelerator(kernel: Path | None) -> Accelerator:
+    """What Packer's machine runs with: $FWLAB_ACCEL, else KVM if it runs this kernel (None: any), else TCG."""
+    return accelerator() or ("kvm" if kvm_works(kernel, boot_sector=True).works else "tcg")
+
+
+@dataclass(frozen=True)
+class Builder:
+    """Builds images of one checkout.
+
+    cache     the cache directory
+    programs  the programs that run at present
+    say       called with each line of progress
+    tarball   TRex for the generator's image; None: without
+    base      the cloud image to start from; None: a base made from Debian packages
+    """
+
+    project: Project
+    cache: Path
+    programs: Subprocesses
+    say: Callable[[str], None]
+    tarball: trex.Tarball | None = None
+    base: CloudImage | None = None
+
+    @property
+    def packer(self) -> Path:
+        return self.project.root / "packer"
+
+    def ready_box(self, image: str) -> dict[str, Any]:
+        """The entry of images.json for one image, which is built unless the cache has it. Raises BuildError."""
+        key = self.key(image)
+        box = self.cache / "boxes" / f"{image}-{key[:12]}.box"
+        with locked(self.cache / "locks" / image, self.programs.stopped):
+            record = cached(box)
+            if record is None:
+                if box.exists():
+                    self.say(f"{image}: {box.name} in the cache is damaged, building it again")
+                    box.unlink()
+                record = self.make_box(image, key, box)
+        name = f"fwlab-{image}-{key[:12]}"
+        entry = {"box": name, "key": key, "path": str(box), "sha256": record["sha256"], "manifest": record["manifest"]}
+        return {**entry, "trex": record["trex"]} if "trex" in record else entry
+
+    def key(self, image: str) -> str:
+        """The image's content key."""
+        settings = base_settings(self.base)
+        if (tarball := self._tarball_for(image)) is not None:
+            settings["trex_sha256"] = tarball.sha256
+        return content_key(self.project.root, image, settings)
+
+    def make_box(self, image: str, key: str, box: Path) -> dict[str, Any]:
+        """Build one image and put its box into the cache; returns the box's record. Raises BuildError."""
+        tarball = self._tarball_for(image)
+        if tarball is not None and tarball.path is None:
+            raise BuildError(
+                f"{image}: its image contains TRex {tarball.version}, whose tarball is lost from the cache",
+                f"set {trex.URL} and {trex.SHA256} again, or {trex.URL}={trex.NONE} to do without",
+            )
+        self.cache.mkdir(parents=True, exist_ok=True)
+        need_room(self.cache)
+        work = self.cache / "work" / f"{image}-{os.getpid()}"
+        log = self.cache / "logs" / f"{image}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.unlink(missing_ok=True)
+        started = time.monotonic()
+        try:
+            work.mkdir(parents=True)
+            self._provision(image, key, work, log)
+            to_first_format(work / f"{image}.box")
+            manifest = json.loads((work / "image.json").read_text())
+            extra = {"trex": tarball.record()} if tarball is not None else {}
+            record = publish(work / f"{image}.box", box, {"key": key, "manifest": manifest, **extra})
+        finally:
+            with suppress(OSError):  # there may be none; it shows why a machine let nobody in
+                shutil.copyfile(work / "console.log", log.with_name(f"{image}-console.log"))
+            shutil.rmtree(work, ignore_errors=True)
+        self.say(f"{image}: built in {time.monotonic() - started:.0f} s, {record['size'] / 1e6:.0f} MB")
+        return record
+
+    def _tarball_for(self, image: str) -> trex.Tarball | None:
+        """Only the generator contains TRex."""
+        return self.tarball if image == "generator" else None
+
+    def _provision(self, image: str, key: str, work: Path, log: Path) -> None:
+        """Run Packer: the box and the manifest are in `work` then."""
+        run = self.programs.run
+        if image == "generator":
+            run(["make", "-s", "-C", str(self.project.root / "engine")], log, "generator: replay engine")
+        values = {"image": image, "work": str(work), "key": key, "seed": str(work / "seed.iso")}
+        values |= {"ssh_key": str(work / "id_ed25519"), "provision": str(self._staged(image, work))}
+        tarball = self._tarball_for(image)
+        if tarball is not None and tarball.path is not None:
+            values |= {"trex_url": tarball.path.as_uri(), "trex_sha256": tarball.sha256}
+        values["built"] = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        values |= self._base_values(image, work, log)
+        run([str(self.packer / "seed"), str(work)], log, f"{image}: seed")
+        self.say(f"{image}: Packer provisions it ({values['accelerator']})")
+        command = ["packer", "build", "-color=false"]
+        command += [word for name, value in values.items() for word in ("-var", f"{name}={value}")]
+        quiet = {"CHECKPOINT_DISABLE": "1", "PACKER_CACHE_DIR": str(self.cache / "downloads")}
+        run([*command, str(self.packer)], log, f"{image}: packer", quiet)
+        if self.key(image) != key:
+            raise BuildError(f"{image}: its files were edited while it was being built", "packer/build")
+
+    def _base_values(self, image: str, work: Path, log: Path) -> dict[str, str]:
+        """Packer's variables for the base."""
+        if self.base is not None:
+            disk = self.base.fetched(self.cache, self.say, self.programs.stopped)
+            values = {"base": str(disk), "base_checksum": self.base.checksum}
+            return {**values, "accelerator": guest_accelerator(None)}
+        made = self._made_base(image, work, log)
+        kernel = made / "vmlinuz"
+        values = {"base": str(made / "disk.raw"), "kernel": str(kernel), "initrd": str(made / "initrd.img")}
+        return {**values, "accelerator": guest_accelerator(kernel)}
+
+    def _made_base(self, image: str, work: Path, log: Path) -> Path:
+        """The directory with disk.raw, vmlinuz and initrd.img for an image, made unless the cache has it."""
+        key = base_key(self.project.root, image, base_settings(None))
+        directory = self.cache / "bases" / f"{image}-{key[:12]}"
+        if cached(directory / "disk.raw") and (directory / "initrd.img").exists():
+            return directory
+        self.say(f"{image}: making its base from Debian packages")
+        made = work / "base"
+        self.programs.run([str(self.packer / "base" / "build"), image, str(made)], log, f"{image}: base")
+        directory.mkdir(parents=True, exist_ok=True)
+        for name in ("vmlinuz", "initrd.img"):
+            (made / name).replace(directory / name)
+        publish(made / "disk.raw", directory / "disk.raw", {"key": key})
+        for old in directory.parent.glob(f"{image}-*"):
+            if old != directory:
+                shutil.rmtree(old, ignore_errors=True)  # half a gigabyte each, and made again in a minute
+        return directory
+
+    def _staged(self, image: str, work: Path) -> Path:
+        """A copy of provision/ with what this image needs and no more."""
+        root, staged = self.project.root, work / "provision"
+        staged.mkdir()
+        for name in ("run", "idempotence_check", "cleanup"):
+            shutil.copy2(root / "provision" / name, staged)
+        for name in ("common", image):
+            shutil.copytree(root / "provision" / name, staged / name)
+        if self.base is not None:
+            shutil.copy2(self.packer / "cloud" / "05-cloud-image.sh", staged / "common")
+            shutil.copy2(self.packer / "base" / "dpkg.cfg", staged / "common")
+        if image == "generator":
+            (staged / "engine").mkdir()
+            shutil.copy2(root / "engine" / "fwlab-replay", staged / "engine")
+            if self.tarball is not None and self.tarball.path is not None:
+                shutil.copyfile(self.tarball.path, staged / "trex.tar.gz")
+        return staged

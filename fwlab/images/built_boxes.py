@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+""".fwlab/images.json: which boxes this checkout uses. The Vagrantfile reads it too."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from fwlab.host.atomic_write import write_atomically
+from fwlab.host.project import Project
+from fwlab.images.errors import BuildError
+from fwlab.model.errors import CannotMeasure
+
+#: By image: box, key, path, sha256, manifest and, if the image contains TRex, trex.
+Boxes = dict[str, dict[str, Any]]
+
+
+def boxes_path(project: Project) -> Path:
+    return project.state / "images.json"
+
+
+def built_boxes(project: Project) -> Boxes:
+    """Raises CannotMeasure if no box was built."""
+    try:
+        boxes = json.loads(boxes_path(project).read_text())
+        if not isinstance(boxes, dict):
+            raise ValueError("not a list of boxes")
+    except (OSError, ValueError, RecursionError) as error:
+        raise CannotMeasure("the boxes are not built", "make boxes") from error
+    return boxes
+
+
+def add_boxes(project: Project, boxes: Boxes) -> None:
+    """Write these boxes over those that are listed. Raises BuildError."""
+    known: Boxes = {}
+    with suppress(CannotMeasure):
+        known = built_boxes(project)
+    write_atomically(boxes_path(project), json.dumps({**known, **boxes}, indent=1) + "\n", error=BuildError)
