@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from fwlab.cli import ranges
+from fwlab.cli.options import LabName, SavedRun, Verbose
 from fwlab.cli.publish import publish
 from fwlab.cli.repeatability import benchmark_cases, document, measure, write_document
 from fwlab.host.project import Project, find_project, load_topology, shown
@@ -25,9 +26,6 @@ from fwlab.report.progress import listener
 from fwlab.testbed.selection import TestbedRequest
 
 app = typer.Typer(help="Publish runs, renew ranges and pages, measure repeatability.", no_args_is_help=True)
-
-LabName = Annotated[str, typer.Argument(metavar="LAB", help="A lab, such as lab03-ipset.")]
-SavedRun = Annotated[Path | None, typer.Argument(metavar="[RUN.json]", help="A saved run (default: the lab's latest).")]
 
 
 @app.command("publish")
@@ -54,7 +52,7 @@ def pages_command() -> None:
 def repeatability_command(
     lab: LabName,
     cases: Annotated[list[str] | None, typer.Argument(metavar="[CASE]...", help="Cases or sweeps (quick).")] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show the output of Vagrant.")] = False,
+    verbose: Verbose = False,
 ) -> None:
     """Measure how well the figures of a lab repeat over fresh boots, on an idle and on a busy host."""
     project = find_project()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The command line. Prints and exits; everything else is done by the floors below."""
+"""The command line: parse, call, print, exit."""
 
 from __future__ import annotations
 
@@ -8,38 +8,48 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from fwlab.cli import author, traffic
-from fwlab.cli import doctor as doctor_door
+from fwlab.cli import author, doctor, traffic
 from fwlab.cli.entry import EXIT_INTERRUPTED
+from fwlab.cli.options import (
+    EngineName,
+    Json,
+    Keep,
+    LabName,
+    MachinesOf,
+    SavedRun,
+    Seed,
+    TestbedName,
+    Trials,
+    Verbose,
+    run_context,
+)
 from fwlab.cli.perf_profile import profile_command
 from fwlab.cli.predictions import read_predictions, write_prediction
 from fwlab.generator.selection import AUTO
-from fwlab.generator.selection import choose as choose_engine
 from fwlab.host.atomic_write import refuse_unwritable
-from fwlab.host.project import find_project, lab_ids, load_topology
-from fwlab.measure.context import RunContext
+from fwlab.host.project import find_project, lab_ids
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import base_cases, case_task, chosen_cases, chosen_exercises, ensure_started, work_task
 from fwlab.measure.saved_runs import folder_beside, load_run, reports_folder
 from fwlab.measure.session import open_session
 from fwlab.measure.traffic_check import refuse_unplayable_traffic
 from fwlab.metrics.registry import METRICS
-from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, EXIT_USAGE, FwlabError
+from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, EXIT_USAGE, BadInput, FwlabError
 from fwlab.model.lab import Lab
-from fwlab.model.results import Run
 from fwlab.model.verdict import exit_code
-from fwlab.report import show, write_report
-from fwlab.report.json_output import check_document, run_document
+from fwlab.report.files import write_report
+from fwlab.report.model import ReportModel, build_model
 from fwlab.report.progress import listener
-from fwlab.report.report_rows import case_rows, exercise_rows, overall_outcome
-from fwlab.testbed.selection import TestbedRequest
+from fwlab.report.registry import RENDERERS
+from fwlab.report.renderers.terminal import show
+from fwlab.report.report_rows import Row, overall_outcome
 
 app = typer.Typer(
     help="Firewall Performance Lab: measure, judge and learn what a firewall rule costs.",
@@ -49,43 +59,16 @@ app = typer.Typer(
 )
 app.add_typer(traffic.app, name="traffic")
 app.add_typer(author.app, name="author")
-app.command("doctor")(doctor_door.doctor)
+app.command("doctor")(doctor.doctor)
 app.command("profile")(profile_command)
 
 out = Console()
 err = Console(stderr=True)
 
-LabName = Annotated[str, typer.Argument(metavar="LAB", help="A lab, such as lab03-ipset.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
-Trials = Annotated[int | None, typer.Option(min=1, max=1000, help="Trials of each case (default 5).")]
-TestbedName = Annotated[str, typer.Option("--testbed", help="auto, virtual or real.")]
-Keep = Annotated[bool, typer.Option("--keep", help="Leave the machines running that this command starts.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show what Vagrant says.")]
-MachinesOf = Annotated[
-    str | None, typer.Option("--machines", metavar="LAB", help="Measure on the machines of another lab that is up.")
-]
-EngineName = Annotated[str, typer.Option("--engine", help="auto (trex where its image holds it), trex or replay.")]
-Seed = Annotated[int, typer.Option(help="Seeds what a traffic profile draws at random.")]
-
-
-def _context(
-    lab_id: str,
-    testbed: str,
-    keep: bool = False,
-    seed: int = 1,
-    machines: str | None = None,
-    engine: str = AUTO,
-) -> RunContext:
-    project = find_project()
-    lab = load_lab(project, lab_id)
-    borrowed = load_lab(project, machines) if machines else None
-    choose_engine(project, engine)  # told at once where there is none
-    return RunContext(project, load_topology(project), lab, TestbedRequest(testbed), seed, keep, borrowed, engine)
-
 
 @app.command("list")
 def list_command(lab: Annotated[str | None, typer.Argument(metavar="LAB")] = None, as_json: Json = False) -> None:
-    """The labs, or one lab's cases and exercises."""
+    """List the labs, or the cases and exercises of one lab."""
     project = find_project()
     if lab is None:
         labs = [load_lab(project, lab_id) for lab_id in lab_ids(project)]
@@ -118,9 +101,11 @@ def _list_lab(lab: Lab, as_json: bool) -> None:
 @app.command("run")
 def run_command(
     lab: LabName,
-    cases: Annotated[list[str] | None, typer.Argument(metavar="[CASE]...", help="Cases or sweeps (all).")] = None,
+    cases: Annotated[
+        list[str] | None, typer.Argument(metavar="[CASE]...", help="Cases or sweeps (default: all).")
+    ] = None,
     trials: Trials = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Only the cases marked quick.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Measure only the cases marked quick.")] = False,
     as_json: Json = False,
     testbed: TestbedName = "auto",
     keep: Keep = False,
@@ -128,19 +113,19 @@ def run_command(
     seed: Seed = 1,
     machines: MachinesOf = None,
     engine: EngineName = AUTO,
-    output: Annotated[Path | None, typer.Option(help="Folder of the report (reports/LAB).")] = None,
+    output: Annotated[Path | None, typer.Option(help="Folder for the report (default: reports/LAB).")] = None,
 ) -> None:
-    """Measure cases, judge them, write a report."""
-    context = _context(lab, testbed, keep, seed, machines, engine)
+    """Measure cases, judge them and write a report."""
+    context = run_context(lab, testbed, keep=keep, seed=seed, machines=machines, engine=engine)
     folder = output or reports_folder(context.project, lab)
     refuse_unwritable(folder)
     tasks = [case_task(context, case, trials) for case in chosen_cases(context.lab, cases or [], quick=quick)]
     refuse_unplayable_traffic(context, (task.traffic for task in tasks))
     with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
         session.measure_cases(tasks)
-    page = write_report(context.lab, session.run, folder)
-    _show(context.lab, session.run, page, run_document if as_json else None)
-    _leave(case_rows(context.lab, session.run))
+    model = build_model(context.lab, session.run)
+    _print_report(model, write_report(model, folder), "json" if as_json else None)
+    _exit_with(model.cases)
 
 
 @app.command("check")
@@ -155,8 +140,8 @@ def check_command(
     machines: MachinesOf = None,
     engine: EngineName = AUTO,
 ) -> None:
-    """Measure and judge what you wrote into the lab's work/ folder."""
-    context = _context(lab, testbed, keep, machines=machines, engine=engine)
+    """Measure and judge your rulesets in the lab's work/ folder."""
+    context = run_context(lab, testbed, keep=keep, machines=machines, engine=engine)
     exercises = chosen_exercises(context.lab, exercise)
     tasks = [work_task(context, e, ensure_started(context, e), trials) for e in exercises]
     predictions = read_predictions(context.lab)
@@ -168,15 +153,15 @@ def check_command(
         session.measure_cases(bases)
         session.measure_exercises(tasks)
     session.run.predictions = predictions
-    page = write_report(context.lab, session.run, folder)
-    _show(context.lab, session.run, page, check_document if as_json else None)
-    _leave(exercise_rows(context.lab, session.run))
+    model = build_model(context.lab, session.run)
+    _print_report(model, write_report(model, folder), "check-json" if as_json else None)
+    _exit_with(model.exercises)
 
 
 @app.command("start")
 def start_command(lab: LabName, exercise: Annotated[str | None, typer.Argument(metavar="[EXERCISE]")] = None) -> None:
-    """Copy an exercise's start (all of them) into the lab's work/ folder, where you write."""
-    context = _context(lab, "virtual")
+    """Copy the start of an exercise (default: of all) into the lab's work/ folder, where you edit it."""
+    context = run_context(lab, "virtual")
     for chosen in chosen_exercises(context.lab, exercise):
         out.print(f"{chosen.id}: {ensure_started(context, chosen)}", highlight=False, soft_wrap=True)
 
@@ -185,9 +170,9 @@ def start_command(lab: LabName, exercise: Annotated[str | None, typer.Argument(m
 def predict_command(
     lab: LabName,
     exercise: Annotated[str, typer.Argument()],
-    number: Annotated[float | None, typer.Argument(help="What you expect, in the question's unit.")] = None,
+    number: Annotated[float | None, typer.Argument(help="The number you expect, in the question's unit.")] = None,
 ) -> None:
-    """Read an exercise's question, or write down what you expect before measuring."""
+    """Print an exercise's question, or record the number that you expect before measuring."""
     project = find_project()
     found = load_lab(project, lab)
     chosen = chosen_exercises(found, exercise)[0]
@@ -201,23 +186,32 @@ def predict_command(
 @app.command("report")
 def report_command(
     lab: LabName,
-    result: Annotated[Path | None, typer.Argument(help="A run.json (the lab's latest).")] = None,
-    output: Annotated[Path | None, typer.Option(help="Folder to write to (beside the run; never results/).")] = None,
+    result: SavedRun = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Folder to write to (default: beside the run, but never results/).")
+    ] = None,
     as_json: Json = False,
+    form: Annotated[
+        str | None, typer.Option("--format", metavar="NAME", help=f"Print it as one of: {', '.join(RENDERERS)}.")
+    ] = None,
 ) -> None:
-    """Judge a finished run again and write its report anew; nothing is measured."""
+    """Judge a finished run again and write its report; nothing is measured."""
+    if form is not None and form not in RENDERERS:
+        raise BadInput(f"unknown format {form}", f"use one of: {', '.join(RENDERERS)}")
     project = find_project()
     found = load_lab(project, lab)
     path = result or reports_folder(project, lab) / "run.json"
-    run = load_run(path, lab)
-    page = write_report(found, run, output or folder_beside(project, lab, path))
-    _show(found, run, page, run_document if as_json else None)
+    model = build_model(found, load_run(path, lab))
+    page = write_report(model, output or folder_beside(project, lab, path))
+    _print_report(model, page, "json" if as_json else form)
 
 
 @app.command("grade")
 def grade_command(
     lab: LabName,
-    submissions: Annotated[Path | None, typer.Option(help="One folder a student, in it one an exercise.")] = None,
+    submissions: Annotated[
+        Path | None, typer.Option(help="A folder per student, each with a folder per exercise.")
+    ] = None,
     verbose: Verbose = False,
 ) -> None:
     """Grade a class: the same as `pytest --testinfra --lab LAB [--submissions DIR]`."""
@@ -234,16 +228,16 @@ def grade_command(
     raise typer.Exit(EXIT_USAGE if code == pytest.ExitCode.USAGE_ERROR else int(code))
 
 
-def _show(lab: Lab, run: Run, page: Path, document: Callable[[Lab, Run], Any] | None) -> None:
-    """A table and where the page is; or the one document, for programs."""
-    if document is not None:
-        _print_json(document(lab, run))
-    else:
-        show(lab, run, out)
-        out.print(f"report: {page}", highlight=False, soft_wrap=True)
+def _print_report(model: ReportModel, page: Path, form: str | None) -> None:
+    """Tables for the terminal and the path of the page; or, if a renderer is named, only what it makes."""
+    if form is not None:
+        sys.stdout.write(RENDERERS[form].render(model))
+        return
+    show(model, out)
+    out.print(f"report: {page}", highlight=False, soft_wrap=True)
 
 
-def _leave(rows: list[Any]) -> None:
+def _exit_with(rows: Iterable[Row]) -> None:
     outcome = overall_outcome(rows)
     raise typer.Exit(EXIT_PASS if outcome is None else exit_code([outcome]))
 
@@ -253,11 +247,11 @@ def _print_json(document: Any) -> None:
 
 
 def main() -> None:
-    """The entry point: what a user can act on is two lines and an exit code, never a traceback."""
-    # A time limit around this command ends it as Ctrl-C does: machines that it started go with it.
+    """Run the command line. An error that the user can act on is two lines and an exit code, never a traceback."""
+    # A time limit (`timeout`) ends this command as Ctrl-C does, so that machines it started are destroyed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a name on disk need not be text that a terminal can show
+        if hasattr(stream, "reconfigure"):  # file names need not be printable text
             stream.reconfigure(errors="backslashreplace")
     try:
         try:
@@ -270,20 +264,22 @@ def main() -> None:
             err.print(f"  next: {error.hint}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(error.exit_code)
     except SystemExit as leaving:
-        if leaving.code == EXIT_INTERRUPTED:  # typer has turned Ctrl-C into this
-            err.print("fwlab: interrupted; nothing was left running that this command started")
+        if leaving.code == EXIT_INTERRUPTED:  # typer turns Ctrl-C into this
+            err.print("fwlab: interrupted; everything that this command started has been stopped")
         raise
     except BrokenPipeError:
         _drop_output()
         sys.exit(EXIT_UNMEASURED)
     except OSError as error:
         _drop_output()
-        said = f"{error.filename}: {error.strerror}" if error.filename else f"cannot write: {error.strerror or error}"
-        err.print(f"fwlab: {said}\n  next: df -h", markup=False, highlight=False, soft_wrap=True)
+        message = (
+            f"{error.filename}: {error.strerror}" if error.filename else f"cannot write: {error.strerror or error}"
+        )
+        err.print(f"fwlab: {message}\n  next: df -h", markup=False, highlight=False, soft_wrap=True)
         sys.exit(EXIT_USAGE)
 
 
 def _drop_output() -> None:
-    """Nobody takes standard output any more; the interpreter must not try again as it ends."""
+    """Redirect standard output to /dev/null, so that the interpreter does not fail again as it exits."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -13,47 +13,51 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from fwlab.cli.options import (
+    Json,
+    Keep,
+    LabName,
+    MachinesOf,
+    Seed,
+    TestbedName,
+    Trials,
+    Verbose,
+    run_context,
+)
 from fwlab.host.atomic_write import refuse_unwritable
-from fwlab.host.project import find_project, load_topology
-from fwlab.measure.context import RunContext
-from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import case_task, chosen_cases
 from fwlab.measure.saved_runs import reports_folder
 from fwlab.measure.session import open_session
 from fwlab.measure.traffic_check import refuse_unplayable_traffic
 from fwlab.metrics.call_stacks import shares
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, BadInput
-from fwlab.model.lab import Lab
 from fwlab.model.results import Run
-from fwlab.report import formatting, write_report
+from fwlab.report import formatting
+from fwlab.report.files import write_report
+from fwlab.report.model import build_model
 from fwlab.report.progress import listener
-from fwlab.report.report_rows import Row, case_rows
-from fwlab.testbed.selection import TestbedRequest
+from fwlab.report.report_rows import Row
 
-#: Lines of the table; the page has the rest.
+#: Rows of the table; the page has all functions.
 SHOWN = 25
 
 
 def profile_command(
-    lab: Annotated[str, typer.Argument(metavar="LAB", help="A lab, such as lab03-ipset.")],
-    case: Annotated[str, typer.Argument(metavar="CASE", help="One case of it.")],
-    trials: Annotated[int | None, typer.Option(min=1, max=1000, help="Trials of its capacity (default 5).")] = None,
-    functions: Annotated[int, typer.Option(min=1, help="Functions to print.")] = SHOWN,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")] = False,
-    testbed: Annotated[str, typer.Option("--testbed", help="auto, virtual or real.")] = "auto",
-    keep: Annotated[bool, typer.Option("--keep", help="Leave the machines running that this command starts.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show what Vagrant says.")] = False,
-    seed: Annotated[int, typer.Option(help="Seeds what a traffic profile draws at random.")] = 1,
-    machines: Annotated[
-        str | None, typer.Option("--machines", metavar="LAB", help="Measure on the machines of another lab that is up.")
-    ] = None,
-    output: Annotated[Path | None, typer.Option(help="Folder of the report (reports/LAB/profile).")] = None,
+    lab: LabName,
+    case: Annotated[str, typer.Argument(metavar="CASE", help="One of the lab's cases.")],
+    trials: Trials = None,
+    functions: Annotated[int, typer.Option(min=1, help="Number of functions to print.")] = SHOWN,
+    as_json: Json = False,
+    testbed: TestbedName = "auto",
+    keep: Keep = False,
+    verbose: Verbose = False,
+    seed: Seed = 1,
+    machines: MachinesOf = None,
+    output: Annotated[Path | None, typer.Option(help="Folder for the report (default: reports/LAB/profile).")] = None,
 ) -> None:
-    """Measure one case, and sample the DUT under load by kernel function."""
-    project = find_project()
-    found = load_lab(project, lab)
-    borrowed = load_lab(project, machines) if machines else None
-    context = RunContext(project, load_topology(project), found, TestbedRequest(testbed), seed, keep, borrowed)
+    """Measure one case and sample the DUT under load, by kernel function."""
+    context = run_context(lab, testbed, keep=keep, seed=seed, machines=machines)
+    project, found = context.project, context.lab
     chosen = chosen_cases(found, [case])
     if len(chosen) != 1:
         names = ", ".join(one.id for one in chosen)
@@ -68,18 +72,15 @@ def profile_command(
     err = Console(stderr=True)
     with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
         session.measure_cases([task])
-    page = write_report(found, session.run, folder)
-    row = _row(found, session.run)
+    model = build_model(found, session.run)
+    page = write_report(model, folder)
+    row = model.cases[0]
     if as_json:
         sys.stdout.write(json.dumps(_document(row, session.run), indent=1, allow_nan=False) + "\n")
     else:
         _show(row, session.run, functions, Console())
         Console().print(f"report: {page}", highlight=False, soft_wrap=True)
     raise typer.Exit(EXIT_PASS if row.measured.stacks and not row.problems else EXIT_UNMEASURED)
-
-
-def _row(lab: Lab, run: Run) -> Row:
-    return case_rows(lab, run)[0]
 
 
 def _cost(row: Row) -> float | None:
@@ -116,6 +117,6 @@ def _document(row: Row, run: Run) -> dict[str, Any]:
         "unit": formatting.cost_unit(run.testbed),
         "samples": sum(stacks.values()),
         "functions": [dataclasses.asdict(share) for share in shares(stacks)],
-        "problems": row.problems,
+        "problems": list(row.problems),
         "refused": row.measured.refused,
     }

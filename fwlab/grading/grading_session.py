@@ -24,7 +24,8 @@ from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.results import Measured
 from fwlab.model.verdict import Verdict
-from fwlab.report import write_report
+from fwlab.report.files import write_report
+from fwlab.report.model import build_model
 from fwlab.report.progress import listener
 
 
@@ -88,7 +89,7 @@ class GradingSession:
         with stack:
             if opened is not None:
                 lab, session = opened
-                self.records.attempt(write_report, self.plan.contexts[lab].lab, session.run, self._folder(lab))
+                self.records.attempt(self._save_report, lab, session)
                 self._save_marks(lab)
 
     # -- measurements, each made once --
@@ -186,6 +187,9 @@ class GradingSession:
 
     def _save_marks(self, lab: str) -> None:
         self.records.write(self._folder(lab) / "marks.csv", self.marks(lab))
+
+    def _save_report(self, lab: str, session: Session) -> None:
+        write_report(build_model(self.plan.contexts[lab].lab, session.run), self._folder(lab))
 
     def _folder(self, lab: str) -> Path:
         return reports_folder(self.plan.project, lab) / "grading"

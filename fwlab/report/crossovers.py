@@ -1,123 +1,123 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where one sweep overtakes another: the number of rules from which a set is ahead, with its interval. Pure."""
+"""Where one sweep becomes faster than another: the number of rules from which a set wins, with its interval. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from fwlab.judge.statistics import Figure, nanoseconds_per_packet
-from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Crossing, Published
 from fwlab.model.lab import Lab
-from fwlab.model.results import Run
-from fwlab.report.curves import curves
+from fwlab.report.curves import Curve
 from fwlab.report.formatting import digits
 
 
 @dataclass(frozen=True)
-class Line:
-    """Advantage of the sweep ahead, in ns per packet, at each common value of the parameter; straight in between.
+class AdvantageLine:
+    """How many ns per packet the second sweep saves, at each common value of the parameter; linear in between.
 
-    A packet costs t + n c in either sweep, so the cost, and not the capacity, is what can be interpolated.
+    A packet costs t + n c in either sweep. So costs, unlike capacities, can be interpolated linearly.
     """
 
-    points: list[tuple[float, float]]
+    points: tuple[tuple[float, float], ...]
 
-    def overtakes(self) -> float | None:
-        """The parameter from which on the advantage is positive, up to the last point.
+    def positive_from(self) -> float | None:
+        """The parameter from which the advantage stays positive up to the last point.
 
-        The first point's where it is positive everywhere; None where it is not even at the last point.
+        It is the first point's if the advantage is positive everywhere, and None if it is not at the last point.
         """
-        behind = [index for index, (_, advantage) in enumerate(self.points) if advantage <= 0]
-        if not behind:
+        negative = [index for index, (_, advantage) in enumerate(self.points) if advantage <= 0]
+        if not negative:
             return self.points[0][0]
-        if behind[-1] == len(self.points) - 1:
+        if negative[-1] == len(self.points) - 1:
             return None
-        (x, below), (next_x, above) = self.points[behind[-1] : behind[-1] + 2]
+        (x, below), (next_x, above) = self.points[negative[-1] : negative[-1] + 2]
         return x + (next_x - x) * -below / (above - below)
 
 
 @dataclass(frozen=True)
-class Crossed:
-    """One crossing of a run, in the parameter of its sweeps.
+class Crossover:
+    """The crossover of two sweeps, in their parameter.
 
-    first, last  the range over which both sweeps were measured
-    value     where the medians cross; None where they do not within that range
-    low, high  where they cross at the earliest and at the latest, if every trial of one sweep was its luckiest and
-              every trial of the other its unluckiest; None where that lies outside the range
-    always    the medians are apart from the first point on: it was ahead all along
+    slower, faster  the sweep that wins below the crossover's value, and the one that wins above it
+    first, last  the range in which both sweeps were measured
+    value     where the medians cross; None if not within that range
+    low, high  the interval: where the lines cross if all trials of one sweep were as fast, and all of the other as
+              slow, as its extreme trial; None outside the range
+    always    the second sweep is faster from the first point on
     """
 
     id: str
     title: str
     parameter: str
-    behind: str
-    ahead: str
+    slower: str
+    faster: str
     first: float
     last: float
     value: float | None
     low: float | None
     high: float | None
     always: bool = False
-    published: list[Published] = field(default_factory=list)
+    published: tuple[Published, ...] = ()
 
 
-def where(crossed: Crossed) -> str:
+def position(crossover: Crossover) -> str:
     """In words: "57.3 ports (57.1 to 57.6)"."""
-    if crossed.always:
-        return f"from {digits(crossed.first, 3)} {crossed.parameter} on"
-    if crossed.value is None:
-        return f"not up to {digits(crossed.last, 3)} {crossed.parameter}"
-    low = f"below {digits(crossed.first, 3)}" if crossed.low is None else digits(crossed.low, 3)
-    high = f"beyond {digits(crossed.last, 3)}" if crossed.high is None else digits(crossed.high, 3)
-    return f"{digits(crossed.value, 3)} {crossed.parameter} ({low} to {high})"
+    if crossover.always:
+        return f"from {digits(crossover.first, 3)} {crossover.parameter} on"
+    if crossover.value is None:
+        return f"not up to {digits(crossover.last, 3)} {crossover.parameter}"
+    low = f"below {digits(crossover.first, 3)}" if crossover.low is None else digits(crossover.low, 3)
+    high = f"beyond {digits(crossover.last, 3)}" if crossover.high is None else digits(crossover.high, 3)
+    return f"{digits(crossover.value, 3)} {crossover.parameter} ({low} to {high})"
 
 
-def beside(crossed: Crossed) -> str:
+def published_positions(crossover: Crossover) -> str:
     """What the sources printed: "S3: 120 ports"."""
-    return ", ".join(f"{p.source}: {p.value:g} {p.unit}" for p in crossed.published if p.value is not None)
+    return ", ".join(f"{p.source}: {p.value:g} {p.unit}" for p in crossover.published if p.value is not None)
 
 
-def crossings(lab: Lab, run: Run) -> list[Crossed]:
-    """Every crossing of the lab whose sweeps have two points in common in this run."""
-    measured = {line.id: line for line in curves(lab, run, METRICS["capacity"])}
+def crossovers(lab: Lab, capacity: Iterable[Curve]) -> tuple[Crossover, ...]:
+    """Every crossover of the lab whose sweeps share at least two points; `capacity` holds the curves of capacity."""
+    measured = {line.id: line for line in capacity}
     found = []
-    for crossing in lab.crossings:
-        behind, ahead = measured.get(crossing.behind), measured.get(crossing.ahead)
-        if behind is None or ahead is None:
+    for declared in lab.crossings:
+        slower, faster = measured.get(declared.behind), measured.get(declared.ahead)
+        if slower is None or faster is None:
             continue
-        theirs = dict(ahead.points)
-        pairs = [(x, figure, theirs[x]) for x, figure in behind.points if x in theirs]
+        other = dict(faster.points)
+        pairs = [(x, figure, other[x]) for x, figure in slower.points if x in other]
         if len(pairs) > 1:
-            found.append(_crossed(crossing, behind.parameter, pairs))
-    return found
+            found.append(_crossover(declared, slower.parameter, pairs))
+    return tuple(found)
 
 
-def _crossed(crossing: Crossing, parameter: str, pairs: list[tuple[float, Figure, Figure]]) -> Crossed:
+def _crossover(declared: Crossing, parameter: str, pairs: list[tuple[float, Figure, Figure]]) -> Crossover:
     cost = nanoseconds_per_packet
-    middle = Line([(x, cost(behind.median) - cost(ahead.median)) for x, behind, ahead in pairs])
-    # A low capacity is a high cost: what is behind is dearest in its lowest trial.
-    early = Line([(x, cost(behind.low) - cost(ahead.high)) for x, behind, ahead in pairs])
-    late = Line([(x, cost(behind.high) - cost(ahead.low)) for x, behind, ahead in pairs])
+    middle = AdvantageLine(tuple((x, cost(slower.median) - cost(faster.median)) for x, slower, faster in pairs))
+    # A low capacity is a high cost: the slower sweep costs most in its lowest trial.
+    early = AdvantageLine(tuple((x, cost(slower.low) - cost(faster.high)) for x, slower, faster in pairs))
+    late = AdvantageLine(tuple((x, cost(slower.high) - cost(faster.low)) for x, slower, faster in pairs))
     first, last = pairs[0][0], pairs[-1][0]
-    always = middle.points[0][1] > 0 and middle.overtakes() == first
+    always = middle.points[0][1] > 0 and middle.positive_from() == first
 
-    def inside(line: Line) -> float | None:
-        """Without what is only the edge of the range."""
-        at = line.overtakes()
+    def inside(line: AdvantageLine) -> float | None:
+        """Where the line turns positive; None if that is only the edge of the range."""
+        at = line.positive_from()
         return None if at == first and line.points[0][1] > 0 else at
 
-    return Crossed(
-        id=crossing.id,
-        title=crossing.title,
+    return Crossover(
+        id=declared.id,
+        title=declared.title,
         parameter=parameter,
-        behind=crossing.behind,
-        ahead=crossing.ahead,
+        slower=declared.behind,
+        faster=declared.ahead,
         first=first,
         last=last,
         value=inside(middle),
         low=inside(early),
         high=inside(late),
         always=always,
-        published=crossing.published,
+        published=tuple(declared.published),
     )

@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A run's figures as curves over the number of rules or entries: data of a plot, without the plot."""
+"""The curves of a run: the figures of each sweep over its parameter. Data of plots, without the plots."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from fwlab.judge.statistics import Figure
 from fwlab.model.lab import Lab
-from fwlab.model.metric import Metric
-from fwlab.model.results import Run
-from fwlab.report.report_rows import Row, baseline, case_rows
+from fwlab.report.report_rows import Baselines, Row
 
 
 @dataclass(frozen=True)
-class Published:
-    """A published ratio at x, brought to our scale: y is the ratio times our baseline."""
+class PublishedPoint:
+    """A published ratio at x on our scale: y is the ratio times our baseline."""
 
     x: float
     y: float
@@ -23,43 +22,42 @@ class Published:
 
 @dataclass(frozen=True)
 class Curve:
-    """One sweep. `points` are in rising order of x, the value of the parameter that the sweep varies."""
+    """One sweep. `points` are ordered by x, the value of the parameter that the sweep varies."""
 
     id: str
     title: str
     parameter: str
-    points: list[tuple[float, Figure]]
-    published: list[Published] = field(default_factory=list)
+    points: tuple[tuple[float, Figure], ...]
+    published: tuple[PublishedPoint, ...] = ()
 
     @property
     def linear(self) -> bool:
-        """A sweep from nothing on has no place on a logarithmic axis: its axes begin at zero."""
+        """Whether it needs linear axes: a sweep that starts at zero has no place on a logarithmic one."""
         return self.points[0][0] == 0
 
 
-def panels(lines: list[Curve]) -> list[list[Curve]]:
-    """The curves by drawing: all logarithmic ones together, the linear ones by their parameter."""
+def panels(lines: Iterable[Curve]) -> list[list[Curve]]:
+    """The curves grouped by plot: all logarithmic ones together, linear ones by parameter."""
     found: dict[str | None, list[Curve]] = {}
     for line in lines:
         found.setdefault(line.parameter if line.linear else None, []).append(line)
     return list(found.values())
 
 
-def curves(lab: Lab, run: Run, metric: Metric) -> list[Curve]:
+def curves(lab: Lab, rows: Sequence[Row], bases: Baselines, metric: str) -> tuple[Curve, ...]:
     """A curve for each sweep that measured the metric; single cases that name a sweep join it.
 
-    A value that is not a number, or below zero, has no place on an axis and is left out, and so is a figure of zero.
+    Left out are parameters that are not numbers or are negative, and figures of zero: no axis can show them.
     """
-    rows = case_rows(lab, run)
     found = []
     for sweep in lab.sweeps:
         own = [(row, _x(row, sweep.parameter)) for row in rows if row.sweep == sweep.id]
         placed = sorted(((x, row) for row, x in own if x is not None), key=lambda pair: pair[0])
-        points = [(x, measured) for x, row in placed if (measured := _plotted(row, metric)) is not None]
+        points = tuple((x, value) for x, row in placed if (value := _plotted(row, metric)) is not None)
         if points:
-            marks = _published(lab, run, placed) if metric.name == "capacity" else []
+            marks = _published(placed, bases.get(metric)) if metric == "capacity" else ()
             found.append(Curve(sweep.id, sweep.title, sweep.parameter, points, marks))
-    return found
+    return tuple(found)
 
 
 def _x(row: Row, parameter: str) -> float | None:
@@ -67,19 +65,18 @@ def _x(row: Row, parameter: str) -> float | None:
     return float(value) if isinstance(value, int | float) and value >= 0 else None
 
 
-def _plotted(row: Row, metric: Metric) -> Figure | None:
-    found = row.of(metric.name)
+def _plotted(row: Row, metric: str) -> Figure | None:
+    found = row.of(metric)
     return found.figure if found and found.figure and found.figure.low > 0 else None
 
 
-def _published(lab: Lab, run: Run, placed: list[tuple[float, Row]]) -> list[Published]:
-    base = baseline(lab, run)
+def _published(placed: Iterable[tuple[float, Row]], base: Figure | None) -> tuple[PublishedPoint, ...]:
     if base is None:
-        return []
-    return [
-        Published(x, p.ratio * base.median, p.source)
+        return ()
+    return tuple(
+        PublishedPoint(x, p.ratio * base.median, p.source)
         for x, row in placed
         for metric in row.metrics
         for p in metric.published
         if p.ratio
-    ]
+    )

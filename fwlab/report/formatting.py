@@ -55,7 +55,7 @@ def percent(share: float | None, signed: bool = False) -> str:
     return f"{points:{'+' if signed and points else ''}.{decimals}f} %"
 
 
-def demanded(verdict: Verdict) -> str:
+def expected_range(verdict: Verdict) -> str:
     """The range of a verdict in words: "at least 240.0 kpps", "0.89 to 0.93 of raw-drop"."""
     relative = verdict.relative_to is not None
     metric = METRICS[verdict.metric]
@@ -78,7 +78,7 @@ def demanded(verdict: Verdict) -> str:
     return f"{words} of {verdict.relative_to}" if relative else words
 
 
-def found(verdict: Verdict) -> str:
+def measured_value(verdict: Verdict) -> str:
     """The value of a verdict in words; a dash where there is none."""
     if verdict.value is None:
         return NOTHING
@@ -87,7 +87,7 @@ def found(verdict: Verdict) -> str:
     return quantity(verdict.value, METRICS[verdict.metric])
 
 
-def checked(verdict: Verdict) -> str:
+def check_label(verdict: Verdict) -> str:
     """What a verdict looked at: the metric, and the traffic class where its check names one."""
     metric = METRICS[verdict.metric]
     traffic_class = verdict.check.removeprefix(f"{metric.name}-")

@@ -21,7 +21,8 @@ from fwlab.measure.saved_runs import load_run
 from fwlab.measure.session import EXERCISE_S
 from fwlab.metrics import capacity, connection_rate, delivery, perf_profile, state_table, survival
 from fwlab.model.declared_traffic import Connections
-from fwlab.report.markdown import figures_table
+from fwlab.report.model import build_model
+from fwlab.report.renderers.markdown import figures_table
 from fwlab.rulesets import files
 from fwlab.rulesets.kinds import jumps, memory
 from fwlab.testbed.kinds.virtual import CLOSED_LOOP, OPEN_LOOP
@@ -79,7 +80,7 @@ def _figures(project: Project, lab_id: str, only_quick: bool) -> str:
     lab, run = load_lab(project, lab_id), load_run(runs[-1], lab_id)
     if only_quick:
         run = run.model_copy(update={"cases": [case for case in run.cases if lab.cases[case.id].quick]})
-    return _block(f"{figures_table(lab, run)}\n\nRaw results: `{shown(project, runs[-1])}`.")
+    return _block(f"{figures_table(build_model(lab, run))}\n\nRaw results: `{shown(project, runs[-1])}`.")
 
 
 def _trials() -> list[Row]:

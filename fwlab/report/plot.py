@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Curves as inline SVG: error bars from the lowest to the highest trial; logarithmic axes, but for sweeps from zero.
+"""Curves as inline SVG. Error bars range from the lowest to the highest trial; axes are logarithmic, except for
+sweeps from zero.
 
-Text and axes take the colour of the page around them, so that one drawing serves light and dark.
+Text and axes take the colour of the surrounding page, so that one drawing serves light and dark themes.
 """
 
 from __future__ import annotations
 
 import io
 import re
+from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -15,28 +17,26 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from fwlab.judge.statistics import Figure
-from fwlab.model.lab import Lab
 from fwlab.model.metric import Metric
-from fwlab.model.results import Run
-from fwlab.report.crossovers import Crossed, crossings, where
-from fwlab.report.curves import Curve, curves, panels
+from fwlab.report.crossovers import Crossover, position
+from fwlab.report.curves import Curve, panels
 from fwlab.report.formatting import digits
-from fwlab.report.report_rows import baseline
+from fwlab.report.model import ReportModel
 
-#: Okabe and Ito's palette and a grey, told apart by every colour vision; the markers differ as well.
+#: Okabe and Ito's palette and a grey: distinguishable with any colour vision. The markers differ as well.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#808080"]
 MARKERS = ["o", "s", "^", "D", "v", "P", "X"]
-#: When all colours are taken, the next round of lines is dashed.
+#: Once all colours are used, further lines are dashed.
 DASHES = ["-", "--", ":"]
-#: Stands for "the colour of the page's text" until the drawing is SVG.
+#: Placeholder for the colour of the page's text; replaced in the finished SVG.
 INK = "#123457"
 SIZE_IN = (8.0, 4.8)
-#: Two labels side by side may have so many characters before they leave the drawing; the height of one line.
+#: The number of characters that fit into two columns of the legend, and the height of one line (inches).
 LEGEND_CHARACTERS = 84
 LEGEND_LINE_IN = 0.22
-#: Values that differ by less than this factor are one on a logarithmic axis.
+#: Values that differ by less than this factor count as one value on a logarithmic axis.
 ONE_VALUE = 1.001
-STYLE = {
+STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
     "font.size": 11,
@@ -51,22 +51,23 @@ STYLE = {
 }
 
 
-def plots(lab: Lab, run: Run, metric: Metric) -> list[str]:
-    """The metric over the number of rules or entries, as <svg> elements; none if no sweep measured it."""
-    with matplotlib.rc_context({**STYLE, "svg.hashsalt": metric.name}):
+def plots(model: ReportModel, metric: Metric) -> list[str]:
+    """The metric over the parameters of the sweeps, as <svg> elements; empty if no sweep measured it."""
+    style: Any = {**STYLE, "svg.hashsalt": metric.name}
+    with matplotlib.rc_context(style):
         return [
-            _svg(drawing(lab, run, metric, lines), metric, place)
-            for place, lines in enumerate(panels(curves(lab, run, metric)))
+            _svg(drawing(model, metric, lines), metric, index)
+            for index, lines in enumerate(panels(model.curves.get(metric.name, ())))
         ]
 
 
-def drawing(lab: Lab, run: Run, metric: Metric, lines: list[Curve]) -> Drawing:
-    """One of them as a matplotlib figure, of curves that share their axes."""
-    factor = metric.display.factor
+def drawing(model: ReportModel, metric: Metric, lines: list[Curve]) -> Drawing:
+    """Curves that share their axes, as a matplotlib figure."""
+    baseline, factor = model.lab.baseline, metric.display.factor
     figure = Drawing(figsize=SIZE_IN, layout="constrained")
     axes = figure.subplots()
     logarithmic = not lines[0].linear
-    base = baseline(lab, run) if metric.name == "capacity" else None
+    base = model.baseline if metric.name == "capacity" else None
     if logarithmic:
         axes.set_xscale("log")
         axes.set_yscale("log")
@@ -75,14 +76,14 @@ def drawing(lab: Lab, run: Run, metric: Metric, lines: list[Curve]) -> Drawing:
         _line(axes, line, factor, index)
     if metric.name == "capacity":
         own = {line.id for line in lines}
-        for crossed in crossings(lab, run):
-            if {crossed.behind, crossed.ahead} <= own:
-                place = [line.id for line in lines].index(crossed.ahead)
-                _crossing(axes, crossed, COLOURS[place % len(COLOURS)])
+        for crossover in model.crossovers:
+            if {crossover.slower, crossover.faster} <= own:
+                index = [line.id for line in lines].index(crossover.faster)
+                _crossover(axes, crossover, COLOURS[index % len(COLOURS)])
     if base is not None:
-        axes.axhline(base.median * factor, color=INK, linestyle=(0, (6, 4)), linewidth=1, label=lab.baseline)
+        axes.axhline(base.median * factor, color=INK, linestyle=(0, (6, 4)), linewidth=1, label=baseline)
     varied = " or ".join(dict.fromkeys(line.parameter for line in lines))
-    axes.set_xlabel(metric.display.x_label.format(parameter=varied, baseline=lab.baseline))
+    axes.set_xlabel(metric.display.x_label.format(parameter=varied, baseline=baseline))
     axes.set_ylabel(metric.display.heading)
     if logarithmic:
         _ticks(axes)
@@ -90,17 +91,17 @@ def drawing(lab: Lab, run: Run, metric: Metric, lines: list[Curve]) -> Drawing:
         axes.set_ylim(bottom=0)
         axes.set_xlim(left=0)
     axes.grid(True, which="major", color=INK, alpha=0.15, linewidth=0.8)
-    _legend(figure, axes, [*(line.title for line in lines), lab.baseline])
+    _legend(figure, axes, [*(line.title for line in lines), baseline])
     return figure
 
 
 def _legend(figure: Drawing, axes: Axes, first: list[str]) -> None:
-    """Below the plot, where it hides no line: ours in the order of the lab, then what was published."""
+    """Below the plot, where it hides no curve: our curves in the lab's order, then the published ones."""
     named = list(zip(*axes.get_legend_handles_labels(), strict=True))
     named.sort(key=lambda pair: first.index(pair[1]) if pair[1] in first else len(first))
     widest = sorted(len(label) for _, label in named)[-2:]
     columns = 2 if sum(widest) <= LEGEND_CHARACTERS else 1
-    # What one column needs more than two would is added below, and not taken from the plot.
+    # One column needs more lines than two. Make the figure taller rather than the plot smaller.
     figure.set_figheight(SIZE_IN[1] + (len(named) // 2 * LEGEND_LINE_IN if columns == 1 else 0))
     figure.legend(*zip(*named, strict=True), loc="outside lower center", ncols=columns)
 
@@ -114,7 +115,7 @@ def _line(axes: Axes, line: Curve, factor: float, index: int) -> None:
         [(found.median - found.low) * factor for _, found in line.points],
         [(found.high - found.median) * factor for _, found in line.points],
     ]
-    style = {"color": colour, "marker": marker, "linestyle": dash, "markersize": 5, "linewidth": 1.6}
+    style: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": dash, "markersize": 5, "linewidth": 1.6}
     axes.errorbar(xs, middle, bars, label=line.title, capsize=3, **style)
     for source in dict.fromkeys(p.source for p in line.published):
         marks = [p for p in line.published if p.source == source]
@@ -131,26 +132,26 @@ def _line(axes: Axes, line: Curve, factor: float, index: int) -> None:
         )
 
 
-def _crossing(axes: Axes, crossed: Crossed, colour: str) -> None:
-    """A line where one curve overtakes another, over its interval; dotted where a source saw it."""
-    if crossed.value is not None:
+def _crossover(axes: Axes, crossover: Crossover, colour: str) -> None:
+    """A line where one curve crosses another, over its interval; dotted lines where the sources saw it."""
+    if crossover.value is not None:
         axes.axvspan(
-            crossed.first if crossed.low is None else crossed.low,
-            crossed.last if crossed.high is None else crossed.high,
+            crossover.first if crossover.low is None else crossover.low,
+            crossover.last if crossover.high is None else crossover.high,
             color=colour,
             alpha=0.2,
             linewidth=0,
         )
-        label = f"{crossed.title}: {where(crossed)}"
-        axes.axvline(crossed.value, color=colour, linestyle="-.", linewidth=1.2, label=label)
-    for mark in crossed.published:
+        label = f"{crossover.title}: {position(crossover)}"
+        axes.axvline(crossover.value, color=colour, linestyle="-.", linewidth=1.2, label=label)
+    for mark in crossover.published:
         if mark.value is not None:
             label = f"{mark.source}: {mark.value:g} {mark.unit}"
             axes.axvline(mark.value, color=colour, linestyle=":", linewidth=1.6, label=label)
 
 
 def _widen(lines: list[Curve], factor: float, base: Figure | None, axes: Axes) -> None:
-    """Around a single value matplotlib leaves a logarithmic axis no width but that of its rounding."""
+    """Widen axes that have a single value: matplotlib gives a logarithmic axis no usable width then."""
     marks = [mark for line in lines for mark in line.published]
     xs = [*(x for line in lines for x, _ in line.points), *(mark.x for mark in marks)]
     ys = [value for line in lines for _, found in line.points for value in (found.low, found.high)]
@@ -161,7 +162,7 @@ def _widen(lines: list[Curve], factor: float, base: Figure | None, axes: Axes) -
 
 
 def _ticks(axes: Axes) -> None:
-    """Labels at 1, 2 and 5 of each decade, and at least one whole step on either side."""
+    """Labels at 1, 2 and 5 of each decade; the axis ends on whole steps."""
     low, high = axes.get_ylim()
     axes.set_ylim(_step_below(low), _step_above(high))
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
@@ -189,15 +190,15 @@ def _thousands(value: float) -> str:
     return f"{value:g}"
 
 
-def _svg(figure: Drawing, metric: Metric, place: int) -> str:
-    """The drawing as an element for a page: no XML head, no addresses, identifiers of its own."""
+def _svg(figure: Drawing, metric: Metric, index: int) -> str:
+    """The drawing as an element of an HTML page: no XML header, no URLs, unique identifiers."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", text)
-    text = re.sub(r'(\sid="|url\(#|href="#)', rf"\g<1>{metric.name}-{place}-", text)
+    text = re.sub(r'(\sid="|url\(#|href="#)', rf"\g<1>{metric.name}-{index}-", text)
     head = rf'<svg viewBox="\1" role="img" aria-label="{metric.display.heading}">'
     text = re.sub(r'<svg[^>]*?viewBox="([^"]*)"[^>]*>', head, text, count=1)
     return text.replace(INK, "currentColor").replace(INK.lower(), "currentColor").strip()

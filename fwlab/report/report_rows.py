@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The rows of a report: what was measured, what was published, what was expected, side by side.
-
-Pure. Terminal, page, guide and JSON document all show these rows, so they cannot disagree.
-"""
+"""The rows of a report: what was measured, published and expected, side by side. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from fwlab.judge.statistics import Figure, figure, nanoseconds_per_packet
 from fwlab.judge.verdicts import all_doubts, judge_cases, judge_exercise
@@ -17,14 +15,18 @@ from fwlab.model.metric import Metric
 from fwlab.model.results import Measured, Run
 from fwlab.model.verdict import Outcome, Verdict, overall
 
+#: By metric name, the figure that ratios are to, where it was measured in this session.
+Baselines = Mapping[str, Figure]
+
 
 @dataclass(frozen=True)
 class MetricRow:
-    """One metric of one measurement; `figure` is None where it was not measured.
+    """One metric of one measurement.
 
-    ratio      capacity or connections to the baseline's in the same session; None for other metrics
+    figure     in the metric's unit; None if it was not measured
+    ratio      to the figure of the baseline case in the same session; None for metrics without a baseline
     cost       ns per packet; on the reference CPU that is the number of instructions
-    published  what the sources printed for it
+    published  what the sources printed
     """
 
     metric: Metric
@@ -32,12 +34,12 @@ class MetricRow:
     traffic_class: str = ""
     ratio: float | None = None
     cost: float | None = None
-    published: list[Published] = field(default_factory=list)
+    published: tuple[Published, ...] = ()
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """The student's number beside the measured median, both in the metric's unit."""
+    """The student's number and the measured median, both in the metric's unit."""
 
     metric: Metric
     value: float
@@ -51,14 +53,18 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Row:
-    """One case or exercise. `outcome` is None where nothing was expected and nothing is in doubt."""
+    """One case or exercise.
+
+    problems  why its figures are in doubt, or why the ruleset was not loaded
+    outcome   None if nothing was expected and nothing is in doubt
+    """
 
     measured: Measured
     title: str
     sweep: str | None
-    metrics: list[MetricRow]
-    verdicts: list[Verdict]
-    problems: list[str]
+    metrics: tuple[MetricRow, ...]
+    verdicts: tuple[Verdict, ...]
+    problems: tuple[str, ...]
     outcome: Outcome | None
     question: str = ""
     prediction: Prediction | None = None
@@ -68,54 +74,71 @@ class Row:
         return self.measured.id
 
     def of(self, metric: str) -> MetricRow | None:
-        """The metric's row if it has a figure."""
+        """The row of the metric of this name, if it has a figure."""
         return next((m for m in self.metrics if m.metric.name == metric and m.figure), None)
 
 
 def fidelity(published: Published, ratio: float | None) -> float | None:
-    """How far our ratio lies from the published one: 0.05 is five percent above."""
+    """The relative difference of our ratio from the published one: 0.05 means five percent above."""
     return ratio / published.ratio - 1 if published.ratio and ratio is not None else None
 
 
-def case_rows(lab: Lab, run: Run, verdicts: list[Verdict] | None = None) -> list[Row]:
-    """A row for each case of the run, in its order. `verdicts` are judged here if not given."""
-    verdicts = judge_cases(lab, run, METRICS) if verdicts is None else verdicts
+def baselines(lab: Lab, run: Run) -> Baselines:
+    """The baselines that this run measured, of every metric that has ratios."""
+    found = {}
+    for metric in METRICS.values():
+        base = run.case(baseline_case(lab, metric)) if metric.display.table == "ratio" else None
+        value = figure(base, metric, run.testbed) if base else None
+        if value and value.median > 0:
+            found[metric.name] = value
+    return found
+
+
+def baseline_case(lab: Lab, metric: Metric) -> str:
+    """The id of the case that the metric's ratios are to.
+
+    That is the lab's baseline if it measures the metric, else the first case that does with the baseline's ruleset.
+    """
+    base = lab.cases[lab.baseline]
+    if metric.name in (base.metric, *base.also):
+        return base.id
+    return next((c.id for c in lab.cases.values() if (c.metric, c.ruleset) == (metric.name, base.ruleset)), base.id)
+
+
+def case_rows(lab: Lab, run: Run, bases: Baselines) -> tuple[Row, ...]:
+    """A row for each case of the run, in its order, also for cases that the lab no longer has."""
+    verdicts = judge_cases(lab, run, METRICS)
     rows = []
     for measured in run.cases:
         case = lab.cases.get(measured.id)
-        own = [v for v in verdicts if v.subject == measured.id]
+        own = tuple(v for v in verdicts if v.subject == measured.id)
         problems = _problems(measured, run)
         rows.append(
             Row(
                 measured=measured,
                 title=measured.title,
                 sweep=case.sweep if case else None,
-                metrics=_metrics(lab, run, measured, case.published if case else []),
+                metrics=_metrics(lab, run, measured, case.published if case else (), bases),
                 verdicts=own,
                 problems=problems,
                 outcome=_case_outcome(measured, own, problems),
             )
         )
-    return rows
+    return tuple(rows)
 
 
-def exercise_rows(lab: Lab, run: Run, verdicts: list[Verdict] | None = None) -> list[Row]:
-    """A row for each measured exercise. Only its checks decide: a doubt about a figure that no check
-    needs fails nobody. With `verdicts` given, an exercise must not be in the run twice: without
-    them each of its measurements is judged by itself."""
+def exercise_rows(lab: Lab, run: Run, bases: Baselines) -> tuple[Row, ...]:
+    """A row for each measurement of an exercise. Only its checks decide: a doubt about another figure fails nobody."""
     rows = []
     for measured in run.exercises:
         exercise = lab.exercise(measured.id)
-        if verdicts is not None:
-            own = [v for v in verdicts if v.subject == measured.id]
-        else:
-            own = judge_exercise(exercise, measured, run, METRICS) if exercise else []
+        own = tuple(judge_exercise(exercise, measured, run, METRICS)) if exercise else ()
         rows.append(
             Row(
                 measured=measured,
                 title=exercise.title if exercise else measured.title,
                 sweep=None,
-                metrics=_metrics(lab, run, measured, []),
+                metrics=_metrics(lab, run, measured, (), bases),
                 verdicts=own,
                 problems=_problems(measured, run),
                 outcome=overall([v.outcome for v in own]) if own else None,
@@ -123,71 +146,60 @@ def exercise_rows(lab: Lab, run: Run, verdicts: list[Verdict] | None = None) -> 
                 prediction=_prediction(lab, run, measured),
             )
         )
-    return rows
+    return tuple(rows)
 
 
-def overall_outcome(rows: list[Row]) -> Outcome | None:
-    """The worst of the rows; None where none of them has an outcome."""
+def overall_outcome(rows: Iterable[Row]) -> Outcome | None:
+    """The worst outcome of the rows; None if none of them has one."""
     outcomes = [row.outcome for row in rows if row.outcome is not None]
     return overall(outcomes) if outcomes else None
 
 
-def baseline(lab: Lab, run: Run, metric: Metric = METRICS["capacity"]) -> Figure | None:
-    """The metric of the lab's baseline in this session, if it was measured.
-
-    Connections have a baseline of their own: the first case that counts them with the baseline's ruleset.
-    """
-    base = run.case(baseline_case(lab, metric))
-    found = figure(base, metric, run.testbed) if base else None
-    return found if found and found.median > 0 else None
-
-
-def baseline_case(lab: Lab, metric: Metric) -> str:
-    """The case that the metric's ratios are to."""
-    base = lab.cases[lab.baseline]
-    if metric.name in (base.metric, *base.also):
-        return base.id
-    return next((c.id for c in lab.cases.values() if (c.metric, c.ruleset) == (metric.name, base.ruleset)), base.id)
-
-
-def _metrics(lab: Lab, run: Run, measured: Measured, published: list[Published]) -> list[MetricRow]:
+def _metrics(
+    lab: Lab, run: Run, measured: Measured, published: Iterable[Published], bases: Baselines
+) -> tuple[MetricRow, ...]:
     rows: list[MetricRow] = []
     for metric in (METRICS[name] for name in dict.fromkeys(measured.metrics)):
         classes = [""]
         if metric.by_class:
             offered = {name for d in measured.deliveries for name, count in d.offered.items() if count}
             classes = [name for name in lab.classes if name in offered] or [""]
-        rows += [_metric_row(lab, run, measured, metric, name, published) for name in classes]
-    return rows
+        rows += [_metric_row(run, measured, metric, name, published, bases.get(metric.name)) for name in classes]
+    return tuple(rows)
 
 
 def _metric_row(
-    lab: Lab, run: Run, measured: Measured, metric: Metric, traffic_class: str, published: list[Published]
+    run: Run,
+    measured: Measured,
+    metric: Metric,
+    traffic_class: str,
+    published: Iterable[Published],
+    base: Figure | None,
 ) -> MetricRow:
-    found = figure(measured, metric, run.testbed, traffic_class)
-    # A published figure in some other unit (connections per second) stays with the case's own metric.
+    value = figure(measured, metric, run.testbed, traffic_class)
+    # A published figure in another unit (connections per second, say) belongs to the case's main metric.
     units = {METRICS[name].unit for name in measured.metrics}
-    beside = [p for p in published if p.unit == metric.unit or (metric.name == measured.metric and p.unit not in units)]
-    if metric.display.table != "ratio" or found is None:
-        return MetricRow(metric, found, traffic_class, published=beside)
-    base = baseline(lab, run, metric)
+    own = tuple(
+        p for p in published if p.unit == metric.unit or (metric.name == measured.metric and p.unit not in units)
+    )
+    if metric.display.table != "ratio" or value is None:
+        return MetricRow(metric, value, traffic_class, published=own)
     return MetricRow(
         metric,
-        found,
-        ratio=found.median / base.median if base else None,
-        cost=nanoseconds_per_packet(found.median) if metric.display.cost_per_packet and found.median else None,
-        published=beside,
+        value,
+        ratio=value.median / base.median if base else None,
+        cost=nanoseconds_per_packet(value.median) if metric.display.cost_per_packet and value.median else None,
+        published=own,
     )
 
 
-def _problems(measured: Measured, run: Run) -> list[str]:
-    """Why figures of this measurement cannot be trusted, each once."""
+def _problems(measured: Measured, run: Run) -> tuple[str, ...]:
     if measured.refused is not None:
-        return [f"not loaded: {measured.refused}"]
-    return all_doubts(measured, run, METRICS)
+        return (f"not loaded: {measured.refused}",)
+    return tuple(all_doubts(measured, run, METRICS))
 
 
-def _case_outcome(measured: Measured, verdicts: list[Verdict], problems: list[str]) -> Outcome | None:
+def _case_outcome(measured: Measured, verdicts: Iterable[Verdict], problems: tuple[str, ...]) -> Outcome | None:
     outcomes = [v.outcome for v in verdicts]
     if measured.refused is not None:
         outcomes.append(Outcome.FAIL)

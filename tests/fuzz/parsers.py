@@ -22,8 +22,9 @@ from fwlab.host.yaml_files import yaml_in
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import run_in
 from fwlab.model.lab import Lab
-from fwlab.report import show
-from fwlab.report.json_output import check_document, run_document
+from fwlab.report.model import build_model
+from fwlab.report.renderers.json_output import check_document, run_document
+from fwlab.report.renderers.terminal import show
 from fwlab.rulesets.registry import KINDS
 from fwlab.rulesets.render import ruleset_file
 from fwlab.traffic import expand
@@ -198,10 +199,10 @@ def _run(rng: Random) -> tuple[Lab, str, bool]:
 def _ask_run(given: tuple[Lab, str, bool]) -> str:
     lab, text, shown = given
     run = run_in(text.encode("utf-8", "surrogatepass"), "run.json", "fwlab run LAB")
-    documents = run_document(lab, run), check_document(lab, run)
+    documents = run_document(build_model(lab, run)), check_document(build_model(lab, run))
     json.dumps(documents, allow_nan=False).encode()
     if shown:
-        show(lab, run, Console(file=io.StringIO(), width=120))
+        show(build_model(lab, run), Console(file=io.StringIO(), width=120))
     return f"accepted, judged {documents[0]['verdict']}"
 
 

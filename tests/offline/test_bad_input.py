@@ -11,7 +11,7 @@ import pytest
 
 from fwlab.cli import main, perf_profile
 from fwlab.cli.predictions import read_predictions
-from fwlab.host.project import Project
+from fwlab.host.project import Project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run
 from fwlab.model.errors import EXIT_FAIL, EXIT_UNMEASURED, EXIT_USAGE, BadInput, CannotMeasure, FwlabError, Refused
@@ -145,7 +145,7 @@ def test_interrupt_says_that_nothing_is_left(door: Door, monkeypatch: pytest.Mon
     monkeypatch.setattr(main, "open_session", interrupted)
     code, said, complaint = door("run", LAB, "raw-drop", "--testbed", "virtual")
     assert (code, said) == (130, "")
-    assert "fwlab: interrupted; nothing was left running" in complaint
+    assert "fwlab: interrupted; everything that this command started has been stopped" in complaint
 
 
 # ---- traffic that cannot be played ----------------------------------------------------------------------------
@@ -285,7 +285,7 @@ def test_a_report_of_a_published_run_leaves_results_alone(door: Door, checkout: 
 
 def test_port_offset_that_is_no_number(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FWLAB_PORT_OFFSET", "ten")
-    topology = main.load_topology(Project(checkout))
+    topology = load_topology(Project(checkout))
     with pytest.raises(BadInput, match="FWLAB_PORT_OFFSET=ten is not a whole number"):
         topology.ssh_port(3, "dut")
 

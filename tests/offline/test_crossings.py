@@ -13,12 +13,14 @@ from rich.console import Console
 from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Lab
 from fwlab.model.results import Run
-from fwlab.report import figures_table, show
-from fwlab.report.crossovers import Crossed, beside, crossings, where
-from fwlab.report.curves import curves, panels
-from fwlab.report.html import page
-from fwlab.report.json_output import run_document
+from fwlab.report.crossovers import Crossover, position, published_positions
+from fwlab.report.curves import panels
+from fwlab.report.model import build_model
 from fwlab.report.plot import plots
+from fwlab.report.renderers.html import page
+from fwlab.report.renderers.json_output import run_document
+from fwlab.report.renderers.markdown import figures_table
+from fwlab.report.renderers.terminal import show
 from tests.offline.factories import a_lab, a_run, measured
 
 #: Instructions per packet: the list costs 3000 + 20 n, the set 3400, so that they meet at 20.
@@ -59,8 +61,8 @@ def run_of(lab: Lab, behind=LIST, ahead=SET, around: float = 0.0, steps: list[in
     )
 
 
-def only(lab: Lab, run: Run) -> Crossed:
-    (found,) = crossings(lab, run)
+def only(lab: Lab, run: Run) -> Crossover:
+    (found,) = build_model(lab, run).crossovers
     return found
 
 
@@ -88,12 +90,12 @@ class TestWhere:
     def test_what_never_gets_ahead_does_not_cross(self) -> None:
         found = only(lab_of(), run_of(lab_of(), ahead=lambda n: 4000 + 20 * n))
         assert (found.value, found.low, found.high, found.always) == (None, None, None, False)
-        assert where(found) == "not up to 100 ports"
+        assert position(found) == "not up to 100 ports"
 
     def test_what_is_ahead_all_along_does_not_cross(self) -> None:
         found = only(lab_of(), run_of(lab_of(), ahead=lambda n: 2900))
         assert (found.value, found.low, found.high, found.always) == (None, None, None, True)
-        assert where(found) == "from 0 ports on"
+        assert position(found) == "from 0 ports on"
 
     def test_it_counts_from_where_the_advantage_lasts(self) -> None:
         """Ahead at first, behind at 50, ahead again at 100."""
@@ -105,10 +107,10 @@ class TestWhere:
         found = only(lab_of(), run_of(lab_of(), ahead=lambda n: 4960, around=30))
         assert found.value == pytest.approx(98, rel=1e-2)
         assert found.high is None
-        assert where(found) == f"{found.value:.1f} ports ({found.low:.1f} to beyond 100)"
+        assert position(found) == f"{found.value:.1f} ports ({found.low:.1f} to beyond 100)"
         found = only(lab_of(), run_of(lab_of(), ahead=lambda n: 3020, around=30))
         assert found.low is None
-        assert "(below 0 to" in where(found)
+        assert "(below 0 to" in position(found)
 
     def test_a_steeper_winner_is_found_in_the_right_segment(self) -> None:
         lab = lab_of([0, 50, 100, 150])
@@ -121,11 +123,13 @@ class TestWhichRuns:
         lab = lab_of()
         run = run_of(lab)
         cases = [case for case in run.cases if case.id in ("list-0", "list-50", "set-50", "set-100")]
-        assert crossings(lab, a_run(cases)) == []
+        assert build_model(lab, a_run(cases)).crossovers == ()
 
     def test_a_sweep_that_was_not_measured(self) -> None:
         lab = lab_of()
-        assert crossings(lab, a_run([case for case in run_of(lab).cases if case.id.startswith("list")])) == []
+        assert (
+            build_model(lab, a_run([case for case in run_of(lab).cases if case.id.startswith("list")])).crossovers == ()
+        )
 
     def test_an_unknown_sweep_is_refused(self) -> None:
         with pytest.raises(ValidationError, match="unknown sweep nobody"):
@@ -135,50 +139,50 @@ class TestWhichRuns:
 class TestShown:
     LAB = lab_of()
     RUN = run_of(LAB, around=40)
-    WORDS = where(only(LAB, RUN))
+    WORDS = position(only(LAB, RUN))
 
     def test_beside_the_source(self) -> None:
-        assert beside(only(self.LAB, self.RUN)) == "S3: 120 ports"
+        assert published_positions(only(self.LAB, self.RUN)) == "S3: 120 ports"
 
     def test_in_the_terminal(self) -> None:
         out = io.StringIO()
-        show(self.LAB, self.RUN, Console(file=out, width=100, force_terminal=False))
+        show(build_model(self.LAB, self.RUN), Console(file=out, width=100, force_terminal=False))
         (line,) = [line for line in out.getvalue().splitlines() if line.startswith("Set | list")]
         assert " ".join(line.split()) == f"Set | list {self.WORDS} S3: 120 ports"
 
     def test_on_the_page_in_the_table_and_in_the_drawing(self) -> None:
-        text = page(self.LAB, self.RUN)
+        text = page(build_model(self.LAB, self.RUN))
         assert f"<td>Set | list</td><td>{self.WORDS}</td><td>S3: 120 ports</td>" in text
         assert f"Set | list: {self.WORDS}" in text[text.index("<svg") :]
 
     def test_in_the_guide(self) -> None:
-        assert f"| Set \\| list | {self.WORDS} | S3: 120 ports |" in figures_table(self.LAB, self.RUN)
+        assert f"| Set \\| list | {self.WORDS} | S3: 120 ports |" in figures_table(build_model(self.LAB, self.RUN))
 
     def test_in_the_document_with_bare_numbers(self) -> None:
-        (entry,) = run_document(self.LAB, self.RUN)["crossings"]
+        (entry,) = run_document(build_model(self.LAB, self.RUN))["crossings"]
         found = only(self.LAB, self.RUN)
         assert (entry["id"], entry["value"], entry["low"]) == ("ports", found.value, found.low)
         assert entry["published"] == [{"source": "S3", "value": 120.0, "unit": "ports", "ratio": None}]
 
     def test_a_run_without_one_says_nothing_of_it(self) -> None:
         run = a_run([measured(self.LAB, "raw-drop", 300_000)])
-        assert "Crossings" not in page(self.LAB, run)
-        assert run_document(self.LAB, run)["crossings"] == []
+        assert "Crossovers" not in page(build_model(self.LAB, run))
+        assert run_document(build_model(self.LAB, run))["crossings"] == []
 
 
 class TestAxes:
     def test_a_sweep_from_nothing_keeps_its_first_point(self) -> None:
-        lines = curves(lab_of(), run_of(lab_of()), METRICS["capacity"])
+        lines = build_model(lab_of(), run_of(lab_of())).curves["capacity"]
         assert [[x for x, _ in line.points] for line in lines] == [STEPS, STEPS]
         assert all(line.linear for line in lines)
 
     def test_linear_sweeps_are_drawn_by_parameter_and_apart_from_logarithmic_ones(self) -> None:
-        lines = curves(lab_of(), run_of(lab_of()), METRICS["capacity"])
-        other = curves(lab_of([16, 64]), run_of(lab_of([16, 64]), steps=[16, 64]), METRICS["capacity"])
-        assert panels([*lines, *other]) == [lines, other]
+        lines = build_model(lab_of(), run_of(lab_of())).curves["capacity"]
+        other = build_model(lab_of([16, 64]), run_of(lab_of([16, 64]), steps=[16, 64])).curves["capacity"]
+        assert panels([*lines, *other]) == [list(lines), list(other)]
 
     def test_linear_axes_begin_at_zero(self) -> None:
-        (svg,) = plots(lab_of(), run_of(lab_of()), METRICS["capacity"])
+        (svg,) = plots(build_model(lab_of(), run_of(lab_of())), METRICS["capacity"])
         words = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
         assert {"0", "20", "100", "number of ports"} <= set(words)
         assert {"List", "Set", "S3: 120 ports"} <= set(words)

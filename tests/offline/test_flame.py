@@ -8,7 +8,8 @@ from xml.etree import ElementTree
 import pytest
 
 from fwlab.report.flame import OTHER, flame, part
-from fwlab.report.html import page
+from fwlab.report.model import build_model
+from fwlab.report.renderers.html import page
 from tests.offline.factories import a_lab, a_run, measured
 
 STACKS = {"net_rx_action;virtnet_poll": 50, "net_rx_action;virtnet_poll;ip_forward<&>": 49, "net_rx_action": 1}
@@ -76,7 +77,7 @@ def test_parts_of_the_kernel(function: str, expected: str) -> None:
 
 def test_the_page_shows_a_sampled_case() -> None:
     run = a_run([measured(LAB, "raw-drop", 250_000, 250_000, stacks=STACKS)])
-    text = page(LAB, run)
+    text = page(build_model(LAB, run))
     assert "Where a packet's time goes" in text
     assert "sampled 100 times" in text
     assert "<title>virtnet_poll: 99.0 %, 3960 instructions per packet</title>" in text
@@ -85,4 +86,4 @@ def test_the_page_shows_a_sampled_case() -> None:
 
 
 def test_a_page_without_samples_does_not_speak_of_them() -> None:
-    assert "packet's time" not in page(LAB, a_run([measured(LAB, "raw-drop", 250_000)]))
+    assert "packet's time" not in page(build_model(LAB, a_run([measured(LAB, "raw-drop", 250_000)])))

@@ -21,7 +21,8 @@ from fwlab.host.yaml_files import read_yaml_file
 from fwlab.measure.saved_runs import load_run
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
-from fwlab.report.json_output import check_document, run_document
+from fwlab.report.model import build_model
+from fwlab.report.renderers.json_output import check_document, run_document
 from fwlab.rulesets.files import student_ruleset
 from fwlab.rulesets.render import ruleset_file
 from tests.offline import factories
@@ -110,7 +111,7 @@ def run(folder: Path, item: Item) -> None:
     if "path" in item:
         text = json.dumps(with_value(json.loads(RUN), item["path"], whole(item["value"])))
     found = load_run(written(folder / "run.json", item, text), "lab99-made-up")
-    json.dumps([run_document(MADE, found), check_document(MADE, found)], allow_nan=False)
+    json.dumps([run_document(build_model(MADE, found)), check_document(build_model(MADE, found))], allow_nan=False)
 
 
 READERS: dict[str, Callable[[Path, Item], None]] = {"lab": lab, "predictions": predictions, "run": run}

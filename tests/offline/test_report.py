@@ -18,10 +18,12 @@ from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import FwlabError
 from fwlab.model.lab import Lab
 from fwlab.model.results import Run
-from fwlab.report import figures_table, show, write_report
-from fwlab.report.curves import curves
-from fwlab.report.html import page
+from fwlab.report.files import write_report
+from fwlab.report.model import build_model
 from fwlab.report.plot import plots
+from fwlab.report.renderers.html import page
+from fwlab.report.renderers.markdown import figures_table
+from fwlab.report.renderers.terminal import show
 from tests.offline.factories import RANGES, a_full_run, a_lab, a_run, attempt, measured, real
 
 LAB = a_lab(RANGES)
@@ -32,7 +34,7 @@ VOID = {"meta", "br", "hr", "img", "link", "input"}
 
 def printed(run: Run, width: int = 100, lab: Lab = LAB) -> str:
     out = io.StringIO()
-    show(lab, run, Console(file=out, width=width, force_terminal=False))
+    show(build_model(lab, run), Console(file=out, width=width, force_terminal=False))
     return out.getvalue()
 
 
@@ -96,7 +98,7 @@ class Balanced(HTMLParser):
 
 
 class TestPage:
-    HTML = page(LAB, RUN)
+    HTML = page(build_model(LAB, RUN))
 
     @pytest.fixture
     def parsed(self) -> Balanced:
@@ -142,39 +144,39 @@ class TestPage:
 
     def test_a_refusal_cannot_inject_markup(self) -> None:
         refused = attempt(trials=[], deliveries=[], refused="<script>alert(1)</script>")
-        text = page(LAB, a_run([], [refused]))
+        text = page(build_model(LAB, a_run([], [refused])))
         assert "<script>" not in text
         assert text.count("&lt;script&gt;") == 1
 
     def test_a_run_of_nothing_is_still_a_page(self) -> None:
-        text = page(LAB, a_run([]))
+        text = page(build_model(LAB, a_run([])))
         assert "<svg" not in text
         assert "Conditions" in text
 
 
 class TestPlot:
     def test_a_sweep_is_a_curve_over_its_parameter(self) -> None:
-        found = {line.id: [x for x, _ in line.points] for line in curves(LAB, RUN, METRICS["capacity"])}
+        found = {line.id: [x for x, _ in line.points] for line in build_model(LAB, RUN).curves["capacity"]}
         assert found == {"rules": [16, 1024], "set": [1, 1000]}
 
     def test_what_was_only_loaded_is_in_the_plot_of_load_times_alone(self) -> None:
-        assert [line.id for line in curves(LAB, RUN, METRICS["load_time"])] == ["rules", "set", "load-each"]
+        assert [line.id for line in build_model(LAB, RUN).curves["load_time"]] == ["rules", "set", "load-each"]
 
     def test_a_published_ratio_is_drawn_at_our_baseline(self) -> None:
-        line = next(line for line in curves(LAB, RUN, METRICS["capacity"]) if line.id == "set")
+        line = next(line for line in build_model(LAB, RUN).curves["capacity"] if line.id == "set")
         assert [(p.x, p.y, p.source) for p in line.published] == [(1000, pytest.approx(273_000), "S1")]
 
     def test_without_a_baseline_no_published_point_is_drawn(self) -> None:
         run = a_run([measured(LAB, "set-1000", 273_000)])
-        assert curves(LAB, run, METRICS["capacity"])[0].published == []
+        assert build_model(LAB, run).curves["capacity"][0].published == ()
 
     def test_a_capacity_of_zero_is_not_drawn(self) -> None:
         case = measured(LAB, "rules-16", 0.0)
-        assert curves(LAB, a_run([case]), METRICS["capacity"]) == []
-        assert plots(LAB, a_run([case]), METRICS["capacity"]) == []
+        assert build_model(LAB, a_run([case])).curves["capacity"] == ()
+        assert plots(build_model(LAB, a_run([case])), METRICS["capacity"]) == []
 
     def test_it_is_an_element_with_a_line_for_each_sweep(self) -> None:
-        (svg,) = plots(LAB, RUN, METRICS["capacity"])
+        (svg,) = plots(build_model(LAB, RUN), METRICS["capacity"])
         root = ElementTree.fromstring(svg.replace("xlink:href", "href"))
         assert root.tag == "svg"
         words = [text.text for text in root.iter("text")]
@@ -188,28 +190,28 @@ class TestPlot:
         """One case of a sweep, or all alike: the plot is drawn, and matplotlib has nothing to complain of."""
         found = [measured(LAB, case, 300_000, loads=[seconds]) for case in cases]
         for metric in ("capacity", "load_time"):
-            (svg,) = plots(LAB, a_run(found), METRICS[metric])
+            (svg,) = plots(build_model(LAB, a_run(found)), METRICS[metric])
             assert "nan" not in svg
             assert "inf" not in re.sub(r">[^<]*<", "><", svg)
 
     def test_it_takes_the_colour_of_the_page(self) -> None:
-        (svg,) = plots(LAB, RUN, METRICS["capacity"])
+        (svg,) = plots(build_model(LAB, RUN), METRICS["capacity"])
         assert "currentColor" in svg
         assert not re.search(r"#(?:123457|000000|ffffff)\b", svg)
 
     def test_the_same_run_gives_the_same_drawing(self) -> None:
-        assert plots(LAB, RUN, METRICS["capacity"]) == plots(LAB, RUN, METRICS["capacity"])
+        assert plots(build_model(LAB, RUN), METRICS["capacity"]) == plots(build_model(LAB, RUN), METRICS["capacity"])
 
 
 class TestMarkdown:
     def test_a_row_has_ours_and_the_published_ratio(self) -> None:
-        lines = figures_table(LAB, RUN).splitlines()
+        lines = figures_table(build_model(LAB, RUN)).splitlines()
         head = "| case | kpps | ratio to `raw-drop` | published ratio | source | spread | load, s |"
         assert lines[0] == head
         assert "| Set, entries 1000 | 273.0 | 0.910 | 0.910 | S1 | 0.22 % | 0.02100 |" in lines
 
     def test_every_row_has_as_many_cells_as_its_head(self) -> None:
-        for table in figures_table(LAB, RUN).split("\n\n")[:2]:
+        for table in figures_table(build_model(LAB, RUN)).split("\n\n")[:2]:
             assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1
 
     def test_a_long_sweep_is_shown_by_some_of_its_steps(self) -> None:
@@ -217,23 +219,25 @@ class TestMarkdown:
         declared["sweeps"][0]["values"] = list(range(16, 36))
         lab = Lab.model_validate(declared)
         run = a_run([measured(lab, case.id, 300_000) for case in lab.cases.values() if case.sweep == "rules"])
-        table = figures_table(lab, run)
+        table = figures_table(build_model(lab, run))
         assert re.findall(r"^\| Rules, rules (\d+) ", table, re.MULTILINE) == ["16", "20", "24", "27", "31", "35"]
         assert "14 more steps of the sweeps are in the raw results." in table
 
     def test_what_has_no_baseline_is_a_table_of_its_own(self) -> None:
         run = a_run([measured(LAB, "raw-drop", 300_000, metric="generator", generator_pps=290_000.0)])
-        assert "| case | generator, kpps |\n| --- | ---: |\n| Raw drop | 290.0 |" in figures_table(LAB, run)
+        assert "| case | generator, kpps |\n| --- | ---: |\n| Raw drop | 290.0 |" in figures_table(
+            build_model(LAB, run)
+        )
 
     def test_a_doubtful_figure_is_marked(self) -> None:
         run = a_run([measured(LAB, "raw-drop", 300_000, problems=["a node died"])])
-        assert "| Raw drop | 300.0 (in doubt) |" in figures_table(LAB, run)
+        assert "| Raw drop | 300.0 (in doubt) |" in figures_table(build_model(LAB, run))
 
 
 class TestWriting:
     def test_page_and_raw_run_are_written_and_nothing_else(self, tmp_path: Path) -> None:
         folder = tmp_path / "reports" / "lab99"
-        assert write_report(LAB, RUN, folder) == folder / "report.html"
+        assert write_report(build_model(LAB, RUN), folder) == folder / "report.html"
         assert sorted(p.name for p in folder.iterdir()) == ["report.html", "run.json"]
         assert Run.model_validate_json((folder / "run.json").read_text()) == RUN
 

@@ -14,10 +14,11 @@ from fwlab.model.expectation import Check
 from fwlab.model.lab import Lab
 from fwlab.model.results import Measured, Run
 from fwlab.model.trial import Delivery
-from fwlab.report import figures_table, show
-from fwlab.report.html import page
+from fwlab.report.model import build_model
 from fwlab.report.plot import plots
-from fwlab.report.survivals import survivals
+from fwlab.report.renderers.html import page
+from fwlab.report.renderers.markdown import figures_table
+from fwlab.report.renderers.terminal import show
 from tests.offline.factories import TEXTS, a_lab, a_run, measured
 
 
@@ -64,33 +65,36 @@ def run(lab: Lab) -> Run:
 
 
 def test_a_row_for_each_sweep_and_a_column_for_each_load(lab: Lab, run: Run) -> None:
-    (table,) = survivals(lab, run)
-    assert table.loads == ["0", "0.5", "2"]
-    assert table.rows == [("Late", ["100 %", "99.9 %", "1.20 %"]), ("Early", ["100 %", "–", "45.6 % (in doubt)"])]
-    assert (table.survivor, table.beside) == ("attacker", 0.1)
+    (table,) = build_model(lab, run).survival
+    assert table.loads == ("0", "0.5", "2")
+    assert table.rows == (("Late", ("100 %", "99.9 %", "1.20 %")), ("Early", ("100 %", "–", "45.6 % (in doubt)")))
+    assert (table.victim_class, table.class_load) == ("attacker", 0.1)
 
 
 def test_sweeps_over_other_loads_have_a_table_of_their_own(lab: Lab, run: Run) -> None:
     raw = lab.model_dump(by_alias=True, mode="json", exclude_defaults=True)
     raw["sweeps"][-1]["values"] = [0, 2]
-    assert [table.loads for table in survivals(Lab.model_validate(raw), run)] == [["0", "0.5", "2"], ["0", "2"]]
+    assert [table.loads for table in build_model(Lab.model_validate(raw), run).survival] == [
+        ("0", "0.5", "2"),
+        ("0", "2"),
+    ]
 
 
 def test_a_run_without_survival_has_none(lab: Lab) -> None:
-    assert survivals(lab, a_run([measured(lab, "raw-drop", 300_000)])) == []
+    assert build_model(lab, a_run([measured(lab, "raw-drop", 300_000)])).survival == ()
 
 
 def test_terminal_guide_and_page_show_it(lab: Lab, run: Run) -> None:
     console = Console(width=100, record=True, file=io.StringIO())
-    show(lab, run, console)
-    for text in (console.export_text(), figures_table(lab, run), page(lab, run)):
+    show(build_model(lab, run), console)
+    for text in (console.export_text(), figures_table(build_model(lab, run)), page(build_model(lab, run))):
         assert "1.20 %" in text
         assert "45.6 % (in doubt)" in text
         assert "times the capacity of" in text
 
 
 def test_the_curve_begins_at_no_attack(lab: Lab, run: Run) -> None:
-    (svg,) = plots(lab, run, METRICS["survival"])
+    (svg,) = plots(build_model(lab, run), METRICS["survival"])
     assert "attack, times the capacity of raw-drop" in svg
     assert "survival, %" in svg
 

@@ -7,14 +7,13 @@ import json
 
 import pytest
 
-from fwlab.judge.verdicts import judge_cases, judge_exercise
-from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Lab
 from fwlab.model.results import Run
 from fwlab.model.verdict import Outcome
 from fwlab.report import formatting
-from fwlab.report.json_output import check_document, run_document
-from fwlab.report.report_rows import Row, case_rows, exercise_rows, fidelity, overall_outcome
+from fwlab.report.model import build_model
+from fwlab.report.renderers.json_output import check_document, run_document
+from fwlab.report.report_rows import Row, fidelity, overall_outcome
 from tests.offline.factories import RANGES, a_full_run, a_lab, a_run, attempt, check, measured, trials
 
 LAB = a_lab(RANGES)
@@ -22,7 +21,7 @@ RUN = a_full_run(LAB)
 
 
 def row(case_id: str, run: Run = RUN, lab: Lab = LAB) -> Row:
-    return next(r for r in case_rows(lab, run) if r.id == case_id)
+    return next(r for r in build_model(lab, run).cases if r.id == case_id)
 
 
 class TestRows:
@@ -51,7 +50,7 @@ class TestRows:
         assert fidelity(published, None) is None
 
     def test_delivered_has_a_row_for_each_class_that_was_offered(self) -> None:
-        rows = exercise_rows(LAB, RUN)[0].metrics
+        rows = build_model(LAB, RUN).exercises[0].metrics
         assert [m.traffic_class for m in rows if m.metric.name == "delivered"] == ["attacker", "others"]
 
     @pytest.mark.parametrize(
@@ -65,14 +64,14 @@ class TestRows:
         run = a_run([measured(LAB, "rules-16", trials=trials(240_000, busy_share=0.5))])
         found = row("rules-16", run)
         assert found.outcome is Outcome.INCONCLUSIVE
-        assert found.problems == ["the DUT was not saturated: busy 50.0% of a trial"]
+        assert found.problems == ("the DUT was not saturated: busy 50.0% of a trial",)
 
     def test_a_refused_ruleset_fails_where_nothing_was_expected(self) -> None:
         found = row("rules-16", a_run([measured(LAB, "rules-16", refused="line 2 failed")]))
-        assert (found.outcome, found.problems) == (Outcome.FAIL, ["not loaded: line 2 failed"])
+        assert (found.outcome, found.problems) == (Outcome.FAIL, ("not loaded: line 2 failed",))
 
     def test_the_worst_row_decides(self) -> None:
-        assert overall_outcome(case_rows(LAB, RUN)) is Outcome.FAIL
+        assert overall_outcome(build_model(LAB, RUN).cases) is Outcome.FAIL
         assert overall_outcome([row("raw-drop"), row("rules-16")]) is Outcome.PASS
         assert overall_outcome([row("rules-16")]) is None
 
@@ -82,12 +81,12 @@ class TestRows:
 
     def test_the_same_exercise_measured_twice_is_judged_by_each_measurement(self) -> None:
         run = a_run([], [attempt(250_000), attempt(250_000, arrived=900)])
-        assert [r.outcome for r in exercise_rows(LAB, run)] == [Outcome.PASS, Outcome.FAIL]
+        assert [r.outcome for r in build_model(LAB, run).exercises] == [Outcome.PASS, Outcome.FAIL]
 
 
 class TestDocuments:
     def test_a_case_has_what_scripts_need(self) -> None:
-        document = run_document(LAB, RUN, judge_cases(LAB, RUN, METRICS))
+        document = run_document(build_model(LAB, RUN))
         case = next(c for c in document["cases"] if c["id"] == "set-1000")
         assert (case["metric"], case["unit"]) == ("capacity", "pps")
         assert case["trials"] == [273_000, 273_000, 273_600]
@@ -100,20 +99,18 @@ class TestDocuments:
         assert document["verdict"] == "fail"
 
     def test_nothing_expected_is_null_not_pass(self) -> None:
-        document = run_document(a_lab(), a_full_run(a_lab()))
+        document = run_document(build_model(a_lab(), a_full_run(a_lab())))
         assert {case["verdict"] for case in document["cases"]} == {None}
         assert document["verdict"] is None
 
     def test_conditions_come_with_the_figures(self) -> None:
-        document = run_document(LAB, RUN)
+        document = run_document(build_model(LAB, RUN))
         assert document["dut"]["kernel"] == "6.1.0-dut"
         assert document["testbed"]["name"] == "virtual"
         assert (document["lab"], document["commit"]) == (RUN.lab, RUN.commit)
 
     def test_an_exercise_has_its_prediction_and_checks(self) -> None:
-        exercise = LAB.exercises[0]
-        verdicts = judge_exercise(exercise, RUN.exercises[0], RUN, METRICS)
-        document = check_document(LAB, RUN, verdicts)
+        document = check_document(build_model(LAB, RUN))
         found = document["exercises"][0]
         assert (found["id"], found["verdict"], document["verdict"]) == ("ex1-block", "pass", "pass")
         assert found["prediction"]["value"] == 300_000
@@ -122,15 +119,15 @@ class TestDocuments:
         assert {f.get("class") for f in found["figures"]} == {None, "attacker", "others"}
 
     def test_an_open_range_is_null(self) -> None:
-        found = check_document(LAB, RUN)["exercises"][0]["checks"][0]
+        found = check_document(build_model(LAB, RUN))["exercises"][0]["checks"][0]
         assert (found["low"], found["high"]) == (200_000, None)
 
     def test_both_are_strict_json(self) -> None:
-        for document in (run_document(LAB, RUN), check_document(LAB, RUN)):
+        for document in (run_document(build_model(LAB, RUN)), check_document(build_model(LAB, RUN))):
             assert json.loads(json.dumps(document, allow_nan=False)) == document
 
     def test_a_case_without_a_figure_is_in_doubt(self) -> None:
-        case = run_document(LAB, a_run([measured(LAB, "raw-drop")]))["cases"][0]
+        case = run_document(build_model(LAB, a_run([measured(LAB, "raw-drop")])))["cases"][0]
         assert (case["trials"], case["median"], case["verdict"]) == ([], None, "inconclusive")
 
 
@@ -144,5 +141,5 @@ def test_digits(value: float, text: str) -> None:
 
 def test_the_far_end_of_a_range_is_not_rounded_into_it() -> None:
     lab = a_lab(checks=[check(metric="delivered", between=[0.9995, 1.0005], **{"class": "others"})])
-    verdict = exercise_rows(lab, a_run([], [attempt(250_000)]))[0].verdicts[0]
-    assert formatting.demanded(verdict) == "99.95 % to 100.05 %"
+    verdict = build_model(lab, a_run([], [attempt(250_000)])).exercises[0].verdicts[0]
+    assert formatting.expected_range(verdict) == "99.95 % to 100.05 %"

@@ -3,43 +3,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Final
+
 from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Lab
 from fwlab.model.metric import Metric
 from fwlab.model.results import Run
-from fwlab.report.crossovers import beside, crossings, where
+from fwlab.report.crossovers import position, published_positions
 from fwlab.report.formatting import NOTHING, number, percent, ratio
-from fwlab.report.report_rows import Row, baseline_case, case_rows
-from fwlab.report.survivals import survivals
+from fwlab.report.model import ReportModel
+from fwlab.report.report_rows import Row, baseline_case
 
 #: A sweep of more steps than this is shown by so many of them.
 LONG_SWEEP, STEPS_SHOWN = 12, 6
 
 
-def figures_table(lab: Lab, run: Run) -> str:
+class Markdown:
+    name = "markdown"
+    file = None
+
+    def render(self, model: ReportModel) -> str:
+        return figures_table(model) + "\n"
+
+
+RENDERER: Final = Markdown()
+
+
+def figures_table(model: ReportModel) -> str:
     """Markdown tables of the cases: what has a ratio to a baseline, then what was only counted or timed.
 
     Of a long sweep some steps stand here, from the first to the last; the run has them all.
     """
-    rows, left_out = _thinned(case_rows(lab, run))
+    lab, run = model.lab, model.run
+    rows, left_out = _thinned(model.cases)
     tables = [_rates(rows, metric, base) for metric, base in _baselines(lab).items()]
     tables += [
         _counts([row for row in rows if _shown(row) == metrics], metrics)
         for metrics in dict.fromkeys(_shown(row) for row in rows)
         if metrics[0].display.table == "plain"
     ]
-    for table in survivals(lab, run):
+    for table in model.survival:
         body = [[_escaped(title), *cells] for title, cells in table.rows]
         caption = table.caption(f"`{lab.baseline}`")
         tables.append(f"{caption[0].upper()}{caption[1:]}:")
         tables.append(_table([table.parameter, *table.loads], ["---", *("---:" for _ in table.loads)], body))
-    crossed = [[_escaped(c.title), where(c), beside(c)] for c in crossings(lab, run)]
+    crossed = [[_escaped(c.title), position(c), published_positions(c)] for c in model.crossovers]
     if crossed:
-        tables.append(_table(["crossing", "measured (interval)", "published"], ["---", "---", "---"], crossed))
+        tables.append(_table(["crossover", "measured (interval)", "published"], ["---", "---", "---"], crossed))
     return "\n\n".join([*filter(None, tables), _conditions(run, left_out)])
 
 
-def _thinned(rows: list[Row]) -> tuple[list[Row], int]:
+def _thinned(rows: Iterable[Row]) -> tuple[list[Row], int]:
     """The rows without most of a long sweep's, and how many were left out."""
     sweeps: dict[str, list[str]] = {}
     for row in rows:

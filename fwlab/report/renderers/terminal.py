@@ -3,54 +3,70 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Iterable
+from typing import Final
+
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from fwlab.model.lab import Lab
-from fwlab.model.results import Run
 from fwlab.model.verdict import Outcome, Verdict
 from fwlab.report import formatting
-from fwlab.report.crossovers import Crossed, beside, crossings, where
-from fwlab.report.report_rows import MetricRow, Row, case_rows, exercise_rows, fidelity
-from fwlab.report.survivals import Survivals, survivals
+from fwlab.report.crossovers import Crossover, position, published_positions
+from fwlab.report.model import ReportModel
+from fwlab.report.report_rows import MetricRow, Prediction, Row, fidelity
+from fwlab.report.survival_tables import SurvivalTable
 
 WIDEST = 100
-#: Narrower terminals do without what follows from other columns: the cost of a packet, the difference.
+#: Narrower terminals omit columns that follow from others: the cost of a packet, the difference.
 NARROW = 96
 STYLES = {Outcome.PASS: "green", Outcome.FAIL: "bold red", Outcome.INCONCLUSIVE: "yellow"}
 
 
-def show(lab: Lab, run: Run, console: Console) -> None:
-    """Print cases beside the published figures, exercises beside the predictions, and what to read next."""
+class Terminal:
+    """The same tables as plain text."""
+
+    name = "terminal"
+    file = None
+
+    def render(self, model: ReportModel) -> str:
+        text = io.StringIO()
+        show(model, Console(file=text, width=WIDEST, color_system=None))
+        return text.getvalue()
+
+
+RENDERER: Final = Terminal()
+
+
+def show(model: ReportModel, console: Console) -> None:
+    """Print cases with the published figures, exercises with the predictions, and why something did not pass."""
     width = min(console.width, WIDEST)
-    for part in _parts(lab, run, width):
+    for part in _parts(model, width):
         console.print(part, width=width)
 
 
-def _parts(lab: Lab, run: Run, width: int) -> list[RenderableType]:
-    cases, exercises = case_rows(lab, run), exercise_rows(lab, run)
+def _parts(model: ReportModel, width: int) -> list[RenderableType]:
+    lab, run, cases = model.lab, model.run, model.cases
     parts: list[RenderableType] = [
         Text(f"{run.lab}: {lab.title}", style="bold"),
         Text(formatting.describe_testbed(run.testbed), style="dim"),
         Text(f"DUT kernel {run.dut.kernel}, {run.started}", style="dim"),
     ]
-    caution = formatting.caution(run.testbed)
-    if caution or run.testbed.note:
-        parts.append(Text(" ".join(filter(None, [caution, run.testbed.note])), style="yellow"))
+    if model.notes:
+        parts.append(Text(" ".join(model.notes), style="yellow"))
     measured = [row for row in cases if "capacity" in _asked(row)]
     loaded = [row for row in cases if _asked(row)[0] == "load_time"]
     if measured:
-        parts += ["", _capacities(lab, run, measured, width)]
+        parts += ["", _capacities(model, measured, width)]
     if loaded:
         parts += ["", _loads(loaded)]
-    parts += [part for table in survivals(lab, run) for part in ("", _survivals(lab, table))]
-    crossed = crossings(lab, run)
-    if crossed:
-        parts += ["", _crossings(crossed)]
+    parts += [part for table in model.survival for part in ("", _survival(lab.baseline, table))]
+    if model.crossovers:
+        parts += ["", _crossovers(model.crossovers)]
     parts += [line for row in cases for line in _remarks(row)]
-    for row in exercises:
+    for row in model.exercises:
         parts += ["", _exercise(row)]
     return parts
 
@@ -59,7 +75,8 @@ def _asked(row: Row) -> list[str]:
     return row.measured.metrics
 
 
-def _capacities(lab: Lab, run: Run, rows: list[Row], width: int) -> Table:
+def _capacities(model: ReportModel, rows: list[Row], width: int) -> Table:
+    lab, run = model.lab, model.run
     published = any(m.published for row in rows for m in row.metrics)
     loads = any(row.of("load_time") for row in rows)
     wide = width >= NARROW
@@ -106,27 +123,28 @@ def _loads(rows: list[Row]) -> Table:
     table.add_column("verdict")
     for row in rows:
         found = row.of("load_time")
-        several = found is not None and found.figure is not None and len(found.figure.values) > 1
-        table.add_row(row.id, _median(found), formatting.percent(found.figure.spread) if several else "", _verdict(row))
+        value = found.figure if found else None
+        spread = formatting.percent(value.spread) if value and len(value.values) > 1 else ""
+        table.add_row(row.id, _median(found), spread, _verdict(row))
     return table
 
 
-def _survivals(lab: Lab, found: Survivals) -> Table:
+def _survival(baseline: str, found: SurvivalTable) -> Table:
     table = _table("Survival", *found.loads)
     table.columns[0].header = found.parameter
     for title, cells in found.rows:
         table.add_row(title, *cells)
-    table.caption = found.caption(lab.baseline)
+    table.caption = found.caption(baseline)
     return table
 
 
-def _crossings(found: list[Crossed]) -> Table:
-    table = _table("Crossings", gap=2)
-    table.columns[0].header = "what overtakes what"
+def _crossovers(found: Iterable[Crossover]) -> Table:
+    table = _table("Crossovers", gap=2)
+    table.columns[0].header = "what becomes faster than what"
     table.add_column("measured (interval)")
     table.add_column("published")
-    for crossed in found:
-        table.add_row(crossed.title, where(crossed), beside(crossed))
+    for crossover in found:
+        table.add_row(crossover.title, position(crossover), published_positions(crossover))
     return table
 
 
@@ -145,7 +163,7 @@ def _verdict(row: Row) -> Text:
 
 
 def _remarks(row: Row) -> list[Text]:
-    """Why a case did not pass: its doubts, then the text of each check that it failed."""
+    """Why a case did not pass: its problems, or else the text of each check that it failed."""
     if row.outcome in (None, Outcome.PASS):
         return []
     lines = list(row.problems)
@@ -156,7 +174,7 @@ def _remarks(row: Row) -> list[Text]:
 
 
 def _failure(verdict: Verdict) -> str:
-    expected = f"{formatting.found(verdict)}, expected {formatting.demanded(verdict)}."
+    expected = f"{formatting.measured_value(verdict)}, expected {formatting.expected_range(verdict)}."
     return f"{expected} {verdict.text} {verdict.why}".strip()
 
 
@@ -164,8 +182,8 @@ def _exercise(row: Row) -> Group:
     head = Text.assemble((f"{row.title} ", "bold"), (f"({row.id}, {row.measured.ruleset}) ", "dim"))
     lines: list[RenderableType] = [Text.assemble(head, _verdict(row))]
     if row.prediction is not None:
-        lines.append(Padding(_prediction(row), (0, 0, 0, 2)))
-    if row.measured.refused is not None:  # every check fails for the one reason
+        lines.append(Padding(_prediction(row.prediction), (0, 0, 0, 2)))
+    if row.measured.refused is not None:  # every check fails for the same reason
         lines += [Padding(Text(problem), (0, 0, 0, 2)) for problem in row.problems]
         return Group(*lines)
     checks = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
@@ -174,26 +192,25 @@ def _exercise(row: Row) -> Group:
     checks.add_column(ratio=1)
     for verdict in row.verdicts:
         outcome = Text(verdict.outcome.value, style=STYLES[verdict.outcome])
-        checks.add_row(outcome, formatting.checked(verdict), _said(verdict))
+        checks.add_row(outcome, formatting.check_label(verdict), _explanation(verdict))
     lines.append(Padding(checks, (0, 0, 0, 2)))
-    unsaid = [problem for problem in row.problems if not any(problem in v.text for v in row.verdicts)]
-    lines += [Padding(Text(problem, style="yellow"), (0, 0, 0, 2)) for problem in unsaid]
+    unexplained = [problem for problem in row.problems if not any(problem in v.text for v in row.verdicts)]
+    lines += [Padding(Text(problem, style="yellow"), (0, 0, 0, 2)) for problem in unexplained]
     return Group(*lines)
 
 
-def _said(verdict: Verdict) -> Text:
-    """The measured value and its range, then what the lab says to it; the why only where it went wrong."""
+def _explanation(verdict: Verdict) -> Text:
+    """The measured value and its range, then the lab's text; the reason only for a failure."""
     text = Text()
     if verdict.value is not None:
-        text.append(f"{formatting.found(verdict)}, expected {formatting.demanded(verdict)}. ")
+        text.append(f"{formatting.measured_value(verdict)}, expected {formatting.expected_range(verdict)}. ")
     text.append(verdict.text)
     if verdict.outcome is Outcome.FAIL and verdict.why:
         text.append(f" {verdict.why}", style="dim")
     return text
 
 
-def _prediction(row: Row) -> Text:
-    prediction = row.prediction
+def _prediction(prediction: Prediction) -> Text:
     text = Text(f"You predicted {formatting.quantity(prediction.value, prediction.metric)}")
     if prediction.measured is not None:
         text.append(f", measured {formatting.quantity(prediction.measured, prediction.metric)}")

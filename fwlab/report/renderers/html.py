@@ -1,49 +1,59 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A run as one self-contained page: no other file, no script, no font from elsewhere."""
+"""A run as one self-contained HTML page: no other files, no script, no external fonts."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from fwlab.metrics.call_stacks import FunctionShare, shares
 from fwlab.metrics.registry import METRICS
-from fwlab.model.lab import Lab
 from fwlab.model.results import Measured, Run
 from fwlab.report import formatting
-from fwlab.report.crossovers import beside, crossings, where
+from fwlab.report.crossovers import position, published_positions
 from fwlab.report.flame import flame
-from fwlab.report.report_rows import Row, baseline, case_rows, exercise_rows, fidelity, overall_outcome
-from fwlab.report.survivals import survivals
+from fwlab.report.model import ReportModel
+from fwlab.report.report_rows import Row, fidelity
 
-#: Functions with less than this share of a packet are not in the table; they are in the graph.
+#: Functions with a smaller share of a packet's cost are in the graph only, not in the table.
 LEAST_SHOWN = 0.005
 TEMPLATE = Path(__file__).with_name("page.html.j2")
 
 
-def page(lab: Lab, run: Run) -> str:
-    """The whole HTML document."""
-    from fwlab.report.plot import plots  # matplotlib takes a third of a second, and most commands draw nothing
+class Html:
+    name = "html"
+    file = "report.html"
 
-    cases, exercises = case_rows(lab, run), exercise_rows(lab, run)
+    def render(self, model: ReportModel) -> str:
+        return page(model)
+
+
+RENDERER: Final = Html()
+
+
+def page(model: ReportModel) -> str:
+    """The whole HTML document."""
+    from fwlab.report.plot import plots  # importing matplotlib takes a third of a second; most commands draw nothing
+
+    lab, run = model.lab, model.run
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    drawings = [(svg, m.display.caption) for m in METRICS.values() if m.display.caption for svg in plots(lab, run, m)]
+    plotted = [METRICS[name] for name in model.curves]
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         lab=lab,
         run=run,
-        cases=cases,
-        exercises=exercises,
-        outcome=overall_outcome([*cases, *exercises]),
-        baseline=baseline(lab, run),
-        drawings=[(Markup(svg), caption) for svg, caption in drawings],  # noqa: S704 - matplotlib's
-        survivals=survivals(lab, run),
-        crossings=[(crossed.title, where(crossed), beside(crossed)) for crossed in crossings(lab, run)],
-        profiles=[_profile(row, run) for row in [*cases, *exercises] if row.measured.stacks],
+        cases=model.cases,
+        exercises=model.exercises,
+        outcome=model.outcome,
+        baseline=model.baseline,
+        drawings=[(_trusted(svg), metric.display.caption) for metric in plotted for svg in plots(model, metric)],
+        survivals=model.survival,
+        crossovers=[(c.title, position(c), published_positions(c)) for c in model.crossovers],
+        profiles=[_profile(row, run) for row in model.rows if row.measured.stacks],
         cost_unit=formatting.cost_unit(run.testbed),
-        caution=formatting.caution(run.testbed),
+        notes=model.notes,
         conditions=_conditions(run),
         raw=[_raw(measured) for measured in [*run.cases, *run.exercises]],
         METRICS=METRICS,
@@ -52,8 +62,13 @@ def page(lab: Lab, run: Run) -> str:
     )
 
 
+def _trusted(svg: str) -> Markup:
+    """Our own drawings, whose texts are escaped as they are made."""
+    return Markup(svg)  # noqa: S704
+
+
 def _profile(row: Row, run: Run) -> dict[str, Any]:
-    """The flame graph of a sampled case and the table under it."""
+    """The flame graph of a sampled case, and the table below it."""
     capacity = row.of("capacity")
     cost = capacity.cost if capacity else None
     stacks = row.measured.stacks
@@ -62,7 +77,7 @@ def _profile(row: Row, run: Run) -> dict[str, Any]:
         "id": row.id,
         "title": row.title,
         "samples": sum(stacks.values()),
-        "svg": Markup(flame(stacks, cost, formatting.cost_unit(run.testbed))),  # noqa: S704 - flame escapes
+        "svg": _trusted(flame(stacks, cost, formatting.cost_unit(run.testbed))),
         "cost": cost,
         "functions": found,
     }
@@ -91,7 +106,7 @@ def _conditions(run: Run) -> list[tuple[str, str]]:
 
 
 def _raw(measured: Measured) -> dict[str, str]:
-    """What happened in one measurement, as one line of the last table."""
+    """The counts of one measurement, as one row of the last table."""
     counts = " ".join(f"{t.processed}/{formatting.digits(t.busy_s)}" for t in measured.trials)
     rate = measured.generator_pps
     busy = min((t.busy_share for t in measured.trials), default=None)

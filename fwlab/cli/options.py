@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fwlab.generator.selection import AUTO
+from fwlab.generator.selection import choose as choose_engine
+from fwlab.host.project import find_project, load_topology
+from fwlab.measure.context import RunContext
+from fwlab.measure.labs import load_lab
+from fwlab.testbed.selection import TestbedRequest
+
+LabName = Annotated[str, typer.Argument(metavar="LAB", help="A lab, such as lab03-ipset.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
+Trials = Annotated[int | None, typer.Option(min=1, max=1000, help="Trials per case (default 5).")]
+TestbedName = Annotated[str, typer.Option("--testbed", help="auto, virtual or real.")]
+Keep = Annotated[bool, typer.Option("--keep", help="Leave machines running that this command starts.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the output of Vagrant.")]
+MachinesOf = Annotated[
+    str | None, typer.Option("--machines", metavar="LAB", help="Use the machines of another lab, which must be up.")
+]
+EngineName = Annotated[str, typer.Option("--engine", help="auto (trex if its image has it), trex or replay.")]
+Seed = Annotated[int, typer.Option(help="Seed for the random choices of a traffic profile.")]
+SavedRun = Annotated[Path | None, typer.Argument(metavar="[RUN.json]", help="A saved run (default: the lab's latest).")]
+
+
+def run_context(
+    lab_id: str,
+    testbed: str,
+    *,
+    keep: bool = False,
+    seed: int = 1,
+    machines: str | None = None,
+    engine: str = AUTO,
+) -> RunContext:
+    """What a command is about. Raises BadInput for a wrong name, CannotMeasure for an engine that is not there."""
+    project = find_project()
+    lab = load_lab(project, lab_id)
+    borrowed = load_lab(project, machines) if machines else None
+    choose_engine(project, engine)  # to fail at once if it is not there
+    return RunContext(project, load_topology(project), lab, TestbedRequest(testbed), seed, keep, borrowed, engine)

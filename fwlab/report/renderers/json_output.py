@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The JSON documents of `fwlab run --json` and `fwlab check --json`: plain data for scripts.
+
+Numbers are in the metric's own unit (pps, s, ratio, count). JSON has no infinity, so an open side of a range is
+null. A verdict of null means that nothing was expected and nothing is in doubt.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, Final
+
+from fwlab.model.results import Run
+from fwlab.model.verdict import Outcome, Verdict
+from fwlab.report.crossovers import Crossover
+from fwlab.report.formatting import cost_unit
+from fwlab.report.model import ReportModel
+from fwlab.report.report_rows import MetricRow, Row, fidelity, overall_outcome
+
+Document = dict[str, Any]
+
+
+class RunJson:
+    """The cases of a run as one document."""
+
+    name = "json"
+    file = None
+
+    def render(self, model: ReportModel) -> str:
+        return text(run_document(model))
+
+
+class CheckJson:
+    """The exercises of a run as one document."""
+
+    name = "check-json"
+    file = None
+
+    def render(self, model: ReportModel) -> str:
+        return text(check_document(model))
+
+
+RENDERER: Final = (RunJson(), CheckJson())
+
+
+def text(document: Document | list[Document]) -> str:
+    """A document as strict JSON."""
+    return json.dumps(document, indent=1, allow_nan=False) + "\n"
+
+
+def run_document(model: ReportModel) -> Document:
+    """The cases of a run."""
+    return {
+        **_session(model.run),
+        "cases": [_case(model, row) for row in model.cases],
+        "crossings": [_crossing(crossover) for crossover in model.crossovers],
+        "verdict": _word(overall_outcome(model.cases)),
+    }
+
+
+def check_document(model: ReportModel) -> Document:
+    """The exercises of a run."""
+    return {
+        **_session(model.run),
+        "exercises": [_exercise(model, row) for row in model.exercises],
+        "verdict": _word(overall_outcome(model.exercises)),
+    }
+
+
+def verdict_document(verdict: Verdict) -> Document:
+    data = verdict.model_dump(mode="python")
+    data["metric"], data["outcome"] = verdict.metric, verdict.outcome.value
+    for side in ("value", "low", "high"):
+        data[side] = _finite(data[side])
+    return data
+
+
+def _session(run: Run) -> Document:
+    return {
+        "lab": run.lab,
+        "started": run.started,
+        "commit": run.commit,
+        "fwlab": run.fwlab,
+        "seed": run.seed,
+        "testbed": run.testbed.model_dump(mode="json"),
+        "host": run.host.model_dump(mode="json"),
+        "dut": run.dut.model_dump(mode="json"),
+    }
+
+
+def _case(model: ReportModel, row: Row) -> Document:
+    main, *others = [_metric(model, m) for m in row.metrics]
+    return {
+        "id": row.id,
+        "title": row.title,
+        "parameters": row.measured.parameters,
+        "ruleset_hash": row.measured.ruleset_hash,
+        **main,
+        "also": others,
+        "checks": [verdict_document(v) for v in row.verdicts],
+        "refused": row.measured.refused,
+        "problems": list(row.problems),
+        "verdict": _word(row.outcome),
+    }
+
+
+def _crossing(found: Crossover) -> Document:
+    """`value`, `low` and `high` are null if the crossover is outside the range that was measured."""
+    return {
+        "id": found.id,
+        "title": found.title,
+        "parameter": found.parameter,
+        "behind": found.slower,
+        "ahead": found.faster,
+        "first": found.first,
+        "last": found.last,
+        "value": found.value,
+        "low": found.low,
+        "high": found.high,
+        "always": found.always,
+        "published": [p.model_dump(mode="json") for p in found.published],
+    }
+
+
+def _exercise(model: ReportModel, row: Row) -> Document:
+    prediction = row.prediction
+    return {
+        "id": row.id,
+        "title": row.title,
+        "ruleset": row.measured.ruleset,
+        "ruleset_hash": row.measured.ruleset_hash,
+        "prediction": prediction
+        and {
+            "metric": prediction.metric.name,
+            "unit": prediction.metric.unit,
+            "value": prediction.value,
+            "measured": prediction.measured,
+            "ratio": prediction.ratio,
+        },
+        "figures": [_metric(model, m) for m in row.metrics],
+        "checks": [verdict_document(v) for v in row.verdicts],
+        "refused": row.measured.refused,
+        "problems": list(row.problems),
+        "verdict": _word(row.outcome),
+    }
+
+
+def _metric(model: ReportModel, row: MetricRow) -> Document:
+    found = row.figure
+    document: Document = {
+        "metric": row.metric.name,
+        "unit": row.metric.unit,
+        "trials": found.values if found else [],
+        "median": found.median if found else None,
+        "spread": found.spread if found else None,
+        "ratio": None if row.ratio is None else {"to": model.lab.baseline, "value": row.ratio},
+    }
+    if row.traffic_class:
+        document["class"] = row.traffic_class
+    if row.cost is not None:
+        document["cost"] = {"value": row.cost, "unit": cost_unit(model.run.testbed)}
+    if row.published:
+        document["published"] = [
+            {**p.model_dump(mode="json"), "fidelity": fidelity(p, row.ratio)} for p in row.published
+        ]
+    return document
+
+
+def _word(outcome: Outcome | None) -> str | None:
+    return outcome.value if outcome is not None else None
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
