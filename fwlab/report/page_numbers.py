@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fwlab.dut.linux.agent.counting import MOST_OWN
+from fwlab.dut.linux.agent.trials import MOST_OWN
 from fwlab.generator.frame_table import MAX_FRAMES
 from fwlab.generator.tcp_config import SYSCTLS
 from fwlab.generator.tcp_endpoints import RESEND_S

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The host's end of the agent on a Linux DUT: load rulesets, count packets over busy time."""
+"""The host's client of the agent on a Linux DUT."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class LinuxDut:
-    """What the agent can be asked for. Use as a context manager; leaving it restores the start state."""
+    """A DUT that runs Linux (see fwlab.dut.protocol for its methods)."""
 
     def __init__(self, ssh: Ssh, devices: list[str]) -> None:
         self._devices = devices
@@ -32,7 +32,7 @@ class LinuxDut:
         return self
 
     def __exit__(self, trouble: type[BaseException] | None, *_: object) -> None:
-        # In trouble it may still be measuring: it breaks off and resets once the conversation is closed.
+        # After an error the agent may still be measuring. It stops and resets once the conversation is closed.
         if trouble is None:
             with contextlib.suppress(CannotMeasure):
                 self.reset()
@@ -45,29 +45,23 @@ class LinuxDut:
         self._agent.close()
 
     def abandon(self) -> None:
-        """Drop the conversation without waiting for the agent: the machine below it is put back, or gone."""
         self._agent.abandon()
 
     def within(self, seconds: float) -> contextlib.AbstractContextManager[None]:
-        """Meanwhile every answer has to come within so many seconds from now; one that does not raises Overdue."""
         return self._agent.within(seconds)
 
     def facts(self) -> dict[str, Any]:
-        """Kernel, command line, clock source, image manifest and open packet sockets of the DUT."""
-        return self._agent.ask({"op": "hello"}, timeout=120)
+        facts: dict[str, Any] = self._agent.ask({"op": "facts"}, timeout=120)["facts"]
+        return facts
 
     def reset(self, next_ruleset: list[RulesetFile] | None = None) -> list[str]:
-        """Back to the start state; returns what still differs from it, a line each.
-
-        With `next_ruleset` modules may stay that cost its packets nothing.
-        """
         request: dict[str, Any] = {"op": "reset"}
         if next_ruleset is not None:
-            request["ahead"] = [hook for file in next_ruleset for hook in KINDS[file.kind].hooks(file.text)]
-        return self._agent.ask(request, timeout=300)["left"]
+            request["next_tables"] = [hook for file in next_ruleset for hook in KINDS[file.kind].hooks(file.text)]
+        answer = self._agent.ask(request, timeout=300)
+        return [f"module {name}" for name in answer["stuck_modules"]] + list(answer["differences"])
 
     def load(self, files: list[RulesetFile], *, each: bool = False, times: int = 1) -> LoadReport:
-        """Load every file by its own tool. Raises Refused with the tool's own words; then nothing is loaded."""
         packed = [
             {
                 "name": f.name,
@@ -79,6 +73,7 @@ class LinuxDut:
         answer = self._agent.ask({"op": "load", "files": packed, "each": each, "times": times}, timeout=1800)
         if "refused" in answer:
             raise Refused(answer["refused"], "correct the file and try again; the DUT is in its start state")
+        # Two words: the agent undoes the ruleset if either does not arrive, or if we do not hear its first answer.
         self._agent.ask({"op": "confirm", "again": True}, timeout=120)
         if not self._agent.ask({"op": "confirm"}, timeout=120)["reached"]:
             raise Refused(
@@ -90,32 +85,28 @@ class LinuxDut:
         )
 
     def entries(self) -> int:
-        """Addresses in sets and maps, plus rules."""
-        return sum(self._agent.ask({"op": "entries"}, timeout=600).values())
+        return sum(self._agent.ask({"op": "entries"}, timeout=600)["entries"].values())
 
     def states(self) -> dict[str, int]:
-        """The connection table: words/trial.States without `played`."""
-        return self._agent.ask({"op": "states"}, timeout=120)
+        states: dict[str, int] = self._agent.ask({"op": "states"}, timeout=120)["states"]
+        return states
 
     @contextlib.contextmanager
     def blackhole(self) -> Iterator[None]:
-        """Meanwhile what the DUT would send by its last link is dropped behind all of its rules.
-
-        Unless a ruleset has a queue of its own there: then all goes on as it does.
-        """
         last = {"device": self._devices[-1]}
-        muted = self._agent.ask({"op": "mute", **last}, timeout=120)["muted"]
+        added = self._agent.ask({"op": "blackhole", **last}, timeout=120)["added"]
         try:
             yield
         finally:
-            if muted:
-                self._agent.ask({"op": "unmute", **last}, timeout=120)
+            if added:
+                self._agent.ask({"op": "remove_blackhole", **last}, timeout=120)
 
     def counters(self) -> dict[str, int]:
-        return self._agent.ask({"op": "sample", "devices": self._devices}, timeout=120)
+        answer = self._agent.ask({"op": "counters", "devices": self._devices}, timeout=120)
+        counters: dict[str, int] = answer["counters"]
+        return counters
 
     def drain(self, quiet_s: float = 0.1, patience_s: float = 10) -> None:
-        """Wait until the first link's receive ring is empty (s of the DUT's clock): a flood leaves it full."""
         request = {"op": "drain", "device": self._devices[0], "quiet_s": quiet_s, "patience_s": patience_s}
         self._agent.ask(request, timeout=300)
 
@@ -131,12 +122,6 @@ class LinuxDut:
         settle_s: float = 0.02,
         patience_s: float = 30,
     ) -> None:
-        """Tell the agent to measure as soon as packets come; `collect` fetches the trials.
-
-        A trial lasts at least `window_s` seconds of the DUT's clock and `packets` packets. The agent stops early
-        when more than `most_idle` trials were idle for more than `idle_share` of their time. A trial in which
-        anything but packets took more than `other_share` of the CPU is disturbed and left out.
-        """
         self._agent.send(
             {
                 "op": "measure",
@@ -153,15 +138,9 @@ class LinuxDut:
         )
 
     def collect(self, timeout: float) -> Collected[Trial]:
-        """Trials under overload; those in which the DUT was idle at times; those that something disturbed.
-
-        Last, for how many nanoseconds each program and each [kernel thread] ran around the disturbed ones.
-        """
         return self._sorted(timeout, self._trial)
 
     def collect_by_link(self, timeout: float) -> Collected[Window]:
-        """The same, with what came in on each link, in their order."""
-
         def window(found: dict[str, Any]) -> Window:
             trial, counts = self._trial(found), found["counts"]
             return Window(trial.duration_s, trial.busy_s, [counts[f"{d}.rx_packets"] for d in self._devices])
@@ -169,14 +148,13 @@ class LinuxDut:
         return self._sorted(timeout, window)
 
     def received(self) -> list[tuple[int, int]]:
-        """For each link, in their order: packets and bytes that came in since boot."""
         counts = self.counters()
         return [(counts[f"{d}.rx_packets"], counts[f"{d}.rx_bytes"]) for d in self._devices]
 
     def _sorted(self, timeout: float, made: Callable[[dict[str, Any]], T]) -> Collected[T]:
         answer = self._agent.receive(timeout)
-        kept, idle, disturbed = ([made(window) for window in answer[kind]] for kind in ("kept", "idle", "disturbed"))
-        return Collected(kept, idle, disturbed, answer["ran"])
+        valid, unsaturated, perturbed = ([made(window) for window in answer[kind]] for kind in Collected._fields[:3])
+        return Collected(valid, unsaturated, perturbed, answer["cpu_ns"])
 
     def _trial(self, window: dict[str, Any]) -> Trial:
         return Trial(
@@ -187,11 +165,9 @@ class LinuxDut:
         )
 
     def prepare_stacks(self, rates: Sequence[int]) -> None:
-        """Start perf on the DUT, to sample at all these rates at once (Hz of its clock). Before the packets come."""
         self._agent.ask({"op": "prepare_stacks", "rates": list(rates)}, timeout=300)
 
     def arm_stacks(self, *, seconds: float, settle_s: float = 0.02, patience_s: float = 30) -> None:
-        """Tell the agent to sample for `seconds` as soon as packets come; `collect_stacks` waits until it has."""
         self._agent.send(
             {
                 "op": "record_stacks",
@@ -203,15 +179,11 @@ class LinuxDut:
         )
 
     def collect_stacks(self, timeout: float) -> int:
-        """Packets that the DUT took in while it was sampled."""
-        return self._agent.receive(timeout)["counts"][f"{self._devices[0]}.rx_packets"]
+        return int(self._agent.receive(timeout)["recorded"]["counts"][f"{self._devices[0]}.rx_packets"])
 
     def read_stacks(self) -> dict[str, int]:
-        """Samples by stack: the program, then its functions from the outermost inwards, joined by semicolons.
-
-        Once the packets are gone, for it takes the DUT a while.
-        """
-        return self._agent.ask({"op": "read_stacks"}, timeout=600)["stacks"]
+        stacks: dict[str, int] = self._agent.ask({"op": "read_stacks"}, timeout=600)["stacks"]
+        return stacks
 
 
 class LinuxSystem:

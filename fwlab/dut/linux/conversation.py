@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The conversation with the agent on a Linux DUT: one request a line, one answer a line, both JSON, over SSH."""
+"""The conversation with the agent on a Linux DUT: one request a line, one answer a line, both in JSON, over SSH."""
 
 from __future__ import annotations
 
@@ -10,41 +10,44 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import IO, Any
 
-from fwlab.dut.linux.zipapp import agent_parcel
+from fwlab.dut.linux.zipapp import agent_zipapp
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure, Overdue
 
 AGENT = "/run/fwlab-agent.pyz"
-#: The agent of a session that was interrupted needs so long at most to end what it does and clear up (s).
+#: How long the agent of an interrupted session may take to stop and restore the start state (s).
 CLEARING_UP_S = 60
 
 
 class Conversation:
-    """Opened and closed as often as the DUT is put back. What the DUT does not answer raises CannotMeasure."""
+    """Can be opened again after it was closed. If the DUT does not answer, its methods raise CannotMeasure."""
 
     def __init__(self, ssh: Ssh) -> None:
         self._ssh = ssh
         self._process: subprocess.Popen[bytes] | None = None
         self._answers: queue.Queue[bytes] = queue.Queue()
         self._number = 0
-        self._limit_s, self._deadline = 0.0, None
+        self._operation = ""
+        self._limit_s = 0.0
+        self._deadline: float | None = None
 
     def open(self) -> None:
         """Send the agent to the DUT and start it there."""
-        # One at a time: that of a session which was interrupted may still be clearing up.
+        # One agent at a time: that of an interrupted session may still be restoring the start state.
         alone = f"flock -o -w {CLEARING_UP_S} {AGENT}.lock"
-        self._ssh.run(f"{alone} sh -c 'cat > {AGENT}'", data=agent_parcel(), timeout=CLEARING_UP_S + 60)
+        self._ssh.run(f"{alone} sh -c 'cat > {AGENT}'", data=agent_zipapp(), timeout=CLEARING_UP_S + 60)
         self._process = self._ssh.open(f"exec {alone} python3 -u {AGENT}")
         self._answers = queue.Queue()
-        threading.Thread(target=_listen, args=(self._process, self._answers), daemon=True).start()
+        threading.Thread(target=_listen, args=(self._process.stdout, self._answers), daemon=True).start()
 
     def close(self) -> None:
-        """Take leave, and wait until the agent has cleared up."""
+        """End the conversation, and wait until the agent has restored the start state."""
         if self._process is not None:
-            with contextlib.suppress(OSError):
-                self._process.stdin.close()
+            if self._process.stdin is not None:
+                with contextlib.suppress(OSError):
+                    self._process.stdin.close()
             try:
                 self._process.wait(timeout=CLEARING_UP_S)
             except subprocess.TimeoutExpired:
@@ -53,7 +56,7 @@ class Conversation:
             self._process = None
 
     def abandon(self) -> None:
-        """End it at once, without a word to the agent."""
+        """End the conversation at once, without waiting for the agent."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -61,7 +64,7 @@ class Conversation:
 
     @contextlib.contextmanager
     def within(self, seconds: float) -> Iterator[None]:
-        """Meanwhile every answer has to come within so many seconds from now; one that does not raises Overdue."""
+        """In this context all answers must arrive within `seconds` from now. Otherwise they raise Overdue."""
         self._limit_s, self._deadline = seconds, time.monotonic() + seconds
         try:
             yield
@@ -69,29 +72,36 @@ class Conversation:
             self._deadline = None
 
     def ask(self, request: dict[str, Any], timeout: float) -> dict[str, Any]:
+        """The answer to this request, within `timeout` seconds."""
         self.send(request)
         return self.receive(timeout)
 
     def send(self, request: dict[str, Any]) -> None:
         self._number += 1
-        request["number"] = self._number
+        self._operation = request["op"]
+        line = json.dumps({**request, "number": self._number}).encode() + b"\n"
+        if self._process is None or self._process.stdin is None:
+            raise self._ssh.lost()
         try:
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.write(line)
             self._process.stdin.flush()
-        except (OSError, AttributeError) as error:
+        except (OSError, ValueError) as error:
             raise self._ssh.lost() from error
 
     def receive(self, timeout: float) -> dict[str, Any]:
-        """The answer to the last request; one to an earlier request, which nobody waited for, is passed over."""
-        answer = {"number": None}
-        while answer.pop("number") != self._number:
+        """The answer to the last request. Answers to earlier requests, which nobody waited for, are skipped."""
+        answer: dict[str, Any] = {"number": None}
+        while answer.pop("number", None) != self._number:
             line = self._line(timeout)
             if not line:
-                self._answers.put(b"")  # the end stays the end: whoever asks next is told at once
+                self._answers.put(b"")  # the end stays the end: the next request fails at once
                 raise self._ssh.lost()
             answer = json.loads(line)
+        operation = answer.pop("op", None)
         if "failed" in answer:
             raise CannotMeasure(f"dut: {answer['failed']}", "vagrant reload LAB")
+        if operation != self._operation:
+            raise CannotMeasure(f"dut: the answer to {self._operation} was one to {operation}", "vagrant reload LAB")
         return answer
 
     def _line(self, timeout: float) -> bytes:
@@ -105,7 +115,7 @@ class Conversation:
             raise CannotMeasure(f"dut: no answer within {timeout:g} s", "fwlab doctor") from error
 
 
-def _listen(process: subprocess.Popen[bytes], answers: queue.Queue[bytes]) -> None:
-    for line in process.stdout:
+def _listen(stdout: IO[bytes] | None, answers: queue.Queue[bytes]) -> None:
+    for line in stdout or ():
         answers.put(line)
     answers.put(b"")

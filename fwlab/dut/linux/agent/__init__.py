@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The agent: runs on the Linux DUT, as root, with Python's standard library only; the host sends it there.
+"""The agent: runs on a Linux DUT as root, with Python's standard library only. The host sends it there.
 
-It travels as one zip application (../parcel.py) in which these modules keep their names, so they import each other
-and nothing else of this project. One request a line on standard input, one answer a line on standard output, both
-JSON. It is started before the traffic, because a saturated DUT answers a new SSH connection too late. All times are
-the DUT's own clock, which on the virtual testbed counts instructions.
+It travels as one zip application (../zipapp.py) together with the kinds of ruleset files. It reads one request a line
+from standard input and writes one answer a line to standard output, both in JSON. It is started before the traffic,
+because a saturated DUT accepts a new SSH connection too late. All times are of the DUT's own clock, which counts
+instructions on the virtual testbed.
 """

@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where the zip application begins."""
+"""The entry point of the zip application."""
 
+from fwlab.dut.linux.agent.agent import Agent
+from fwlab.dut.linux.agent.kernel import Kernel
 from fwlab.dut.linux.agent.rpc import main
+from fwlab.model.registry import Registry, discover
+from fwlab.rulesets.kind import REQUIRED, RulesetKind
 
-main()
+# Kinds from entry points are packed into this package, so no entry point is looked up on the DUT.
+kinds: Registry[RulesetKind] = discover("ruleset kind", "fwlab.rulesets.kinds", "KIND", None, REQUIRED)
+main(Agent(Kernel(), kinds))

@@ -1,31 +1,32 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Muting: what the DUT would send on is dropped behind all of its rules, where nothing but its memory is asked for."""
+"""A blackhole queue on a device: packets pass all rules and are then dropped.
+
+To send them on would cost this machine and the next one more of the host than to track them, and a full ring tracks
+nothing.
+"""
+
+from __future__ import annotations
 
 import json
+from typing import Any
 
-from fwlab.dut.linux.agent import start_state
-from fwlab.dut.linux.agent.kernel import quiet
-
-
-def mute(request):
-    """From now on nothing leaves by `device`, unless a ruleset has put a queue of its own there: that one stays.
-
-    To send on costs this machine and the next one more of the host than to track, and a full ring tracks nothing.
-    """
-    root = root_of(request["device"])
-    if root.get("handle", "0:") != "0:":  # the kernel's own has no number
-        return {"muted": False}
-    start_state.loaded_kinds.add("tc")  # to be taken away, however this conversation ends
-    return {"muted": not quiet("tc", "qdisc", "replace", "dev", request["device"], "root", "blackhole").returncode}
+from fwlab.dut.linux.agent.kernel import Kernel
 
 
-def unmute(request):
-    """The kernel's own queue again, after a `mute` that said yes."""
-    quiet("tc", "qdisc", "del", "dev", request["device"], "root")
-    return {}
+def add(kernel: Kernel, device: str) -> bool:
+    """False if a ruleset has put a queue of its own there: that one stays."""
+    if _root(kernel, device).get("handle", "0:") != "0:":  # the kernel's default queue has no handle
+        return False
+    return not kernel.run("tc", "qdisc", "replace", "dev", device, "root", "blackhole").returncode
 
 
-def root_of(device):
-    """The queue that packets leave by, as tc tells of it; empty where there is none."""
-    shown = quiet("tc", "-j", "qdisc", "show", "dev", device).stdout
-    return next((queue for queue in json.loads(shown or "[]") if queue.get("root")), {})
+def remove(kernel: Kernel, device: str) -> None:
+    """Restore the kernel's default queue."""
+    kernel.run("tc", "qdisc", "del", "dev", device, "root")
+
+
+def _root(kernel: Kernel, device: str) -> dict[str, Any]:
+    """The queue that packets leave by, as tc shows it; empty if there is none."""
+    shown = kernel.run("tc", "-j", "qdisc", "show", "dev", device).stdout
+    queues: list[dict[str, Any]] = json.loads(shown or "[]")
+    return next((queue for queue in queues if queue.get("root")), {})

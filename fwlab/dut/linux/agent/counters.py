@@ -1,52 +1,88 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the DUT holds: addresses and rules; connections."""
+"""Packet counters of the DUT's links."""
 
-import json
+from __future__ import annotations
 
-from fwlab.dut.linux.agent.kernel import modules, quiet, read
+import glob
+import os
+import time
 
-PAGE = 4096
-#: Bytes of one bucket of the connections' hash: a pointer.
-BUCKET = 8
+from fwlab.dut.linux.agent.kernel import read
+from fwlab.dut.linux.agent.tasks import SOFTIRQ_THREAD
+from fwlab.rulesets.kind import Refusal
 
-
-def entries(_request):
-    """How many addresses sets and maps hold and how many rules there are."""
-    held = {"ipset": 0, "nft_elements": 0, "nft_rules": 0, "iptables_rules": 0}
-    if "ip_set" in modules():
-        for line in quiet("ipset", "list", "-t").stdout.splitlines():
-            if line.startswith("Number of entries:"):
-                held["ipset"] += int(line.split(":")[1])
-    if "nf_tables" in modules():
-        for item in json.loads(quiet("nft", "-j", "list", "ruleset").stdout or "{}").get("nftables", []):
-            held["nft_rules"] += "rule" in item
-            for kind in ("set", "map"):
-                held["nft_elements"] += len(item.get(kind, {}).get("elem", []))
-    for family in ("ip", "ip6"):
-        if family + "_tables" in modules():
-            saved = quiet(family + "tables-legacy-save").stdout.splitlines()
-            held["iptables_rules"] += sum(line.startswith("-A") for line in saved)
-    return held
+#: Packets that must arrive before traffic counts as begun: the size of one NAPI poll.
+BEGUN = 64
+_COUNTED = ("rx_packets", "tx_packets", "rx_dropped", "rx_bytes")
 
 
-def states(_request):
-    """The table of connections: what it holds, what it may, and the memory that it takes (bytes)."""
-    found = dict.fromkeys(("held", "most", "buckets", "object_bytes", "slab_bytes", "bucket_bytes"), 0)
-    if "nf_conntrack" not in modules():
-        return found
-    path = "/proc/sys/net/netfilter/nf_conntrack_"
-    for name, file in (("held", "count"), ("most", "max"), ("buckets", "buckets")):
-        found[name] = int(read(path + file))
-    found["bucket_bytes"] = -(-found["buckets"] * BUCKET // PAGE) * PAGE
-    found["object_bytes"], found["slab_bytes"] = slabs(read("/proc/slabinfo"), "nf_conntrack")
-    return found
+def pid_of(name: str) -> str:
+    """The process id of the first task of this name. Raises Refusal if there is none."""
+    for path in glob.glob("/proc/[0-9]*/comm"):
+        if read(path).strip() == name:
+            return path.split("/")[2]
+    raise Refusal(f"the DUT runs no {name}")
 
 
-def slabs(slabinfo, name):
-    """Size of one object of this cache, and of all its slabs (slabinfo(5), version 2.1)."""
-    for line in slabinfo.splitlines():
-        if line.split()[:1] == [name]:
-            sizes, _, pages = line.partition("slabdata")
-            object_bytes, _, pages_each = sizes.split()[3:6]
-            return int(object_bytes), int(pages.split()[1]) * int(pages_each) * PAGE
-    return 0, 0
+class Counters:
+    """Counters of these devices, read through files that stay open as long as the object lives."""
+
+    _opened: tuple[int, ...] = ()
+
+    def __init__(self, devices: list[str]) -> None:
+        path = "/sys/class/net/{}/statistics/{}"
+        self._softirqs = os.open(f"/proc/{pid_of(SOFTIRQ_THREAD)}/schedstat", os.O_RDONLY)
+        self._opened = (self._softirqs,)
+        self._files: dict[str, int] = {}
+        for device, counter in ((device, counter) for device in devices for counter in _COUNTED):
+            self._files[f"{device}.{counter}"] = os.open(path.format(device, counter), os.O_RDONLY)
+            self._opened = (self._softirqs, *self._files.values())
+
+    def __del__(self) -> None:
+        # A session makes one for each case and has hundreds of cases: it would run out of descriptors.
+        for number in self._opened:
+            os.close(number)
+
+    def served_ns(self) -> int:
+        """How long ksoftirqd has run. Under overload it serves all packets, and nothing else does."""
+        return int(os.pread(self._softirqs, 64, 0).split()[0])
+
+    def read(self) -> dict[str, int]:
+        """{"eth0.rx_packets": ...} since boot."""
+        return {name: int(os.pread(number, 32, 0)) for name, number in self._files.items()}
+
+    def read_at(self) -> tuple[int, dict[str, int]]:
+        """(time in ns, counts), with no receive work in between.
+
+        The CPU runs either this or the receive softirq. A reading that took longer than usual was interrupted, so it
+        is repeated.
+        """
+        best: tuple[int, int, dict[str, int]] | None = None
+        for _ in range(8):
+            before = time.monotonic_ns()
+            counts = self.read()
+            took = time.monotonic_ns() - before
+            if best is None or took < best[0]:
+                best = (took, before, counts)
+            elif took <= best[0] * 1.2:
+                return before, counts
+        assert best is not None  # noqa: S101 - the loop has run
+        return best[1], best[2]
+
+    def wait_for_packets(self, device: str, patience_s: float) -> None:
+        """Raises Refusal if none arrive within `patience_s` seconds."""
+        start = time.monotonic()
+        first = self.read()[device + ".rx_packets"]
+        while self.read()[device + ".rx_packets"] < first + BEGUN:
+            if time.monotonic() - start > patience_s:
+                raise Refusal(f"no packet arrived at {device} within {patience_s:g} s")
+            time.sleep(0.005)
+
+    def drain(self, device: str, quiet_s: float, patience_s: float) -> None:
+        """Wait until the receive ring is empty: no packet for `quiet_s`, since a slow ruleset reads it in bursts."""
+        name = device + ".rx_packets"
+        deadline = time.monotonic() + patience_s
+        last = None
+        while (now := self.read()[name]) != last and time.monotonic() < deadline:
+            last = now
+            time.sleep(quiet_s)

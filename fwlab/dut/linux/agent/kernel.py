@@ -1,38 +1,66 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the DUT's kernel says of itself, and how its tools are called."""
+"""Access to the DUT's kernel: its files under /proc and /sys, and its tools."""
 
+from __future__ import annotations
+
+import contextlib
+import os
 import subprocess
 import time
 
+from fwlab.rulesets.kind import Refusal
 
-class Refusal(Exception):
-    """What the host is told in these words: a tool that refuses a file, a DUT that lacks something."""
+DEVICES = "/sys/class/net"
 
 
-def read(path):
+class Kernel:
+    """What the agent and the loaders of rulesets see of the DUT. Tests put another one in its place."""
+
+    def run(self, *argv: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a tool whose failure does not matter. A missing tool is a failure (exit status 127)."""
+        try:
+            return self.call(list(argv), text)
+        except OSError as error:
+            return subprocess.CompletedProcess(argv, 127, "", str(error))
+
+    def call(self, argv: list[str], text: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a tool with `text` as its standard input. Raises OSError if it cannot be started."""
+        # Some tools cut their messages in the middle of a character.
+        return subprocess.run(argv, input=text, capture_output=True, text=True, errors="replace", check=False)
+
+    def read(self, path: str) -> str:
+        return read(path)
+
+    def write(self, path: str, text: str) -> None:
+        """Write to a file of the kernel. An error does not matter."""
+        with contextlib.suppress(OSError), open(path, "w") as file:
+            file.write(text)
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def modules(self) -> list[str]:
+        """Names of the loaded modules, the youngest first."""
+        return [line.split()[0] for line in self.read("/proc/modules").splitlines()]
+
+    def devices(self) -> list[str]:
+        """Names of the Ethernet devices."""
+        return sorted(name for name in os.listdir(DEVICES) if name.startswith("eth"))
+
+    def busy_clock(self) -> float:
+        """Seconds in which the CPU was busy: the clock less the idle time."""
+        return time.monotonic() - idle_ns() / 1e9
+
+
+def read(path: str) -> str:
     with open(path) as file:
         return file.read()
 
 
-def quiet(*argv, text=None):
-    """Run a tool whose failure does not matter; its output is in the answer."""
-    return subprocess.run(argv, input=text, capture_output=True, text=True, errors="replace", check=False)
-
-
-def modules():
-    """Names of the loaded modules, the youngest first."""
-    return [line.split()[0] for line in read("/proc/modules").splitlines()]
-
-
-def idle_ns():
-    """Nanoseconds that the CPU has been idle since boot (kernel: tick_sched.idle_sleeptime)."""
+def idle_ns() -> int:
+    """Nanoseconds that the first CPU has been idle since boot (kernel: tick_sched.idle_sleeptime)."""
     with open("/proc/timer_list") as lines:
         for line in lines:
             if ".idle_sleeptime" in line:
                 return int(line.split(":")[1].split()[0])
     raise Refusal("/proc/timer_list has no idle_sleeptime")
-
-
-def busy_clock():
-    """Seconds of busy time: the clock less the idle time."""
-    return time.monotonic() - idle_ns() / 1e9

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The conversation with the host, from its first line to its end."""
+"""The agent's conversation with the host: one request a line, one answer a line, both in JSON."""
+
+from __future__ import annotations
 
 import contextlib
 import json
@@ -7,75 +9,61 @@ import select
 import signal
 import sys
 import threading
+from typing import NoReturn
 
-from fwlab.dut.linux.agent import blackhole, counters, counting, loading, perf_samples, start_state
+from fwlab.dut.linux.agent.agent import Agent
 
-CONFIRM_S = 15
-#: What the host can ask for, by the name of the function that answers.
-OPERATIONS = {
-    f.__name__: f
-    for f in (
-        start_state.hello,
-        start_state.reset,
-        loading.load,
-        loading.confirm,
-        counters.entries,
-        counters.states,
-        blackhole.mute,
-        blackhole.unmute,
-        counting.measure,
-        counting.sample,
-        counting.drain,
-        perf_samples.prepare_stacks,
-        perf_samples.record_stacks,
-        perf_samples.read_stacks,
-    )
-}
+#: How long the host may take to confirm that a ruleset has not cut it off.
+CONFIRM_S = 15.0
 
 
 class Gone(BaseException):
     """The host has closed the conversation."""
 
 
-def watch(conversation, thread):
-    """Interrupt `thread` as soon as the host is gone: what it measures or loads is no longer wanted, and would cost
-    the next session's packets."""
+def main(agent: Agent, confirm_s: float = CONFIRM_S) -> None:
+    """Answer requests until the host ends the conversation. A ruleset that is loaded then is undone."""
+    with contextlib.suppress(Gone):
+        signal.signal(signal.SIGHUP, _hang_up)
+        arguments = (sys.stdin.fileno(), threading.main_thread().ident)
+        threading.Thread(target=_watch, args=arguments, daemon=True).start()
+        serve(agent, confirm_s)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    if agent.holds_a_ruleset():
+        agent.reset({})
+
+
+def _watch(conversation: int, thread: int) -> None:
+    """Interrupt `thread` as soon as the host is gone: nobody wants what it measures or loads any more, and that would
+    cost the next session's packets."""
     gone = select.poll()
-    gone.register(conversation, 0)  # for its end alone; what comes in is for others
+    gone.register(conversation, 0)  # waits for the end alone, and reads nothing
     gone.poll()
     signal.pthread_kill(thread, signal.SIGHUP)
 
 
-def hang_up(*_):
+def _hang_up(*_: object) -> NoReturn:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     raise Gone
 
 
-def main():
-    with contextlib.suppress(Gone):
-        signal.signal(signal.SIGHUP, hang_up)
-        arguments = (sys.stdin.fileno(), threading.main_thread().ident)
-        threading.Thread(target=watch, args=arguments, daemon=True).start()
-        serve()
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    if start_state.loaded_kinds:  # the host is gone, and took no leave
-        start_state.reset({})
-
-
-def serve():
+def serve(agent: Agent, confirm_s: float) -> None:
+    """Each answer carries its operation (op) and the request's number."""
+    operations = agent.operations()
     for line in sys.stdin:
         request = json.loads(line)
+        agent.unconfirmed = False
+        answer = {"op": request.get("op")}
         try:
-            answer = OPERATIONS[request["op"]](request)
+            answer |= operations[request["op"]](request)
         except Exception as error:  # noqa: BLE001 - the host turns it into a message; the agent lives on
-            answer = {"failed": f"{type(error).__name__}: {error}"}
-        if "number" in request:  # for the host may have stopped waiting for an earlier answer
+            answer["failed"] = f"{type(error).__name__}: {error}"
+        if "number" in request:  # the host may have stopped waiting for an earlier answer
             answer["number"] = request["number"]
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
-        # A ruleset that drops everything drops this conversation too: take it away if the host stays silent. The host
-        # may be heard and hear nothing, so the answer to its first word has to bring a second one.
-        waits = "seconds" in answer or request.get("again", False)
-        if waits and not select.select([sys.stdin], [], [], CONFIRM_S)[0]:
-            loading.cut_off.append(True)
-            start_state.reset(request)
+        # A ruleset that drops everything drops this conversation too, so it is undone if the host stays silent. The
+        # host may also be heard without hearing us: only a second word shows that our answer to the first has arrived.
+        if agent.unconfirmed and not select.select([sys.stdin], [], [], confirm_s)[0]:
+            agent.cut_off = True
+            agent.reset({})

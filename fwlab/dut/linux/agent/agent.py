@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The agent's operations: what the host can ask for."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from fwlab.dut.linux.agent import blackhole, connection_table, trials
+from fwlab.dut.linux.agent.counters import Counters
+from fwlab.dut.linux.agent.kernel import Kernel
+from fwlab.dut.linux.agent.perf_samples import Perf
+from fwlab.dut.linux.agent.rulesets import Rulesets
+from fwlab.dut.linux.agent.start_state import StartState
+from fwlab.rulesets.kind import Refusal, RulesetKind
+
+#: Console log level. So low that no kernel message goes to the serial line: a flooded DUT would spend minutes there.
+SILENT = "0"
+
+Request = dict[str, Any]
+Answer = dict[str, Any]
+
+
+class Agent:
+    """Answers the requests of one session. Each public method that takes a request is an operation, by its name.
+
+    unconfirmed  the host has to speak next, soon: it may have been cut off by what was just loaded
+    cut_off      it did not, so the ruleset was undone; the host learns of it when it confirms
+    """
+
+    def __init__(self, kernel: Kernel, kinds: Mapping[str, RulesetKind], start: StartState | None = None) -> None:
+        self._kernel = kernel
+        self._rulesets = Rulesets(kernel, kinds)
+        self._start = start or StartState(kernel)
+        self._perf: Perf | None = None
+        self.unconfirmed = False
+        self.cut_off = False
+
+    def operations(self) -> dict[str, Callable[[Request], Answer]]:
+        return {
+            operation.__name__: operation
+            for operation in (
+                *(self.facts, self.reset, self.load, self.confirm, self.entries, self.states),
+                *(self.blackhole, self.remove_blackhole, self.counters, self.drain, self.measure),
+                *(self.prepare_stacks, self.record_stacks, self.read_stacks),
+            )
+        }
+
+    def holds_a_ruleset(self) -> bool:
+        return bool(self._rulesets.own)
+
+    # ---- the DUT ----------------------------------------------------------------------------------------------
+
+    def facts(self, _request: Request) -> Answer:
+        """What this DUT is. The first call after a boot records the start state."""
+        self._kernel.write("/proc/sys/kernel/printk", SILENT)
+        self._start.recorded()
+        clocksource = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+        try:
+            image = json.loads(self._kernel.read("/etc/fwlab/image.json"))
+        except (OSError, ValueError):
+            image = {}
+        return {
+            "facts": {
+                "kernel": os.uname().release,
+                "cmdline": self._kernel.read("/proc/cmdline").strip(),
+                "clocksource": self._kernel.read(clocksource).strip(),
+                "image": image,
+                "packet_sockets": len(self._kernel.read("/proc/net/packet").splitlines()) - 1,
+            }
+        }
+
+    def states(self, _request: Request) -> Answer:
+        return {"states": connection_table.states(self._kernel)}
+
+    # ---- rulesets ---------------------------------------------------------------------------------------------
+
+    def reset(self, request: Request) -> Answer:
+        """Restore the start state. Returns the modules that could not be unloaded, and other differences.
+
+        Modules matter: an empty table of iptables is still a hook that every packet visits, and connections are
+        tracked until their module goes. With `next_tables`, the tables that will be loaded next, modules that do
+        neither may stay: unloading and loading them again takes longer than many a measurement.
+        """
+        self._rulesets.undo()
+        stuck: list[str] = []
+        if "next_tables" not in request or not self._costs_nothing(set(request["next_tables"])):
+            stuck = self._start.unload_modules(self._rulesets.release)
+        differences = self._start.restore(sysctls_changed=self._rulesets.changed_sysctls())
+        return {"stuck_modules": stuck, "differences": differences}
+
+    def _costs_nothing(self, next_tables: set[str]) -> bool:
+        """Whether the modules that are loaded now cost a packet nothing that the next tables do not."""
+        tracks = any(name == "nf_conntrack" or name.startswith("act_") for name in self._kernel.modules())
+        return not tracks and self._rulesets.hooks() <= next_tables
+
+    def load(self, request: Request) -> Answer:
+        """Load rulesets. On a refusal the DUT is back in its start state, and the tool's message is returned."""
+        each, times = request.get("each", False), request.get("times", 1)
+        try:
+            seconds = self._rulesets.load(request["files"], each=each, times=times)
+        except (Refusal, OSError, ValueError, MemoryError) as error:
+            self.reset({})
+            return {"refused": str(error) if isinstance(error, Refusal) else f"{type(error).__name__}: {error}"}
+        self.unconfirmed = True
+        return {"seconds": seconds}
+
+    def confirm(self, request: Request) -> Answer:
+        """The host asks twice after every load, first with `again`: it can still reach us, and it hears our answers.
+
+        reached  whether it always could. If not, the ruleset was undone.
+        """
+        reached = not self.cut_off
+        self.unconfirmed = request.get("again", False)
+        if not self.unconfirmed:
+            self.cut_off = False
+        return {"reached": reached}
+
+    def entries(self, _request: Request) -> Answer:
+        return {"entries": self._rulesets.entries()}
+
+    # ---- packets ----------------------------------------------------------------------------------------------
+
+    def blackhole(self, request: Request) -> Answer:
+        added = blackhole.add(self._kernel, request["device"])
+        if added:
+            self._rulesets.own.add("tc")  # so that it is removed however this session ends
+        return {"added": added}
+
+    def remove_blackhole(self, request: Request) -> Answer:
+        blackhole.remove(self._kernel, request["device"])
+        return {}
+
+    def counters(self, request: Request) -> Answer:
+        return {"counters": Counters(request["devices"]).read()}
+
+    def drain(self, request: Request) -> Answer:
+        device = request["device"]
+        Counters([device]).drain(device, request["quiet_s"], request["patience_s"])
+        return {}
+
+    def measure(self, request: Request) -> Answer:
+        device = request["devices"][0]
+        with trials.ahead_of_packets():
+            counters = Counters(request["devices"])
+            counters.wait_for_packets(device, request["patience_s"])
+            time.sleep(request["settle_s"])
+            wanted = ("windows", "window_s", "packets", "idle_share", "other_share", "most_idle")
+            return trials.measure(counters, device, **{name: request[name] for name in wanted})
+
+    # ---- the profiler -----------------------------------------------------------------------------------------
+
+    def prepare_stacks(self, request: Request) -> Answer:
+        """Start perf, so that it runs before the packets come."""
+        if self._perf is not None:  # of a recording that failed
+            self._perf.process.kill()
+        self._perf = Perf(request["rates"])
+        self._perf.control("disable")  # its acknowledgement shows that it listens
+        return {}
+
+    def record_stacks(self, request: Request) -> Answer:
+        if self._perf is None:
+            raise Refusal("perf was not started")
+        with trials.ahead_of_packets():
+            counters, device = Counters(request["devices"]), request["devices"][0]
+            timing = {name: request[name] for name in ("seconds", "settle_s", "patience_s")}
+            return {"recorded": self._perf.record(counters, device, **timing)}
+
+    def read_stacks(self, _request: Request) -> Answer:
+        if self._perf is None:
+            raise Refusal("perf was not started")
+        perf, self._perf = self._perf, None
+        return {"stacks": perf.stacks()}

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The connection table: its entries, and the memory that it takes."""
+
+from __future__ import annotations
+
+from fwlab.dut.linux.agent.kernel import Kernel
+
+PAGE = 4096
+#: Bytes of one bucket of the hash table: a pointer.
+BUCKET = 8
+_FILES = {"held": "count", "most": "max", "buckets": "buckets"}
+
+
+def states(kernel: Kernel) -> dict[str, int]:
+    """The fields of model.trial.States, without `played`. Sizes are in bytes."""
+    found = dict.fromkeys(("held", "most", "buckets", "object_bytes", "slab_bytes", "bucket_bytes"), 0)
+    if "nf_conntrack" not in kernel.modules():
+        return found
+    for name, file in _FILES.items():
+        found[name] = int(kernel.read(f"/proc/sys/net/netfilter/nf_conntrack_{file}"))
+    found["bucket_bytes"] = -(-found["buckets"] * BUCKET // PAGE) * PAGE
+    found["object_bytes"], found["slab_bytes"] = slabs(kernel.read("/proc/slabinfo"), "nf_conntrack")
+    return found
+
+
+def slabs(slabinfo: str, name: str) -> tuple[int, int]:
+    """Bytes of one object of this cache, and of all its slabs (slabinfo(5), version 2.1)."""
+    for line in slabinfo.splitlines():
+        if line.split()[:1] == [name]:
+            sizes, _, pages = line.partition("slabdata")
+            object_bytes, _, pages_each = sizes.split()[3:6]
+            return int(object_bytes), int(pages.split()[1]) * int(pages_each) * PAGE
+    return 0, 0
