@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the DUT's agent decides by itself: how a file is split, what a refusal leaves behind.
+"""What the DUT's agent decides by itself: how a file is loaded, and what a refusal leaves behind.
 
-What touches the DUT's kernel is replaced here; the parcel that the agent travels in is run as the DUT runs it.
+The DUT's kernel is a stand-in. The zip application that carries the agent is run as on the DUT.
 """
 
 from __future__ import annotations
@@ -12,46 +12,64 @@ import subprocess
 import sys
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from fwlab.dut.linux.agent import loading, start_state
-from fwlab.dut.linux.agent.kernel import Refusal
-from fwlab.dut.linux.zipapp import agent_parcel
+from fwlab.dut.linux.agent.agent import Agent
+from fwlab.dut.linux.zipapp import agent_zipapp
+from fwlab.rulesets.kind import Refusal
+from fwlab.rulesets.registry import KINDS
+
+from .fake_kernel import FakeKernel
+
+REFUSING = "line 1: no such set"
 
 
-@pytest.fixture(autouse=True)
-def nothing_changed_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The agent remembers what it has changed; here it begins anew for every test."""
-    monkeypatch.setattr(start_state, "changed_sysctls", {})
-    monkeypatch.setattr(start_state, "noted", {})
-    monkeypatch.setattr(loading, "cut_off", [])
+class Loading(Agent):
+    """Resets are recorded, not done."""
+
+    def __init__(self, kernel: FakeKernel) -> None:
+        super().__init__(kernel, KINDS)
+        self.resets = 0
+
+    def reset(self, _request: dict[str, Any]) -> dict[str, Any]:
+        self.resets += 1
+        return {"stuck_modules": [], "differences": []}
 
 
 @pytest.fixture
-def parcel(tmp_path: Path) -> Path:
+def zipapp(tmp_path: Path) -> Path:
     path = tmp_path / "agent.pyz"
-    path.write_bytes(agent_parcel())
+    path.write_bytes(agent_zipapp())
     return path
 
 
-def test_it_needs_nothing_but_the_standard_library(parcel: Path) -> None:
-    """The DUT has Python, and nothing of this project but what travels in the parcel."""
-    script = f"import runpy, sys; runpy.run_path({str(parcel)!r}, run_name='__main__'); print(*sys.modules)"
+def test_it_needs_nothing_but_the_standard_library(zipapp: Path) -> None:
+    """The DUT has Python, and of this project only what is in the zip application."""
+    script = f"import runpy, sys; runpy.run_path({str(zipapp)!r}, run_name='__main__'); print(*sys.modules)"
     argv = [sys.executable, "-I", "-S", "-c", script]
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
     imported = set(done.stdout.split())
-    assert "fwlab.dut.linux.agent.rpc" in imported
+    assert {"fwlab.dut.linux.agent.rpc", "fwlab.rulesets.kinds.nft"} <= imported
     assert not {name.split(".")[0] for name in imported} - set(sys.stdlib_module_names) - {"__main__", "fwlab"}
-    agent = "fwlab.dut.linux.agent"
-    assert not {name for name in imported if name.startswith("fwlab") and not f"{name}.".startswith(f"{agent}.")} - {
+    own = {name for name in imported if name.startswith("fwlab")}
+    travels = ("fwlab.dut.linux.agent", "fwlab.rulesets", "fwlab.model.registry")
+    assert {name for name in own if not name.startswith(travels)} == {
         "fwlab",
         "fwlab.dut",
         "fwlab.dut.linux",
+        "fwlab.model",
     }
 
 
 # ---- loading one by one ---------------------------------------------------------------------------------------
+
+
+def one_by_one(kind: str, text: str) -> list[list[str]]:
+    calls = KINDS[kind].loader(FakeKernel()).calls(f"x.{kind}", text, each=True)
+    assert {given for _, given in calls} <= {None}
+    return [argv for argv, _ in calls]
 
 
 def test_iptables_rules_go_to_the_table_above_them() -> None:
@@ -65,24 +83,25 @@ COMMIT
 -A FORWARD -m comment --comment "two words" -j ACCEPT
 COMMIT
 """
-    assert list(loading.commands("iptables", text)) == [
+    assert one_by_one("iptables", text) == [
         ["iptables-legacy", "-t", "raw", "-A", "PREROUTING", "-s", "198.18.20.66", "-j", "DROP"],
         ["iptables-legacy", "-t", "filter", "-A", "FORWARD", "-m", "comment", "--comment", "two words", "-j", "ACCEPT"],
     ]
-    assert [argv[0] for argv in loading.commands("iptables-nft", text)] == ["iptables-nft"] * 2
+    assert [argv[0] for argv in one_by_one("iptables-nft", text)] == ["iptables-nft"] * 2
+    assert [argv[0] for argv in one_by_one("ip6tables", text)] == ["ip6tables-legacy"] * 2
 
 
 def test_ipset_lines_are_its_arguments() -> None:
-    text = "create blacklist hash:ip maxelem 4\n\n# one\nadd blacklist 198.18.64.1\n"
-    assert list(loading.commands("ipset", text)) == [
+    text = "create blacklist hash:ip maxelem 4\n\n# one\n-exist add blacklist 198.18.64.1\nCOMMIT\n"
+    assert one_by_one("ipset", text) == [
         ["ipset", "create", "blacklist", "hash:ip", "maxelem", "4"],
-        ["ipset", "add", "blacklist", "198.18.64.1"],
+        ["ipset", "-exist", "add", "blacklist", "198.18.64.1"],
     ]
 
 
 def test_nft_lines_stay_whole() -> None:
     text = "add table ip t\n  add rule ip t c ip saddr 198.18.64.1 drop\n# end\n"
-    assert list(loading.commands("nft", text)) == [
+    assert one_by_one("nft", text) == [
         ["nft", "add table ip t"],
         ["nft", "add rule ip t c ip saddr 198.18.64.1 drop"],
     ]
@@ -91,15 +110,21 @@ def test_nft_lines_stay_whole() -> None:
 def test_no_line_reaches_a_shell() -> None:
     """What a shell would run is an argument like any other."""
     for kind in ("iptables", "ipset", "nft"):
-        (argv,) = loading.commands(kind, "add x; $(reboot) `reboot` | reboot\n")
+        (argv,) = one_by_one(kind, "add x; $(reboot) `reboot` | reboot\n")
         assert argv[0] in ("iptables-legacy", "ipset", "nft")
         assert "reboot" in " ".join(argv[1:])
 
 
-@pytest.mark.parametrize("kind", ["tc", "sysctl", "conf"])
-def test_other_files_are_loaded_whole_only(kind: str) -> None:
-    with pytest.raises(Refusal, match=f"a .{kind} file can only be loaded whole"):
-        list(loading.commands(kind, "qdisc add dev eth0 clsact\n"))
+def test_tc_files_are_loaded_whole_only() -> None:
+    with pytest.raises(Refusal, match=r"x\.tc: such a file can only be loaded whole"):
+        one_by_one("tc", "qdisc add dev eth0 clsact\n")
+
+
+@pytest.mark.parametrize("kind", ["sysctl", "routes", "ethtool", "xdp-filter"])
+def test_loading_one_by_one_does_not_concern_machine_settings_and_xdp(kind: str) -> None:
+    text = {"ethtool": "eth0 -K gro off\n", "xdp-filter": "load eth0\n"}.get(kind, "\n")
+    loader = KINDS[kind].loader
+    assert loader(FakeKernel()).calls("x", text, each=True) == loader(FakeKernel()).calls("x", text, each=False)
 
 
 # ---- refusals -------------------------------------------------------------------------------------------------
@@ -109,98 +134,114 @@ def packed(text: str, kind: str = "nft") -> dict[str, str]:
     return {"name": f"rules.{kind}", "kind": kind, "packed": base64.b64encode(zlib.compress(text.encode())).decode()}
 
 
-@pytest.fixture
-def on_no_dut(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Nothing is flushed or timed; says what would have been done."""
-    done: list[str] = []
-    monkeypatch.setattr(start_state, "reset", lambda _request: done.append("reset"))
-    monkeypatch.setattr(start_state, "flush", lambda: done.append("flush"))
-    monkeypatch.setattr(loading, "busy_clock", iter(range(1000)).__next__)
-    monkeypatch.setattr(loading, "TOOLS", {"nft": ["sh", "-c", "cat >/dev/null"], "ipset": ["sh", "-c", REFUSING]})
-    return done
+def test_a_refusal_has_the_tools_message_and_leaves_the_start_state() -> None:
+    kernel = FakeKernel()
+    kernel.failing = {"ipset restore"}
+    agent = Loading(kernel)
+    answer = agent.load({"files": [packed("table ip t {}"), packed("add x 1", "ipset")]})
+    assert answer == {"refused": "rules.ipset: ipset said (exit 1): line 1: no such set"}
+    assert agent.resets == 1
+    assert not agent.unconfirmed
 
 
-REFUSING = "echo 'line 1: no such set' >&2; exit 3"
+@pytest.mark.parametrize("kind", ["pf", "no-such-kind"])
+def test_a_file_that_this_dut_has_no_tool_for(kind: str) -> None:
+    agent = Loading(FakeKernel())
+    answer = agent.load({"files": [packed("pass all", kind)]})
+    assert answer == {"refused": f"rules.{kind}: this DUT has no tool for such a file ({kind})"}
+    assert agent.resets == 1
 
 
-def test_refusal_is_in_the_tools_own_words_and_leaves_the_start_state(on_no_dut: list[str]) -> None:
-    answer = loading.load({"files": [packed("table ip t {}"), packed("add x 1", "ipset")]})
-    assert answer == {"refused": "rules.ipset: sh said (exit 3): line 1: no such set"}
-    assert on_no_dut == ["reset"]
+def test_loading_again_begins_with_nothing_loaded() -> None:
+    kernel = FakeKernel()
+    kernel.there = ["nf_tables"]
+    agent = Loading(kernel)
+    assert agent.load({"files": [packed("table ip t {}")], "times": 3}) == {"seconds": [[1], [1], [1]]}
+    assert [line for line in kernel.called if line.startswith("nft")] == [
+        *("nft -f -", "nft flush ruleset", "nft -f -", "nft flush ruleset", "nft -f -")
+    ]
+    assert kernel.fed["nft -f -"] == "table ip t {}"
+    assert agent.unconfirmed
+    assert agent.holds_a_ruleset()
 
 
-def test_file_that_this_dut_has_no_tool_for(on_no_dut: list[str]) -> None:
-    answer = loading.load({"files": [packed("pass all", "conf")]})
-    assert answer == {"refused": "rules.conf: this DUT has no tool for .conf"}
-    assert on_no_dut == ["reset"]
+class Cut(FakeKernel):
+    """The tool is replaced by a shell's line."""
 
+    def __init__(self, line: str) -> None:
+        super().__init__()
+        self.line = line
 
-def test_loading_again_begins_with_nothing_loaded(on_no_dut: list[str]) -> None:
-    answer = loading.load({"files": [packed("table ip t {}")], "times": 3})
-    assert answer == {"seconds": [[1], [1], [1]]}
-    assert on_no_dut == ["flush", "flush"]
-
-
-def test_a_host_that_cannot_be_reached_is_told_so_once() -> None:
-    loading.cut_off.append(True)
-    assert loading.confirm({}) == {"reached": False}
-    assert loading.confirm({}) == {"reached": True}
+    def call(self, argv: list[str], text: str | None = None) -> subprocess.CompletedProcess[str]:
+        return super(FakeKernel, self).call(["sh", "-c", self.line], text)
 
 
 @pytest.mark.parametrize("tool", ["printf 'element \\303' >&2; exit 1", "printf 'a\\377b'; exit 1"])
-def test_a_message_that_is_cut_in_the_middle_of_a_letter(
-    tool: str, on_no_dut: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """ipset does so with long names; the agent died of it."""
-    monkeypatch.setattr(loading, "TOOLS", {"nft": ["sh", "-c", tool]})
-    answer = loading.load({"files": [packed("table ip t {}")]})
-    assert answer["refused"].startswith("rules.nft: sh said (exit 1): ")
+def test_a_message_that_is_cut_in_the_middle_of_a_character(tool: str) -> None:
+    """ipset does so with long names, which ended the agent once."""
+    agent = Loading(Cut(tool))
+    answer = agent.load({"files": [packed("table ip t {}")]})
+    assert answer["refused"].startswith("rules.nft: nft said (exit 1): ")
     assert "\N{REPLACEMENT CHARACTER}" in answer["refused"]
-    assert on_no_dut == ["reset"]
+    assert agent.resets == 1
 
 
-def test_a_tool_that_cannot_be_run_refuses_the_file(on_no_dut: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "TOOLS", {"nft": ["/no/such/tool"]})
-    answer = loading.load({"files": [packed("table ip t {}")]})
-    assert answer["refused"].startswith("FileNotFoundError: ")
-    assert on_no_dut == ["reset"]
+def test_a_tool_that_cannot_be_run_refuses_the_file() -> None:
+    class Without(FakeKernel):
+        def call(self, argv: list[str], text: str | None = None) -> subprocess.CompletedProcess[str]:
+            raise FileNotFoundError(argv[0])
+
+    agent = Loading(Without())
+    assert agent.load({"files": [packed("table ip t {}")]})["refused"] == "FileNotFoundError: nft"
+    assert agent.resets == 1
+    assert Without().run("nft", "flush", "ruleset").returncode == 127, "a reset goes on without it"
 
 
-def test_wrong_request_does_not_end_the_agent(parcel: Path) -> None:
-    asked = [{"op": "no-such"}, {"no": "op"}, {"op": "sample", "devices": ["lo"]}]
+def test_a_wrong_request_does_not_end_the_agent(zipapp: Path) -> None:
+    asked = [{"op": "no-such"}, {"no": "op"}, {"op": "counters", "devices": ["lo"], "number": 7}]
     lines = "".join(json.dumps(request) + "\n" for request in asked)
-    agent = subprocess.Popen([sys.executable, parcel], stdin=-1, stdout=-1, text=True)
+    agent = subprocess.Popen([sys.executable, zipapp], stdin=-1, stdout=-1, text=True)
     agent.stdin.write(lines)
     agent.stdin.flush()
-    # The conversation stays open until all is answered: its end breaks off what is being done.
+    # The conversation stays open until all is answered: its end interrupts what is being done.
     first, second, third = (json.loads(agent.stdout.readline()) for _ in asked)
     agent.communicate(timeout=20)
     assert agent.returncode == 0
-    assert first == {"failed": "KeyError: 'no-such'"}
-    assert second == {"failed": "KeyError: 'op'"}
-    assert set(third) >= {"lo.rx_packets", "lo.tx_packets", "lo.rx_dropped"}
+    assert first == {"op": "no-such", "failed": "KeyError: 'no-such'"}
+    assert second == {"op": None, "failed": "KeyError: 'op'"}
+    assert (third["op"], third["number"]) == ("counters", 7)
+    assert set(third["counters"]) >= {"lo.rx_packets", "lo.tx_packets", "lo.rx_dropped"}
 
 
 # ---- settings -------------------------------------------------------------------------------------------------
 
-
-def test_settings_are_remembered_as_they_were_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    forward, ttl = "/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv4/ip_default_ttl"
-    before = {path: Path(path).read_text() for path in (forward, ttl)}
-    start_state.remember_sysctls("a.sysctl", "# mine\n; too\n\nnet.ipv4.ip_forward = 1\nnet.no.such.setting=1\n")
-    start_state.changed_sysctls[forward] = "as it was first"
-    start_state.remember_sysctls("a.sysctl", "net.ipv4.ip_forward=0\n- net/ipv4/ip_default_ttl = 3\n")
-    assert start_state.changed_sysctls == {forward: "as it was first", ttl: before[ttl]}
+FORWARD, TTL = "/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv4/ip_default_ttl"
 
 
-@pytest.mark.parametrize("key", ["net.ipv4", "net.ipv4.route.flush"])
-def test_a_setting_that_could_not_be_put_back_is_refused(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_are_restored_as_they_were_first() -> None:
+    kernel = FakeKernel()
+    kernel.files |= {FORWARD: "1", TTL: "64"}
+    loader = KINDS["sysctl"].loader(kernel)
+    loader.calls("a.sysctl", "# mine\n; too\n\nnet.ipv4.ip_forward = 1\nnet.no.such.setting=1\n", each=False)
+    kernel.files[FORWARD] = "0"
+    loader.calls("a.sysctl", "net.ipv4.ip_forward=0\n- net/ipv4/ip_default_ttl = 3\n", each=False)
+    loader.undo(True)
+    assert kernel.written == {FORWARD: "1", TTL: "64"}
+    kernel.written.clear()
+    loader.undo(True)
+    assert kernel.written == {}
+
+
+@pytest.mark.parametrize(("key", "error"), [("net.ipv4", IsADirectoryError), ("net.ipv4.route.flush", PermissionError)])
+def test_a_setting_that_could_not_be_restored_is_refused(key: str, error: type[OSError]) -> None:
     """A folder, and a setting that can only be written."""
 
-    def read(path: str) -> str:
-        raise IsADirectoryError(path) if key == "net.ipv4" else PermissionError(path)
+    class Unreadable(FakeKernel):
+        def exists(self, path: str) -> bool:
+            return True
 
-    monkeypatch.setattr(start_state, "read", read)
-    monkeypatch.setattr(start_state.os.path, "exists", lambda _path: True)
-    with pytest.raises(Refusal, match=f"x.sysctl: {key} cannot be read, so it could not be put back"):
-        start_state.remember_sysctls("x.sysctl", f"{key}=1\n")
+        def read(self, path: str) -> str:
+            raise error(path)
+
+    with pytest.raises(Refusal, match=rf"x\.sysctl: {key} cannot be read, so it could not be put back"):
+        KINDS["sysctl"].loader(Unreadable()).calls("x.sysctl", f"{key}=1\n", each=False)

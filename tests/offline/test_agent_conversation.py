@@ -1,85 +1,150 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How a conversation with the DUT's agent ends, and what a ruleset that cuts it off comes to."""
+"""How a conversation with the DUT's agent ends, what happens to a ruleset that cuts it off, and what answers say."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-CONVERSATION = """
+from fwlab.dut.linux import conversation
+from fwlab.dut.linux.conversation import Conversation
+from fwlab.model.errors import CannotMeasure
+
+#: An agent that touches nothing: it says on standard error what it would do.
+PROGRAM = """
 import sys, time
-from fwlab.dut.linux.agent import rpc, start_state
-def measure(_request):
-    print("begun", file=sys.stderr, flush=True)
-    time.sleep(60)
-rpc.OPERATIONS["measure"] = measure
-start_state.reset = lambda _request: print("undone", file=sys.stderr, flush=True)
-start_state.loaded_kinds.update({kinds})
-rpc.main()
+from fwlab.dut.linux.agent import rpc
+from fwlab.dut.linux.agent.agent import Agent
+from fwlab.dut.linux.agent.kernel import Kernel
+
+class Tried(Agent):
+    def say(self, word):
+        print(word, file=sys.stderr, flush=True)
+    def measure(self, _request):
+        self.say("begun")
+        time.sleep(60)
+    def load(self, _request):
+        self.unconfirmed = True
+        return {"seconds": []}
+    def reset(self, _request):
+        self.say("undone")
+        return {}
+    def holds_a_ruleset(self):
+        return HOLDS
+
+rpc.main(Tried(Kernel(), {}), CONFIRM_S)
 """
 
 
-def conversation(kinds: set[str]) -> subprocess.Popen[str]:
-    """An agent of which something of these kinds is loaded."""
-    program = CONVERSATION.format(kinds=kinds or "()")
+def agent(holds: bool = False, confirm_s: float = 30) -> subprocess.Popen[str]:
+    program = PROGRAM.replace("HOLDS", str(holds)).replace("CONFIRM_S", str(confirm_s))
     return subprocess.Popen([sys.executable, "-c", program], stdin=-1, stdout=-1, stderr=-1, text=True)
 
 
-@pytest.mark.parametrize(("kinds", "said"), [({"tc"}, "undone\n"), (set(), "")])
-def test_a_host_that_takes_no_leave_has_its_ruleset_undone(kinds: set[str], said: str) -> None:
-    agent = conversation(kinds)
-    assert agent.communicate("", timeout=20)[1] == said
-    assert agent.returncode == 0
+def asked(process: subprocess.Popen[str], request: dict[str, Any]) -> Any:
+    process.stdin.write(json.dumps(request) + "\n")
+    process.stdin.flush()
+    return json.loads(process.stdout.readline())
 
 
-def test_what_a_host_that_is_gone_was_waiting_for_is_broken_off() -> None:
-    agent = conversation({"tc"})
-    agent.stdin.write('{"op": "measure"}\n')
-    agent.stdin.flush()
-    assert agent.stderr.readline() == "begun\n"
-    # It would sleep for a minute; a time-out is the failure.
-    assert agent.communicate(timeout=20)[1] == "undone\n"
-    assert agent.returncode == 0
+@pytest.mark.parametrize(("holds", "said"), [(True, "undone\n"), (False, "")])
+def test_a_ruleset_is_undone_when_the_host_goes_without_a_reset(holds: bool, said: str) -> None:
+    process = agent(holds)
+    assert process.communicate("", timeout=20)[1] == said
+    assert process.returncode == 0
 
 
-CUT_OFF = """
-import sys
-from fwlab.dut.linux.agent import rpc, start_state
-def load(_request):
-    return {"seconds": []}
-rpc.OPERATIONS["load"] = load
-rpc.CONFIRM_S = 0.3
-start_state.reset = lambda _request: print("undone", file=sys.stderr, flush=True)
-rpc.main()
-"""
+def test_a_measurement_ends_when_the_host_is_gone() -> None:
+    process = agent(holds=True)
+    process.stdin.write('{"op": "measure"}\n')
+    process.stdin.flush()
+    assert process.stderr.readline() == "begun\n"
+    # It would sleep for a minute. A time-out here is the failure.
+    assert process.communicate(timeout=20)[1] == "undone\n"
+    assert process.returncode == 0
 
 
-def test_a_host_that_is_heard_and_hears_nothing_has_its_ruleset_undone() -> None:
-    """A ruleset that drops what the DUT says: the host's first word arrives, and it waits for an answer in vain."""
-    agent = subprocess.Popen([sys.executable, "-c", CUT_OFF], stdin=-1, stdout=-1, stderr=-1, text=True)
-
-    def say(line: str) -> str:
-        agent.stdin.write(line + "\n")
-        agent.stdin.flush()
-        return agent.stdout.readline()
-
-    assert say('{"op": "load"}') == '{"seconds": []}\n'
-    assert say('{"op": "confirm", "again": true}') == '{"reached": true}\n'
-    assert agent.stderr.readline() == "undone\n", "no second word came"
-    assert say('{"op": "confirm"}') == '{"reached": false}\n'
-    agent.communicate(timeout=20)
+def test_a_ruleset_that_drops_our_answers_is_undone() -> None:
+    """The host's first word arrives, but it waits in vain for the answer, so there is no second word."""
+    process = agent(confirm_s=0.3)
+    assert asked(process, {"op": "load"}) == {"op": "load", "seconds": []}
+    assert asked(process, {"op": "confirm", "again": True}) == {"op": "confirm", "reached": True}
+    assert process.stderr.readline() == "undone\n"
+    assert asked(process, {"op": "confirm"}) == {"op": "confirm", "reached": False}
+    assert asked(process, {"op": "confirm"}) == {"op": "confirm", "reached": True}, "it is reported once"
+    process.communicate(timeout=20)
 
 
-def test_a_host_that_says_both_words_keeps_its_ruleset() -> None:
-    program = CUT_OFF.replace("0.3", "30")
-    agent = subprocess.Popen([sys.executable, "-c", program], stdin=-1, stdout=-1, stderr=-1, text=True)
-    words = ['{"op": "load"}', '{"op": "confirm", "again": true}', '{"op": "confirm"}']
-    answers = []
-    for word in words:
-        agent.stdin.write(word + "\n")
-        agent.stdin.flush()
-        answers.append(agent.stdout.readline())
-    assert answers[1:] == ['{"reached": true}\n'] * 2
-    assert agent.communicate(timeout=20)[1] == ""
+def test_a_ruleset_that_drops_everything_is_undone() -> None:
+    process = agent(confirm_s=0.3)
+    assert asked(process, {"op": "load"})["op"] == "load"
+    assert process.stderr.readline() == "undone\n"
+    process.communicate(timeout=20)
+
+
+def test_a_ruleset_stays_after_both_words() -> None:
+    process = agent()
+    answers = [asked(process, word) for word in ({"op": "load"}, {"op": "confirm", "again": True}, {"op": "confirm"})]
+    assert [answer.get("reached") for answer in answers] == [None, True, True]
+    assert process.communicate(timeout=20)[1] == ""
+
+
+# ---- the host's end -------------------------------------------------------------------------------------------
+
+
+class Ssh:
+    """A DUT whose agent prints these answers, whatever it is asked."""
+
+    def __init__(self, answers: list[dict[str, Any]]) -> None:
+        self.printed = "".join(json.dumps(answer) + "\n" for answer in answers)
+
+    def run(self, *_: Any, **__: Any) -> str:
+        return ""
+
+    def open(self, _command: str) -> subprocess.Popen[bytes]:
+        script = f"import sys; print({self.printed!r}, end='', flush=True); sys.stdin.read()"
+        return subprocess.Popen([sys.executable, "-c", script], stdin=-1, stdout=-1)
+
+    def lost(self, _words: str = "") -> CannotMeasure:
+        return CannotMeasure("lost", "look")
+
+
+@pytest.fixture
+def talking(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.setattr(conversation, "agent_zipapp", bytes)
+    opened: list[Conversation] = []
+
+    def talk(*answers: dict[str, Any]) -> Conversation:
+        opened.append(Conversation(Ssh(list(answers))))  # type: ignore[arg-type]
+        opened[-1].open()
+        return opened[-1]
+
+    yield talk
+    for one in opened:
+        one.close()
+
+
+def test_an_answer_is_recognised_by_its_operation(talking: Any) -> None:
+    answer = talking({"op": "states", "number": 1, "states": {}}).ask({"op": "states"}, timeout=20)
+    assert answer == {"states": {}}
+    with pytest.raises(CannotMeasure, match="the answer to load was one to measure"):
+        talking({"op": "measure", "number": 1, "seconds": []}).ask({"op": "load"}, timeout=20)
+
+
+def test_an_answer_that_nobody_waited_for_is_skipped(talking: Any) -> None:
+    late, wanted = {"op": "measure", "number": 0, "valid": []}, {"op": "reset", "number": 1, "stuck_modules": []}
+    assert talking(late, wanted).ask({"op": "reset"}, timeout=20) == {"stuck_modules": []}
+
+
+def test_a_failed_operation_and_an_agent_that_ended_are_reported(talking: Any) -> None:
+    talk = talking({"op": "drain", "number": 1, "failed": "KeyError: 'x'"})
+    with pytest.raises(CannotMeasure, match="dut: KeyError"):
+        talk.ask({"op": "drain"}, timeout=20)
+    talk.close()
+    with pytest.raises(CannotMeasure, match="lost"):
+        talk.ask({"op": "drain"}, timeout=20)

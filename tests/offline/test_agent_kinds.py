@@ -1,50 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How the DUT's agent loads each kind of file, what it notes before, and how a reset puts that back."""
+"""How each kind of file is loaded on a Linux DUT, what is recorded before, and how a reset undoes it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import SimpleNamespace
+from collections.abc import Iterable
+from subprocess import CompletedProcess
 
 import pytest
 
-from fwlab.dut.linux.agent import counters, links, loading, network_state, start_state
+from fwlab.dut.linux.agent import connection_table
+from fwlab.dut.linux.agent.agent import Agent
+from fwlab.dut.linux.agent.rulesets import Rulesets
+from fwlab.dut.linux.agent.start_state import StartState
+from fwlab.rulesets.kinds.ethtool import EthtoolLoader
 from fwlab.rulesets.kinds.routes import marked
 from fwlab.rulesets.registry import KINDS
 
+from .fake_kernel import FakeKernel
 
-class FakeTools:
-    """Tools that answer what they are told to; `called` has every call, `fed` what went to standard input."""
-
-    def __init__(self) -> None:
-        self.called: list[str] = []
-        self.fed: dict[str, str] = {}
-        self.answers: dict[str, str] = {}
-        self.failing: set[str] = set()
-
-    def __call__(self, *argv: str, text: str | None = None) -> SimpleNamespace:
-        line = " ".join(argv)
-        self.called.append(line)
-        if text is not None:
-            self.fed[line] = text
-        return SimpleNamespace(stdout=self.answers.get(line, ""), returncode=int(line in self.failing))
-
-
-@pytest.fixture
-def tools(monkeypatch: pytest.MonkeyPatch) -> FakeTools:
-    found = FakeTools()
-    for module in (links, network_state, start_state, counters):
-        monkeypatch.setattr(module, "quiet", found)
-    monkeypatch.setattr(links, "changed_links", {})
-    monkeypatch.setattr(start_state, "changed_sysctls", {})
-    for name in ("loaded_kinds", "left_behind", "touched"):
-        monkeypatch.setattr(start_state, name, set())
-    noted = {"modules": ["virtio_net", "x_tables"], "sysctls": {}, "network": {}, "killed": 0}
-    monkeypatch.setattr(start_state, "noted", noted)
-    monkeypatch.setattr(start_state, "compare", list)
-    return found
-
-
+NETWORKD = "systemctl stop systemd-networkd.socket systemd-networkd.service"
 FEATURES = """Features for eth0:
 rx-checksumming: off [fixed]
 tx-checksumming: off
@@ -65,9 +39,19 @@ TX Push:\toff
 """
 
 
-def test_features_are_read_as_they_were_asked_for(tools: FakeTools) -> None:
-    tools.answers["ethtool -k eth0"] = FEATURES
-    assert links.settings("eth0", "-K") == {
+def calls(kernel: FakeKernel, kind: str, text: str) -> list[tuple[list[str], str | None]]:
+    return list(KINDS[kind].loader(kernel).calls(f"x.{kind}", text, each=False))
+
+
+# ---- loading --------------------------------------------------------------------------------------------------
+
+
+def test_features_are_recorded_as_they_were_requested() -> None:
+    kernel = FakeKernel()
+    kernel.answers["ethtool -k eth0"] = FEATURES
+    loader = EthtoolLoader(kernel)
+    loader.calls("x", "eth0 -K gro off\n", each=False)
+    assert loader.before["eth0", "-K"] == {
         "tx-checksumming": "off",
         "tx-checksum-ip-generic": "off",
         "scatter-gather": "off",
@@ -76,134 +60,189 @@ def test_features_are_read_as_they_were_asked_for(tools: FakeTools) -> None:
     }
 
 
-def test_rings_are_read_as_they_are_now(tools: FakeTools) -> None:
-    tools.answers["ethtool -g eth0"] = RINGS
-    assert links.settings("eth0", "-G") == {"rx": "512", "tx": "256", "tx-push": "off"}
+def test_link_settings_are_recorded_once_and_restored() -> None:
+    kernel = FakeKernel()
+    kernel.answers["ethtool -g eth0"] = RINGS
+    loader = EthtoolLoader(kernel)
+    planned = loader.calls("x", "# rings\neth0 -G rx 64\neth0 -G tx 32  # small\n", each=False)
+    assert planned == [
+        (["ethtool", "-G", "eth0", "rx", "64"], None),
+        (["ethtool", "-G", "eth0", "tx", "32"], None),
+    ]
+    assert loader.before == {("eth0", "-G"): {"rx": "512", "tx": "256", "tx-push": "off"}}
+    assert kernel.called == ["ethtool -g eth0"]
+    kernel.answers["ethtool -g eth0"] = RINGS.replace("512", "64")
+    loader.undo(True)
+    assert "ethtool -G eth0 rx 512" in kernel.called
+    assert not [call for call in kernel.called if call.startswith("ethtool -G eth0 tx")], "it was not changed"
+    assert loader.before == {}
 
 
-def test_link_settings_are_noted_once_and_put_back(tools: FakeTools) -> None:
-    tools.answers["ethtool -g eth0"] = RINGS
-    calls = list(links.link_calls("# rings\neth0 -G rx 64\neth0 -G tx 32  # small\n"))
-    assert calls == [["ethtool", "-G", "eth0", "rx", "64"], ["ethtool", "-G", "eth0", "tx", "32"]]
-    assert tools.called == ["ethtool -g eth0"]
-    tools.answers["ethtool -g eth0"] = RINGS.replace("512", "64")
-    links.restore_links()
-    assert "ethtool -G eth0 rx 512" in tools.called
-    assert not [call for call in tools.called if call.startswith("ethtool -G eth0 tx")], "it was not changed"
-    assert links.changed_links == {}
-
-
-def test_every_route_is_marked(tools: FakeTools) -> None:
+def test_every_route_is_marked() -> None:
     text = "# many\nroute add 198.19.7.0/24 dev eth1\n\n -6 route replace 2001:2:0:1301::/64 dev eth1 # one\n"
-    ((argv, batch),) = loading.calls("x.routes", "routes", marked(text), each=False)
+    assert KINDS["routes"].sent is marked
+    kernel = FakeKernel()
+    ((argv, batch),) = calls(kernel, "routes", marked(text))
     assert argv == ["ip", "-batch", "-"]
+    assert batch is not None
     assert [" ".join(line.split()) for line in batch.splitlines() if line and not line.startswith("#")] == [
         "route add 198.19.7.0/24 dev eth1 proto 200",
         "route replace 2001:2:0:1301::/64 dev eth1 proto 200",
     ]
-    assert "systemctl stop systemd-networkd.socket systemd-networkd.service" in tools.called
+    assert kernel.called == [NETWORKD]
 
 
-def test_xdp_filter_gets_line_by_line(tools: FakeTools) -> None:
-    text = "load eth0 -m native\n\n# one\nip 198.18.1.1 -m src\n"
-    calls = loading.calls("x.xdp-filter", "xdp-filter", text, each=False)
-    assert calls == [
+def test_xdp_filter_gets_line_by_line() -> None:
+    assert calls(FakeKernel(), "xdp-filter", "load eth0 -m native\n\n# one\nip 198.18.1.1 -m src\n") == [
         (["xdp-filter", "load", "eth0", "-m", "native"], None),
         (["xdp-filter", "ip", "198.18.1.1", "-m", "src"], None),
     ]
 
 
-@pytest.fixture
-def kernel(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """What the kernel holds, as flush() asks for it."""
-
-    def holds(modules: list[str], **files: str) -> None:
-        monkeypatch.setattr(start_state, "modules", lambda: modules)
-
-        def read(path: str) -> str:
-            name = path.rpartition("/")[2]
-            if name not in files:
-                raise FileNotFoundError(path)
-            return files[name]
-
-        monkeypatch.setattr(start_state, "read", read)
-        monkeypatch.setattr(start_state.glob, "glob", lambda _pattern: ["/sys/class/net/eth0", "/sys/class/net/eth1"])
-
-    return holds
+@pytest.mark.parametrize(
+    ("kind", "tool"),
+    [
+        ("sysctl", "sysctl -q -p /dev/stdin"),
+        ("ipset", "ipset restore"),
+        ("iptables", "iptables-legacy-restore"),
+        ("ip6tables", "ip6tables-legacy-restore"),
+        ("iptables-nft", "iptables-nft-restore"),
+        ("nft", "nft -f -"),
+        ("tc", "tc -batch -"),
+    ],
+)
+def test_a_file_is_the_standard_input_of_its_tool(kind: str, tool: str) -> None:
+    assert calls(FakeKernel(), kind, "# x\n") == [(tool.split(), "# x\n")]
 
 
-def test_flush_of_an_untouched_dut_calls_nothing(tools: FakeTools, kernel: Callable[..., None]) -> None:
-    kernel(["ip_tables", "x_tables"])
-    start_state.flush()
-    assert tools.called == []
+# ---- undoing --------------------------------------------------------------------------------------------------
 
 
-def test_tables_are_emptied_and_their_policies_put_back(tools: FakeTools, kernel: Callable[..., None]) -> None:
-    kernel([], ip6_tables_names="raw\nfilter\n")
-    start_state.flush()
-    assert tools.fed == {
-        "ip6tables-legacy-restore": "*raw\n:PREROUTING ACCEPT\n:OUTPUT ACCEPT\nCOMMIT\n"
+def rulesets(kernel: FakeKernel, loaded: Iterable[str] = (), first: bool = False) -> Rulesets:
+    """`first`: nothing was undone yet, so another agent may have left something behind."""
+    made = Rulesets(kernel, KINDS)
+    if not first:
+        made.undo()
+        kernel.called.clear()
+    made.own |= set(loaded)
+    return made
+
+
+def test_undoing_on_an_untouched_dut_calls_nothing() -> None:
+    kernel = FakeKernel()
+    kernel.there = ["ip_tables", "x_tables"]
+    rulesets(kernel).undo()
+    assert kernel.called == []
+
+
+def test_tables_are_emptied_and_their_policies_restored() -> None:
+    kernel = FakeKernel()
+    kernel.files["/proc/net/ip6_tables_names"] = "raw\nfilter\n"
+    rulesets(kernel).undo()
+    assert kernel.fed["ip6tables-legacy-restore"] == (
+        "*raw\n:PREROUTING ACCEPT\n:OUTPUT ACCEPT\nCOMMIT\n"
         "*filter\n:INPUT ACCEPT\n:FORWARD ACCEPT\n:OUTPUT ACCEPT\nCOMMIT\n"
-    }
+    )
+    assert "iptables-legacy-restore" not in kernel.fed
 
 
-def test_what_was_loaded_is_taken_away(tools: FakeTools, kernel: Callable[..., None]) -> None:
-    kernel(["act_gact", "cls_u32"])
-    start_state.loaded_kinds.update({"tc", "xdp-filter"})
-    start_state.flush()
-    assert "xdp-filter unload --all" in tools.called
-    lines = tools.fed["tc -force -batch -"].splitlines()
+def test_what_was_loaded_is_taken_away() -> None:
+    kernel = FakeKernel()
+    kernel.there = ["act_gact", "cls_u32"]
+    loaded = rulesets(kernel, {"tc", "xdp-filter"})
+    loaded.undo()
+    assert "xdp-filter unload --all" in kernel.called
+    assert "rm -rf /sys/fs/bpf/xdp" in kernel.called
+    lines = kernel.fed["tc -force -batch -"].splitlines()
     assert {"qdisc del dev eth0 clsact", "qdisc del dev eth1 root"} <= set(lines)
-    assert "tc actions flush action gact" in tools.called
-    assert not start_state.loaded_kinds
-    tools.called.clear()
-    start_state.flush()
-    assert tools.called == [], "nothing is left to take away"
+    assert "tc actions flush action gact" in kernel.called
+    assert not loaded.own
+    kernel.called.clear()
+    loaded.undo()
+    assert kernel.called == [], "nothing is left to take away"
 
 
 @pytest.mark.parametrize(
     ("failing", "called"),
     [(set(), ["ipset destroy"]), ({"ipset destroy"}, ["ipset destroy", "ipset flush", "ipset destroy"])],
 )
-def test_a_set_that_another_set_holds_goes_too(
-    tools: FakeTools, kernel: Callable[..., None], failing: set[str], called: list[str]
-) -> None:
-    kernel(["ip_set"])
-    tools.failing = failing
-    start_state.flush()
-    assert tools.called == called
+def test_a_set_that_is_a_member_of_another_set_goes_too(failing: set[str], called: list[str]) -> None:
+    kernel = FakeKernel()
+    loaded = rulesets(kernel)
+    kernel.there, kernel.failing = ["ip_set"], failing
+    loaded.undo()
+    assert kernel.called == called
 
 
-def test_what_an_agent_before_left_behind_is_taken_away(tools: FakeTools, kernel: Callable[..., None]) -> None:
-    kernel([])
-    start_state.left_behind.update({"tc", "xdp-filter", "routes"})
-    start_state.flush()
-    assert tools.called == [
-        "tc -force -batch -",
+def test_rules_go_before_the_sets_that_they_name() -> None:
+    kernel = FakeKernel()
+    kernel.there = ["nf_tables", "ip_set", "ip_tables"]
+    kernel.files["/proc/net/ip_tables_names"] = "raw\n"
+    rulesets(kernel, {"tc"}).undo()
+    order = [
+        kernel.called.index(line) for line in ("tc -force -batch -", "nft flush ruleset", "iptables-legacy-restore")
+    ]
+    assert order == sorted(order)
+    assert order[-1] < kernel.called.index("ipset destroy")
+
+
+def test_what_an_agent_before_left_behind_is_taken_away() -> None:
+    kernel = FakeKernel()
+    rulesets(kernel, first=True).undo()
+    assert kernel.called == [
         "xdp-filter unload --all",
+        "rm -rf /sys/fs/bpf/xdp",
+        "tc -force -batch -",
         "ip -4 route flush proto 200",
         "ip -6 route flush proto 200",
     ]
 
 
-def test_modules_go_in_one_call_the_youngest_first(
-    tools: FakeTools, kernel: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    there = ["xt_set", "ip_set_hash_ip", "ip_set", "nfnetlink", "virtio_net", "x_tables"]
-    kernel(there)
+@pytest.mark.parametrize(("loaded", "compared"), [({"sysctl"}, True), ({"nft", "tc"}, False)])
+def test_sysctls_are_compared_only_after_a_sysctl_file(loaded: set[str], compared: bool) -> None:
+    made = rulesets(FakeKernel(), first=True)
+    made.undo()
+    assert made.changed_sysctls(), "an agent before may have loaded one"
+    made.own |= loaded
+    made.undo()
+    assert made.changed_sysctls() == compared
+    assert not made.changed_sysctls()
 
-    def rmmod(*argv: str, text: str | None = None) -> SimpleNamespace:
-        if argv[0] == "rmmod":
-            there[:] = [name for name in there if name not in argv or name == "nfnetlink"]  # one is held on to
-        return tools(*argv, text=text)
 
-    monkeypatch.setattr(start_state, "quiet", rmmod)
-    assert start_state.reset({}) == {"left": ["module nfnetlink"]}
-    assert "rmmod xt_set ip_set_hash_ip ip_set nfnetlink" in tools.called
+# ---- modules --------------------------------------------------------------------------------------------------
+
+
+class Started(StartState):
+    """A DUT that started with these modules, and whose network stays as it is."""
+
+    def recorded(self) -> dict[str, object]:
+        return {"modules": ["virtio_net", "x_tables"], "sysctls": {}, "network": {}, "killed": 0}
+
+    def restore(self, *, sysctls_changed: bool) -> list[str]:
+        return []
+
+
+def agent(kernel: FakeKernel) -> Agent:
+    return Agent(kernel, KINDS, Started(kernel))
+
+
+def test_modules_go_in_one_call_the_youngest_first() -> None:
+    class Holding(FakeKernel):
+        """One module is held on to."""
+
+        def call(self, argv: list[str], text: str | None = None) -> CompletedProcess[str]:
+            if argv[0] == "rmmod":
+                self.there = [name for name in self.there if name not in argv or name == "nfnetlink"]
+            return super().call(argv, text)
+
+    kernel = Holding()
+    kernel.there = ["xt_set", "ip_set_hash_ip", "ip_set", "nfnetlink", "virtio_net", "x_tables"]
+    assert agent(kernel).reset({}) == {"stuck_modules": ["nfnetlink"], "differences": []}
+    assert "rmmod xt_set ip_set_hash_ip ip_set nfnetlink" in kernel.called
 
 
 @pytest.mark.parametrize(
-    ("there", "tables", "ahead", "stays"),
+    ("there", "tables", "next_tables", "stays"),
     [
         (["nf_tables", "ip_set", "nft_limit"], "", [], True),
         (["iptable_raw"], "raw\n", ["iptables raw", "iptables filter"], True),
@@ -211,15 +250,17 @@ def test_modules_go_in_one_call_the_youngest_first(
         (["iptable_raw", "iptable_filter"], "raw\nfilter\n", ["iptables raw"], False),
         (["iptable_raw"], "raw\n", [], False),
         (["nf_tables", "nf_conntrack"], "", [], False),
+        (["act_gact"], "", [], False),
     ],
 )
 def test_modules_stay_only_where_they_cost_nothing(
-    tools: FakeTools, kernel: Callable[..., None], there: list[str], tables: str, ahead: list[str], stays: bool
+    there: list[str], tables: str, next_tables: list[str], stays: bool
 ) -> None:
     """An empty table is a hook that every packet visits; connections are tracked until their module goes."""
-    kernel(there, ip_tables_names=tables)
-    start_state.reset({"ahead": ahead})
-    assert ("rmmod " + " ".join(there) in tools.called) == (not stays)
+    kernel = FakeKernel()
+    kernel.there, kernel.files["/proc/net/ip_tables_names"] = there, tables
+    agent(kernel).reset({"next_tables": next_tables})
+    assert ("rmmod " + " ".join(there) in kernel.called) == (not stays)
 
 
 def test_which_tables_cost_every_packet() -> None:
@@ -230,7 +271,7 @@ def test_which_tables_cost_every_packet() -> None:
     assert not KINDS["nft"].hooks("table ip t {\n}\n")
 
 
-# ---- connections ----------------------------------------------------------------------------------------------
+# ---- what is held ---------------------------------------------------------------------------------------------
 
 SLABINFO = """slabinfo - version: 2.1
 # name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : tunables <l> <b> <s> : slabdata
@@ -239,20 +280,34 @@ nf_conntrack       1000   1008    256   16    1 : tunables    0    0    0 : slab
 """
 
 
+def test_entries_are_rules_and_addresses() -> None:
+    kernel = FakeKernel()
+    kernel.there = ["ip_set", "nf_tables", "ip_tables"]
+    kernel.answers = {
+        "ipset list -t": "Name: a\nNumber of entries: 3\nName: b\nNumber of entries: 4\n",
+        "nft -j list ruleset": '{"nftables": [{"rule": {}}, {"set": {"elem": [1, 2]}}, {"map": {}}, {"table": {}}]}',
+        "iptables-legacy-save": "*raw\n:OUTPUT ACCEPT\n-A OUTPUT -j DROP\nCOMMIT\n",
+    }
+    counted = agent(kernel).entries({})["entries"]
+    assert {kind: count for kind, count in counted.items() if count} == {"ipset": 7, "nft": 3, "iptables": 1}
+
+
 def test_memory_of_the_connection_table() -> None:
-    assert counters.slabs(SLABINFO, "nf_conntrack") == (256, 63 * 4096)
-    assert counters.slabs(SLABINFO, "nf_conn") == (0, 0)
+    assert connection_table.slabs(SLABINFO, "nf_conntrack") == (256, 63 * 4096)
+    assert connection_table.slabs(SLABINFO, "nf_conn") == (0, 0)
 
 
-def test_a_dut_that_tracks_nothing_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counters, "modules", lambda: ["x_tables"])
-    assert set(counters.states({}).values()) == {0}
+def test_a_dut_that_tracks_nothing_has_no_states() -> None:
+    kernel = FakeKernel()
+    kernel.there = ["x_tables"]
+    assert set(agent(kernel).states({})["states"].values()) == {0}
 
 
-def test_buckets_take_whole_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    files = {f"nf_conntrack_{name}": number for name, number in (("count", "7"), ("max", "1000"), ("buckets", "1000"))}
-    files["slabinfo"] = SLABINFO
-    monkeypatch.setattr(counters, "modules", lambda: ["nf_conntrack"])
-    monkeypatch.setattr(counters, "read", lambda path: files[path.rpartition("/")[2]])
-    found = counters.states({})
+def test_buckets_take_whole_pages() -> None:
+    kernel = FakeKernel()
+    kernel.there = ["nf_conntrack"]
+    for name, number in (("count", "7"), ("max", "1000"), ("buckets", "1000")):
+        kernel.files[f"/proc/sys/net/netfilter/nf_conntrack_{name}"] = number
+    kernel.files["/proc/slabinfo"] = SLABINFO
+    found = connection_table.states(kernel)
     assert (found["held"], found["most"], found["buckets"], found["bucket_bytes"]) == (7, 1000, 1000, 8192)

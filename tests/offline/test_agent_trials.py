@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How the DUT's agent counts packets over busy time, and which trials it keeps."""
+"""How the DUT's agent counts packets over busy time, and which trials are valid."""
 
 from __future__ import annotations
 
@@ -9,8 +9,14 @@ from typing import Any
 
 import pytest
 
-from fwlab.dut.linux.agent import counting
-from fwlab.dut.linux.agent.kernel import Refusal
+from fwlab.dut.linux.agent import agent as agent_module
+from fwlab.dut.linux.agent import counters as counters_module
+from fwlab.dut.linux.agent import trials
+from fwlab.dut.linux.agent.agent import Agent
+from fwlab.dut.linux.agent.counters import Counters
+from fwlab.rulesets.kind import Refusal
+
+from .fake_kernel import FakeKernel
 
 
 def trial(idle_ns: int, other_ns: int = 0) -> dict[str, Any]:
@@ -35,14 +41,14 @@ REQUEST = {
 def measured(monkeypatch: pytest.MonkeyPatch) -> Any:
     """measure() over trials that are given; also says how many were never asked for."""
 
-    def run(trials: list[dict], **changed: Any) -> tuple[dict, int]:
-        left = [dict(trial) for trial in trials]
+    def run(planned: list[dict], **changed: Any) -> tuple[dict, int]:
+        left = [dict(trial) for trial in planned]
         current: list[dict] = []
 
         class RanTasks:
             """What the trial says that programs and kernel threads ran."""
 
-            def look(self) -> dict[tuple[str, bool], int]:
+            def since_last(self) -> dict[tuple[str, bool], int]:
                 programs = current[-1].get("programs", 0)
                 return {("sshd", False): programs, ("rcu_sched", True): current[-1]["other_ns"] - programs}
 
@@ -50,38 +56,38 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Any:
             current.append(left.pop(0))
             return current[-1]
 
-        monkeypatch.setattr(counting, "Tasks", RanTasks)
+        monkeypatch.setattr(trials, "Tasks", RanTasks)
         policies: list[int] = []
-        monkeypatch.setattr(counting, "Counters", lambda _devices: None)
-        monkeypatch.setattr(counting, "wait_for_packets", lambda *_: None)
-        monkeypatch.setattr(counting, "window", window)
-        monkeypatch.setattr(counting.os, "sched_setscheduler", lambda _pid, policy, _param: policies.append(policy))
+        waiting = SimpleNamespace(wait_for_packets=lambda *_: None)
+        monkeypatch.setattr(agent_module, "Counters", lambda _devices: waiting)
+        monkeypatch.setattr(trials, "window", window)
+        monkeypatch.setattr(trials.os, "sched_setscheduler", lambda _pid, policy, _param: policies.append(policy))
         try:
-            found = counting.measure({**REQUEST, **changed})
-            run.ran = found["ran"]
+            found = Agent(FakeKernel(), {}).measure({**REQUEST, **changed})
+            run.cpu_ns = found["cpu_ns"]
             wanted = ("duration_ns", "idle_ns", "other_ns", "counts")
             return {
-                kind: [{name: one[name] for name in wanted} for one in found[kind]] for kind in ("kept", "idle")
+                kind: [{name: one[name] for name in wanted} for one in found[kind]] for kind in ("valid", "unsaturated")
             }, len(left)
         finally:
-            assert policies == [counting.os.SCHED_FIFO, counting.os.SCHED_OTHER], "its priority is given back"
+            assert policies == [trials.os.SCHED_FIFO, trials.os.SCHED_OTHER], "its priority is given back"
 
     return run
 
 
-def test_busy_trials_are_kept_until_there_are_enough(measured: Any) -> None:
-    assert measured([BUSY, AT_THE_LIMIT, BUSY, BUSY]) == ({"kept": [BUSY, AT_THE_LIMIT, BUSY], "idle": []}, 1)
+def test_saturated_trials_are_valid_until_there_are_enough(measured: Any) -> None:
+    assert measured([BUSY, AT_THE_LIMIT, BUSY, BUSY]) == ({"valid": [BUSY, AT_THE_LIMIT, BUSY], "unsaturated": []}, 1)
 
 
-def test_idle_trials_are_left_out_and_counted(measured: Any) -> None:
+def test_unsaturated_trials_are_left_out_and_counted(measured: Any) -> None:
     found, left = measured([BUSY, IDLE, BUSY, IDLE, BUSY, BUSY])
-    assert found == {"kept": [BUSY] * 3, "idle": [IDLE] * 2}
+    assert found == {"valid": [BUSY] * 3, "unsaturated": [IDLE] * 2}
     assert left == 1
 
 
-def test_disturbed_trials_are_left_out(measured: Any) -> None:
+def test_perturbed_trials_are_left_out(measured: Any) -> None:
     found, left = measured([BUSY, trial(0, 5001), BUSY, trial(0, 5000), BUSY])
-    assert found == {"kept": [BUSY, BUSY, trial(0, 5000)], "idle": []}
+    assert found == {"valid": [BUSY, BUSY, trial(0, 5000)], "unsaturated": []}
     assert left == 1
 
 
@@ -89,40 +95,40 @@ def test_what_runs_as_long_in_every_trial_is_the_packets_own(measured: Any) -> N
     """A kernel thread that frees the route which each of them was given, 2.8 % of the time."""
     alike = [trial(0, 28_000 + 100 * n) for n in range(7)]
     found, left = measured([*alike[:3], trial(0, 90_000), *alike[3:]])
-    assert found == {"kept": alike[1:4], "idle": []}, "of the first it is not known what ran"
+    assert found == {"valid": alike[1:4], "unsaturated": []}, "of the first it is not known what ran"
     assert left == 2
 
 
 def test_what_runs_now_and_then_is_not(measured: Any) -> None:
     found, _ = measured([trial(0, 20_000 * n) for n in range(1, 17)])
-    assert found == {"kept": [], "idle": []}
+    assert found == {"valid": [], "unsaturated": []}
 
 
 def test_half_of_every_trial_is_no_work_of_packets(measured: Any) -> None:
     """However alike the trials are: a kernel thread that takes half of the CPU is something else."""
     found, _ = measured([trial(0, 500_000)] * 16)
-    assert found == {"kept": [], "idle": []}
+    assert found == {"valid": [], "unsaturated": []}
 
 
 def test_a_login_is_named_and_ends_the_attempt_early(measured: Any) -> None:
     """It takes as much of each trial, as a program that polls does."""
     login = {**trial(0, 28_000), "programs": 28_000}
     found, left = measured([login] * 16)
-    assert found == {"kept": [], "idle": []}
-    assert left == 16 - counting.MOST_BUSY - 1
-    assert max(measured.ran, key=measured.ran.get) == "sshd"
+    assert found == {"valid": [], "unsaturated": []}
+    assert left == 16 - trials.MOST_BUSY - 1
+    assert max(measured.cpu_ns, key=measured.cpu_ns.get) == "sshd"
 
 
 @pytest.mark.parametrize("patience", [0, 2, 5])
 def test_it_gives_up_where_the_load_is_too_small(measured: Any, patience: int) -> None:
     found, left = measured([IDLE] * 10, most_idle=patience)
-    assert found == {"kept": [], "idle": [IDLE] * (patience + 1)}
+    assert found == {"valid": [], "unsaturated": [IDLE] * (patience + 1)}
     assert left == 9 - patience
 
 
-def test_what_was_kept_before_giving_up_is_told(measured: Any) -> None:
+def test_valid_trials_are_returned_on_giving_up(measured: Any) -> None:
     found, _ = measured([BUSY, IDLE, IDLE, IDLE, BUSY])
-    assert found == {"kept": [BUSY], "idle": [IDLE] * 3}
+    assert found == {"valid": [BUSY], "unsaturated": [IDLE] * 3}
 
 
 def test_priority_is_given_back_after_a_failure(measured: Any) -> None:
@@ -130,7 +136,7 @@ def test_priority_is_given_back_after_a_failure(measured: Any) -> None:
         measured([BUSY])
 
 
-class FakeCounters:
+class FakeCounters(Counters):
     """A DUT that processes `pps` packets in each second of its own clock, and so many at the start."""
 
     def __init__(self, clock: SimpleNamespace, pps: int, start: int = 7) -> None:
@@ -143,7 +149,7 @@ class FakeCounters:
     def read_at(self) -> tuple[int, dict[str, int]]:
         return self.clock.ns, self.read()
 
-    def served(self) -> int:
+    def served_ns(self) -> int:
         return self.clock.ns * 998 // 1000
 
 
@@ -157,38 +163,39 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
 
     known = SimpleNamespace(sleep=sleep, process_time_ns=lambda: 0)
     known.monotonic, known.monotonic_ns = lambda: now.ns / 1e9, lambda: now.ns
-    monkeypatch.setattr(counting, "time", known)
-    monkeypatch.setattr(counting, "idle_ns", lambda: now.ns // 10)
+    monkeypatch.setattr(trials, "time", known)
+    monkeypatch.setattr(counters_module, "time", known)
+    monkeypatch.setattr(trials, "idle_ns", lambda: now.ns // 10)
     return now
 
 
 def test_window_counts_what_came_in_it(clock: SimpleNamespace) -> None:
-    found = counting.window(FakeCounters(clock, pps=1000), "eth0", 0.1, 64)
+    found = trials.window(FakeCounters(clock, pps=1000), "eth0", 0.1, 64)
     assert found["duration_ns"] == 100_000_000
     assert found["idle_ns"] == 10_000_000
     assert found["counts"] == {"eth0.rx_packets": 100, "eth0.tx_packets": 50}
 
 
 def test_window_waits_for_its_packets_where_the_ruleset_is_slow(clock: SimpleNamespace) -> None:
-    found = counting.window(FakeCounters(clock, pps=100), "eth0", 0.1, 64)
+    found = trials.window(FakeCounters(clock, pps=100), "eth0", 0.1, 64)
     assert found["counts"]["eth0.rx_packets"] >= 64
     assert found["duration_ns"] == 700_000_000
 
 
 def test_window_ends_where_nothing_comes(clock: SimpleNamespace) -> None:
-    found = counting.window(FakeCounters(clock, pps=0), "eth0", 0.1, 64)
+    found = trials.window(FakeCounters(clock, pps=0), "eth0", 0.1, 64)
     assert found["counts"]["eth0.rx_packets"] == 0
     assert 2_000_000_000 <= found["duration_ns"] < 3_000_000_000
 
 
 def test_waiting_for_packets_ends_with_them_or_with_patience(clock: SimpleNamespace) -> None:
-    counting.wait_for_packets(FakeCounters(clock, pps=1000), "eth0", 1)
+    FakeCounters(clock, pps=1000).wait_for_packets("eth0", 1)
     assert clock.ns < 100_000_000
     with pytest.raises(Refusal, match="no packet arrived at eth0 within 1 s"):
-        counting.wait_for_packets(FakeCounters(clock, pps=0), "eth0", 1)
+        FakeCounters(clock, pps=0).wait_for_packets("eth0", 1)
 
 
-class Ring:
+class Ring(Counters):
     """A ring of which a slow ruleset takes 64 packets every so often (s), until it is empty."""
 
     def __init__(self, clock: SimpleNamespace, left: int, every_s: float) -> None:
@@ -199,26 +206,22 @@ class Ring:
 
 
 @pytest.mark.parametrize("every_s", [0.001, 0.05, 0.09])
-def test_what_a_flood_left_in_the_ring_is_waited_for(
-    clock: SimpleNamespace, every_s: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_flood_left_in_the_ring_is_waited_for(clock: SimpleNamespace, every_s: float) -> None:
     ring = Ring(clock, 1024, every_s)
-    monkeypatch.setattr(counting, "Counters", lambda _devices: ring)
-    counting.drain({"device": "eth0", "quiet_s": 0.1, "patience_s": 10})
+    ring.drain("eth0", quiet_s=0.1, patience_s=10)
     assert ring.read()["eth0.rx_packets"] == 1024
 
 
-def test_waiting_for_an_empty_ring_ends_with_patience(clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting, "Counters", lambda _devices: FakeCounters(clock, pps=1000))
-    counting.drain({"device": "eth0", "quiet_s": 0.1, "patience_s": 3})
+def test_waiting_for_an_empty_ring_ends_with_patience(clock: SimpleNamespace) -> None:
+    FakeCounters(clock, pps=1000).drain("eth0", quiet_s=0.1, patience_s=3)
     assert 3_000_000_000 <= clock.ns < 4_000_000_000
 
 
 def test_reading_that_was_interrupted_is_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second of three readings took fifty times as long, so what it counted is of no moment."""
     moments = iter([0, 10, 100, 600, 700, 710])
-    monkeypatch.setattr(counting, "time", SimpleNamespace(monotonic_ns=moments.__next__))
-    counters = object.__new__(counting.Counters)
+    monkeypatch.setattr(counters_module, "time", SimpleNamespace(monotonic_ns=moments.__next__))
+    counters = object.__new__(Counters)
     counts = iter([{"n": 1}, {"n": 2}, {"n": 3}])
     counters.read = counts.__next__
     assert counters.read_at() == (700, {"n": 3})
@@ -234,8 +237,8 @@ def test_counters_close_what_they_opened(monkeypatch: pytest.MonkeyPatch) -> Non
         opened.append(next(numbers))
         return opened[-1]
 
-    monkeypatch.setattr(counting, "task", lambda _name: "17")
-    monkeypatch.setattr(counting, "os", SimpleNamespace(open=open_, close=closed.append, O_RDONLY=0))
-    counters = counting.Counters(["eth0"])
+    monkeypatch.setattr(counters_module, "pid_of", lambda _name: "17")
+    monkeypatch.setattr(counters_module, "os", SimpleNamespace(open=open_, close=closed.append, O_RDONLY=0))
+    counters = Counters(["eth0"])
     del counters
     assert sorted(closed) == opened != []
