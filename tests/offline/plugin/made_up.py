@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A plug-in with a testbed and a link kind, as a package outside fwlab has them. See test_testbed_plugin.py."""
+
+from __future__ import annotations
+
+from fwlab.host.requirement import Requirement
+from fwlab.testbed.throttle import Level, Levels
+
+
+class Slow:
+    """Emulated at 32 ns per instruction; its figures hold on every host."""
+
+    name = "slow_motion"
+    clock = "instructions"
+    throttle = Levels((Level(1.0, 0.001), Level(0.5, 0.001)), (Level(0.5, 0.001), Level(0.25, 0.001)))
+    grading = False
+
+    def default(self, _kvm):
+        return False
+
+    def accelerator(self, _kvm):
+        return "tcg", "it always emulates"
+
+    def matches(self, accelerator, icount_shift):
+        return accelerator == "tcg" and icount_shift == 5
+
+    def ranges(self, _accelerator):
+        return "portable"
+
+    def note(self, _accelerator):
+        return "measured in slow motion"
+
+
+class Pigeon:
+    name = "pigeon"
+    summary = "IP over avian carriers (RFC 1149)"
+    netdevs = ("avian",)
+
+    def requirements(self):
+        return (Requirement("no pigeon at home", met=False, next="open the window"),)
+
+
+testbed = Slow()
+link = Pigeon()

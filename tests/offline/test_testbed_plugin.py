@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A testbed and a link kind of a plug-in: found through entry points, and used without a line changed in fwlab/."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.offline.programs import needs
+
+ROOT = Path(__file__).resolve().parents[2]
+PLUGIN = Path(__file__).with_name("plugin")
+LAB = "lab03-ipset"
+
+ENTRY_POINTS = """
+[fwlab.testbeds]
+slow_motion = made_up:testbed
+
+[fwlab.links]
+pigeon = made_up:link
+"""
+#: A domain of libvirt's whose DUT the plug-in's testbed and link fit.
+XML = """<domain type='qemu' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
+  <name>made-up</name>
+  <devices><interface type='avian'/><interface type='avian'/></devices>
+  <qemu:commandline><qemu:arg value='-icount'/><qemu:arg value='shift=5,sleep=on'/></qemu:commandline>
+</domain>
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout whose links are pigeons, with Vagrant's side of the plug-in in its place."""
+    root = tmp_path / "checkout"
+    (root / "labs").mkdir(parents=True)
+    shutil.copytree(ROOT / "labs" / LAB, root / "labs" / LAB, ignore=shutil.ignore_patterns("work"))
+    topology = (ROOT / "topology.yml").read_text()
+    (root / "topology.yml").write_text(topology.replace("kind: socket", "kind: pigeon"))
+    shutil.copy(ROOT / "Vagrantfile", root)
+    for name in ("vagrant", "cloud-init", "host"):
+        shutil.copytree(ROOT / "provision" / name, root / "provision" / name)
+    for concept, name in (("links", "pigeon.rb"), ("testbeds", "slow_motion.rb")):
+        folder = root / ".fwlab" / "vagrant" / concept
+        folder.mkdir(parents=True)
+        shutil.copy(PLUGIN / name, folder)
+    return root
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """One in which the plug-in is installed."""
+    site = tmp_path / "site"
+    (site / "made_up-1.dist-info").mkdir(parents=True)
+    (site / "made_up-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: made-up\nVersion: 1\n")
+    (site / "made_up-1.dist-info" / "entry_points.txt").write_text(ENTRY_POINTS)
+    shutil.copy(PLUGIN / "made_up.py", site)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("FWLAB_")}
+    return {**kept, "PYTHONPATH": f"{site}:{ROOT}", "FWLAB_PORT_OFFSET": "9500"}
+
+
+def python(script: str, checkout: Path, environment: dict[str, str]) -> dict:
+    """What the script prints as JSON. It has the checkout's project and topology."""
+    head = """
+        import json, sys
+        from fwlab.host.project import find_project, load_topology
+        project = find_project(); topology = load_topology(project)
+    """
+    argv = [sys.executable, "-c", textwrap.dedent(head) + textwrap.dedent(script)]
+    done = subprocess.run(argv, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def fwlab(*words: str, checkout: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "fwlab.cli.entry", *words]
+    return subprocess.run(argv, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
+
+
+def recorded(checkout: Path, environment: dict[str, str]) -> Path:
+    """The record of the machines, as provision/vagrant/record.rb writes it for such a domain."""
+    script = (
+        "require './provision/vagrant/record'; project = FirewallLab::Project.new(Dir.pwd);"
+        "FirewallLab::Record.define_singleton_method(:defined_as) { |*| $stdin.read };"
+        "FirewallLab::Record.update(project, project.machines.find { |m| m.role == 'dut' }, 'box-of-dut')"
+    )
+    argv = ["ruby", "-e", script]
+    subprocess.run(argv, cwd=checkout, env=environment, input=XML, text=True, check=True)
+    return checkout / ".fwlab" / LAB / "machines.json"
+
+
+@needs("ruby")
+def test_vagrant_defines_machines_of_the_plugin(checkout: Path, environment: dict[str, str]) -> None:
+    script = Path(__file__).with_name("record_vagrantfile.rb")
+    env = {**environment, "FWLAB_TESTBED": "slow_motion"}
+    argv = ["ruby", script, checkout]
+    done = subprocess.run(argv, cwd=checkout, env=env, input="[null]", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    [made] = json.loads(done.stdout)
+    assert [arguments for name, arguments, _ in made["calls"] if name.endswith(".network")] == [["avian"]] * 4
+    assert {protocol for ports in made["ports"].values() for protocol, *_ in ports} == {"tcp"}
+    values = [options["value"] for name, _, options in made["calls"] if name.endswith(".qemuargs")]
+    assert values.count("shift=5,sleep=on") == 1
+
+
+@needs("ruby")
+def test_it_is_chosen_recorded_and_told_in_facts(checkout: Path, environment: dict[str, str]) -> None:
+    record = json.loads(recorded(checkout, environment).read_text())
+    assert (record["testbed"], record["machines"]["dut"]["link"]) == ("slow_motion", "pigeon")
+    found = python(
+        f"""
+        from fwlab.testbed.link_kinds import link_kinds
+        from fwlab.testbed.machine_record import from_command_line, machines_made
+        from fwlab.testbed.selection import TestbedRequest, choose, settle
+        made = machines_made(project, topology, 3, "{LAB}")
+        chosen, settled = choose(TestbedRequest("slow_motion")), settle(TestbedRequest(), made, "{LAB}")
+        line = ["-accel", "tcg", "-icount", "shift=5", "-netdev", "avian,id=x", "-netdev", "user,id=m"]
+        print(json.dumps({{
+            "environment": chosen.environment(),
+            "why": chosen.why,
+            "levels": len(settled.kind.throttle),
+            "throttled": settled.throttled,
+            "facts": settled.facts(made, "replay").model_dump(),
+            "running": [from_command_line(line).testbed, from_command_line(line).link],
+            "links": [kind.name for kind in link_kinds(topology)],
+        }}))
+        """,
+        checkout,
+        environment,
+    )
+    assert found["environment"] == {"FWLAB_TESTBED": "slow_motion", "FWLAB_ACCEL": "tcg"}
+    assert found["why"] == "asked for; it always emulates"
+    assert (found["levels"], found["throttled"]) == (2, True)
+    facts = {"name": "slow_motion", "clock": "instructions", "ns_per_instruction": 32, "link": "pigeon"}
+    facts |= {"ranges": "portable", "note": "measured in slow motion"}
+    assert facts.items() <= found["facts"].items()
+    assert found["links"] == ["pigeon"]
+    assert found["running"] == ["slow_motion", "pigeon"]
+
+
+def test_what_the_link_needs_of_the_host_is_told(checkout: Path, environment: dict[str, str]) -> None:
+    done = fwlab("doctor", "--json", checkout=checkout, environment=environment)
+    findings = {finding["item"]: finding for finding in json.loads(done.stdout)["findings"]}
+    assert findings["link pigeon"] == {
+        "item": "link pigeon",
+        "ok": False,
+        "says": "no pigeon at home",
+        "next": "open the window",
+    }
+
+
+@pytest.mark.parametrize("ranges", ["portable", "none"])
+def test_its_results_are_judged_by_the_ranges_it_names(
+    checkout: Path, environment: dict[str, str], tmp_path: Path, ranges: str
+) -> None:
+    run = json.loads((ROOT / "results" / LAB / "2026-11-20-full.json").read_text())
+    before = _report(run, tmp_path / "before", checkout, environment)
+    own = {"name": "slow_motion", "link": "pigeon", "note": "measured in slow motion", "ranges": ranges}
+    run["testbed"] |= own
+    after = _report(run, tmp_path / "after", checkout, environment)
+    assert after["testbed"].items() >= own.items()
+    judged = [sum(len(case["checks"]) for case in document["cases"]) for document in (before, after)]
+    assert judged[0] > 0
+    assert (judged[0] == judged[1]) is (ranges == "portable")
+    page = next((tmp_path / "after").glob("**/*.html")).read_text()
+    assert "measured in slow motion" in page
+    assert "replay over pigeon" in page
+
+
+def _report(run: dict, folder: Path, checkout: Path, environment: dict[str, str]) -> dict:
+    """The JSON document of `fwlab report`, which writes its page into the folder too."""
+    folder.mkdir()
+    (folder / "run.json").write_text(json.dumps(run))
+    words = ["report", LAB, str(folder / "run.json"), "--output", str(folder), "--json"]
+    return json.loads(fwlab(*words, checkout=checkout, environment=environment).stdout)
+
+
+def test_a_link_kind_that_is_not_installed_is_named(checkout: Path, environment: dict[str, str]) -> None:
+    environment["PYTHONPATH"] = str(ROOT)
+    done = fwlab("doctor", checkout=checkout, environment=environment)
+    assert done.returncode == 2
+    assert "topology.yml: links.generator-dut.kind: unknown link kind pigeon; there are: socket" in done.stderr
+    assert "next: fix topology.yml" in done.stderr
+
+
+@needs("ruby")
+def test_neither_is_it_by_vagrant(checkout: Path, environment: dict[str, str]) -> None:
+    (checkout / ".fwlab/vagrant/links/pigeon.rb").unlink()
+    script = (
+        "require './provision/vagrant/lab_machines';"
+        "begin FirewallLab::Project.new(Dir.pwd).machines; rescue FirewallLab::Problem => e; puts e.message; end"
+    )
+    argv = ["ruby", "-e", script]
+    done = subprocess.run(argv, cwd=checkout, env=environment, capture_output=True, text=True, check=True)
+    assert "links.generator-dut.kind: unknown link kind pigeon; there are: socket" in done.stdout
