@@ -39,7 +39,13 @@ def page(model: ReportModel) -> str:
     from fwlab.report.plot import plots  # importing matplotlib takes a third of a second; most commands draw nothing
 
     lab, run = model.lab, model.run
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
     plotted = [METRICS[name] for name in model.curves]
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         lab=lab,
