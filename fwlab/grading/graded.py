@@ -12,7 +12,7 @@ from fwlab.grading.submissions import HandedIn, Submissions
 from fwlab.grading.variant_files import FOLDERS, load_variants, variant_folder
 from fwlab.measure.context import RunContext
 from fwlab.measure.plan import PARTS, lab_part_task, submitted_from, submitted_task
-from fwlab.metrics.measurement import Task
+from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Exercise
 from fwlab.model.printable import printable
@@ -72,7 +72,7 @@ class Work:
             return f"{self.exercise.id}/{self.part}"
         return submitted_from(context, self.folder)
 
-    def task(self, context: RunContext) -> Task:
+    def task(self, context: RunContext) -> MeasurementSpec:
         """What to measure. Raises BadInput if the files are not a ruleset; that fails the student."""
         if self.handed_in is None:
             return lab_part_task(context, self.exercise, self.part or "")

@@ -19,7 +19,7 @@ from fwlab.judge.verdicts import judge_cases, judge_exercise
 from fwlab.measure.plan import base_cases, case_task, chosen_cases
 from fwlab.measure.saved_runs import reports_folder
 from fwlab.measure.session import Session, open_session
-from fwlab.metrics.measurement import Task
+from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.results import Measured
@@ -139,7 +139,7 @@ class GradingSession:
         self.verdicts(lab, work)
         return self._measured[(lab, work.name)]
 
-    def loaded(self, lab: str, work: Work, *, anew: bool = False) -> Task:
+    def loaded(self, lab: str, work: Work, *, anew: bool = False) -> MeasurementSpec:
         """Make sure that the work's ruleset is loaded on the DUT now; `anew` loads it again in any case.
 
         The verdicts stay those of the first measurement. Raises Inconclusive if the ruleset cannot be loaded again.

@@ -102,7 +102,7 @@ def faults(measured: Measured, metric: Metric) -> list[str]:
         return found or ["no trial was completed"]
     lowest = min(trial.busy_share for trial in trials)
     if lowest < metric.least_busy and not found:
-        found.append(f"the DUT was not saturated: busy {lowest:.1%} of a trial")
+        found.append(f"DUT not saturated: busy {lowest:.1%} of a trial")
     return found
 
 

@@ -1,117 +1,101 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One ruleset, measured: loaded, then every metric that the task asks for, each by its own method."""
+"""Measure one ruleset: load it, then take the steps of every metric that is asked for."""
 
 from __future__ import annotations
 
 import contextlib
 import time
 
-from fwlab.metrics.capacity import Overload
-from fwlab.metrics.connection_rate import Connecting
-from fwlab.metrics.delivery import deliver, deliver_few
-from fwlab.metrics.measurement import Nodes, Task
-from fwlab.metrics.perf_profile import sample
-from fwlab.metrics.state_table import fill
-from fwlab.metrics.survival import survive
+from fwlab.metrics import load_time
+from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.nodes import MeasuringSession, Nodes
+from fwlab.metrics.partial_result import PartialResult
+from fwlab.metrics.perf_profile import PROFILE
+from fwlab.metrics.registry import METRICS
+from fwlab.metrics.step import Step
 from fwlab.model.errors import Refused
+from fwlab.model.metric import TrafficKind
 from fwlab.model.results import Measured
-from fwlab.model.ruleset import RulesetFile, ruleset_hash
+from fwlab.model.ruleset import ruleset_hash
 
 
 class Measurer:
-    """The nodes of one session, ready to measure task after task."""
+    """The nodes of one session, ready to measure one specification after the other."""
 
     def __init__(self, nodes: Nodes) -> None:
-        self._nodes = nodes
-        self._overload = Overload(nodes)
-        self._connecting = Connecting(nodes)
-        self._measured: dict[str, Measured] = {}
+        self._session = MeasuringSession(nodes)
         self._on_dut: str | None = None
 
-    def measure(self, task: Task, limit_s: float | None = None) -> Measured:
-        """Everything the task asks for, within so many seconds (Overdue). A node that dies raises CannotMeasure."""
-        with self._nodes.dut.within(limit_s) if limit_s else contextlib.nullcontext():
-            return self._all(task)
+    def measure(self, spec: MeasurementSpec, limit_s: float | None = None) -> Measured:
+        """All that is asked for, within `limit_s` seconds. Raises Overdue, and CannotMeasure if a node dies."""
+        with self._session.nodes.dut.within(limit_s) if limit_s else contextlib.nullcontext():
+            return self._measure(spec)
 
-    def _all(self, task: Task) -> Measured:
-        began = time.monotonic()
-        found = Measured(
-            id=task.id,
-            title=task.title,
-            ruleset=task.ruleset,
-            ruleset_hash=ruleset_hash(task.files),
-            parameters=task.parameters,
-            traffic=task.traffic,
-            metric=task.metrics[0],
-            also=task.metrics[1:],
-            tracked=task.tracked,
-            offered=task.offered,
-        )
+    def _measure(self, spec: MeasurementSpec) -> Measured:
+        nodes, began = self._session.nodes, time.monotonic()
+        measured = _unmeasured(spec)
         try:
-            if not self._stays(task, found):
+            if not self._keeps_ruleset(spec, measured.ruleset_hash):
                 self._on_dut = None
-                # What is timed is a loading into a DUT that has nothing of it yet.
-                left = self._nodes.dut.reset(next_ruleset=None if task.wants("load_time") else task.files)
-                if left and self._nodes.restored():
-                    left = self._nodes.dut.reset()
-                if left:
-                    found.problems.append(f"the DUT is not in its start state (vagrant reload LAB): {'; '.join(left)}")
-                self._load(task, found)
-                self._on_dut = found.ruleset_hash
-            self._measure(task, found)
+                measured = self._reset(spec).added_to(measured)
+                measured = load_time.load(nodes, spec).added_to(measured)
+                self._on_dut = measured.ruleset_hash
+            played = self._prepare(spec)
+            for step in _steps(spec, played):
+                if step.despite_problems or not measured.problems:
+                    measured = step.run(self._session, spec, measured).added_to(measured)
         except Refused as refusal:
-            found.refused = refusal.message
-        found.wall_s = round(time.monotonic() - began, 1)
-        self._measured[task.id] = found
-        return found
+            measured = measured.model_copy(update={"refused": refusal.message})
+        measured = measured.model_copy(update={"wall_s": round(time.monotonic() - began, 1)})
+        self._session.keep(measured)
+        return measured
 
-    def _stays(self, task: Task, found: Measured) -> bool:
-        """A sweep over the load alone keeps its ruleset: a long one takes longer to load than to measure."""
-        return task.metrics == ["survival"] and self._on_dut == found.ruleset_hash
+    def _keeps_ruleset(self, spec: MeasurementSpec, hash_of_files: str) -> bool:
+        """Whether the ruleset is on the DUT and may stay there."""
+        return self._on_dut == hash_of_files and all(METRICS[name].keeps_ruleset for name in spec.metrics)
 
-    def _measure(self, task: Task, found: Measured) -> None:
-        nodes = self._nodes
-        if task.traffic is not None and not nodes.tables.plays_packets(task.traffic):
-            self._connecting.measure(task, found)
-        else:
-            self._play(task, found)
-        if task.wants("entries"):
-            found.entries = nodes.dut.entries()
+    def _reset(self, spec: MeasurementSpec) -> PartialResult:
+        """Restore the DUT's start state. A load time is measured on a DUT that has nothing of the ruleset yet."""
+        nodes = self._session.nodes
+        left = nodes.dut.reset(next_ruleset=None if spec.wants("load_time") else spec.files)
+        if left and nodes.restore():
+            left = nodes.dut.reset()
+        if not left:
+            return PartialResult()
+        return PartialResult(problems=[f"the DUT is not in its start state (vagrant reload LAB): {'; '.join(left)}"])
 
-    def _play(self, task: Task, found: Measured) -> None:
-        """The metrics of packets."""
-        nodes = self._nodes
-        if task.traffic is not None:
-            nodes.engine.use(nodes.tables, task.traffic)
-            # What climbs up the sink's stack may be answered, as IPv6 is with "no route": through the DUT, at its cost.
-            nodes.sink.know(nodes.tables.flows(task.traffic))
-            nodes.sink.take_all(nodes.classes)
-        # First of all: what else is asked for is then measured with these states, not while they come to be.
-        if task.wants("states", "state_bytes"):
-            fill(nodes, task, found)
-        compared = task.wants("delivered") and not task.load_dependent
-        if compared:
-            deliver_few(nodes, task, found)
-        if task.wants("capacity", "delivered", "survival", "generator"):
-            self._overload.measure(task, found)
-        if task.sampled and found.trials and not found.problems:
-            sample(nodes, found)
-        if task.wants("delivered") and not found.problems:
-            if compared:
-                deliver_few(nodes, task, found)
-            deliver(nodes, task, found)
-        if task.wants("survival") and not found.problems:
-            survive(nodes, task, found, self._measured.get(task.baseline or ""))
-
-    def _load(self, task: Task, found: Measured) -> None:
-        if not task.files:
-            return
-        # The first loading also brings the kernel's modules in; what is timed is the second.
-        again = task.wants("load_time") and not task.each and _small(task.files)
-        report = self._nodes.dut.load(task.files, each=task.each, times=1 + again * max(1, min(3, task.trial.count)))
-        runs = report.runs[1:] if again else report.runs
-        found.loads = [sum(item.seconds for item in run) for run in runs]
+    def _prepare(self, spec: MeasurementSpec) -> TrafficKind:
+        """Select the traffic, and let the sink take all of it: a reply would go through the DUT at the DUT's cost."""
+        nodes = self._session.nodes
+        if spec.traffic is None:
+            return "none"
+        if not nodes.tables.plays_packets(spec.traffic):
+            return "connections"
+        nodes.engine.use(nodes.tables, spec.traffic)
+        nodes.sink.know(nodes.tables.flows(spec.traffic))
+        nodes.sink.take_all(nodes.classes)
+        return "packets"
 
 
-def _small(files: list[RulesetFile]) -> bool:
-    return sum(len(f.text) for f in files) < 1 << 20
+def _steps(spec: MeasurementSpec, played: TrafficKind) -> list[Step]:
+    """The steps of all metrics that this traffic can measure, each once, in the order of their phases."""
+    metrics = [METRICS[name] for name in spec.metrics]
+    steps = [step for metric in metrics if played in metric.traffic for step in metric.steps(spec, played)]
+    if spec.sampled and played == "packets":
+        steps.append(PROFILE)
+    return sorted(dict.fromkeys(steps), key=lambda step: step.phase)
+
+
+def _unmeasured(spec: MeasurementSpec) -> Measured:
+    return Measured(
+        id=spec.id,
+        title=spec.title,
+        ruleset=spec.ruleset,
+        ruleset_hash=ruleset_hash(spec.files),
+        parameters=spec.parameters,
+        traffic=spec.traffic,
+        metric=spec.metrics[0],
+        also=spec.metrics[1:],
+        tracked=spec.victim_class,
+        offered=spec.offered,
+    )

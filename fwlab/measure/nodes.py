@@ -15,7 +15,7 @@ from fwlab.generator.traffic_store import FIRST_LINK
 from fwlab.measure.context import RunContext
 from fwlab.measure.measurer import Measurer
 from fwlab.measure.recovery import Recovery
-from fwlab.metrics.measurement import Nodes
+from fwlab.metrics.nodes import Nodes
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.events import Listener, LogLine
 from fwlab.model.results import DutFacts

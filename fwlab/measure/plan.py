@@ -9,7 +9,7 @@ from pathlib import Path
 from fwlab.host.atomic_write import told_if_unwritable
 from fwlab.host.project import shown
 from fwlab.measure.context import RunContext
-from fwlab.metrics.measurement import Task
+from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Case, Trials
 from fwlab.model.errors import BadInput
@@ -50,9 +50,9 @@ def _baseline_first(lab: Lab, chosen: list[Case]) -> list[Case]:
     return [base, *(case for case in chosen if case is not base)]
 
 
-def case_task(context: RunContext, case: Case, trials: int | None) -> Task:
+def case_task(context: RunContext, case: Case, trials: int | None) -> MeasurementSpec:
     lab = context.lab
-    return Task(
+    return MeasurementSpec(
         id=case.id,
         title=case.title,
         ruleset=case.ruleset,
@@ -62,10 +62,10 @@ def case_task(context: RunContext, case: Case, trials: int | None) -> Task:
         parameters=case.parameters,
         each=case.load == "each",
         trial=lab.trials.changed(trials).changed(case.trials),
-        tracked=case.victim_class,
+        victim_class=case.victim_class,
         offered=case.offered,
         baseline=lab.baseline,
-        fill=case.state_packets,
+        state_packets=case.state_packets,
         sampled=case.sampled,
         fresh=case.fresh,
     )
@@ -81,21 +81,21 @@ def chosen_exercises(lab: Lab, name: str | None) -> list[Exercise]:
     return [exercise]
 
 
-def lab_part_task(context: RunContext, exercise: Exercise, part: str, trials: int | None = None) -> Task:
+def lab_part_task(context: RunContext, exercise: Exercise, part: str, trials: int | None = None) -> MeasurementSpec:
     """An exercise with the lab's own start, reference or mistake, or with a variant: variants/NAME."""
     folder = context.lab.folder / "rulesets" / exercise.id / part
     files = lab_ruleset(folder, exercise.parameters, context.topology)
     return _exercise_task(context.lab, exercise, f"{exercise.id}/{part}", files, trials)
 
 
-def work_task(context: RunContext, exercise: Exercise, folder: Path, trials: int | None = None) -> Task:
+def work_task(context: RunContext, exercise: Exercise, folder: Path, trials: int | None = None) -> MeasurementSpec:
     """An exercise with what a student wrote into `folder`."""
     return submitted_task(context, exercise, folder, student_ruleset(folder), trials)
 
 
 def submitted_task(
     context: RunContext, exercise: Exercise, folder: Path, files: list[RulesetFile], trials: int | None = None
-) -> Task:
+) -> MeasurementSpec:
     """The same with what was read before; `folder` only says where it came from."""
     return _exercise_task(context.lab, exercise, submitted_from(context, folder), files, trials)
 
@@ -117,11 +117,13 @@ def refuse_settings(exercise: Exercise, files: list[RulesetFile]) -> None:
             )
 
 
-def _exercise_task(lab: Lab, exercise: Exercise, ruleset: str, files: list[RulesetFile], trials: int | None) -> Task:
+def _exercise_task(
+    lab: Lab, exercise: Exercise, ruleset: str, files: list[RulesetFile], trials: int | None
+) -> MeasurementSpec:
     refuse_settings(exercise, files)
     wanted = {check.metric for check in exercise.checks}
     survivors = [check.traffic_class for check in exercise.checks if check.metric == "survival"]
-    return Task(
+    return MeasurementSpec(
         id=exercise.id,
         title=exercise.title,
         ruleset=ruleset,
@@ -132,10 +134,10 @@ def _exercise_task(lab: Lab, exercise: Exercise, ruleset: str, files: list[Rules
         # Not the lab's own: those may be short, for its cases play packets of one cost. An exercise mixes dear and
         # cheap ones, and a short window has more of the one or the other.
         trial=Trials(packets=EXERCISE_PACKETS, seconds=EXERCISE_S, settle=lab.trials.settle).changed(trials),
-        tracked=survivors[0] if survivors else None,
+        victim_class=survivors[0] if survivors else None,
         offered=exercise.offered,
         baseline=lab.baseline,
-        fill=exercise.state_packets,
+        state_packets=exercise.state_packets,
         load_dependent=exercise.load_dependent,
     )
 

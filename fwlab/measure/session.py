@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fwlab.generator import selection as engines
@@ -15,7 +15,7 @@ from fwlab.measure.measurer import Measurer
 from fwlab.measure.nodes import open_nodes
 from fwlab.measure.provenance import new_run
 from fwlab.measure.recovery import Recovery
-from fwlab.metrics.measurement import Task
+from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import CannotMeasure, Overdue
 from fwlab.model.events import ItemFinished, ItemStarted, Listener, LogLine, MachinesBusy, PlanMade, StepStarted
@@ -37,17 +37,17 @@ class Session:
         self._measurer, self._recovery, self._tell = measurer, recovery, tell
         self._dead: str | None = None
 
-    def measure_cases(self, tasks: list[Task]) -> None:
+    def measure_cases(self, tasks: list[MeasurementSpec]) -> None:
         """Measure cases and add them to the run. If a machine dies, this case and all later ones are inconclusive."""
         self.run.cases.extend(self._measure(tasks))
 
-    def measure_exercises(self, tasks: list[Task]) -> None:
+    def measure_exercises(self, tasks: list[MeasurementSpec]) -> None:
         """Like measure_cases, for rulesets that may break the DUT: its state is saved before the first one."""
         with contextlib.suppress(CannotMeasure):  # the first measurement fails for the same reason, and reports it
             self._recovery.prepare()
         self.run.exercises.extend(self._measure(tasks, limit_s=EXERCISE_S))
 
-    def _measure(self, tasks: list[Task], limit_s: float | None = None) -> Iterator[Measured]:
+    def _measure(self, tasks: list[MeasurementSpec], limit_s: float | None = None) -> Iterator[Measured]:
         self._tell(PlanMade(len(tasks)))
         for task in tasks:
             self._tell(ItemStarted(task.id))
@@ -56,7 +56,7 @@ class Session:
             self._tell(ItemFinished(task.id, summary(measured, self.run), ok))
             yield measured
 
-    def _measure_one(self, task: Task, limit_s: float | None) -> Measured:
+    def _measure_one(self, task: MeasurementSpec, limit_s: float | None) -> Measured:
         """Measure, and once more if the first figures are in doubt: a busy host may be quiet the second time.
 
         The second measurement counts, whatever it says; the reason for it is recorded.
@@ -67,15 +67,14 @@ class Session:
             self._tell(LogLine(f"{task.id}: {reasons[0].splitlines()[0]}: measuring once more"))
             lost = measured.lost
             measured, _ = self._attempt(task, limit_s)
-            measured.measured_again = reasons
+            update: dict[str, object] = {"measured_again": reasons, "lost": []}
             if lost and measured.lost:
                 # Lost twice, and the restored DUT answered in between: the ruleset is the cause.
-                measured.lost, measured.problems = lost + measured.lost, []
-            else:
-                measured.lost = []
+                update |= {"lost": lost + measured.lost, "problems": []}
+            measured = measured.model_copy(update=update)
         return measured
 
-    def _attempt(self, task: Task, limit_s: float | None) -> tuple[Measured, bool]:
+    def _attempt(self, task: MeasurementSpec, limit_s: float | None) -> tuple[Measured, bool]:
         """The measurement, and whether a second attempt could help."""
         if self._dead is not None:
             return _unmeasured(task, self._dead), False
@@ -85,13 +84,11 @@ class Session:
             if not self._recovery.restore():
                 # Nothing can be measured from here on; earlier results stay valid.
                 self._dead = error.message
-            measured = _unmeasured(task, error.message)
             overdue = isinstance(error, Overdue)
-            measured.lost = [] if overdue else [error.message]
-            return measured, not overdue
+            return _unmeasured(task, error.message, lost=[] if overdue else [error.message]), not overdue
 
 
-def _unmeasured(task: Task, problem: str) -> Measured:
+def _unmeasured(task: MeasurementSpec, problem: str, lost: Sequence[str] = ()) -> Measured:
     return Measured(
         id=task.id,
         title=task.title,
@@ -100,6 +97,7 @@ def _unmeasured(task: Task, problem: str) -> Measured:
         traffic=task.traffic,
         metric=task.metrics[0],
         problems=[problem],
+        lost=list(lost),
     )
 
 

@@ -1,29 +1,32 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Capacity: trials flat out, with the DUT slowed until it is never idle (FRMOL of RFC 2285, per busy second)."""
+"""Capacity: trials flat out, with the DUT throttled until it is never idle (FRMOL of RFC 2285, per busy second)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from fwlab.judge.statistics import scale
-from fwlab.metrics.delivery import through
-from fwlab.metrics.measurement import Nodes, Task
+from fwlab.metrics.dut_counters import through
+from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.nodes import MeasuringSession, Nodes
 from fwlab.metrics.protocol import BaseMetric
-from fwlab.metrics.saturation import Attempt, Ladder
-from fwlab.metrics.traffic_guard import under_way
-from fwlab.model.metric import Display, Tolerance
+from fwlab.metrics.saturation import Attempt, Saturation, SaturationResult
+from fwlab.metrics.step import Phase, Step
+from fwlab.metrics.traffic_guard import traffic_guard
+from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Measured, TestbedFacts
 from fwlab.model.trial import Delivery, Trial
 
-#: A trial in which the DUT was idle for more than this share was no overload and says nothing of capacity.
+#: A trial in which the DUT was idle for more than this share is not valid: it was not saturated.
 MOST_IDLE = 0.0005
-#: A trial on the virtual testbed in which something else than packets took more than this share was disturbed.
+#: A trial on the virtual testbed in which something else than packets took more than this share is perturbed.
 MOST_OTHER = 0.005
-#: Of what came in on the first link so much may come in on the last: a few packets that nodes say by themselves.
+#: Of the packets received on the first link, this share may arrive on the last: nodes send a few of their own.
 MOST_BACK = 0.001
-#: So many idle trials, for each that is wanted, are borne before the DUT is slowed by a step; at the last one more.
-#: A few trials in vain cost less than a slower DUT.
-IN_VAIN, IN_VAIN_AT_LAST = 2, 6
+#: How many idle trials, for each wanted one, end the attempt at a level; at the last level more are allowed. A few
+#: idle trials cost less time than a slower DUT.
+IDLE_AT_A_LEVEL, IDLE_AT_LAST_LEVEL = 2, 6
 
 
 class Capacity(BaseMetric):
@@ -50,6 +53,9 @@ class Capacity(BaseMetric):
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         return [capacity(trial, testbed) for trial in measured.trials if trial.busy_s > 0]
 
+    def steps(self, spec: MeasurementSpec, played: TrafficKind) -> Sequence[Step]:
+        return [FLOOD]
+
     def trials(self, measured: Measured) -> Sequence[Trial]:
         return measured.trials
 
@@ -63,70 +69,97 @@ def capacity(trial: Trial, testbed: TestbedFacts) -> float:
 
 
 def busy_rates(measured: Measured) -> list[float]:
-    """Packets per busy second of the DUT's own clock, trial by trial: not brought to the reference CPU."""
+    """Packets per busy second of the DUT's own clock, trial by trial, without scaling to the reference CPU."""
     return [trial.processed / trial.busy_s for trial in measured.trials if trial.busy_s > 0]
 
 
-class Overload:
-    """Climbs a ladder of its own: a flood is kept up otherwise than a loop of answers."""
+@dataclass(frozen=True, kw_only=True)
+class CapacityResult(SaturationResult):
+    """The trials, what the generator sent in the meantime, and what became of the flood if that was counted."""
 
-    def __init__(self, nodes: Nodes) -> None:
-        self._nodes = nodes
-        self._ladder = Ladder(nodes.steps)
+    trials: list[Trial]
+    generator_sent: int
+    generator_pps: float
+    flood: Delivery | None
 
-    def measure(self, task: Task, found: Measured) -> None:
-        """Trials flat out, the DUT slowed step by step until it is never idle."""
-        dut = self._nodes.dut
-        before = dut.received()
-        attempt = self._ladder.climb(lambda step: self._flat_out(task, found, step), task.trial.count, found)
-        found.trials = attempt.kept
-        taken, *_, back = (now - then for (now, _), (then, _) in zip(dut.received(), before, strict=True))
-        if back > MOST_BACK * taken:
-            # Each cost the DUT as much as one that is counted, and none of them is.
-            found.problems.append(f"{back} packets came back from the sink, which is to take and not to answer")
 
-    def _flat_out(self, task: Task, found: Measured, step: int) -> Attempt[Trial]:
-        nodes, trial = self._nodes, task.trial
-        if task.fresh:
-            # An attempt before this one, at a smaller step, has made the flows known.
-            nodes.dut.reset()
-            nodes.dut.load(task.files)
-        watched = task.wants("delivered")
-        if watched:
-            nodes.sink.declare(nodes.classes)
-            before = through(nodes)
-        with nodes.slowed(step):
-            last = step == nodes.steps - 1
-            nodes.dut.arm(
-                windows=trial.count,
-                window_s=trial.seconds,
-                packets=trial.packets,
-                settle_s=trial.settle,
-                idle_share=MOST_IDLE,
-                other_share=MOST_OTHER if nodes.steps > 1 else 1.0,
-                # Those next to an idle one count as disturbed.
-                most_idle=(IN_VAIN_AT_LAST if last else IN_VAIN) * trial.count,
-            )
-            with under_way(nodes.engine.start()) as playing:
-                trials = nodes.dut.collect(timeout=900)
-        played = playing.stop()
-        found.generator_sent = played.sent
-        found.generator_pps = round(played.rate, 1)
-        if watched:
-            found.flood = self._watched(task, played.sent, before)
-        return Attempt(*trials)
+@dataclass(frozen=True, kw_only=True)
+class Flood(Attempt[Trial]):
+    """The trials of one level; packets that the generator sent for them, and how fast; where they arrived."""
 
-    def _watched(self, task: Task, sent: int, before: tuple[int, int]) -> Delivery:
-        """What became of this flood, by class: whether the ruleset does in it what it does at a light load."""
-        nodes = self._nodes
-        nodes.dut.drain()
-        arrived = nodes.sink.settled_counts()
-        taken, sent_on = (now - then for now, then in zip(through(nodes), before, strict=True))
-        return Delivery(
-            intended_load=None,
-            sent=sent,
-            offered=nodes.tables.offered(task.traffic, sent),
-            arrived=arrived,
-            taken=taken,
-            sent_on=sent_on,
+    sent: int
+    pps: float
+    delivery: Delivery | None
+
+
+def measure(nodes: Nodes, spec: MeasurementSpec, saturation: Saturation) -> CapacityResult:
+    """Trials flat out, the DUT throttled level by level until it is never idle."""
+    before = nodes.dut.received()
+    search = saturation.search(lambda level: _flood(nodes, spec, level), spec.trial.count)
+    received, *_, back = (now - then for (now, _), (then, _) in zip(nodes.dut.received(), before, strict=True))
+    problems = list(search.problems)
+    if back > MOST_BACK * received:
+        # Each of them cost the DUT as much as a packet of a trial, and the trials do not count them.
+        problems.append(f"the sink replied with {back} packets; it must stay silent")
+    flood = search.attempt
+    return CapacityResult(
+        **search.fields(),
+        problems=problems,
+        trials=flood.valid,
+        generator_sent=flood.sent,
+        generator_pps=flood.pps,
+        flood=flood.delivery,
+    )
+
+
+def _flood(nodes: Nodes, spec: MeasurementSpec, level: int) -> Flood:
+    trial = spec.trial
+    if spec.fresh:
+        # An earlier attempt has made the flows known to the DUT.
+        nodes.dut.reset()
+        nodes.dut.load(spec.files)
+    counted = spec.wants("delivered")
+    before = (0, 0)
+    if counted:
+        nodes.sink.declare(nodes.classes)
+        before = through(nodes)
+    with nodes.throttle(level):
+        last = level == nodes.levels - 1
+        nodes.dut.arm(
+            windows=trial.count,
+            window_s=trial.seconds,
+            packets=trial.packets,
+            settle_s=trial.settle,
+            idle_share=MOST_IDLE,
+            other_share=MOST_OTHER if nodes.levels > 1 else 1.0,
+            # Trials next to an idle one count as perturbed.
+            most_idle=(IDLE_AT_LAST_LEVEL if last else IDLE_AT_A_LEVEL) * trial.count,
         )
+        with traffic_guard(nodes.engine.start()) as playback:
+            trials = nodes.dut.collect(timeout=900)
+    played = playback.stop()
+    delivery = _delivery(nodes, spec, played.sent, before) if counted else None
+    return Flood(*trials, sent=played.sent, pps=round(played.rate, 1), delivery=delivery)
+
+
+def _delivery(nodes: Nodes, spec: MeasurementSpec, sent: int, before: tuple[int, int]) -> Delivery:
+    """What became of this flood, by class: whether the ruleset does the same in it as at a light load."""
+    nodes.dut.drain()
+    arrived = nodes.sink.settled_counts()
+    received, sent_on = (now - then for now, then in zip(through(nodes), before, strict=True))
+    return Delivery(
+        intended_load=None,
+        sent=sent,
+        offered=nodes.tables.offered(spec.traffic_name, sent),
+        arrived=arrived,
+        taken=received,
+        sent_on=sent_on,
+    )
+
+
+def _measure(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> CapacityResult:
+    return measure(session.nodes, spec, session.saturation("flood"))
+
+
+#: Trials flat out. Other metrics are measured with what they find.
+FLOOD = Step(Phase.FLOOD, _measure)

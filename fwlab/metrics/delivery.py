@@ -1,39 +1,46 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A counted number of packets at a load that the DUT can carry; and delivered, which is what the sink gets of them.
+"""Delivered: how much of a counted number of packets reaches the sink, at a load that the DUT can carry.
 
-A host that is busy with something else may leave a node standing for so long that a ring runs over. Nothing in the
-firewall dropped those packets, and no mark may hang on them. The DUT counts what comes in and what goes out, so it is
-known how many were lost on the way to it and behind it; a load that lost any is tried again smaller.
+A busy host may stop a node for so long that a ring overflows. The firewall did not drop those packets, so they must
+not affect a mark. The DUT counts what it receives and what it sends, so losses before it and behind it are known. A
+play that lost packets there is repeated at a smaller load.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fwlab.metrics.measurement import Nodes, Task
+from fwlab.metrics.capacity import FLOOD
+from fwlab.metrics.connection_rate import CONNECT
+from fwlab.metrics.dut_counters import through
+from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.nodes import MeasuringSession, Nodes
+from fwlab.metrics.partial_result import PartialResult
 from fwlab.metrics.protocol import ANY_TRAFFIC, BaseMetric
-from fwlab.metrics.traffic_guard import under_way
+from fwlab.metrics.step import Phase, Step
+from fwlab.metrics.traffic_guard import traffic_guard
 from fwlab.model.errors import CannotMeasure
-from fwlab.model.metric import Display, Tolerance
+from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Measured, TestbedFacts
 from fwlab.model.trial import Delivery
 
-#: The load of a delivery trial, as a share of what the DUT was seen to carry in real time; the next where one lost.
+#: Loads of a play, as shares of what the DUT carried in real time; the next one if packets were lost on the way.
 LIGHT = (1 / 4, 1 / 10, 1 / 25, 1 / 60, 1 / 60)
-#: A delivery trial takes about so long, in real seconds, and has so many packets.
+#: A play takes about this long, in real seconds; its packets are within these bounds.
 DELIVERY_S = 4.0
 DELIVERY_PACKETS = (256, 8192)
-#: Before the flood nothing is known of what the DUT carries: so few packets that its ring holds them all, at this load.
+#: Before the flood it is not known what the DUT carries: few enough packets for its ring to hold, at this load (pps).
 FIRST_PACKETS, FIRST_LOAD = 960, 2000.0
-#: What a DUT sends on may hold a few packets of its own (neighbour and group discovery), which the sink does not count.
+#: The DUT may send a few packets of its own (neighbour and group discovery), which the sink does not count.
 STRAY = 2
-#: What the DUT carries in real time is watched for so long (s) and for so many packets at least: they are counted in
-#: bursts of 64. It begins with the first of them; a busy host may take seconds to start the engine.
+#: To see what the DUT carries, it is watched for so long (s) and for so many packets at least; they are counted in
+#: bursts of 64. Watching begins with the first packet: a busy host may take seconds to start the engine.
 RATE_S, RATE_PACKETS = 0.8, 256
-#: Packets are looked for every so often, and for so long (s).
+#: Counters are polled this often, and for this long (s).
 LOOK_S, PATIENCE_S = 0.05, 20.0
-#: Packets on their way are in after so long at most (s).
+#: The last packets arrive within this time (s).
 SETTLED_S = 0.5
 
 
@@ -58,6 +65,11 @@ class Delivered(BaseMetric):
             shares += [clients.delivered for clients in measured.clients if clients.intended_load is not None]
         return [share for share in shares if share is not None]
 
+    def steps(self, spec: MeasurementSpec, played: TrafficKind) -> Sequence[Step]:
+        if played == "connections":
+            return [CONNECT]
+        return [FLOOD, AFTER_FLOOD] if spec.load_dependent else [BEFORE_FLOOD, FLOOD, AFTER_FLOOD]
+
 
 METRIC = Delivered()
 
@@ -76,45 +88,50 @@ class Passage:
         return max(0, self.sent - self.taken)
 
 
-def deliver_few(nodes: Nodes, task: Task, found: Measured) -> None:
-    """Before the flood and again after it, the same few packets: a ruleset is not to know whether one has been."""
-    _deliver(nodes, task, found, [(FIRST_LOAD / 2**again, FIRST_PACKETS) for again in range(len(LIGHT))])
+@dataclass(frozen=True, kw_only=True)
+class DeliveryResult(PartialResult):
+    """What became of the packets, play by play."""
+
+    deliveries: list[Delivery]
 
 
-def deliver(nodes: Nodes, task: Task, found: Measured) -> None:
-    """Play lightly; what arrives is counted by class."""
+def deliver_few(nodes: Nodes, spec: MeasurementSpec) -> DeliveryResult:
+    """The same few packets before the flood and after it: a ruleset must not treat them differently."""
+    return _deliver(nodes, spec, [(FIRST_LOAD / 2**again, FIRST_PACKETS) for again in range(len(LIGHT))])
+
+
+def deliver(nodes: Nodes, spec: MeasurementSpec) -> DeliveryResult:
+    """Play at a light load and count by class what arrives."""
     carried = real_rate(nodes)
     low, high = DELIVERY_PACKETS
     loads = [max(20.0, share * carried) for share in LIGHT]
-    _deliver(nodes, task, found, [(load, int(min(high, max(low, load * DELIVERY_S)))) for load in loads])
+    return _deliver(nodes, spec, [(load, int(min(high, max(low, load * DELIVERY_S)))) for load in loads])
 
 
-def _deliver(nodes: Nodes, task: Task, found: Measured, plays: list[tuple[float, int]]) -> None:
-    """(load, packets) of one play after the other, until none is lost but by the ruleset."""
+def _deliver(nodes: Nodes, spec: MeasurementSpec, plays: Sequence[tuple[float, int]]) -> DeliveryResult:
+    """(load, packets) of one play after the other, until only the ruleset drops packets."""
     for load, count in plays:
-        nodes.dut.drain()  # what a flood left in the ring would count
+        nodes.dut.drain()  # what a flood left in the ring would be counted
         nodes.sink.declare(nodes.classes)
         passage = play(nodes, load, count)
         arrived = nodes.sink.settled_counts(passage.sent_on)
         lost_behind = max(0, passage.sent_on - sum(arrived.values()))
         if passage.lost_before + lost_behind == 0:
             break
-    if passage.limited:
-        found.problems.append(passage.limited)
+    problems = [passage.limited] if passage.limited else []
     if passage.sent < count:
-        found.problems.append(f"the generator sent {passage.sent} of {count} packets")
+        problems.append(f"the generator sent {passage.sent} of {count} packets")
     if passage.lost_before:
-        found.problems.append(f"{passage.lost_before} of {passage.sent} packets were lost on their way to the DUT")
+        problems.append(f"{passage.lost_before} of {passage.sent} packets were lost on their way to the DUT")
     if lost_behind > STRAY:
-        found.problems.append(f"{lost_behind} of {passage.sent_on} packets were lost between the DUT and the sink")
-    found.deliveries.append(
-        Delivery(
-            intended_load=round(load, 1),
-            sent=passage.sent,
-            offered=nodes.tables.offered(task.traffic, passage.sent),
-            arrived=arrived,
-        )
+        problems.append(f"{lost_behind} of {passage.sent_on} packets were lost between the DUT and the sink")
+    delivery = Delivery(
+        intended_load=round(load, 1),
+        sent=passage.sent,
+        offered=nodes.tables.offered(spec.traffic_name, passage.sent),
+        arrived=arrived,
     )
+    return DeliveryResult(deliveries=[delivery], problems=problems)
 
 
 def play(nodes: Nodes, load: float, count: int) -> Passage:
@@ -140,7 +157,7 @@ def _settled(nodes: Nodes, before: tuple[int, int], sent: int) -> tuple[int, int
 
 def real_rate(nodes: Nodes, seconds: float = RATE_S) -> float:
     """Packets per real second that the DUT processes flat out and not slowed, seen for so long at least."""
-    with under_way(nodes.engine.start()) as playing:
+    with traffic_guard(nodes.engine.start()) as playing:
         before, began = _once_taken(nodes, STRAY, through(nodes)[0])
         time.sleep(seconds)
         after, ended = _once_taken(nodes, RATE_PACKETS, before)
@@ -160,9 +177,19 @@ def _once_taken(nodes: Nodes, count: int, since: int) -> tuple[int, float]:
         time.sleep(LOOK_S)
 
 
-def through(nodes: Nodes) -> tuple[int, int]:
-    """Packets that the DUT took in on its first link, and sent on its last, since it booted."""
-    counters = nodes.dut.counters()
-    taken = next(name for name in counters if name.endswith(".rx_packets"))
-    sent_on = [name for name in counters if name.endswith(".tx_packets")][-1]
-    return counters[taken], counters[sent_on]
+def _before_flood(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> DeliveryResult:
+    return deliver_few(session.nodes, spec)
+
+
+def _after_flood(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> DeliveryResult:
+    """A ruleset that may depend on the load has no few packets to compare."""
+    few = [] if spec.load_dependent else [deliver_few(session.nodes, spec)]
+    results = [*few, deliver(session.nodes, spec)]
+    return DeliveryResult(
+        deliveries=[delivery for result in results for delivery in result.deliveries],
+        problems=[problem for result in results for problem in result.problems],
+    )
+
+
+BEFORE_FLOOD = Step(Phase.BEFORE_FLOOD, _before_flood)
+AFTER_FLOOD = Step(Phase.AFTER_FLOOD, _after_flood, despite_problems=False)

@@ -3,9 +3,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.nodes import MeasuringSession
+from fwlab.metrics.partial_result import PartialResult
 from fwlab.metrics.protocol import WITH_OR_WITHOUT, BaseMetric
-from fwlab.model.metric import Display
+from fwlab.metrics.step import Phase, Step
+from fwlab.model.metric import Display, TrafficKind
 from fwlab.model.results import Measured, TestbedFacts
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntriesResult(PartialResult):
+    """Addresses in sets and maps, plus rules."""
+
+    entries: int
+
+
+def _count(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> EntriesResult:
+    return EntriesResult(entries=session.nodes.dut.entries())
+
+
+COUNT = Step(Phase.LAST, _count)
 
 
 class Entries(BaseMetric):
@@ -19,6 +40,9 @@ class Entries(BaseMetric):
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         return [] if measured.entries is None else [float(measured.entries)]
+
+    def steps(self, spec: MeasurementSpec, played: TrafficKind) -> Sequence[Step]:
+        return [COUNT]
 
 
 METRIC = Entries()

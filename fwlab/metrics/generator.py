@@ -6,8 +6,13 @@ It says whether the generator was the limit, differs from host to host, and is n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from fwlab.metrics.capacity import FLOOD
+from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.protocol import BaseMetric
-from fwlab.model.metric import Display
+from fwlab.metrics.step import Step
+from fwlab.model.metric import Display, TrafficKind
 from fwlab.model.results import Measured, TestbedFacts
 
 
@@ -22,6 +27,9 @@ class Generator(BaseMetric):
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         return [] if measured.generator_pps is None else [measured.generator_pps]
+
+    def steps(self, spec: MeasurementSpec, played: TrafficKind) -> Sequence[Step]:
+        return [FLOOD]
 
 
 METRIC = Generator()

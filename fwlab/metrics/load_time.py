@@ -3,10 +3,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from fwlab.judge.statistics import scale
+from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.nodes import Nodes
+from fwlab.metrics.partial_result import PartialResult
 from fwlab.metrics.protocol import WITH_OR_WITHOUT, BaseMetric
-from fwlab.model.metric import Display, Tolerance
+from fwlab.metrics.step import Step
+from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Measured, TestbedFacts
+
+#: A ruleset below this size (characters) is loaded up to three more times; a larger one is loaded once.
+SMALL = 1 << 20
 
 
 class LoadTime(BaseMetric):
@@ -23,5 +33,30 @@ class LoadTime(BaseMetric):
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         return [seconds / scale(testbed) for seconds in measured.loads]
 
+    def steps(self, spec: MeasurementSpec, played: TrafficKind) -> Sequence[Step]:
+        return []
+
 
 METRIC = LoadTime()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadResult(PartialResult):
+    """Seconds of busy DUT time, for each time that the whole ruleset was loaded."""
+
+    loads: list[float]
+
+
+def load(nodes: Nodes, spec: MeasurementSpec) -> LoadResult:
+    """Load the ruleset. Raises Refused.
+
+    If the load time is asked for, a small ruleset is loaded again: the first time also loads kernel modules, so only
+    the later ones count.
+    """
+    if not spec.files:
+        return LoadResult(loads=[])
+    again = spec.wants("load_time") and not spec.each and sum(len(file.text) for file in spec.files) < SMALL
+    times = 1 + (max(1, min(3, spec.trial.count)) if again else 0)
+    report = nodes.dut.load(spec.files, each=spec.each, times=times)
+    runs = report.runs[1:] if again else report.runs
+    return LoadResult(loads=[sum(item.seconds for item in run) for run in runs])

@@ -1,41 +1,60 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Stacks: the DUT sampled under the same overload that its capacity was measured with.
+"""Profile: the DUT's call stacks, sampled under the same overload as in the trials of capacity.
 
-A DUT whose clock counts instructions is as regular as clockwork: one batch of packets takes as long as the next. A
-sampler of one rate can fall into step with it, and then meets the same few places of a batch again and again. That
-need not be a rare chance: a sample takes time of the DUT's clock as well, and more of it where the stack is deep, so
-the two draw each other into step, as two pendulum clocks on one wall do. At 4999 Hz ip_output had 51 % of the samples
-of plain forwarding, where the differences between cases leave it a third at most.
+A DUT whose clock counts instructions is perfectly regular: every batch of packets takes the same time. A sampler of
+one rate can lock onto that rhythm and hit the same few places of each batch. This is no rare accident: a sample takes
+DUT time itself, more for a deep stack, so the two pull each other into step, like two pendulum clocks on one wall. At
+4999 Hz ip_output got 51 % of the samples of plain forwarding, although the differences between cases give it a third
+at most.
 
-So the DUT is sampled at many rates at once, all in the same window. No two of them have a common measure, each moves
-the others out of step, and one that falls into step all the same has a small part of the samples.
-tests/offline/test_sampling_rates.py has a model of it.
+So the DUT is sampled at many rates at once, in the same window. The rates have no common divisor, each disturbs the
+others, and one that locks on all the same has a small part of the samples. tests/offline/test_sampling_rates.py has a
+model of it.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from fwlab.metrics.call_stacks import of_packets
-from fwlab.metrics.measurement import Nodes
-from fwlab.metrics.traffic_guard import under_way
+from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.nodes import MeasuringSession, Nodes
+from fwlab.metrics.partial_result import PartialResult
+from fwlab.metrics.step import Phase, Step
+from fwlab.metrics.traffic_guard import traffic_guard
 from fwlab.model.results import Measured
 
-#: About 3000 samples: a function with a tenth of them is known to half a percent.
+#: Length of the window (s of the DUT's clock): about 3000 samples, which give a share of a tenth to half a percent.
 SECONDS = 0.6
-#: Samples in a second of the DUT's clock: primes, far enough from each other to drift apart within that time.
+#: Samples per second of the DUT's clock: primes, far enough apart to drift within that time.
 RATES = (211, 227, 241, 257, 271, 283, 293, 307, 317, 331, 347, 359, 373, 383, 397, 409)
-#: Fewer than this are no sample of anything.
+#: Fewer samples than this are a problem.
 FEWEST = 500
 
 
-def sample(nodes: Nodes, found: Measured) -> None:
-    """After the trials of capacity: the DUT is slowed as much as it was for them."""
+@dataclass(frozen=True, kw_only=True)
+class ProfileResult(PartialResult):
+    """Samples by call stack, of packets alone."""
+
+    stacks: dict[str, int]
+
+
+def sample(nodes: Nodes, level: int) -> ProfileResult:
+    """Sample the DUT under overload, at the throttle level of the trials of capacity."""
     nodes.dut.prepare_stacks(RATES)
-    with nodes.slowed(found.slowed):
+    with nodes.throttle(level):
         nodes.dut.arm_stacks(seconds=SECONDS)
-        with under_way(nodes.engine.start()) as playing:
+        with traffic_guard(nodes.engine.start()) as playback:
             nodes.dut.collect_stacks(timeout=600)
-    playing.stop()
-    found.stacks = of_packets(nodes.dut.read_stacks())
-    seen = sum(found.stacks.values())
-    if seen < FEWEST:
-        found.problems.append(f"the DUT was sampled {seen} times at work; at least {FEWEST} say something")
+    playback.stop()
+    stacks = of_packets(nodes.dut.read_stacks())
+    seen = sum(stacks.values())
+    few = [f"the DUT was sampled {seen} times at work; at least {FEWEST} say something"] if seen < FEWEST else []
+    return ProfileResult(stacks=stacks, problems=few)
+
+
+def _sample(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> PartialResult:
+    return sample(session.nodes, so_far.slowed) if so_far.trials else PartialResult()
+
+
+PROFILE = Step(Phase.PROFILE, _sample, despite_problems=False)

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal
 
+from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.step import Step
 from fwlab.model.metric import Display, TimedTrial, Tolerance, TrafficKind
 from fwlab.model.results import Measured, TestbedFacts
 
@@ -19,7 +21,9 @@ WITH_OR_WITHOUT: frozenset[TrafficKind] = frozenset({"packets", "connections", "
 class BaseMetric:
     """A metric that needs packets, gives the same figure on every host, and says nothing about saturation.
 
-    What is left without a value must be declared; the registry refuses a metric that lacks any of it.
+    A metric must declare `name`, `unit` and `display` and define `steps`; the registry refuses one that lacks a value.
+
+    keeps_ruleset  whether a case of this metric alone may use the ruleset as the previous case has left it
     """
 
     name: str
@@ -40,6 +44,10 @@ class BaseMetric:
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         """What a metric from elsewhere has recorded under its name."""
         return list(measured.extra.get(self.name, []))
+
+    def steps(self, spec: MeasurementSpec, played: TrafficKind) -> Sequence[Step]:
+        """How it is measured while this kind of traffic is played; nothing if loading the ruleset measures it."""
+        raise NotImplementedError
 
     def trials(self, measured: Measured) -> Sequence[TimedTrial]:
         return []

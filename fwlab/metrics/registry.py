@@ -22,6 +22,7 @@ REQUIRED = (
     "least_busy",
     "usual_spread",
     "keeps_ruleset",
+    "steps",
     "values",
     "trials",
     "reservations",

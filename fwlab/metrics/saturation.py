@@ -1,101 +1,114 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The ladder of slowing: all trials at one step; where the DUT was idle, all of them anew one step further.
+"""The search for a throttle level at which the DUT is saturated: never idle in a trial.
 
-On each further step the DUT gets less of real time, which its own clock cannot see. On the host's clock the ladder
-has one step.
+All trials are made at one level. If the DUT was idle in any, all of them are made again at the next. At each further
+level the DUT gets less real time, which its own clock cannot see. On the host's clock there is one level.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
-from fwlab.model.results import Measured
+from fwlab.metrics.partial_result import PartialResult
+from fwlab.model.metric import TimedTrial
 
+T = TypeVar("T", bound=TimedTrial)
 
-class Timed(Protocol):
-    """A trial that knows for which share of its time the DUT was busy."""
-
-    @property
-    def busy_share(self) -> float: ...
-
-
-T = TypeVar("T", bound=Timed)
-
-
-#: So many names say who disturbed.
+#: A message names this many of the programs that took CPU time.
 NAMED = 3
 
 
 @dataclass(frozen=True)
 class Attempt(Generic[T]):
-    """The trials of one step: those under overload; those in which the DUT was idle at times; disturbed ones.
+    """The trials made at one level.
 
-    ran  nanoseconds that each program and each [kernel thread] ran around the disturbed trials
+    valid        the DUT was saturated, by packets alone
+    unsaturated  the DUT was idle at times
+    perturbed    something else than packets took CPU time
+    ran          nanoseconds that each program and each [kernel thread] ran around the perturbed trials
     """
 
-    kept: list[T]
-    idle: list[T]
-    disturbed: list[T]
+    valid: list[T]
+    unsaturated: list[T]
+    perturbed: list[T]
     ran: dict[str, int] = field(default_factory=dict)
 
     def shares(self) -> dict[str, float]:
-        """Of all that ran beside the packets, the share of each; the largest few."""
+        """Share of each of the largest few in the CPU time that packets did not take."""
         total = sum(self.ran.values())
-        largest = sorted(self.ran, key=self.ran.get, reverse=True)[:NAMED]
+        largest = sorted(self.ran, key=lambda name: self.ran[name], reverse=True)[:NAMED]
         return {name: round(self.ran[name] / total, 3) for name in largest} if total else {}
 
     @property
     def crowded(self) -> bool:
-        """Whether programs kept the DUT from its packets: a slower DUT would not help."""
+        """Whether programs kept the DUT from its packets: throttling it further would not help."""
         programs = sum(took for name, took in self.ran.items() if not name.startswith("["))
-        return len(self.disturbed) > len(self.kept) + len(self.idle) and programs * 2 > sum(self.ran.values())
+        return len(self.perturbed) > len(self.valid) + len(self.unsaturated) and programs * 2 > sum(self.ran.values())
 
 
 A = TypeVar("A", bound=Attempt[Any])
 
 
-class Ladder:
-    """`steps` steps. It remembers which one the last case needed: the next case starts from there."""
+@dataclass(frozen=True, kw_only=True)
+class SaturationResult(PartialResult):
+    """At which level the trials were made, and which of them were left out."""
 
-    def __init__(self, steps: int) -> None:
-        self._steps = steps
-        self._step = 0
+    slowed: int
+    idle_trials: int
+    disturbed_trials: int
+    disturbed_by: Mapping[str, float]
 
-    def climb(self, attempt: Callable[[int], A], wanted: int, found: Measured) -> A:
-        """`attempt(step)` from step to step, until it has kept `wanted` trials; returns the last one.
 
-        Notes in `found` the step and what was left out there, and as a problem if even the last step did not do.
-        """
-        first = self._step
-        for step in range(first, self._steps):
-            tried = attempt(step)
-            found.slowed, found.idle_trials, found.disturbed_trials = step, len(tried.idle), len(tried.disturbed)
-            found.disturbed_by = tried.shares()
-            if len(tried.kept) == wanted:
-                # Gently down again: a case with more rules needs less of it, and runs faster with less.
-                self._step = max(0, step - (not tried.idle and step == first))
-                return tried
-            if tried.crowded:
+@dataclass(frozen=True)
+class Search(Generic[A]):
+    """The last attempt, its level, and why its trials are too few, if they are."""
+
+    attempt: A
+    level: int
+    problems: Sequence[str] = ()
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of a SaturationResult, without problems."""
+        return {
+            "slowed": self.level,
+            "idle_trials": len(self.attempt.unsaturated),
+            "disturbed_trials": len(self.attempt.perturbed),
+            "disturbed_by": self.attempt.shares(),
+        }
+
+
+class Saturation:
+    """Throttle levels from 0. It remembers which one the last case needed: the next case starts there."""
+
+    def __init__(self, levels: int) -> None:
+        self._levels = levels
+        self._level = 0
+
+    def search(self, attempt_at: Callable[[int], A], wanted: int) -> Search[A]:
+        """Call `attempt_at(level)` level by level until an attempt has `wanted` valid trials."""
+        first = self._level
+        for level in range(first, self._levels):
+            attempt = attempt_at(level)
+            if len(attempt.valid) == wanted:
+                # Back down by one at a time: a case with more rules needs less throttling, and then runs faster.
+                self._level = max(0, level - (not attempt.unsaturated and level == first))
+                return Search(attempt, level)
+            if attempt.crowded:
                 break
         else:
-            self._step = self._steps - 1
-        found.problems.append(unsaturated(tried, wanted))
-        return tried
+            self._level = self._levels - 1
+        return Search(attempt, level, [unsaturated(attempt, wanted)])
 
 
-def unsaturated(tried: Attempt[Any], wanted: int) -> str:
-    """Why the trials of this attempt are too few, and what to do where that is known."""
-    ran = " and ".join(f"{name} ({share:.0%})" for name, share in tried.shares().items())
-    if tried.crowded:
-        return (
-            f"programs ran on the DUT beside the packets: {ran}; is somebody logged in? "
-            f"{len(tried.kept)} of {wanted} trials were undisturbed. End them, and measure again"
-        )
-    busy = min((trial.busy_share for trial in tried.idle), default=0.0)
-    return (
-        f"the DUT was not saturated: {len(tried.kept)} of {wanted} trials were an overload and nothing else; "
-        f"in {len(tried.idle)} it was idle at times (busy {busy:.1%}), in {len(tried.disturbed)} something else ran"
-        + (f": {ran}" if ran else "")
-    )
+def unsaturated(attempt: Attempt[Any], wanted: int) -> str:
+    """Why this attempt has too few valid trials, and what to do about it if that is known."""
+    ran = " and ".join(f"{name} ({share:.0%})" for name, share in attempt.shares().items())
+    valid = f"{len(attempt.valid)} of {wanted} valid trials"
+    if attempt.crowded:
+        return f"other programs ran on the DUT: {ran}; {valid}. Log out of the DUT, stop them, and measure again"
+    busy = min((trial.busy_share for trial in attempt.unsaturated), default=None)
+    idle = f"{len(attempt.unsaturated)} idle" + (f" (busy {busy:.1%})" if busy is not None else "")
+    other = f"{len(attempt.perturbed)} with other CPU load" + (f": {ran}" if ran else "")
+    return f"DUT not saturated: {valid} ({idle}, {other})"

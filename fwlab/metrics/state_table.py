@@ -3,26 +3,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from fwlab.metrics.delivery import RATE_S, play, real_rate
-from fwlab.metrics.measurement import Nodes, Task
+from fwlab.metrics.measurement_spec import MeasurementSpec, given
+from fwlab.metrics.nodes import MeasuringSession, Nodes
+from fwlab.metrics.partial_result import PartialResult
 from fwlab.metrics.protocol import BaseMetric
-from fwlab.model.metric import Display, Tolerance
+from fwlab.metrics.step import Phase, Step
+from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Measured, TestbedFacts
 from fwlab.model.trial import States
 
-#: The load, as a share of what the DUT was seen to carry in real time. A packet that is lost in its ring leaves no
-#: state, so where too many were, the same are played once more on top: what is tracked already stays as it is.
+#: Loads of the plays, as shares of what the DUT carried in real time. A packet lost in its ring leaves no state. If too
+#: many were lost, the same packets are played again on top: existing states stay as they are.
 LOADS = (0.65, 0.65, 0.3, 0.1)
-#: What a host carries goes up and down from second to second: before a long filling one looks longer (s), a second for
-#: so many packets. Too small a load is a long wait, too big a load is two.
+#: What a host carries varies from second to second, so before a long play the DUT is watched longer: one second for so
+#: many packets, up to this time (s). Too small a load takes long, too big a load takes a second play.
 PACKETS_A_LOOK, LONGEST_LOOK_S = 125_000, 4.0
-#: A host that is busy with something else lets the ring run over now and then. Where a larger share of the packets has
-#: not reached the DUT, they are played again. (That takes as long once more, so not for each one.)
+#: A busy host lets the ring overflow now and then. The packets are played again if a larger share than this was lost;
+#: a play takes long, so a few lost packets are not worth it.
 PLAYED_AGAIN = 0.001
-#: After the last play there is no further: above this the count of states is in doubt. What a lab asks to be tracked
-#: is to leave so many room.
+#: If a larger share than this is missing after the last play, the count of states is in doubt. The ranges of a lab
+#: should leave room for it.
 MOST_LOST = 0.005
 
 
@@ -37,6 +42,9 @@ class TrackedStates(BaseMetric):
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         return [] if measured.states is None else [float(measured.states.held)]
+
+    def steps(self, spec: MeasurementSpec, played: TrafficKind) -> Sequence[Step]:
+        return [FILL]
 
 
 class StateBytes(BaseMetric):
@@ -53,32 +61,51 @@ class StateBytes(BaseMetric):
         each = measured.states.bytes_each if measured.states else None
         return [] if each is None else [each]
 
+    def steps(self, spec: MeasurementSpec, played: TrafficKind) -> Sequence[Step]:
+        return [FILL]
+
 
 METRIC = (TrackedStates(), StateBytes())
 
 
-def fill(nodes: Nodes, task: Task, found: Measured) -> None:
-    """Play `task.fill` packets from the beginning of the traffic, then count. The ruleset is loaded anew for it.
+@dataclass(frozen=True, kw_only=True)
+class StatesResult(PartialResult):
+    """The connection table after the last play."""
 
-    States time out while they are counted up: what shall be there at the end needs time-outs (net.netfilter.*) that
-    are longer than all its plays.
+    states: States
+
+
+def fill(nodes: Nodes, spec: MeasurementSpec) -> StatesResult:
+    """Play `spec.state_packets` packets from the beginning of the traffic, then count. The ruleset is loaded again.
+
+    States time out during the plays. All that are to be there at the end need time-outs (net.netfilter.*) that are
+    longer than all plays together.
     """
-    carried = real_rate(nodes, min(LONGEST_LOOK_S, max(RATE_S, task.fill / PACKETS_A_LOOK)))
-    # What was tried before has left states behind, and modules that hold them.
+    count = given(spec.state_packets, "state_packets")
+    carried = real_rate(nodes, min(LONGEST_LOOK_S, max(RATE_S, count / PACKETS_A_LOOK)))
+    # Watching the DUT has left states behind, and modules that hold them.
     nodes.dut.reset()
-    nodes.dut.load(task.files)
+    nodes.dut.load(spec.files)
     missing = 1.0
-    # What is sent on is of no use here, and would cost the DUT and the sink more of the host than an entry does.
+    # Forwarded packets are not needed here, and would cost the host more than a state does.
     with nodes.dut.blackhole():
         for share in LOADS:
-            passage = play(nodes, max(20.0, share * carried), task.fill)
-            # Which ones are lost is chance: those of one play that are lost in the next as well.
+            passage = play(nodes, max(20.0, share * carried), count)
+            # Chance decides which packets are lost: a packet leaves no state if every play has lost it.
             missing *= passage.lost_before / max(passage.sent, 1)
             if missing <= PLAYED_AGAIN:
                 break
-    found.states = States(played=passage.sent, **nodes.dut.states())
-    if passage.sent < task.fill:
-        found.problems.append(f"the generator sent {passage.sent} of {task.fill} packets")
+    problems = []
+    if passage.sent < count:
+        problems.append(f"the generator sent {passage.sent} of {count} packets")
     if missing > MOST_LOST:
         lost = round(missing * passage.sent)
-        found.problems.append(f"{lost} of {passage.sent} packets were lost before the DUT could track them")
+        problems.append(f"{lost} of {passage.sent} packets were lost before the DUT could track them")
+    return StatesResult(states=States(played=passage.sent, **nodes.dut.states()), problems=problems)
+
+
+def _fill(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> StatesResult:
+    return fill(session.nodes, spec)
+
+
+FILL = Step(Phase.STATES, _fill)

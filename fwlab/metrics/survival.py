@@ -1,44 +1,49 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Survival: what becomes of one traffic class while the whole load is a multiple of what the DUT can forward.
+"""Survival: the share of one traffic class that gets through while the load is a multiple of what the DUT forwards.
 
-The multiple is one of the DUT's own clock: at 2, twice as many packets come in one of its seconds as the baseline
-forwards in a busy one. No generator can keep such a load on the virtual testbed, where it plays by the host's clock
-and the DUT by its instructions. It need not: the same mix is played flat out, so that the DUT's ring is always full.
-Then two things are counted that no host can disturb: how many packets of this mix the DUT takes in a busy second, and
-which share of what it took of the class reaches the sink. A full ring knows no classes, so at any load above that
-rate a class survives in the proportion of the two.
+The multiple refers to the DUT's own clock: at 2, twice as many packets arrive in one of its seconds as the baseline
+forwards in a busy one. No generator can keep such a load on the virtual testbed, where it follows the host's clock
+and the DUT follows its instructions. It need not: the same mix is played flat out, so that the DUT's ring is always
+full. Two counts then remain that no host can disturb: the packets of this mix that the DUT processes in a busy second,
+and the share of the class, among the packets that it received, that reaches the sink. A full ring treats all classes
+alike, so at any load above the DUT's rate a class survives in the proportion of the two.
 """
 
 from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
-from fwlab.metrics.capacity import busy_rates
-from fwlab.metrics.delivery import through
-from fwlab.metrics.measurement import Nodes, Task
+from fwlab.metrics.capacity import FLOOD, busy_rates
+from fwlab.metrics.dut_counters import through
+from fwlab.metrics.measurement_spec import MeasurementSpec, given
+from fwlab.metrics.nodes import MeasuringSession, Nodes
+from fwlab.metrics.partial_result import PartialResult
 from fwlab.metrics.protocol import BaseMetric
-from fwlab.metrics.traffic_guard import under_way
+from fwlab.metrics.step import Phase, Step
+from fwlab.metrics.traffic_guard import traffic_guard
 from fwlab.model.errors import CannotMeasure
-from fwlab.model.metric import Display, Tolerance
+from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Measured, TestbedFacts
 from fwlab.model.trial import Delivery
 
-#: A play ends when the DUT has taken enough, or after so long (real seconds); it is asked for its counts so often (s).
+#: A play ends when the DUT has received enough packets, or after this time (real seconds); it is polled this often (s).
 LONGEST_S, POLL_S = 15.0, 0.2
-#: Enough is so many rings full, so that what was taken before the ring was full does not matter ...
+#: Enough is so many full rings, so that packets received before the ring was full do not matter, ...
 RINGS = 8
-#: If the sink counts less than this share of what the DUT sent on, it did not keep up. What it misses it misses
-#: blindly: the share of a class is told from what it counted, and how many there were from what the DUT sent on.
-KEPT_UP = 0.9
-#: ... and so many packets of the class that chance (the square root of their number, at most) moves the share that
-#: survives by no more than this; within these bounds.
+#: ... and so many packets of the class that chance (at most the square root of their number) moves the surviving share
+#: by no more than this, within these bounds.
 CHANCE = 0.01
 LEAST, ENOUGH = 300, 1000
-#: Fewer say nothing of the class.
+#: If the sink counts less than this share of what the DUT sent on, it did not keep up. It misses packets of all
+#: classes alike: its counts give the share of a class, and the DUT's counter gives the total.
+KEPT_UP = 0.9
+#: Fewer packets of the class give no reliable share.
 FEWEST = 100
-#: The mix of a load is told from so many packets.
+#: The mix of a traffic is computed from so many packets.
 MIX = 100_000
 
 
@@ -74,42 +79,49 @@ class Survival(BaseMetric):
         shares = [d.survived(tracked, rate) for d in measured.survivals for rate in busy_rates(measured)]
         return [share for share in shares if share is not None]
 
+    def steps(self, spec: MeasurementSpec, played: TrafficKind) -> Sequence[Step]:
+        return [FLOOD, SURVIVE]
+
 
 METRIC = Survival()
 
 
-def survive(nodes: Nodes, task: Task, found: Measured, base: Measured | None) -> None:
-    """After the trials of capacity with the same mix. `base` is the baseline, measured in the same session."""
-    unit = _unit(base)
+@dataclass(frozen=True, kw_only=True)
+class SurvivalResult(PartialResult):
+    """What became of the packets of the last play."""
+
+    survivals: Sequence[Delivery] = ()
+
+
+def survive(nodes: Nodes, spec: MeasurementSpec, so_far: Measured, base: Measured | None) -> SurvivalResult:
+    """Play the mix flat out, after the trials of capacity with it.
+
+    base  the baseline, measured earlier in the same session
+    """
+    unit = None if base is None or base.problems else _rate(base)
     if unit is None:
-        found.problems.append(f"the load is a multiple of the capacity of {task.baseline}, which was not measured")
-        return
-    load = task.offered * unit
-    wanted = _enough(nodes, task, _rate(found) / load)
-    for step in range(found.slowed, nodes.steps):
-        delivery = _play(nodes, task, load, step, wanted)
-        # Where the DUT is slower the sink gets more of the host, and less to count.
-        if sum(delivery.arrived.values()) >= KEPT_UP * delivery.sent_on:
+        problem = f"the load is a multiple of the capacity of {spec.baseline}, which was not measured"
+        return SurvivalResult(problems=[problem])
+    load = given(spec.offered, "offered") * unit
+    wanted = _enough(nodes, spec, (_rate(so_far) or 0.0) / load)
+    problems = []
+    for level in range(so_far.slowed, nodes.levels):
+        delivery = _play(nodes, spec, load, level, wanted)
+        counted, sent_on = sum(delivery.arrived.values()), delivery.sent_on or 0
+        # At a further level the sink gets more of the host's time, and fewer packets to count.
+        if counted >= KEPT_UP * sent_on:
             break
     else:
-        counted = sum(delivery.arrived.values())
-        found.problems.append(f"the sink counted {counted} of {delivery.sent_on} packets that the DUT sent on")
-    found.survivals.append(delivery)
-    taken = _taken(delivery, task)
-    if taken < FEWEST:
-        found.problems.append(f"the DUT took {taken:.0f} packets of {task.tracked}; at least {FEWEST} say something")
+        problems.append(f"the sink counted {counted} of {sent_on} packets that the DUT sent on")
+    received = _received(delivery, given(spec.victim_class, "victim_class"))
+    if received < FEWEST:
+        problems.append(f"the DUT took {received:.0f} packets of {spec.victim_class}; at least {FEWEST} say something")
+    return SurvivalResult(survivals=[delivery], problems=problems)
 
 
-def _taken(delivery: Delivery, task: Task) -> float:
-    """Packets of the class that the DUT took: their share of all that it took."""
-    return delivery.taken * delivery.offered[task.tracked] / delivery.sent
-
-
-def _unit(base: Measured | None) -> float | None:
-    """The baseline's capacity as the DUT counted it: packets per busy second of its clock. None if in doubt."""
-    if base is None or base.problems:
-        return None
-    return _rate(base)
+def _received(delivery: Delivery, traffic_class: str) -> float:
+    """Packets of the class that the DUT received: the class's share of all that it received."""
+    return (delivery.taken or 0) * delivery.offered[traffic_class] / delivery.sent
 
 
 def _rate(measured: Measured) -> float | None:
@@ -118,32 +130,39 @@ def _rate(measured: Measured) -> float | None:
     return statistics.median(rates) if rates else None
 
 
-def _enough(nodes: Nodes, task: Task, survives: float) -> int:
-    """How many packets the DUT should take in a play, when about this share of the load finds a place in its ring."""
-    mix = nodes.tables.offered(task.traffic, MIX)
+def _enough(nodes: Nodes, spec: MeasurementSpec, survives: float) -> int:
+    """How many packets the DUT should receive in a play if about this share of the load finds room in its ring."""
+    mix = nodes.tables.offered(spec.traffic_name, MIX)
     of_class = min(ENOUGH, max(LEAST, (min(1.0, survives) / CHANCE) ** 2))
-    return max(RINGS * nodes.ring, round(of_class * MIX / max(1, mix[task.tracked])))
+    in_mix = max(1, mix[given(spec.victim_class, "victim_class")])
+    return max(RINGS * nodes.ring, round(of_class * MIX / in_mix))
 
 
-def _play(nodes: Nodes, task: Task, load: float, step: int, wanted: int) -> Delivery:
-    """One play flat out until the DUT took the wanted packets, counted at the DUT and at the sink."""
+def _play(nodes: Nodes, spec: MeasurementSpec, load: float, level: int, wanted: int) -> Delivery:
+    """Play flat out until the DUT has received the wanted packets, counted at the DUT and at the sink."""
     nodes.sink.declare(nodes.classes)
     before = through(nodes)
-    with nodes.slowed(step), under_way(nodes.engine.start()) as playing:
+    with nodes.throttle(level), traffic_guard(nodes.engine.start()) as playback:
         deadline = time.monotonic() + LONGEST_S
         while through(nodes)[0] - before[0] < wanted and time.monotonic() < deadline:
             time.sleep(POLL_S)
-        played = playing.stop()
+        played = playback.stop()
     arrived = nodes.sink.settled_counts()
     received, sent_on = (after - then for after, then in zip(through(nodes), before, strict=True))
-    delivery = Delivery(
+    if not (played.sent and received):
+        raise CannotMeasure("no packet reached the DUT", "fwlab doctor")
+    return Delivery(
         intended_load=round(load, 1),
         sent=played.sent,
-        offered=nodes.tables.offered(task.traffic, played.sent),
+        offered=nodes.tables.offered(spec.traffic_name, played.sent),
         arrived=arrived,
         taken=received,
         sent_on=sent_on,
     )
-    if not (delivery.sent and delivery.taken):
-        raise CannotMeasure("no packet reached the DUT", "fwlab doctor")
-    return delivery
+
+
+def _survive(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> SurvivalResult:
+    return survive(session.nodes, spec, so_far, session.result(spec.baseline))
+
+
+SURVIVE = Step(Phase.SURVIVAL, _survive, despite_problems=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What plays while something is counted beside it never outlives a failure."""
+"""Stop background traffic if the body raises."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Protocol, TypeVar
 
 
 class Started(Protocol):
-    """Traffic, or connections, under way."""
+    """Packets or connections that are being played."""
 
-    def abandon(self) -> None: ...
+    def abandon(self) -> object: ...
 
 
 T = TypeVar("T", bound=Started)
 
 
 @contextlib.contextmanager
-def under_way(started: T) -> Iterator[T]:
-    """It is abandoned if what is done meanwhile raises anything; else it goes on, and the caller stops it."""
+def traffic_guard(started: T) -> Iterator[T]:
+    """Abandon the traffic if the body raises anything; otherwise it goes on, and the caller stops it."""
     try:
         yield started
     except BaseException:

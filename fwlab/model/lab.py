@@ -145,10 +145,10 @@ class Lab(Strict):
         return self
 
     def _refuse_wrong_traffic(self, item: str, name: str | None, asked: list[str], known: Metrics) -> None:
-        """A metric is measured on packets, on connections, or on either; the main one of a case may need none."""
+        """Each metric says whether it is measured on packets, on connections, or without traffic."""
         if name is None:
-            if asked[0] in known and "none" not in known[asked[0]].traffic:
-                raise ValueError(f"{item}: {asked[0]} needs a traffic")
+            for metric in (name for name in asked if name in known and "none" not in known[name].traffic):
+                raise ValueError(f"{item}: {metric} needs a traffic")
             return
         played: TrafficKind = "packets" if self.traffic[name].connections is None else "connections"
         wrong = sorted(metric for metric in asked if metric in known and played not in known[metric].traffic)

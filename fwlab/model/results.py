@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from fwlab.model.metric import MetricName
 from fwlab.model.trial import Clients, Delivery, States, TcpTrial, Trial
@@ -75,22 +75,25 @@ class DutFacts(_Strict):
 
 
 class Measured(_Strict):
-    """One case or exercise, measured: every trial, every loading, what was counted at the sink.
+    """The result of one case or exercise: every trial, every loading, every count. It never changes.
 
     deliveries  what became of counted packets at a light load: a few before the flood, the same after it, and more
-    flood     what became of the packets that the DUT took in during the flood of `trials`
-    lost      why the DUT stopped answering while this ruleset was loaded, each time that it was tried
+    flood     what became of the packets that the DUT received during the flood of `trials`
+    lost      why the DUT stopped answering while this ruleset was loaded, for each attempt
     tcp       trials with TCP connections; `clients` is what the clients counted, run by run
     tracked   the class that survival is about; `offered` the load, as a multiple of the baseline's capacity
     stacks    samples of the DUT under load by call stack, outermost function first, joined by semicolons
-    loads     seconds of busy DUT time, one for each loading of the whole ruleset
-    disturbed_trials  trials left out because something else than packets ran on the DUT; `disturbed_by` says what: by
-              program or [kernel thread], the share of all that ran beside the packets
-    idle_trials  trials left out because the DUT was idle at times; `slowed` is the step that it took (0: none)
-    measured_again  why a measurement before this one was not kept; empty where there was none
-    extra     values of metrics that have no field of their own, by the metric's name
-    problems  why a figure of it cannot be trusted; any makes the verdict inconclusive
+    loads     seconds of busy DUT time, for each time that the whole ruleset was loaded
+    disturbed_trials  trials left out because something else than packets ran on the DUT
+    disturbed_by  what that was: by program or [kernel thread], its share of the CPU time that packets did not take
+    idle_trials  trials left out because the DUT was idle at times
+    slowed    the throttle level of the trials (0: none)
+    measured_again  why an earlier measurement was discarded; empty if there was none
+    extra     values of metrics that have no field of their own, by the metric's name; written only if there are any
+    problems  why a figure cannot be trusted; any makes the verdict inconclusive
     """
+
+    model_config = ConfigDict(frozen=True)
 
     id: str
     title: str
@@ -124,6 +127,13 @@ class Measured(_Strict):
     refused: str | None = None
     lost: list[str] = []
     extra: dict[str, list[float]] = {}
+
+    @model_serializer(mode="wrap")
+    def _without_empty_extra(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        data: dict[str, Any] = handler(self)
+        if not self.extra:
+            data.pop("extra", None)
+        return data
 
     @property
     def metrics(self) -> list[str]:

@@ -90,7 +90,10 @@ def _trials() -> list[Row]:
         ("Idle time in a trial, at most", _percent(capacity.MOST_IDLE)),
         ("CPU time for other work in a trial, at most", _percent(capacity.MOST_OTHER)),
         ("The same, for kernel threads that take an equal share of every trial", _percent(MOST_OWN)),
-        ("Unsaturated trials before the next throttle level, per trial wanted", f"more than {capacity.IN_VAIN}"),
+        (
+            "Unsaturated trials before the next throttle level, per trial wanted",
+            f"more than {capacity.IDLE_AT_A_LEVEL}",
+        ),
         ("Packets that the sink may send back", _percent(capacity.MOST_BACK)),
         ("Spread that repeats a measurement", _above(capacity.METRIC.usual_spread)),
         ("Spread that makes a verdict inconclusive", _above(verdicts.LARGEST_SPREAD)),

@@ -10,8 +10,12 @@ from typing import Any
 import pytest
 
 from fwlab.dut.protocol import Window
-from fwlab.metrics.connection_rate import LEAST_PACKETS, Connecting
-from fwlab.metrics.measurement import Nodes, Task
+from fwlab.metrics import connection_rate
+from fwlab.metrics.connection_rate import LEAST_PACKETS
+from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.nodes import Nodes
+from fwlab.metrics.registry import METRICS
+from fwlab.metrics.saturation import Saturation
 from fwlab.model.case import Trials
 from fwlab.model.declared_traffic import Connections, Traffic
 from fwlab.model.results import Measured
@@ -114,9 +118,9 @@ class Testbed:
             yield
 
         nodes = Nodes(bed, engine, Sink(), Tables(), {}, slowed, steps, 1024, lambda _c: contextlib.nullcontext(bed))
-        task = Task("plain", "", "plain", [], metrics, traffic="web", trial=Trials(count=5))
+        task = MeasurementSpec("plain", "", "plain", [], metrics, traffic="web", trial=Trials(count=5))
         found = Measured(id="plain", title="", ruleset="", ruleset_hash="")
-        Connecting(nodes).measure(task, found)
+        found = connection_rate.measure(nodes, task, Saturation(steps)).added_to(found)
         self.loads, self.closed = engine.loads, engine.closed
         return found
 
@@ -176,9 +180,8 @@ def test_delivered_is_at_a_light_rate() -> None:
 
 
 def test_nothing_is_opened_for_what_is_only_loaded() -> None:
-    bed = Testbed()
-    assert bed.measure(WEB, ["load_time"]).clients == []
-    assert bed.armed == []
+    spec = MeasurementSpec("plain", "", "plain", [], ["load_time"], traffic="web")
+    assert METRICS["load_time"].steps(spec, "connections") == []
 
 
 def test_engine_is_out_of_the_clients_way() -> None:

@@ -190,13 +190,13 @@ def test_answers_are_counted_from_packets_and_bytes(connections: int, bare: int)
 
 
 def test_figures_are_of_the_trials_and_shares_of_the_run_at_a_rate() -> None:
-    found = Measured(id="plain", title="", ruleset="", ruleset_hash="")
-    found.tcp = [TcpTrial(duration_s=2, busy_s=2, completed=1000, concurrent=16, packets=10_000)]
+    tcp = [TcpTrial(duration_s=2, busy_s=2, completed=1000, concurrent=16, packets=10_000)]
     counted = {"failed": 0, "retransmitted": 0, "concurrent": 16, "duration_s": 1}
-    found.clients = [
+    clients = [
         Clients(opened=100, completed=90, **counted),
         Clients(opened=50, completed=49, intended_load=50, **counted),
     ]
+    found = Measured(id="plain", title="", ruleset="", ruleset_hash="", tcp=tcp, clients=clients)
     assert METRICS["connections"].values(found, VIRTUAL) == [2000]
     assert METRICS["delivered"].values(found, VIRTUAL) == [0.98]
     assert METRICS["delivered"].values(found, VIRTUAL, "flood") == []

@@ -11,7 +11,7 @@ import pytest
 from fwlab.generator.protocol import PlaybackResult
 from fwlab.judge.statistics import figure
 from fwlab.metrics import delivery, state_table
-from fwlab.metrics.measurement import Task
+from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Measured
 from tests.offline.factories import testbed
@@ -71,9 +71,9 @@ def filled(monkeypatch: pytest.MonkeyPatch):
         dut = FakeDut(carries)
         engine = FakeEngine(dut, short)
         monkeypatch.setattr(state_table, "real_rate", lambda _nodes, seconds: looked.append(seconds) or seen)
-        task = Task("x", "x", "x", [], ["states", "state_bytes"], traffic="flows", fill=count)
+        task = MeasurementSpec("x", "x", "x", [], ["states", "state_bytes"], traffic="flows", state_packets=count)
         found = Measured(id="x", title="x", ruleset="x", ruleset_hash="", metric="states")
-        state_table.fill(SimpleNamespace(dut=dut, engine=engine), task, found)
+        found = state_table.fill(SimpleNamespace(dut=dut, engine=engine), task).added_to(found)
         return dut, engine, found
 
     run.looked = looked

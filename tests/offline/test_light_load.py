@@ -10,7 +10,8 @@ import pytest
 
 from fwlab.generator.protocol import PlaybackResult
 from fwlab.metrics import delivery
-from fwlab.metrics.measurement import Nodes, Task
+from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.nodes import Nodes
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.results import Measured
 from tests.offline.factories import a_lab, attempt
@@ -54,10 +55,8 @@ def delivered(way: Way, monkeypatch: pytest.MonkeyPatch) -> Measured:
     monkeypatch.setattr(delivery, "SETTLED_S", 0)
     tables = SimpleNamespace(offered=lambda traffic, sent: {"attacker": sent})
     nodes = Nodes(way, way, way, tables, a_lab().classes, lambda step: nullcontext(), 1)
-    found = attempt()
-    task = Task(id="x", title="X", ruleset="x", files=[], metrics=["delivered"], traffic="flood")
-    delivery.deliver(nodes, task, found)
-    return found
+    task = MeasurementSpec(id="x", title="X", ruleset="x", files=[], metrics=["delivered"], traffic="flood")
+    return delivery.deliver(nodes, task).added_to(attempt())
 
 
 @pytest.mark.parametrize("way", [Way(before=5000), Way(behind=5000)])

@@ -9,7 +9,7 @@ import pytest
 
 from fwlab.judge.verdicts import judge_exercise
 from fwlab.measure.session import Session
-from fwlab.metrics.measurement import Task
+from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Trials
 from fwlab.model.errors import CannotMeasure, Overdue
@@ -19,7 +19,7 @@ from fwlab.model.verdict import Outcome
 from tests.offline.factories import a_lab, a_run, measured, testbed, trials
 
 LAB = a_lab()
-TASK = Task(
+TASK = MeasurementSpec(
     id="raw-drop",
     title="Raw drop",
     ruleset="raw-drop",
@@ -42,7 +42,7 @@ class Scripted:
     def __init__(self, *found: dict | Exception) -> None:
         self._found = list(found)
 
-    def measure(self, task: Task, limit_s: float | None = None) -> Measured:
+    def measure(self, task: MeasurementSpec, limit_s: float | None = None) -> Measured:
         found = self._found.pop(0)
         if isinstance(found, Exception):
             raise found

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from fwlab.host.process import wait_or_kill
-from fwlab.metrics.traffic_guard import under_way
+from fwlab.metrics.traffic_guard import traffic_guard
 
 #: Ignores SIGTERM.
 STUBBORN = """
@@ -71,13 +71,13 @@ class Traffic:
 @pytest.mark.parametrize("trouble", [OSError, KeyboardInterrupt])
 def test_traffic_does_not_outlive_what_was_counted_beside_it(trouble: type[BaseException]) -> None:
     traffic = Traffic()
-    with contextlib.suppress(trouble), under_way(traffic):
+    with contextlib.suppress(trouble), traffic_guard(traffic):
         raise trouble
     assert traffic.abandoned == 1
 
 
 def test_traffic_goes_on_until_it_is_stopped() -> None:
     traffic = Traffic()
-    with under_way(traffic) as playing:
+    with traffic_guard(traffic) as playing:
         assert playing is traffic
     assert not traffic.abandoned

@@ -18,7 +18,6 @@ from fwlab.cli.main import app
 from fwlab.dut.linux.agent.perf_samples import clocks, fold
 from fwlab.metrics.perf_profile import FEWEST, RATES, SECONDS, sample
 from fwlab.model.errors import BadInput, CannotMeasure
-from tests.offline.factories import a_lab, measured
 
 #: As `perf script -F comm,ip,sym` prints it.
 PRINTED = """ksoftirqd/0
@@ -109,13 +108,12 @@ def nodes(said: list[str], stacks: dict[str, int], dies: bool = False) -> Any:
         collect_stacks=collect,
         read_stacks=read,
     )
-    return SimpleNamespace(dut=dut, slowed=slowed, engine=SimpleNamespace(start=play))
+    return SimpleNamespace(dut=dut, throttle=slowed, engine=SimpleNamespace(start=play))
 
 
 def test_perf_is_there_before_the_packets_and_read_after_them() -> None:
     said: list[str] = []
-    found = measured(a_lab(), "raw-drop", 300_000, slowed=2)
-    sample(nodes(said, {"ksoftirqd/0;net_rx_action;poll": FEWEST}), found)
+    found = sample(nodes(said, {"ksoftirqd/0;net_rx_action;poll": FEWEST}), 2)
     perf, arm = f"perf at {len(RATES)} rates", f"arm {SECONDS:g} s"
     assert said == [perf, "slow 2", arm, "play", "collect", "full speed", "stop", "read"]
     assert found.stacks == {"net_rx_action;poll": FEWEST}
@@ -123,15 +121,14 @@ def test_perf_is_there_before_the_packets_and_read_after_them() -> None:
 
 
 def test_too_few_samples_are_a_doubt() -> None:
-    found = measured(a_lab(), "raw-drop", 300_000)
-    sample(nodes([], {"ksoftirqd/0;net_rx_action;poll": FEWEST - 1, "swapper;do_idle": 5000}), found)
+    found = sample(nodes([], {"ksoftirqd/0;net_rx_action;poll": FEWEST - 1, "swapper;do_idle": 5000}), 0)
     assert found.problems == [f"the DUT was sampled {FEWEST - 1} times at work; at least {FEWEST} say something"]
 
 
 def test_a_node_that_dies_leaves_no_traffic_behind() -> None:
     said: list[str] = []
     with pytest.raises(CannotMeasure):
-        sample(nodes(said, {}, dies=True), measured(a_lab(), "raw-drop", 300_000))
+        sample(nodes(said, {}, dies=True), 0)
     assert said[-1] == "abandon"
 
 

@@ -13,7 +13,8 @@ import pytest
 
 from fwlab.generator.protocol import PlaybackResult
 from fwlab.metrics import survival
-from fwlab.metrics.measurement import Nodes, Task
+from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.nodes import Nodes
 from fwlab.metrics.registry import METRICS
 from fwlab.metrics.survival import survive
 from fwlab.model.errors import CannotMeasure
@@ -93,14 +94,14 @@ class World:
         return Nodes(dut, SimpleNamespace(start=self.start), sink, tables, {}, self.slowed, steps)
 
 
-TASK = Task(
+TASK = MeasurementSpec(
     id="alive",
     title="Alive",
     ruleset="drop",
     files=[],
     metrics=["survival"],
     traffic="beside",
-    tracked="legitimate",
+    victim_class="legitimate",
     offered=2.0,
     baseline="raw-drop",
 )
@@ -124,15 +125,18 @@ def found(*rates: int, slowed: int = 0) -> Measured:
 BASE = measured(a_lab(), "raw-drop", SHOWN, SHOWN - 4, SHOWN + 4)
 
 
+def measured_on(world: World, result: Measured, base: Measured | None = BASE) -> Measured:
+    return survive(world.nodes(), TASK, result, base).added_to(result)
+
+
 def survived(world: World, result: Measured) -> list[float]:
-    survive(world.nodes(), TASK, result, BASE)
-    return METRICS["survival"].values(result, testbed())
+    return METRICS["survival"].values(measured_on(world, result), testbed())
 
 
 def test_above_its_capacity_the_dut_takes_what_it_can_of_each_class() -> None:
     """Twice the unit is offered. A DUT that processes 1, 0.5 and 0.1 units of this mix takes a half, a quarter ..."""
-    result = found(UNIT, UNIT // 2, UNIT // 10)
-    assert survived(World(), result) == pytest.approx([0.5, 0.25, 0.05])
+    result = measured_on(World(), found(UNIT, UNIT // 2, UNIT // 10))
+    assert METRICS["survival"].values(result, testbed()) == pytest.approx([0.5, 0.25, 0.05])
     assert result.problems == []
     assert result.survivals[0].intended_load == 2 * UNIT
 
@@ -179,8 +183,7 @@ def test_what_a_sink_misses_now_and_then_it_misses_blindly() -> None:
 
 
 def test_a_sink_that_never_keeps_up_is_told() -> None:
-    result = found(UNIT)
-    survived(World(dropped=False, sink=[20_000] * 4), result)
+    result = measured_on(World(dropped=False, sink=[20_000] * 4), found(UNIT))
     assert result.problems == ["the sink counted 20000 of 50000 packets that the DUT sent on"]
 
 
@@ -193,8 +196,7 @@ def test_a_sink_that_never_keeps_up_is_told() -> None:
     ],
 )
 def test_a_play_lasts_until_the_dut_has_taken_enough(clock: Clock, rate: int, wanted: int) -> None:
-    world, result = World(taken=0, pace=500), found(rate)
-    survived(world, result)
+    result = measured_on(World(taken=0, pace=500), found(rate))
     polls = -(-wanted // 500)
     assert clock.now == pytest.approx((polls - 1) * survival.POLL_S)
     assert result.survivals[0].taken == (polls + 1) * 500, "and what came while it was stopped"
@@ -209,22 +211,20 @@ def test_a_small_share_of_a_rare_class_needs_fewer_of_it(clock: Clock) -> None:
 
 
 def test_a_slow_dut_is_not_waited_for_without_end(clock: Clock) -> None:
-    result = found(UNIT)
-    survived(World(taken=5000), result)
+    result = measured_on(World(taken=5000), found(UNIT))
     assert survival.LONGEST_S <= clock.now <= survival.LONGEST_S + survival.POLL_S
     assert result.problems == []
 
 
 def test_too_few_of_the_class_are_told() -> None:
-    result = found(UNIT)
-    survived(World(taken=900), result)
+    result = measured_on(World(taken=900), found(UNIT))
     assert result.problems == ["the DUT took 90 packets of legitimate; at least 100 say something"]
 
 
 @pytest.mark.parametrize("base", [None, *(BASE.model_copy(update=u) for u in ({"problems": ["idle"]}, {"trials": []}))])
 def test_without_the_baseline_there_is_no_multiple(base: Measured | None) -> None:
-    world, result = World(), found(UNIT)
-    survive(world.nodes(), TASK, result, base)
+    world = World()
+    result = measured_on(world, found(UNIT), base)
     assert "capacity of raw-drop, which was not measured" in result.problems[0]
     assert (world.steps, result.survivals) == ([], [])
 

@@ -64,7 +64,7 @@ class TestRows:
         run = a_run([measured(LAB, "rules-16", trials=trials(240_000, busy_share=0.5))])
         found = row("rules-16", run)
         assert found.outcome is Outcome.INCONCLUSIVE
-        assert found.problems == ("the DUT was not saturated: busy 50.0% of a trial",)
+        assert found.problems == ("DUT not saturated: busy 50.0% of a trial",)
 
     def test_a_refused_ruleset_fails_where_nothing_was_expected(self) -> None:
         found = row("rules-16", a_run([measured(LAB, "rules-16", refused="line 2 failed")]))

@@ -14,7 +14,8 @@ import pytest
 from fwlab.generator.protocol import PlaybackResult, check_load
 from fwlab.generator.replay import Replay, ReplayPlayback
 from fwlab.metrics.delivery import deliver
-from fwlab.metrics.measurement import Nodes, Task
+from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.nodes import Nodes
 from fwlab.model.errors import BadInput
 from tests.offline.factories import a_lab, attempt
 
@@ -43,10 +44,8 @@ def delivered_by(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     tables = SimpleNamespace(offered=lambda traffic, sent: {"attacker": sent})
     sink = SimpleNamespace(declare=lambda classes: None, settled_counts=lambda _all_of: {"attacker": 0})
     nodes = Nodes(engine, engine, sink, tables, a_lab().classes, lambda step: nullcontext(), 1)
-    found = attempt()
-    task = Task(id="x", title="X", ruleset="x", files=[], metrics=["delivered"], traffic="flood")
-    deliver(nodes, task, found)
-    return found.problems
+    task = MeasurementSpec(id="x", title="X", ruleset="x", files=[], metrics=["delivered"], traffic="flood")
+    return deliver(nodes, task).added_to(attempt()).problems
 
 
 def test_a_trial_above_the_ceiling_says_generator_limited(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,11 @@ import pytest
 from fwlab.generator.protocol import PlaybackResult
 from fwlab.generator.sink import Sink
 from fwlab.measure.measurer import Measurer
-from fwlab.metrics.capacity import MOST_BACK, Overload
-from fwlab.metrics.measurement import Nodes, Task
+from fwlab.metrics import capacity
+from fwlab.metrics.capacity import MOST_BACK
+from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.nodes import Nodes
+from fwlab.metrics.saturation import Saturation
 from fwlab.model.case import Trials
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.results import Measured
@@ -20,7 +23,7 @@ from fwlab.model.trial import Trial
 
 TAKEN = 10_000
 FULL = Trial(duration_s=1, busy_s=1, processed=9)
-TASK = Task("x", "x", "x", [], ["capacity"], traffic="flood", trial=Trials(count=1))
+TASK = MeasurementSpec("x", "x", "x", [], ["capacity"], traffic="flood", trial=Trials(count=1))
 
 
 class World:
@@ -54,33 +57,31 @@ class World:
         engine = SimpleNamespace(start=self.start, use=lambda *_: None)
         tables = SimpleNamespace(plays_packets=lambda _: True, flows=lambda _: {})
         sink = SimpleNamespace(take_all=self.take_all, know=lambda _flows: None)
-        return Nodes(dut, engine, sink, tables, {}, lambda _step: contextlib.nullcontext(), steps=1)
+        return Nodes(dut, engine, sink, tables, {}, lambda _step: contextlib.nullcontext(), levels=1)
 
 
-def a_case() -> Measured:
-    return Measured(id="x", title="x", ruleset="x", ruleset_hash="")
+def overload(nodes: Nodes, spec: MeasurementSpec = TASK) -> Measured:
+    blank = Measured(id="x", title="x", ruleset="x", ruleset_hash="")
+    return capacity.measure(nodes, spec, Saturation(nodes.levels)).added_to(blank)
 
 
 def test_what_the_sink_answers_is_told_for_the_dut_has_forwarded_it() -> None:
-    found = a_case()
-    Overload(World(always=37).nodes()).measure(TASK, found)
-    assert found.problems == ["37 packets came back from the sink, which is to take and not to answer"]
+    found = overload(World(always=37).nodes())
+    assert found.problems == ["the sink replied with 37 packets; it must stay silent"]
 
 
 @pytest.mark.parametrize("answers", [0, int(MOST_BACK * TAKEN)])
 def test_what_nodes_say_by_themselves_is_let_be(answers: int) -> None:
-    found = a_case()
-    Overload(World(always=answers).nodes()).measure(TASK, found)
+    found = overload(World(always=answers).nodes())
     assert (found.problems, found.trials) == ([], [FULL])
 
 
 def test_the_next_case_is_judged_by_its_own_packets() -> None:
-    world, found = World(always=37), a_case()
-    overload = Overload(world.nodes())
-    overload.measure(TASK, a_case())
+    world = World(always=37)
+    nodes = world.nodes()
+    overload(nodes)
     world.always = 0
-    overload.measure(TASK, found)
-    assert found.problems == []
+    assert overload(nodes).problems == []
 
 
 def test_the_sink_takes_all_before_anything_is_played() -> None:
@@ -107,15 +108,15 @@ def test_the_sink_is_told_once_and_again_after_connections() -> None:
 
 def test_what_the_sink_gets_of_the_flood_is_counted_by_class() -> None:
     """Where the exercise asks what is delivered: whether that is so in the flood, too."""
-    world, found = World(), a_case()
+    world = World()
     nodes = world.nodes()
     nodes.dut.drain = lambda: None
     nodes.dut.counters = lambda: {"eth0.rx_packets": world.came, "eth1.tx_packets": world.came // 4}
     nodes.sink.declare = lambda _classes: world.done.append("count from now")
     nodes.sink.settled_counts = lambda: {"legitimate": 2400}
     nodes.tables.offered = lambda _traffic, sent: {"legitimate": sent // 4}
-    task = Task("x", "x", "x", [], ["capacity", "delivered"], traffic="flood", trial=Trials(count=1))
-    Overload(nodes).measure(task, found)
+    task = MeasurementSpec("x", "x", "x", [], ["capacity", "delivered"], traffic="flood", trial=Trials(count=1))
+    found = overload(nodes, task)
     assert world.done == ["count from now", "play"]
     assert (found.flood.sent, found.flood.taken, found.flood.arrived) == (TAKEN, TAKEN, {"legitimate": 2400})
     assert found.flood.passed("legitimate") == pytest.approx(1.0, abs=0.05)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The ladder of slowing on its own: where a case begins, when it goes on, and what is said if no step will do."""
+"""The search for a throttle level: where a case begins, when it goes on, and the problem if no level will do."""
 
 from __future__ import annotations
 
 import pytest
 
-from fwlab.metrics.saturation import Attempt, Ladder
+from fwlab.metrics.saturation import Attempt, Saturation, SaturationResult
 from fwlab.model.results import Measured
 from fwlab.model.trial import Trial
 
@@ -34,82 +34,75 @@ def a_case() -> Measured:
     return Measured(id="one", title="", ruleset="", ruleset_hash="")
 
 
-def climbed(ladder: Ladder, dut: Dut) -> Measured:
-    """One case more on this ladder."""
-    found = a_case()
-    found.trials = ladder.climb(dut.attempt, WANTED, found).kept
-    return found
+def searched(saturation: Saturation, dut: Dut) -> Measured:
+    """The next case of a session."""
+    search = saturation.search(dut.attempt, WANTED)
+    found = SaturationResult(**search.fields(), problems=search.problems).added_to(a_case())
+    return found.model_copy(update={"trials": search.attempt.valid})
 
 
 @pytest.mark.parametrize("enough", range(STEPS))
 def test_steps_are_taken_until_the_dut_is_never_idle(enough: int) -> None:
     dut = Dut(enough, disturbed=2)
-    found = climbed(Ladder(STEPS), dut)
+    found = searched(Saturation(STEPS), dut)
     assert dut.tried == list(range(enough + 1))
     assert (found.slowed, found.trials, found.problems) == (enough, [FULL] * WANTED, [])
     assert (found.idle_trials, found.disturbed_trials) == (0, 2), "those of the step that did, not of all"
 
 
 def test_the_next_case_begins_where_the_last_one_ended() -> None:
-    ladder, dut = Ladder(STEPS), Dut(enough=2)
-    climbed(ladder, dut)
-    climbed(ladder, dut)
+    saturation, dut = Saturation(STEPS), Dut(enough=2)
+    searched(saturation, dut)
+    searched(saturation, dut)
     assert dut.tried == [0, 1, 2, 2]
 
 
 def test_a_case_that_was_never_idle_where_it_began_lets_the_next_begin_one_step_down() -> None:
-    ladder, dut = Ladder(STEPS), Dut(enough=0)
-    climbed(ladder, Dut(enough=3))
+    saturation, dut = Saturation(STEPS), Dut(enough=0)
+    searched(saturation, Dut(enough=3))
     for _ in range(5):
-        climbed(ladder, dut)
+        searched(saturation, dut)
     assert dut.tried == [3, 2, 1, 0, 0]
 
 
 def test_a_step_that_just_does_is_kept() -> None:
     """Idle in a trial or two, and yet as many others as asked: a step down would be one too many."""
-    ladder, dut = Ladder(STEPS), Dut(enough=3, nearly=2)
-    climbed(ladder, Dut(enough=2))
-    first, second = climbed(ladder, dut), climbed(ladder, dut)
+    saturation, dut = Saturation(STEPS), Dut(enough=3, nearly=2)
+    searched(saturation, Dut(enough=2))
+    first, second = searched(saturation, dut), searched(saturation, dut)
     assert dut.tried == [2, 2]
     assert (first.slowed, first.idle_trials, first.problems) == (2, 1, []) == (second.slowed, 1, second.problems)
 
 
 def test_a_dut_that_is_idle_even_on_the_last_step_is_a_problem() -> None:
-    ladder, dut = Ladder(STEPS), Dut(enough=STEPS, disturbed=3)
-    found = climbed(ladder, dut)
+    saturation, dut = Saturation(STEPS), Dut(enough=STEPS, disturbed=3)
+    found = searched(saturation, dut)
     assert dut.tried == [0, 1, 2, 3]
     assert (found.slowed, found.trials) == (3, [FULL])
-    assert found.problems == [
-        (
-            "the DUT was not saturated: 1 of 5 trials were an overload and nothing else; "
-            "in 6 it was idle at times (busy 75.0%), in 3 something else ran"
-        )
-    ]
-    climbed(ladder, dut)
+    assert found.problems == [("DUT not saturated: 1 of 5 valid trials (6 idle (busy 75.0%), 3 with other CPU load)")]
+    searched(saturation, dut)
     assert dut.tried[4:] == [3], "the next case does not begin anew at the foot"
 
 
 def test_on_the_hosts_clock_there_is_one_step() -> None:
-    ladder, dut = Ladder(1), Dut(enough=1)
-    assert len(climbed(ladder, dut).problems) == 1
-    assert not climbed(ladder, Dut(enough=0)).problems
+    saturation, dut = Saturation(1), Dut(enough=1)
+    assert len(searched(saturation, dut).problems) == 1
+    assert not searched(saturation, Dut(enough=0)).problems
     assert dut.tried == [0]
 
 
 def test_a_case_without_a_single_trial_is_told_in_words() -> None:
-    found = a_case()
-    Ladder(1).climb(lambda _step: Attempt([], [], [FULL] * 26), WANTED, found)
-    assert "0 of 5 trials" in found.problems[0]
-    assert "in 26 something else ran" in found.problems[0]
+    search = Saturation(1).search(lambda _level: Attempt([], [], [FULL] * 26), WANTED)
+    assert search.problems == ["DUT not saturated: 0 of 5 valid trials (0 idle, 26 with other CPU load)"]
 
 
-def test_what_an_attempt_raises_passes_and_the_ladder_stays_where_it_was() -> None:
+def test_what_an_attempt_raises_passes_and_the_level_stays_where_it_was() -> None:
     def breaks(step: int) -> Attempt[Trial]:
         raise OSError(f"at step {step}")
 
-    ladder, dut = Ladder(STEPS), Dut(enough=1)
-    climbed(ladder, dut)
+    saturation, dut = Saturation(STEPS), Dut(enough=1)
+    searched(saturation, dut)
     with pytest.raises(OSError, match="at step 1"):
-        ladder.climb(breaks, WANTED, a_case())
-    climbed(ladder, dut)
+        saturation.search(breaks, WANTED)
+    searched(saturation, dut)
     assert dut.tried == [0, 1, 1]

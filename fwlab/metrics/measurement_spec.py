@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The specification of one measurement: a case, or an exercise with one ruleset."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from fwlab.model.case import Trials
+from fwlab.model.ruleset import RulesetFile
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class MeasurementSpec:
+    """What to measure, with which ruleset and which traffic.
+
+    metrics  names of metrics; the first is the main one
+    each     load the ruleset by one command per rule
+    trial    how many trials, and how long each is at least
+    victim_class  the traffic class that survival is about
+    offered  for survival: the load, as a multiple of the baseline's capacity
+    baseline the case whose capacity that is; it is measured earlier in the same session
+    state_packets  packets to play before the DUT's states are counted
+    sampled  also sample the DUT under load, function by function
+    fresh    load the ruleset again before each attempt at trials
+    load_dependent  the ruleset may treat a packet differently before the flood and after it
+    """
+
+    id: str
+    title: str
+    ruleset: str
+    files: list[RulesetFile]
+    metrics: list[str]
+    traffic: str | None = None
+    parameters: dict[str, int | float | str] = field(default_factory=dict)
+    each: bool = False
+    trial: Trials = field(default_factory=Trials)
+    victim_class: str | None = None
+    offered: float | None = None
+    baseline: str | None = None
+    state_packets: int | None = None
+    sampled: bool = False
+    fresh: bool = False
+    load_dependent: bool = False
+
+    def wants(self, *metrics: str) -> bool:
+        """Whether any of these metrics is to be measured."""
+        return not set(metrics).isdisjoint(self.metrics)
+
+    @property
+    def traffic_name(self) -> str:
+        """The traffic's name. Raises ValueError if the specification has none, which loading a lab rules out."""
+        return given(self.traffic, "traffic")
+
+
+def given(value: T | None, name: str) -> T:
+    """A value that loading a lab has checked to be there. Raises ValueError otherwise."""
+    if value is None:
+        raise ValueError(f"the specification lacks {name}")
+    return value

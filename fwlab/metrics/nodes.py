@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The nodes of a session, and what one measurement hands on to the next."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fwlab.dut.protocol import Dut
+from fwlab.generator.protocol import Engine, TcpEndpoints
+from fwlab.generator.sink import Sink
+from fwlab.generator.traffic_store import TrafficStore
+from fwlab.metrics.saturation import Saturation
+from fwlab.model.declared_traffic import Connections, TrafficClass
+from fwlab.model.results import Measured
+
+
+def _no_endpoints(_connections: Connections) -> contextlib.AbstractContextManager[TcpEndpoints]:
+    raise ValueError("these nodes have no TCP endpoints")
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The three nodes of one session.
+
+    throttle  `throttle(level)` slows the DUT while it is open; `throttle(level, loop=True)` is for a closed loop of
+              requests and answers
+    levels    how many throttle levels there are; on the host's clock one, which does nothing
+    ring      packets that the DUT's receive ring holds
+    tcp       `tcp(connections)` sets up generator and sink as TCP endpoints while it is open
+    restore   puts the DUT back into its saved state; False if it cannot
+    """
+
+    dut: Dut
+    engine: Engine
+    sink: Sink
+    tables: TrafficStore
+    classes: dict[str, TrafficClass]
+    throttle: Callable[..., contextlib.AbstractContextManager[object]]
+    levels: int
+    ring: int = 1024
+    tcp: Callable[[Connections], contextlib.AbstractContextManager[TcpEndpoints]] = _no_endpoints
+    restore: Callable[[], bool] = lambda: False
+
+
+class MeasuringSession:
+    """The nodes, the throttle levels that the last measurement needed, and all earlier results."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self.nodes = nodes
+        self._saturation: dict[str, Saturation] = {}
+        self._results: dict[str, Measured] = {}
+
+    def saturation(self, kind: str) -> Saturation:
+        """The search for a throttle level, one for each kind of load: a flood needs other levels than a closed loop."""
+        return self._saturation.setdefault(kind, Saturation(self.nodes.levels))
+
+    def result(self, spec_id: str | None) -> Measured | None:
+        """The last result of this specification in this session."""
+        return self._results.get(spec_id or "")
+
+    def keep(self, measured: Measured) -> None:
+        self._results[measured.id] = measured

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The steps of a measurement. A metric names those that it needs; one that several need is taken once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+
+from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.nodes import MeasuringSession
+from fwlab.metrics.partial_result import PartialResult
+from fwlab.model.results import Measured
+
+
+class Phase(IntEnum):
+    """The order of steps."""
+
+    STATES = 10  # first: other metrics are then measured with these states, not while they are created
+    BEFORE_FLOOD = 20
+    FLOOD = 30
+    PROFILE = 40
+    AFTER_FLOOD = 50
+    SURVIVAL = 60
+    LAST = 90
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to do on the nodes.
+
+    run      is given the session, the specification and the result so far
+    despite_problems  take this step although an earlier one found a problem
+    """
+
+    phase: Phase
+    run: Callable[[MeasuringSession, MeasurementSpec, Measured], PartialResult]
+    despite_problems: bool = True
