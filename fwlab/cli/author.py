@@ -36,8 +36,8 @@ def publish_command(lab: LabName, run: SavedRun = None) -> None:
 
 @app.command("ranges")
 def ranges_command(lab: LabName, run: SavedRun = None) -> None:
-    """Renew the lab's expected ranges from a run."""
-    _write_from_run(lab, run, ranges.renew)
+    """Generate the lab's ranges.yml from a run."""
+    _write_from_run(lab, run, ranges.write_ranges)
 
 
 @app.command("pages")

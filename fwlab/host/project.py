@@ -13,7 +13,9 @@ from pydantic import BaseModel, ValidationError
 from fwlab.host.yaml_files import read_yaml_file
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
-from fwlab.model.renamed_fields import new_name
+from fwlab.model.lab_file import completed
+from fwlab.model.ranges import Ranges
+from fwlab.model.renamed_fields import advice
 from fwlab.model.topology import Topology
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -77,7 +79,17 @@ def load_lab(project: Project, lab_id: str, known: Mapping[str, object]) -> Lab:
         where = shown(project, path)
         raise BadInput(f"{where}: id is {lab.id}, its folder is {lab_id}", "make the two the same")
     lab._folder = path.parent
-    return lab
+    return lab.with_ranges(load_ranges(project, lab, known))
+
+
+def load_ranges(project: Project, lab: Lab, known: Mapping[str, object]) -> Ranges:
+    """The lab's ranges.yml; empty if there is none yet. Raises BadInput naming the field."""
+    path = lab.folder / "ranges.yml"
+    if not path.exists():
+        return Ranges()
+    name = shown(project, path)
+    hint = f"restore {name}, or delete it and run `fwlab author ranges {lab.id}`"
+    return validated(read_yaml_file(path, name, hint), name, Ranges, known, hint)
 
 
 def read_yaml(project: Project, path: Path, model: type[Model], known: Mapping[str, object] | None = None) -> Model:
@@ -87,8 +99,12 @@ def read_yaml(project: Project, path: Path, model: type[Model], known: Mapping[s
     return validated(data, name, model, known)
 
 
-def validated(data: object, name: str, model: type[Model], known: Mapping[str, object] | None = None) -> Model:
+def validated(
+    data: object, name: str, model: type[Model], known: Mapping[str, Any] | None = None, hint: str = ""
+) -> Model:
     """The data as this model. Raises BadInput with one line for each fault, as far as anybody would read on."""
+    if model is Lab:
+        data = completed(data, (known or {}).get("metrics"))  # faults then name items of the completed lists
     try:
         return model.model_validate(data, context=known)
     except ValidationError as error:
@@ -96,7 +112,7 @@ def validated(data: object, name: str, model: type[Model], known: Mapping[str, o
         faults = [f"{name}: {_fault(fault, data)}" for fault in errors[:MOST_FAULTS]]
         if len(errors) > MOST_FAULTS:
             faults.append(f"{name}: and {len(errors) - MOST_FAULTS} more faults")
-        raise BadInput("\n".join(faults), f"fix {name}, then `fwlab list`") from error
+        raise BadInput("\n".join(faults), hint or f"fix {name}, then `fwlab list`") from error
 
 
 def shown(project: Project, path: Path) -> str:
@@ -107,9 +123,7 @@ def shown(project: Project, path: Path) -> str:
 def _fault(fault: Mapping[str, Any], data: object) -> str:
     where = _place(fault["loc"], data)
     if fault["type"] == "extra_forbidden":
-        if name := new_name(fault["loc"]):
-            return f"{where}: this field is now called {name}"
-        return f"{where}: there is no such field"
+        return f"{where}: {advice(fault['loc']) or 'there is no such field'}"
     if fault["type"] == "missing":
         return f"{where}: this field is missing"
     if fault["type"] in ("model_type", "dict_type"):

@@ -10,7 +10,8 @@ from functools import partial
 
 from fwlab.judge.load_dependence import changes
 from fwlab.judge.statistics import Figure, figure
-from fwlab.model.expectation import Check, Expectation, Range
+from fwlab.model.check import Check
+from fwlab.model.expectation import Expectation, Range
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.metric import Metric, Metrics
 from fwlab.model.results import Measured, Run
@@ -108,7 +109,7 @@ def faults(measured: Measured, metric: Metric) -> list[str]:
 
 def _absolute(expectation: Expectation, run: Run) -> dict[str, Range]:
     """The absolute ranges that hold on this run's testbed and kernel; elsewhere only the ratios are judged."""
-    if not expectation.knows(run.dut.kernel):
+    if not expectation.applies_to(run.dut.kernel):
         return {}
     if run.testbed.ranges == "portable":
         return expectation.virtual
@@ -145,7 +146,7 @@ def _verdict(
     reasons += metric.reservations(measured)
     if isinstance(rule, Check) and base is None and metric.needs_clock and run.testbed.ranges != "portable":
         reasons.append("this range holds on the virtual testbed only")
-    if isinstance(rule, Check) and base is None and metric.needs_clock and not rule.knows(run.dut.kernel):
+    if isinstance(rule, Check) and base is None and metric.needs_clock and not rule.applies_to(run.dut.kernel):
         reasons.append(f"this range was measured on kernel {rule.kernel}, the DUT runs {run.dut.kernel}")
     if reasons or found is None:
         text = "; ".join(dict.fromkeys(reasons))

@@ -3,16 +3,24 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationInfo, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from fwlab.model.declared import Identifier, Strict, Value
 from fwlab.model.metric import MetricName, known_metrics, missing_fields
 
+#: More values than anyone measures in one sweep.
+_MOST_VALUES = 1000
+
 
 class Published(Strict):
-    """What a source document printed for this case: its figure and its ratio to its own baseline."""
+    """What a source document printed for this case.
+
+    source  the document, S1 to S5
+    value   its figure, in `unit`
+    ratio   its ratio to the document's own baseline
+    """
 
     source: str
     value: float | None = None
@@ -21,10 +29,13 @@ class Published(Strict):
 
 
 class Trials(Strict):
-    """How often a case is measured, and for how long at least: seconds of the DUT's clock, packets.
+    """How often a case is measured, and for how long.
 
-    settle  seconds of the DUT's clock under load before the first trial: until first packets have made the entries
-            that the others find, for example
+    count    trials
+    seconds  of the DUT's clock that a trial lasts at least
+    packets  that the DUT processes in a trial at least
+    settle   seconds of the DUT's clock under load before the first trial, for example until the first packets have
+             made the entries that the following ones find
     """
 
     count: int = Field(default=5, ge=1)
@@ -33,7 +44,7 @@ class Trials(Strict):
     settle: float = Field(default=0.02, ge=0, le=60)
 
     def changed(self, by: int | dict[str, float] | None) -> Trials:
-        """These, with another count or with whatever else is given. Raises ValueError for what trials do not have."""
+        """These trials with another count, or with other fields. Raises ValueError for an unknown field."""
         given = by if isinstance(by, dict) else {} if by is None else {"count": by}
         return Trials.model_validate({**self.model_dump(), **given})
 
@@ -41,13 +52,21 @@ class Trials(Strict):
 class _Measurement(Strict):
     """What a single case and a sweep have in common.
 
-    also       metrics that come with the first one
-    trials     how many, or what else is different from the lab's trials
-    load       the ruleset by one command of its tool, or by one for each rule
-    victim_class   the traffic class that survival is about
-    state_packets  packets that are played before states are counted
-    sampled    whether the DUT is also sampled under load, function by function
-    fresh      whether the ruleset is loaded anew before each attempt at trials: the DUT then knows no flow
+    id             names the case in commands, reports and results
+    title          as the reports show it
+    ruleset        the folder rulesets/<ruleset>
+    parameters     words of the folder's templates
+    traffic        one of the lab's traffics
+    metric         what is measured
+    also           further metrics, from the same measurement
+    load           `whole`: the ruleset is loaded by one command of its tool; `each`: by one command for each rule
+    trials         the number of trials, or whatever fields differ from the lab's `trials`
+    victim_class   for survival: the traffic class whose share is measured
+    state_packets  for states and state_bytes: packets that are played before states are counted
+    sampled        true: a profile of the kernel's functions under load is taken too
+    fresh          true: the ruleset is loaded again before each attempt at trials, so that the DUT knows no flow
+    reload_spread  how far figures of several loadings were seen to lie apart, as a share: generated ranges reach at
+                   least so far to each side
     """
 
     id: Identifier
@@ -63,6 +82,7 @@ class _Measurement(Strict):
     state_packets: int | None = Field(default=None, ge=1)
     sampled: bool = False
     fresh: bool = False
+    reload_spread: float = Field(default=0.0, ge=0, le=0.1)
 
     @model_validator(mode="after")
     def _complete(self, info: ValidationInfo) -> _Measurement:
@@ -73,9 +93,12 @@ class _Measurement(Strict):
 
 
 class Case(_Measurement):
-    """One ruleset with its parameters, one traffic, one metric (and others that come with it).
+    """One ruleset with its parameters, one traffic, one metric (and others from the same measurement).
 
-    offered  for survival: the whole load, as a multiple of the baseline's capacity
+    published  what source documents printed for it
+    sweep      a sweep whose curve the case belongs to
+    quick      true: measured by `fwlab run --quick` and by continuous integration
+    offered    for survival: the whole load, as a multiple of the baseline's capacity
     """
 
     published: list[Published] = []
@@ -84,16 +107,41 @@ class Case(_Measurement):
     offered: float | None = Field(default=None, gt=0)
 
 
+def _written_out(given: Any) -> Any:
+    """{from, to, step} or {from, to, factor} as the list of values."""
+    if not isinstance(given, dict):
+        return given
+    form = "write {from, to, step} or {from, to, factor}, in whole numbers above 0 (from: at least 0)"
+    numbers = list(given.values())
+    if not all(isinstance(number, int) and not isinstance(number, bool) for number in numbers):
+        raise ValueError(form)
+    if given.keys() not in ({"from", "to", "step"}, {"from", "to", "factor"}) or given["from"] < 0:
+        raise ValueError(form)
+    value, last, values = given["from"], given["to"], [given["from"]]
+    if ("step" in given and given["step"] < 1) or ("factor" in given and (given["factor"] < 2 or value < 1)):
+        raise ValueError(form)
+    while value < last and len(values) <= _MOST_VALUES:
+        value = value + given["step"] if "step" in given else value * given["factor"]
+        values.append(value)
+    if value != last:
+        raise ValueError(f"the values from {given['from']} on do not end at {last} (within {_MOST_VALUES} values)")
+    return values
+
+
 class Sweep(_Measurement):
     """One case for each value of one parameter: `<id>-<value>`.
 
-    varies  what the parameter belongs to: the ruleset's template, or a tunable of the traffic profile
-    class_load  for survival: the load of the class itself, as a multiple of the baseline's capacity; the parameter
-            is the load of the attack that comes on top, likewise
+    parameter   the parameter that is varied
+    values      a list, or {from: 0, to: 1000, step: 50}, or {from: 16, to: 16384, factor: 2}
+    varies      what the parameter belongs to: the template of the ruleset, or the traffic profile (its tunable)
+    class_load  for survival: the load of the victim class, as a multiple of the baseline's capacity. The parameter is
+                the load of the attack that is added, in the same unit
+    published   by value, what source documents printed
+    quick       values that `fwlab run --quick` measures
     """
 
     parameter: str
-    values: list[Value] = Field(min_length=1)
+    values: Annotated[list[Value], BeforeValidator(_written_out), Field(min_length=1)]
     varies: Literal["ruleset", "traffic"] = "ruleset"
     class_load: float = Field(default=0.1, gt=0)
     published: dict[str, list[Published]] = {}
@@ -115,13 +163,16 @@ class Sweep(_Measurement):
         """Name of the traffic of one value: its own where the sweep varies the traffic."""
         return f"{self.traffic}-{self.parameter}-{value}" if self.varies == "traffic" else self.traffic
 
+    def case_ids(self) -> list[str]:
+        return [self._case_id(value) for value in self.values]
+
     def cases(self) -> list[Case]:
         common = {name: getattr(self, name) for name in _Measurement.model_fields}
         return [
             Case(
                 **{
                     **common,
-                    "id": f"{self.id}-{str(value).lower().replace('.', '-')}",
+                    "id": self._case_id(value),
                     "title": f"{self.title}, {self.parameter} {value}",
                     "parameters": {**self.parameters, self.parameter: value},
                     "traffic": self.traffic_for(value),
@@ -129,17 +180,28 @@ class Sweep(_Measurement):
                 published=self.published.get(str(value), []),
                 sweep=self.id,
                 quick=value in self.quick,
-                offered=self.class_load + value if self.metric == "survival" else None,
+                offered=self._offered(value),
             )
             for value in self.values
         ]
 
+    def _case_id(self, value: Value) -> str:
+        return f"{self.id}-{str(value).lower().replace('.', '-')}"
+
+    def _offered(self, value: Value) -> float | None:
+        return self.class_load + float(value) if self.metric == "survival" else None
+
 
 class Crossing(Strict):
-    """Where one sweep overtakes another of the same parameter, such as a set overtaking a list of rules."""
+    """Two sweeps of the same parameter whose curves cross, such as a list of rules and a set.
+
+    slower     the sweep that becomes slower than the other as the parameter grows
+    faster     the other
+    published  where source documents saw them cross: `value`, in `unit` of the parameter
+    """
 
     id: Identifier
     title: str
-    behind: Identifier
-    ahead: Identifier
+    slower: Identifier
+    faster: Identifier
     published: list[Published] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a figure should be, and why. Data only: no expressions in YAML."""
+"""Expectations: what a case should measure, and why. lab.yml has the words, ranges.yml the numbers."""
 
 from __future__ import annotations
 
@@ -8,48 +8,94 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
-from fwlab.model.declared import Strict
-from fwlab.model.metric import MetricName, Metrics
+from fwlab.model.declared import Identifier, Strict
+from fwlab.model.metric import MetricName
 
 
-def _right_way_up(value: tuple[float, float]) -> tuple[float, float]:
+def _in_order(value: tuple[float, float]) -> tuple[float, float]:
     low, high = value
     if math.isnan(low) or math.isnan(high) or low > high:
-        raise ValueError(f"range [{low:g}, {high:g}] is upside down: write [lowest, highest]")
+        raise ValueError(f"invalid range [{low:g}, {high:g}]: lower bound exceeds upper; write [lowest, highest]")
     return value
 
 
 _Bound = Annotated[float, Field(allow_inf_nan=True)]
 #: An inclusive range [lowest, highest] in the metric's unit; .inf leaves a side open.
-Range = Annotated[tuple[_Bound, _Bound], AfterValidator(_right_way_up)]
+Range = Annotated[tuple[_Bound, _Bound], AfterValidator(_in_order)]
 
 
-class Texts(Strict):
-    """Why the range is what it is, where it comes from, and what the student reads.
+class Wording(Strict):
+    """What the reader is told.
 
-    `kernel` is the series of the DUT's kernel on which an absolute range was measured, such as "6.1": the guest
-    kernel is part of the instrument. Without it the range holds on every kernel.
+    why   the reason for the range: what the kernel does
+    pass  what a figure inside the range shows
+    fail  a hint for a figure outside it; it must be true for every figure outside
     """
 
-    kernel: str | None = Field(default=None, pattern=r"^\d+\.\d+$")
     why: str
-    source: list[str] = Field(min_length=1)
     passed: str = Field(alias="pass")
     failed: str = Field(alias="fail")
 
-    def knows(self, release: str) -> bool:
-        """Whether absolute ranges hold on a DUT with this kernel release, such as 6.1.0-56-cloud-amd64."""
+
+class Rationale(Wording):
+    """A range's wording, where the range comes from, and for which kernels it holds.
+
+    kernel  series of the DUT's kernel on which the range was measured, such as "6.1"; only ranges that depend on the
+            DUT's clock depend on it. None: any kernel
+    source  documents (S1 to S5), files under results/ or pages of the lab
+    """
+
+    kernel: str | None = Field(default=None, pattern=r"^\d+\.\d+$")
+    source: list[str] = Field(min_length=1)
+
+    def applies_to(self, release: str) -> bool:
+        """Whether the range holds on a DUT with this kernel release, such as 6.1.0-56-cloud-amd64."""
         return self.kernel is None or release.startswith(f"{self.kernel}.")
 
 
-class Expectation(Texts):
-    """Ranges of one metric for one or several cases.
+class DeclaredExpectation(Wording):
+    """An expectation as lab.yml declares it. Its ranges come from ranges.yml, beside lab.yml.
 
-    virtual    absolute range by case on the virtual testbed (portable: it counts instructions)
-    ratio      range by case of the ratio to `ratio_to`, measured in the same session, on any testbed
-    hosts      absolute ranges by host class and case on the real testbed
-    apart      by case, how far its figures of several loadings were seen to lie from one another, as a share: a new
-               range reaches at least so far to each side
+    metric    the metric that is judged
+    cases     cases by id; the id of a sweep stands for the case of each of its values
+    ratio_to  a case: the ratio of every other case to it is judged too, on every testbed. Default: the lab's baseline
+              for capacity; nothing for other metrics, and with `ratio_to: null`
+    absolute  false: only the ratio is judged
+    source    documents that the expectation goes back to; the raw results are named in ranges.yml
+    """
+
+    id: Identifier
+    metric: MetricName = "capacity"
+    cases: list[str] = Field(min_length=1)
+    ratio_to: str | None = None
+    absolute: bool = True
+    source: list[str] = []
+
+    @model_validator(mode="after")
+    def _judges_something(self) -> DeclaredExpectation:
+        if not self.absolute and self.ratio_to is None:
+            raise ValueError("nothing is judged: give ratio_to, or remove `absolute: false`")
+        return self
+
+    def refuse_unknown(self, metrics: dict[str, set[str]], sweeps: dict[str, list[str]]) -> None:
+        """Check every name. `metrics`: by case id, what the case measures; `sweeps`: by sweep id, its case ids.
+
+        Raises ValueError naming the case.
+        """
+        for name in [*self.cases, *([self.ratio_to] if self.ratio_to else [])]:
+            if name not in metrics and (name not in sweeps or name == self.ratio_to):
+                raise ValueError(f"expectation {self.id}: unknown case {name}")
+            for case in sweeps.get(name, [name]):
+                if self.metric not in metrics[case]:
+                    raise ValueError(f"expectation {self.id}: case {case} does not measure {self.metric}")
+
+
+class Expectation(Rationale):
+    """A declared expectation with its ranges, ready to judge.
+
+    virtual  absolute range by case on the virtual testbed, in the metric's unit; holds on any host
+    ratio    range by case of the ratio to `ratio_to`, measured in the same session; holds on every testbed
+    hosts    absolute ranges by host class and case on the real testbed
     """
 
     id: str
@@ -58,56 +104,3 @@ class Expectation(Texts):
     ratio_to: str | None = None
     ratio: dict[str, Range] = {}
     hosts: dict[str, dict[str, Range]] = {}
-    apart: dict[str, Annotated[float, Field(gt=0, le=0.1)]] = {}
-
-    @model_validator(mode="after")
-    def _says_something(self) -> Expectation:
-        if not (self.virtual or self.ratio or self.hosts):
-            raise ValueError(f"expectation {self.id} has no range: give virtual, ratio or hosts")
-        if bool(self.ratio) != (self.ratio_to is not None):
-            raise ValueError(f"expectation {self.id}: ratio and ratio_to go together")
-        return self
-
-    def named_cases(self) -> set[str]:
-        named = {*self.virtual, *self.ratio, *self.apart, *(case for host in self.hosts.values() for case in host)}
-        return named | ({self.ratio_to} if self.ratio_to else set())
-
-    def refuse_unknown(self, metrics: dict[str, set[str]]) -> None:
-        """`metrics`: by case id, what that case yields. Raises ValueError naming the case."""
-        for case in sorted(self.named_cases()):
-            if case not in metrics:
-                raise ValueError(f"expectation {self.id}: unknown case {case}")
-            if self.metric not in metrics[case]:
-                raise ValueError(f"expectation {self.id}: case {case} does not measure {self.metric}")
-
-
-class Check(Texts):
-    """One condition on an exercise's ruleset.
-
-    `between` is absolute; where the metric is capacity or load_time it holds on the virtual testbed
-    only, unless `ratio_to` names a case: then it is the ratio to that case in the same session.
-    `traffic_class` names the class for `delivered`.
-    """
-
-    metric: MetricName
-    between: Range
-    traffic_class: str | None = Field(default=None, alias="class")
-    ratio_to: str | None = None
-
-    @property
-    def id(self) -> str:
-        return f"{self.metric}-{self.traffic_class}" if self.traffic_class else self.metric
-
-    def refuse_unknown(self, exercise: str, classes: set[str], metrics: dict[str, set[str]], known: Metrics) -> None:
-        """`metrics`: by case id, what that case yields; `known`: the registry.
-
-        Raises ValueError naming the class or the case.
-        """
-        if self.metric in known and known[self.metric].by_class and self.traffic_class is None:
-            raise ValueError(f"exercise {exercise}: {self.metric} needs a class")
-        if self.traffic_class is not None and self.traffic_class not in classes:
-            raise ValueError(f"exercise {exercise}: unknown class {self.traffic_class}")
-        if self.ratio_to is not None and self.ratio_to not in metrics:
-            raise ValueError(f"exercise {exercise}: unknown case {self.ratio_to}")
-        if self.ratio_to is not None and self.metric not in metrics[self.ratio_to]:
-            raise ValueError(f"exercise {exercise}: case {self.ratio_to} does not measure {self.metric}")

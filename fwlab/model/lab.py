@@ -1,35 +1,55 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""lab.yml as data. A lab is a folder; what its lab.yml may say is written here and beside it, and nowhere else."""
+"""lab.yml as data. The classes here, and those that they name, document every field that a lab.yml may have.
+
+Cases and sweeps are in case.py, traffic in declared_traffic.py, checks in check.py, expectations in expectation.py.
+"""
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 
 from fwlab.model.case import Case, Crossing, Sweep, Trials
+from fwlab.model.check import Check
 from fwlab.model.declared import Identifier, Strict, Value
 from fwlab.model.declared_traffic import Traffic, TrafficClass
-from fwlab.model.expectation import Check, Expectation
+from fwlab.model.expectation import DeclaredExpectation, Expectation
+from fwlab.model.lab_file import completed
 from fwlab.model.metric import MetricName, Metrics, TrafficKind, known_metrics, missing_fields
+from fwlab.model.ranges import Ranges
 
 
 class Predict(Strict):
-    """The number that the student writes down before measuring."""
+    """The number that the student writes down before measuring. A text alone is the question.
+
+    question  what is asked
+    metric    the metric that the prediction is compared with
+    """
 
     question: str
     metric: MetricName = "capacity"
 
+    @model_validator(mode="before")
+    @classmethod
+    def _question_alone(cls, data: Any) -> Any:
+        return {"question": data} if isinstance(data, str) else data
+
 
 class Exercise(Strict):
-    """What the student writes into work/<id>/, and how it is judged.
+    """What the student writes into work/<id>/, and how it is judged. rulesets/<id>/ has start, reference and mistake.
 
-    load_dependent  what a right ruleset does to a packet may depend on load, time and the packets before it: the
-              exercise teaches limits, or connection tracking
-    settings  kinds of files that are taken beside rules: what they set may buy what a ruleset should
+    traffic         what is played
+    parameters      words of the templates
+    state_packets   packets played before states are counted; needed by checks of states and state_bytes
+    offered         load as a multiple of the baseline's capacity; needed by checks of survival
+    load_dependent  true: a correct ruleset may treat a packet differently under load or after other packets, as rate
+                    limits and connection tracking do. Otherwise such a ruleset fails
+    settings        kinds of settings files that are accepted beside rules. They change what every packet costs
+    predict         the prediction that is asked for
+    checks          see Check; a name alone stands for one of the lab's `checks`, a list for several of them
     """
 
     id: Identifier
@@ -45,22 +65,58 @@ class Exercise(Strict):
 
 
 class Needs(Strict):
-    """What the DUT must have before a measurement means anything; checked through Testinfra."""
+    """What the DUT must have. The grading run checks it on the node.
+
+    packages  Debian packages
+    modules   kernel modules that can be loaded
+    sysctls   settings and their values
+    """
 
     packages: list[str] = []
     modules: list[str] = []
     sysctls: dict[str, int | str] = {}
-    clock: Literal["any", "real"] = "any"
+
+
+class Defaults(Strict):
+    """What cases, sweeps, exercises and checks have where they say nothing else.
+
+    kernel   series of the DUT's kernel on which the limits of checks were measured
+    source   raw results behind the limits of capacity, connections and load_time. The name of a .json file alone means
+             results/<lab>/<name>. All other checks have the lab's README.md as their source
+    traffic  traffic of cases and sweeps, except those that measure load_time alone
+    load_dependent  of exercises
+    """
+
+    kernel: str | None = Field(default=None, pattern=r"^\d+\.\d+$")
+    source: list[str] = []
+    traffic: str | None = None
+    load_dependent: bool = False
 
 
 class Lab(Strict):
-    """One lab. `folder` and `number` come from where it was found."""
+    """One lab: the folder labs/<id>.
+
+    minutes       time that a student needs
+    sources       documents that the cases come from
+    classes       traffic classes, counted one by one at the sink; a packet belongs to the first class that it fits
+    traffic       by name: a TRex profile with its tunables, or TCP connections
+    trials        how often and how long a case is measured
+    baseline      the case that ratios in reports refer to
+    cases         cases, one by one
+    sweeps        a case for each value of a parameter
+                  Cases or sweeps that have much in common can be one entry: the common fields, and a list of what
+                  differs under `series`
+    crossings     pairs of sweeps: where one becomes faster than the other
+    checks        checks that several exercises use, by name
+    expectations  what the cases should measure, and why. The numbers are in ranges.yml, which is generated
+    """
 
     id: Annotated[str, Field(pattern=r"^lab\d\d-[a-z0-9-]+$")]
     title: str
     minutes: int = Field(ge=5, le=240)
     sources: list[str] = []
     needs: Needs = Needs()
+    defaults: Defaults = Defaults()
     classes: dict[Identifier, TrafficClass]
     declared_traffic: dict[Identifier, Traffic] = Field(alias="traffic")
     trials: Trials = Trials()
@@ -68,9 +124,12 @@ class Lab(Strict):
     single_cases: list[Case] = Field(default=[], alias="cases")
     sweeps: list[Sweep] = []
     crossings: list[Crossing] = []
+    shared_checks: dict[Identifier, Check] = Field(default={}, alias="checks")
     exercises: list[Exercise] = []
-    expectations: list[Expectation] = []
+    declared_expectations: list[DeclaredExpectation] = Field(default=[], alias="expectations")
     _folder: Path = PrivateAttr(default=Path())
+    _ranges: Ranges = PrivateAttr(default=Ranges())
+    _expectations: list[Expectation] = PrivateAttr(default=[])
 
     @property
     def folder(self) -> Path:
@@ -79,13 +138,44 @@ class Lab(Strict):
     @property
     def number(self) -> int:
         """The two digits of the identifier; ports derive from it."""
-        return int(re.match(r"lab(\d\d)", self.id)[1])
+        return int(self.id[3:5])
+
+    @property
+    def ranges(self) -> Ranges:
+        """What ranges.yml says; nothing before the lab was measured."""
+        return self._ranges
+
+    @property
+    def expectations(self) -> list[Expectation]:
+        """The expectations that have ranges, ready to judge."""
+        return self._expectations
+
+    def with_ranges(self, ranges: Ranges) -> Lab:
+        """This lab, judged by these ranges. Ranges of cases that it does not have are ignored."""
+        found = [
+            expectation
+            for declared in self.declared_expectations
+            for expectation in ranges.expectations(declared, self.cases_named(declared.cases))
+        ]
+        lab = self.with_expectations(found)
+        lab._ranges = ranges
+        return lab
+
+    def with_expectations(self, expectations: list[Expectation]) -> Lab:
+        """This lab, judged by these expectations."""
+        lab = self.model_copy()
+        lab._expectations = expectations
+        return lab
 
     @cached_property
     def cases(self) -> dict[str, Case]:
-        """Every case by id, sweeps expanded, in the order in which they are measured."""
-        every = [*self.single_cases, *(case for sweep in self.sweeps for case in sweep.cases())]
-        return {case.id: case for case in every}
+        """Every case by id, sweeps written out, in the order in which they are measured."""
+        return {case.id: case for case in self._every_case()}
+
+    def cases_named(self, names: list[str]) -> list[str]:
+        """Ids of cases; the id of a sweep stands for the case of each of its values."""
+        sweeps = self._case_ids_of_sweeps()
+        return list(dict.fromkeys(case for name in names for case in sweeps.get(name, [name])))
 
     @cached_property
     def traffic(self) -> dict[str, Traffic]:
@@ -95,64 +185,88 @@ class Lab(Strict):
             if sweep.varies == "traffic" and sweep.traffic in self.declared_traffic:
                 for value in sweep.values:
                     tuned = self.declared_traffic[sweep.traffic].tuned(**{sweep.parameter: value})
-                    every[sweep.traffic_for(value)] = tuned
+                    every[str(sweep.traffic_for(value))] = tuned
         return every
 
     def exercise(self, exercise_id: str) -> Exercise | None:
         return next((e for e in self.exercises if e.id == exercise_id), None)
 
+    def _every_case(self) -> list[Case]:
+        return [*self.single_cases, *(case for sweep in self.sweeps for case in sweep.cases())]
+
+    def _case_ids_of_sweeps(self) -> dict[str, list[str]]:
+        return {sweep.id: sweep.case_ids() for sweep in self.sweeps}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _completed(cls, data: Any, info: ValidationInfo) -> Any:
+        return completed(data, known_metrics(info))
+
     @model_validator(mode="after")
-    def _hangs_together(self, info: ValidationInfo) -> Lab:
+    def _consistent(self, info: ValidationInfo) -> Lab:
+        """Every name that one section uses is declared in another."""
         known = known_metrics(info) or {}
-        every = [*self.single_cases, *(case for sweep in self.sweeps for case in sweep.cases())]
-        seen: set[str] = set()
-        for case in every:
-            if case.id in seen:
+        self._check_traffic()
+        metrics = self._check_cases(known)
+        if self.baseline not in metrics:
+            raise ValueError(f"baseline: unknown case {self.baseline}")
+        sweeps = self._case_ids_of_sweeps()
+        for expectation in self.declared_expectations:
+            expectation.refuse_unknown(metrics, sweeps)
+        for name, check in self.shared_checks.items():
+            check.refuse_unknown(f"check {name}", set(self.classes), metrics, known)
+        self._check_exercises(metrics, known)
+        for crossing in self.crossings:
+            for name in (crossing.slower, crossing.faster):
+                if name not in sweeps:
+                    raise ValueError(f"crossing {crossing.id}: unknown sweep {name}")
+        return self
+
+    def _check_cases(self, known: Metrics) -> dict[str, set[str]]:
+        """By case id, what each measures."""
+        metrics: dict[str, set[str]] = {}
+        for case in self._every_case():
+            if case.id in metrics:
                 raise ValueError(f"case {case.id} is declared twice")
-            seen.add(case.id)
+            metrics[case.id] = {case.metric, *case.also}
             if case.traffic is not None and case.traffic not in self.traffic:
                 raise ValueError(f"case {case.id}: unknown traffic {case.traffic}")
             if case.victim_class is not None and case.victim_class not in self.classes:
                 raise ValueError(f"case {case.id}: unknown class {case.victim_class}")
             self._refuse_wrong_traffic(f"case {case.id}", case.traffic, [case.metric, *case.also], known)
+        return metrics
+
+    def _check_traffic(self) -> None:
         for name, traffic in self.declared_traffic.items():
             background = traffic.connections and traffic.connections.background
             if background and (background not in self.traffic or self.traffic[background].profile is None):
-                raise ValueError(f"traffic {name}: background: {background} is no traffic with a profile")
-        if self.baseline not in seen:
-            raise ValueError(f"baseline: unknown case {self.baseline}")
-        metrics = {case.id: {case.metric, *case.also} for case in every}
-        for expectation in self.expectations:
-            expectation.refuse_unknown(metrics)
-        exercises: set[str] = set()
-        for exercise in self.exercises:
-            if exercise.id in exercises:
-                raise ValueError(f"exercise {exercise.id} is declared twice")
-            exercises.add(exercise.id)
-            if exercise.traffic not in self.traffic:
-                raise ValueError(f"exercise {exercise.id}: unknown traffic {exercise.traffic}")
-            for check in exercise.checks:
-                check.refuse_unknown(exercise.id, set(self.classes), metrics, known)
-            asked = list(dict.fromkeys(check.metric for check in exercise.checks))
-            self._refuse_wrong_traffic(f"exercise {exercise.id}", exercise.traffic, asked, known)
-            for missing in missing_fields(exercise, asked, known):
-                raise ValueError(f"exercise {exercise.id}: {missing}")
-        sweeps = {sweep.id for sweep in self.sweeps}
-        for crossing in self.crossings:
-            for name in (crossing.behind, crossing.ahead):
-                if name not in sweeps:
-                    raise ValueError(f"crossing {crossing.id}: unknown sweep {name}")
-        return self
+                raise ValueError(f"traffic {name}: background: {background} is not a traffic with a profile")
 
-    def _refuse_wrong_traffic(self, item: str, name: str | None, asked: list[str], known: Metrics) -> None:
+    def _check_exercises(self, metrics: dict[str, set[str]], known: Metrics) -> None:
+        seen: set[str] = set()
+        for exercise in self.exercises:
+            where = f"exercise {exercise.id}"
+            if exercise.id in seen:
+                raise ValueError(f"{where} is declared twice")
+            seen.add(exercise.id)
+            if exercise.traffic not in self.traffic:
+                raise ValueError(f"{where}: unknown traffic {exercise.traffic}")
+            for check in exercise.checks:
+                check.refuse_unknown(where, set(self.classes), metrics, known)
+            asked = list(dict.fromkeys(check.metric for check in exercise.checks))
+            self._refuse_wrong_traffic(where, exercise.traffic, asked, known)
+            for missing in missing_fields(exercise, asked, known):
+                raise ValueError(f"{where}: {missing}")
+
+    def _refuse_wrong_traffic(self, where: str, name: str | None, asked: list[str], known: Metrics) -> None:
         """Each metric says whether it is measured on packets, on connections, or without traffic."""
         if name is None:
             for metric in (name for name in asked if name in known and "none" not in known[name].traffic):
-                raise ValueError(f"{item}: {metric} needs a traffic")
+                raise ValueError(f"{where}: {metric} needs a traffic")
             return
         played: TrafficKind = "packets" if self.traffic[name].connections is None else "connections"
         wrong = sorted(metric for metric in asked if metric in known and played not in known[metric].traffic)
         if wrong and played == "packets":
-            raise ValueError(f"{item}: {', '.join(wrong)}: needs a traffic of connections, {name} is a profile")
+            raise ValueError(f"{where}: {', '.join(wrong)}: needs a traffic of connections, {name} is a profile")
         if wrong:
-            raise ValueError(f"{item}: {', '.join(wrong)}: needs a traffic profile, {name} is connections")
+            raise ValueError(f"{where}: {', '.join(wrong)}: needs a traffic profile, {name} is connections")

@@ -1,23 +1,36 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Fields of lab.yml that have a new name. An old file gets the new name in its error message."""
+"""Fields that lab.yml no longer has. The error message of an old file says what to write instead."""
 
 from __future__ import annotations
 
-#: By the section of lab.yml: old name and new name.
+_CASE = {"class": "victim_class", "tracked": "victim_class", "fill": "state_packets"}
+#: By section of lab.yml: old name and new name.
 _RENAMED = {
     "traffic": {"beside": "background", "beside_pps": "background_pps", "beside_flat_out": "background_flat_out"},
-    "cases": {"class": "victim_class", "tracked": "victim_class", "fill": "state_packets"},
-    "sweeps": {
-        "class": "victim_class",
-        "tracked": "victim_class",
-        "fill": "state_packets",
-        "beside": "class_load",
-    },
+    "cases": _CASE,
+    "sweeps": {**_CASE, "beside": "class_load"},
+    "crossings": {"behind": "slower", "ahead": "faster"},
     "exercises": {"fill": "state_packets"},
-    "expectations": {"apart": "reload_spread, a field of the case"},
+}
+_IN_RANGES = "ranges.yml has the numbers; list the cases under `cases`, then run `fwlab author ranges LAB`"
+#: By section: fields that have gone elsewhere.
+_MOVED = {
+    "needs": {"clock": "this field never had an effect; remove it"},
+    "expectations": {
+        "virtual": _IN_RANGES,
+        "ratio": _IN_RANGES,
+        "hosts": _IN_RANGES,
+        "kernel": "ranges.yml has the kernel of each range; remove this field",
+        "apart": "this is now reload_spread, a field of the case",
+    },
 }
 
 
-def new_name(place: tuple[str | int, ...]) -> str | None:
-    """The name that replaces the last part of `place` (a path such as ("cases", 0, "fill")); None if there is none."""
-    return _RENAMED.get(str(place[0]), {}).get(str(place[-1])) if len(place) > 1 else None
+def advice(place: tuple[str | int, ...]) -> str | None:
+    """What to do about the unknown field at `place`, such as ("cases", 0, "fill"); None if it never existed."""
+    if len(place) < 2:
+        return None
+    section, field = str(place[0]), str(place[-1])
+    if field in _RENAMED.get(section, {}):
+        return f"this field is now called {_RENAMED[section][field]}"
+    return _MOVED.get(section, {}).get(field)

@@ -83,7 +83,7 @@ def crossovers(lab: Lab, capacity: Iterable[Curve]) -> tuple[Crossover, ...]:
     measured = {line.id: line for line in capacity}
     found = []
     for declared in lab.crossings:
-        slower, faster = measured.get(declared.behind), measured.get(declared.ahead)
+        slower, faster = measured.get(declared.slower), measured.get(declared.faster)
         if slower is None or faster is None:
             continue
         other = dict(faster.points)
@@ -111,8 +111,8 @@ def _crossover(declared: Crossing, parameter: str, pairs: list[tuple[float, Figu
         id=declared.id,
         title=declared.title,
         parameter=parameter,
-        slower=declared.behind,
-        faster=declared.ahead,
+        slower=declared.slower,
+        faster=declared.faster,
         first=first,
         last=last,
         value=inside(middle),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fwlab.model.expectation import Expectation
 from fwlab.model.lab import Lab
 from fwlab.model.results import DutFacts, HostFacts, Measured, Run, TestbedFacts
 from fwlab.model.trial import Delivery, Trial
@@ -48,7 +49,7 @@ def check(**fields: Any) -> dict[str, Any]:
 
 def a_lab(expectations: list[dict] | None = None, checks: list[dict] | None = None) -> Lab:
     """Raw drop, two sweeps with a published point each, a single case that joins a sweep, one exercise."""
-    return Lab.model_validate(
+    lab = Lab.model_validate(
         {
             "id": "lab99-made-up",
             "title": "What does the made-up rule cost?",
@@ -114,9 +115,9 @@ def a_lab(expectations: list[dict] | None = None, checks: list[dict] | None = No
                     else [check(), check(metric="delivered", between=[0, 0], **{"class": "attacker"})],
                 }
             ],
-            "expectations": expectations or [],
         }
     )
+    return lab.with_expectations([Expectation.model_validate(fields) for fields in expectations or []])
 
 
 def trials(*capacities: float, busy_share: float = 1.0, scale: int = NS_PER_INSTRUCTION) -> list[Trial]:

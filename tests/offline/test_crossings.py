@@ -43,7 +43,7 @@ def lab_of(steps: list[int] = STEPS, **crossing: object) -> Lab:
         for name in ("list", "set")
     ]
     published = [{"source": "S3", "value": 120, "unit": "ports"}]
-    told = {"id": "ports", "title": "Set | list", "behind": "list", "ahead": "set", "published": published}
+    told = {"id": "ports", "title": "Set | list", "slower": "list", "faster": "set", "published": published}
     base["crossings"] = [{**told, **crossing}]
     for case in base["cases"]:
         case.pop("sweep", None)

@@ -11,7 +11,7 @@ import yaml
 
 from fwlab.host.project import find_project
 from fwlab.measure.labs import load_lab
-from fwlab.model.expectation import Check
+from fwlab.model.check import Check
 from fwlab.model.lab import Exercise
 
 PROJECT = find_project(Path(__file__).parent)

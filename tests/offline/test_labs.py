@@ -20,8 +20,8 @@ from fwlab.host.project import find_project, lab_ids, load_topology, read_yaml
 from fwlab.measure.labs import load_lab
 from fwlab.metrics.state_table import MOST_LOST
 from fwlab.model.case import Case
+from fwlab.model.check import Check
 from fwlab.model.errors import BadInput
-from fwlab.model.expectation import Check
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.ruleset import RulesetFile
 from fwlab.rulesets.files import lab_ruleset

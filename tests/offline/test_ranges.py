@@ -1,131 +1,179 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Ranges are written from a run: around its medians, in place, and nothing else of lab.yml changes."""
+"""ranges.yml is generated from a run: medians, and ranges that follow from them."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 import yaml
 
-from fwlab.cli.ranges import _around, renewed
-from fwlab.host.project import find_project, lab_ids
-from fwlab.judge.statistics import Figure, figure
+from fwlab.cli.ranges import as_yaml, renewed, write_ranges
+from fwlab.host.project import Project, find_project, lab_ids
+from fwlab.judge.statistics import figure
+from fwlab.judge.verdicts import judge_cases
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
-from tests.offline.factories import a_lab, a_run, expectation, measured
+from fwlab.model.ranges import MetricRanges, Ranges
+from fwlab.model.results import Run
+from tests.offline.factories import TEXTS, a_lab, a_run, measured
 
 ROOT = Path(__file__).resolve().parents[2]
-LAB = a_lab(
-    [
-        expectation(
-            virtual={"raw-drop": [0, 1], "set-1": [5, 6]},
-            ratio_to="raw-drop",
-            ratio={"raw-drop": [0, 1], "set-1": [0, 1]},
-        )
-    ]
-)
-TEXT = """# A comment.
-expectations:
-  - id: made-up
-    virtual:
-      raw-drop: [0, 1]
-      set-1: [5, 6]
-    ratio_to: raw-drop
-    ratio:
-      raw-drop: [0, 1]
-      set-1: [0, 1]
-    why: Not this one:
-"""
+SOURCE = "results/lab99-made-up/2026-01-01-full.json"
 
 
-def test_a_range_lies_around_the_median_and_a_ratio_twice_as_wide() -> None:
+def a_judged_lab(**cases: dict) -> Lab:
+    """A made-up lab that judges raw-drop and set-1; `cases` adds fields to cases, by id with _ for -."""
+    raw = a_lab().model_dump(by_alias=True, mode="json", exclude_defaults=True)
+    for case in raw["cases"]:
+        case.update(cases.get(case["id"].replace("-", "_"), {}))
+    raw["expectations"] = [{"id": "made-up", "cases": ["raw-drop", "set-1"], **TEXTS}]
+    return Lab.model_validate(raw)
+
+
+LAB = a_judged_lab()
+
+
+def judged_by(lab: Lab, run: Run) -> Lab:
+    """The lab with the ranges of this run, written and read back."""
+    text = as_yaml(lab, renewed(lab, run, SOURCE))
+    return lab.with_ranges(Ranges.model_validate(yaml.safe_load(text)))
+
+
+def test_a_range_lies_around_the_median_and_that_of_a_ratio_is_twice_as_wide() -> None:
     run = a_run([measured(LAB, "raw-drop", 299_000, 300_000, 301_000), measured(LAB, "set-1", 270_000)])
-    assert (
-        renewed(TEXT, LAB, run)
-        == """# A comment.
-expectations:
-  - id: made-up
-    virtual:
-      raw-drop: [295500, 304500]
-      set-1: [265900, 274100]
-    ratio_to: raw-drop
-    ratio:
-      raw-drop: [0.97, 1.03]
-      set-1: [0.873, 0.927]
-    why: Not this one:
-"""
-    )
+    (found,) = judged_by(LAB, run).expectations
+    assert found.virtual == {"raw-drop": (295_500, 304_500), "set-1": (265_900, 274_100)}
+    assert (found.ratio_to, found.ratio) == ("raw-drop", {"set-1": (0.873, 0.927)})
+    assert (found.kernel, found.source) == ("6.1", [SOURCE, "S1"])
 
 
-def test_what_was_not_measured_stays_and_so_does_a_ratio_to_it() -> None:
-    run = a_run([measured(LAB, "set-1", 270_000)])
-    both = zip(TEXT.splitlines(), renewed(TEXT, LAB, run).splitlines(), strict=True)
-    changed = [new for old, new in both if old != new]
-    assert changed == ["      set-1: [265900, 274100]"]
+def test_each_number_is_written_once() -> None:
+    run = a_run([measured(LAB, "raw-drop", 300_000), measured(LAB, "set-1", 270_000)])
+    text = as_yaml(LAB, renewed(LAB, run, SOURCE))
+    assert [line for line in text.splitlines() if not line.startswith("#")] == [
+        "virtual:",
+        '  kernel: "6.1"',
+        f"  source: {SOURCE}",
+        "  metrics:",
+        "    capacity:",
+        "      tolerance: 0.015",
+        "      ratio_tolerance: 0.03",
+        "      medians:",
+        "        raw-drop: 300000",
+        "        set-1: 270000",
+    ]
+
+
+def test_what_was_not_measured_keeps_its_median_with_its_kernel_and_source() -> None:
+    both = a_run([measured(LAB, "raw-drop", 300_000), measured(LAB, "set-1", 270_000)])
+    first = judged_by(LAB, both)
+    later = a_run([measured(LAB, "set-1", 280_000)])
+    later = later.model_copy(update={"dut": later.dut.model_copy(update={"kernel": "6.12.3-amd64"})})
+    ranges = renewed(first, later, "results/later.json")
+    medians = ranges.virtual.metrics["capacity"].medians
+    assert medians["set-1"].model_dump(exclude_none=True) == {"median": 280_000}
+    kept = {"median": 300_000, "kernel": "6.1", "source": SOURCE}
+    assert medians["raw-drop"].model_dump(exclude_none=True) == kept
+    assert {e.kernel: [*e.virtual] for e in first.with_ranges(ranges).expectations} == {
+        "6.1": ["raw-drop"],
+        "6.12": ["set-1"],
+    }
 
 
 def test_a_range_is_rounded_outwards() -> None:
-    run = a_run([measured(LAB, "raw-drop", 123_457)])
-    assert "raw-drop: [121600, 125400]" in renewed(TEXT, LAB, run)  # 121 605 to 125 309
+    (found,) = judged_by(LAB, a_run([measured(LAB, "raw-drop", 123_457)])).expectations
+    assert found.virtual == {"raw-drop": (121_600, 125_400)}  # 121 605 to 125 309
 
 
 def test_a_range_is_as_wide_as_its_trials_lie_apart() -> None:
-    run = a_run([measured(LAB, "raw-drop", 296_000, 300_000, 305_000)])
-    assert "raw-drop: [291000, 309000]" in renewed(TEXT, LAB, run)
+    (found,) = judged_by(LAB, a_run([measured(LAB, "raw-drop", 296_000, 300_000, 305_000)])).expectations
+    assert found.virtual == {"raw-drop": (291_000, 309_000)}
 
 
 def test_a_range_is_as_wide_as_loadings_are_known_to_lie_apart() -> None:
     """Its trials are of one loading, and may agree better than two loadings do."""
-    expectation = LAB.expectations[0].model_copy(update={"apart": {"raw-drop": 0.025, "set-1": 0.04}})
-    lab = LAB.model_copy(update={"expectations": [expectation]})
-    text = renewed(TEXT, lab, a_run([measured(LAB, "raw-drop", 300_000), measured(LAB, "set-1", 300_000)]))
-    assert re.findall(r"raw-drop: (\[.*\])", text) == ["[292500, 307500]", "[0.97, 1.03]"]
-    assert re.findall(r"set-1: (\[.*\])", text) == ["[288000, 312000]", "[0.96, 1.04]"]
+    lab = a_judged_lab(raw_drop={"reload_spread": 0.025}, set_1={"reload_spread": 0.04})
+    run = a_run([measured(lab, "raw-drop", 300_000), measured(lab, "set-1", 300_000)])
+    (found,) = judged_by(lab, run).expectations
+    assert found.virtual == {"raw-drop": (292_500, 307_500), "set-1": (288_000, 312_000)}
+    assert found.ratio == {"set-1": (0.96, 1.04)}
 
 
-def test_so_is_one_of_shares() -> None:
-    """Those reach 0.02 to each side by themselves, and never out of 0 to 1."""
-    found = Figure([0.5])
-    assert _around(METRICS["survival"], found, 0.0) == (0.48, 0.52)
-    assert _around(METRICS["survival"], found, 0.03) == (0.47, 0.53)
+@pytest.mark.parametrize(
+    ("median", "own", "between"), [(0.5, None, (0.48, 0.52)), (0.5, 0.03, (0.47, 0.53)), (0.99, None, (0.97, 1.0))]
+)
+def test_a_range_of_shares_has_an_absolute_margin_and_stays_in_0_to_1(
+    median: float, own: float | None, between: tuple[float, float]
+) -> None:
+    table = MetricRanges.model_validate({"margin": 0.02, "medians": {"x": {"median": median, "tolerance": own}}})
+    assert table.absolute("x") == between
 
 
 def test_figures_in_doubt_make_no_range() -> None:
     run = a_run([measured(LAB, "raw-drop", 280_000, 300_000)])
     with pytest.raises(BadInput, match=r"raw-drop is in doubt: the trials are 6\.9% apart"):
-        renewed(TEXT, LAB, run)
+        renewed(LAB, run, SOURCE)
 
 
-def test_a_range_that_shares_its_line_is_refused() -> None:
-    shared = TEXT.replace("    virtual:\n      raw-drop: [0, 1]\n", "    virtual: { raw-drop: [0, 1] }\n")
-    with pytest.raises(BadInput, match="4 ranges, 3 of them|4 ranges, 2 of them"):
-        renewed(shared, LAB, a_run([measured(LAB, "raw-drop", 300_000)]))
+def on_kvm(run: Run, host_class: str | None) -> Run:
+    testbed = run.testbed.model_copy(
+        update={"name": "real", "accelerator": "kvm", "ns_per_instruction": None, "ranges": "host_class"}
+    )
+    host = run.host.model_copy(update={"host_class": host_class})
+    return run.model_copy(update={"testbed": testbed, "host": host})
 
 
-MEASURED = [
-    (lab, max((ROOT / "results" / lab).glob("*-full.json")))
-    for lab in lab_ids(find_project(ROOT))
-    if list((ROOT / "results" / lab).glob("*-full.json"))
-]
+def test_a_run_on_the_real_testbed_makes_ranges_of_its_host_class() -> None:
+    run = on_kvm(a_run([measured(LAB, "raw-drop", 300_000)]), "epyc-7003")
+    lab = judged_by(LAB, run)
+    (found,) = lab.expectations
+    assert [*found.hosts] == ["epyc-7003"] and not found.virtual and not found.ratio
+    assert [v.outcome.value for v in judge_cases(lab, run, METRICS)] == ["pass"]
+    assert judge_cases(lab, on_kvm(run, "another"), METRICS) == []
 
 
-@pytest.mark.parametrize(("lab_id", "kept"), MEASURED, ids=[lab for lab, _ in MEASURED])
-def test_the_ranges_of_a_lab_can_be_written_from_its_own_results(lab_id: str, kept: Path) -> None:
-    project = find_project(ROOT)
-    lab, run = load_lab(project, lab_id), load_run(kept, lab_id)
-    old = (lab.folder / "lab.yml").read_text()
-    new = renewed(old, lab, run)
-    pattern = re.compile(r": \[[^\]]*\]$", re.MULTILINE)
-    assert pattern.sub("", new) == pattern.sub("", old)
-    fresh = Lab.model_validate(yaml.safe_load(new))
-    for wanted in fresh.expectations:
-        for case, (low, high) in wanted.virtual.items():
-            found = run.case(case) and figure(run.case(case), METRICS[wanted.metric], run.testbed)
-            if found:
-                assert low <= found.median <= high
-                assert high <= low * 1.11 or high - low <= 0.0401
+def test_a_host_without_a_class_makes_none() -> None:
+    with pytest.raises(BadInput, match="on a host without a class") as refused:
+        renewed(LAB, on_kvm(a_run([measured(LAB, "raw-drop", 300_000)]), None), SOURCE)
+    assert "FWLAB_HOST_CLASS" in refused.value.hint
+
+
+# ---- the labs' own --------------------------------------------------------------------------------------------
+
+PROJECT = find_project(ROOT)
+MEASURED = [name for name in lab_ids(PROJECT) if list((ROOT / "results" / name).glob("*-full.json"))]
+each_measured = pytest.mark.parametrize("name", MEASURED)
+
+
+def newest(name: str) -> Path:
+    return sorted((ROOT / "results" / name).glob("*-full.json"))[-1]
+
+
+@each_measured
+def test_the_ranges_of_a_lab_are_those_of_its_own_raw_results(name: str, tmp_path: Path) -> None:
+    """Nothing in the file was typed by hand, and nothing is out of date."""
+    lab, run = load_lab(PROJECT, name), load_run(newest(name), name)
+    (tmp_path / "labs" / name).mkdir(parents=True)
+    (path,) = write_ranges(Project(tmp_path), lab.with_ranges(Ranges()), run)
+    assert path.read_text() == (lab.folder / "ranges.yml").read_text()
+
+
+@each_measured
+def test_every_expected_case_has_its_range(name: str) -> None:
+    lab, run = load_lab(PROJECT, name), load_run(newest(name), name)
+    for declared in lab.declared_expectations:
+        cases = lab.cases_named(declared.cases)
+        ranges = [found for found in lab.expectations if found.id == declared.id]
+        absolute = {case: between for found in ranges for case, between in found.virtual.items()}
+        ratio = {case for found in ranges for case in found.ratio}
+        assert list(absolute) == (cases if declared.absolute else []), declared.id
+        assert ratio == ({*cases} - {declared.ratio_to} if declared.ratio_to else set()), declared.id
+        for case, (low, high) in absolute.items():
+            median = figure(run.case(case), METRICS[declared.metric], run.testbed).median
+            assert low <= median <= high
+            assert high <= low * 1.11 or high - low <= 0.0401
+        assert all((ROOT / source).is_file() for found in ranges for source in found.source[:1])

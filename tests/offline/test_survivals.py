@@ -10,7 +10,7 @@ from rich.console import Console
 
 from fwlab.measure.plan import base_cases, chosen_cases
 from fwlab.metrics.registry import METRICS
-from fwlab.model.expectation import Check
+from fwlab.model.check import Check
 from fwlab.model.lab import Lab
 from fwlab.model.results import Measured, Run
 from fwlab.model.trial import Delivery

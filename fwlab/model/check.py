@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Checks: the conditions that an exercise sets for a ruleset."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from fwlab.model.expectation import Range, Rationale
+from fwlab.model.metric import MetricName, Metrics
+from fwlab.model.standard_checks import STANDARD_CHECKS
+
+BOUNDS = ("between", "at_least", "at_most")
+
+
+class Check(Rationale):
+    """One condition on the measurement of a student's ruleset.
+
+    metric    what is measured
+    class     the traffic class, for `delivered` and `survival`
+    between   the inclusive range [lowest, highest], in the metric's unit. Write `at_least` or `at_most` (or both)
+              instead where that reads better
+    ratio_to  a case: the range is for the ratio to it, measured in the same session. Without it, limits of capacity,
+              connections and load_time hold on the virtual testbed only
+
+    In lab.yml a check may start from another one: `use: NAME` takes over everything that the check NAME says and
+    the entry does not. NAME is one of the lab's own `checks` or of fwlab/model/standard_checks.py. `kernel` and
+    `source` come from the lab's `defaults`.
+    """
+
+    metric: MetricName
+    between: Range
+    traffic_class: str | None = Field(default=None, alias="class")
+    ratio_to: str | None = None
+
+    @property
+    def id(self) -> str:
+        return f"{self.metric}-{self.traffic_class}" if self.traffic_class else self.metric
+
+    @model_validator(mode="before")
+    @classmethod
+    def _written_out(cls, data: Any) -> Any:
+        if isinstance(data, str):
+            data = {"use": data}
+        if not isinstance(data, dict):
+            return data
+        if "use" in data:
+            standard = ", ".join(STANDARD_CHECKS)
+            raise ValueError(f"unknown check {data['use']}: declare it under `checks`, or use one of: {standard}")
+        return _with_class_named(_with_range(data))
+
+    def refuse_unknown(self, where: str, classes: set[str], metrics: dict[str, set[str]], known: Metrics) -> None:
+        """Check every name. `metrics`: by case id, what that case measures; `known`: the registry of metrics.
+
+        Raises ValueError naming the class or the case.
+        """
+        if self.metric in known and known[self.metric].by_class and self.traffic_class is None:
+            raise ValueError(f"{where}: {self.metric} needs a class")
+        if self.traffic_class is not None and self.traffic_class not in classes:
+            raise ValueError(f"{where}: unknown class {self.traffic_class}")
+        if self.ratio_to is not None and self.ratio_to not in metrics:
+            raise ValueError(f"{where}: unknown case {self.ratio_to}")
+        if self.ratio_to is not None and self.metric not in metrics[self.ratio_to]:
+            raise ValueError(f"{where}: case {self.ratio_to} does not measure {self.metric}")
+
+
+def _with_range(data: dict[Any, Any]) -> dict[Any, Any]:
+    """`at_least` and `at_most` as `between`."""
+    sides = {name: data[name] for name in ("at_least", "at_most") if name in data}
+    if not sides:
+        return data
+    if "between" in data:
+        raise ValueError("give either between, or at_least and at_most")
+    for name, value in sides.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError(f"{name}: {str(value)[:40]!r} is not a number")
+    rest = {name: value for name, value in data.items() if name not in sides}
+    return {**rest, "between": (sides.get("at_least", -math.inf), sides.get("at_most", math.inf))}
+
+
+def _with_class_named(data: dict[Any, Any]) -> dict[Any, Any]:
+    """The texts with the class's name in place of {class}."""
+    name = data.get("class", data.get("traffic_class"))
+    if not isinstance(name, str):
+        return data
+    texts = {
+        key: data[key].replace("{class}", name) for key in ("why", "pass", "fail") if isinstance(data.get(key), str)
+    }
+    return {**data, **texts}

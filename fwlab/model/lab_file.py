@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a lab.yml leaves out is filled in here: defaults, series of sweeps, checks by name.
+
+Plain data in, plain data out. Nothing is validated: what does not fit stays as it is, and the model refuses it. Filling
+in a second time changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fwlab.model.check import BOUNDS
+from fwlab.model.metric import Metrics
+from fwlab.model.standard_checks import STANDARD_CHECKS
+
+
+@dataclass(frozen=True)
+class _Context:
+    """What is the same for all of a lab's checks."""
+
+    lab: dict[Any, Any]
+    defaults: dict[Any, Any]
+    own: dict[Any, Any]
+    metrics: Metrics
+
+
+def completed(data: Any, metrics: Metrics | None = None) -> Any:
+    """A lab.yml as read from YAML, with nothing left out. `metrics`: the registry."""
+    if not isinstance(data, dict):
+        return data
+    lab = dict(data)
+    defaults = _mapping(lab.get("defaults"))
+    context = _Context(lab, defaults, _mapping(lab.get("checks")), metrics or {})
+    for section in ("cases", "sweeps"):
+        if isinstance(lab.get(section), list):
+            items = [one for item in lab[section] for one in _series(item)]
+            lab[section] = [_with_traffic(item, context) for item in items]
+    if context.own:
+        lab["checks"] = {name: _check(check, context) for name, check in context.own.items()}
+    if isinstance(lab.get("expectations"), list):
+        lab["expectations"] = [_with_ratio_to(item, lab.get("baseline")) for item in lab["expectations"]]
+    if isinstance(lab.get("exercises"), list):
+        lab["exercises"] = [_exercise(exercise, context) for exercise in lab["exercises"]]
+    return lab
+
+
+def _mapping(value: Any) -> dict[Any, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _series(item: Any) -> list[Any]:
+    """A case or sweep for each entry of `series`, which has what differs; the rest is common to all of them."""
+    if not isinstance(item, dict) or not isinstance(item.get("series"), list):
+        return [item]
+    common = {name: value for name, value in item.items() if name != "series"}
+    return [_merged(common, one) if isinstance(one, dict) else one for one in item["series"]]
+
+
+def _merged(common: dict[Any, Any], one: dict[Any, Any]) -> dict[Any, Any]:
+    merged = {**common, **one}
+    if isinstance(common.get("parameters"), dict) and isinstance(one.get("parameters"), dict):
+        merged["parameters"] = {**common["parameters"], **one["parameters"]}
+    return merged
+
+
+def _with_traffic(item: Any, context: _Context) -> Any:
+    """The default traffic for a case or sweep that names none and plays some."""
+    if "traffic" not in context.defaults or not isinstance(item, dict):
+        return item
+    metric = context.metrics.get(str(item.get("metric")))
+    if metric is not None and "none" in metric.traffic:
+        return item
+    return {"traffic": context.defaults["traffic"], **item}
+
+
+def _with_ratio_to(expectation: Any, baseline: Any) -> Any:
+    """The baseline for an expectation of capacity that names no other case."""
+    if not isinstance(expectation, dict) or expectation.get("metric", "capacity") != "capacity":
+        return expectation
+    return {"ratio_to": baseline, **expectation}
+
+
+def _exercise(exercise: Any, context: _Context) -> Any:
+    if isinstance(exercise, dict) and "load_dependent" in context.defaults:
+        exercise = {"load_dependent": context.defaults["load_dependent"], **exercise}
+    if not isinstance(exercise, dict) or not isinstance(exercise.get("checks"), list):
+        return exercise
+    # A list within the list names several of the lab's checks on one line.
+    checks = [one for check in exercise["checks"] for one in (check if isinstance(check, list) else [check])]
+    return {**exercise, "checks": [_check(check, context) for check in checks]}
+
+
+def _check(check: Any, context: _Context) -> Any:
+    check = _used(check, context.own, frozenset())
+    if not isinstance(check, dict) or "use" in check:
+        return check
+    check = dict(check)
+    if "kernel" in context.defaults:
+        check.setdefault("kernel", context.defaults["kernel"])
+    metric = context.metrics.get(str(check.get("metric")))
+    if metric is not None and metric.needs_clock and "source" in context.defaults:
+        check.setdefault("source", context.defaults["source"])  # such limits come from measurements
+    check.setdefault("source", [f"labs/{context.lab.get('id')}/README.md"])
+    if isinstance(check["source"], list):
+        check["source"] = [_under_results(name, context.lab) for name in check["source"]]
+    return check
+
+
+def _used(check: Any, own: Mapping[Any, Any], seen: frozenset[str]) -> Any:
+    """The check with what it takes over from the one that it uses; with `use` left in where that is unknown."""
+    if isinstance(check, str):
+        check = {"use": check}
+    if not isinstance(check, dict) or not isinstance(check.get("use"), str):
+        return check
+    name = check["use"]
+    if name in seen or not (name in own or name in STANDARD_CHECKS):
+        return check
+    base = _used(own[name], own, seen | {name}) if name in own else STANDARD_CHECKS[name]
+    if not isinstance(base, Mapping):
+        return check
+    given = {key: value for key, value in check.items() if key != "use"}
+    replaced = BOUNDS if any(bound in given for bound in BOUNDS) else ()
+    return {**{key: value for key, value in base.items() if key not in replaced}, **given}
+
+
+def _under_results(name: Any, lab: dict[Any, Any]) -> Any:
+    """The name of a raw result alone stands for the file in results/LAB."""
+    return (
+        f"results/{lab.get('id')}/{name}"
+        if isinstance(name, str) and name[-5:] == ".json" and "/" not in name
+        else name
+    )
