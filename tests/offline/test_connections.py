@@ -105,7 +105,7 @@ def test_a_profile_can_be_played_beside_connections() -> None:
 
 @pytest.mark.parametrize("beside", ["web", "nothing"])
 def test_only_a_profile_can(beside: str) -> None:
-    with pytest.raises(ValidationError, match=f"background: {beside} is no traffic with a profile"):
+    with pytest.raises(ValidationError, match=f"background: {beside} is not a traffic with a profile"):
         Lab.model_validate(lab(beside))
 
 

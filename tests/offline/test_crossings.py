@@ -133,7 +133,7 @@ class TestWhichRuns:
 
     def test_an_unknown_sweep_is_refused(self) -> None:
         with pytest.raises(ValidationError, match="unknown sweep nobody"):
-            lab_of(ahead="nobody")
+            lab_of(faster="nobody")
 
 
 class TestShown:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -131,7 +132,9 @@ def test_a_run_on_the_real_testbed_makes_ranges_of_its_host_class() -> None:
     run = on_kvm(a_run([measured(LAB, "raw-drop", 300_000)]), "epyc-7003")
     lab = judged_by(LAB, run)
     (found,) = lab.expectations
-    assert [*found.hosts] == ["epyc-7003"] and not found.virtual and not found.ratio
+    assert [*found.hosts] == ["epyc-7003"]
+    assert not found.virtual
+    assert not found.ratio
     assert [v.outcome.value for v in judge_cases(lab, run, METRICS)] == ["pass"]
     assert judge_cases(lab, on_kvm(run, "another"), METRICS) == []
 
@@ -150,7 +153,7 @@ each_measured = pytest.mark.parametrize("name", MEASURED)
 
 
 def newest(name: str) -> Path:
-    return sorted((ROOT / "results" / name).glob("*-full.json"))[-1]
+    return max((ROOT / "results" / name).glob("*-full.json"))
 
 
 @each_measured
@@ -177,3 +180,44 @@ def test_every_expected_case_has_its_range(name: str) -> None:
             assert low <= median <= high
             assert high <= low * 1.11 or high - low <= 0.0401
         assert all((ROOT / source).is_file() for found in ranges for source in found.source[:1])
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("virtual: {", ":2: not YAML"),
+        ("[]", ": the fields are missing"),
+        ("virtual: { kernel: '6.1', metrics: {} }", ": virtual.source: this field is missing"),
+        ("virtual: { kernel: 6.1.0-5, source: x, metrics: {} }", ": virtual.kernel: 6.1.0-5 does not have the form"),
+        (
+            "virtual: { kernel: '6.1', source: x, metrics: { speed: { tolerance: 0.1, medians: {} } } }",
+            ": virtual.metrics.speed.[key]: unknown metric 'speed'",
+        ),
+        (
+            "virtual: { kernel: '6.1', source: x, metrics: { capacity: { medians: {} } } }",
+            ": virtual.metrics.capacity: give either tolerance or margin",
+        ),
+        (
+            "virtual: { kernel: '6.1', source: x, metrics: { capacity: { tolerance: 0.1, medians: { a: .nan } } } }",
+            ": virtual.metrics.capacity.medians.a.median: ",
+        ),
+        (
+            "virtual: { kernel: '6.1', source: x, metrics: { capacity: { tolerance: 0.1, medians: { a: fast } } } }",
+            ": virtual.metrics.capacity.medians.a: fields belong here",
+        ),
+    ],
+)
+def test_a_damaged_file_is_named(text: str, says: str, tmp_path: Path) -> None:
+    shutil.copytree(PROJECT.labs / "lab03-ipset", tmp_path / "labs" / "lab03-ipset", ignore=lambda *_: ["rulesets"])
+    (tmp_path / "labs" / "lab03-ipset" / "ranges.yml").write_text(f"{text}\n")
+    with pytest.raises(BadInput) as refused:
+        load_lab(Project(tmp_path), "lab03-ipset")
+    assert refused.value.message.startswith(f"labs/lab03-ipset/ranges.yml{says}")
+    assert "fwlab author ranges lab03-ipset" in refused.value.hint
+
+
+def test_a_lab_without_the_file_judges_no_case(tmp_path: Path) -> None:
+    """So that an author can measure first, and a lab whose file was deleted can generate it again."""
+    shutil.copytree(PROJECT.labs / "lab03-ipset", tmp_path / "labs" / "lab03-ipset", ignore=lambda *_: ["rulesets"])
+    (tmp_path / "labs" / "lab03-ipset" / "ranges.yml").unlink()
+    assert load_lab(Project(tmp_path), "lab03-ipset").expectations == []
