@@ -66,11 +66,13 @@ def _merged(common: dict[Any, Any], one: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def _with_traffic(item: Any, context: _Context) -> Any:
-    """The default traffic for a case or sweep that names none and plays some."""
+    """The default traffic for a case or sweep that names none, unless all its metrics do without."""
     if "traffic" not in context.defaults or not isinstance(item, dict):
         return item
-    metric = context.metrics.get(str(item.get("metric")))
-    if metric is not None and "none" in metric.traffic:
+    also = item.get("also")
+    names = [item.get("metric", "capacity"), *(also if isinstance(also, list) else [])]
+    metrics = [context.metrics.get(str(name)) for name in names]
+    if all(metric is not None and "none" in metric.traffic for metric in metrics):
         return item
     return {"traffic": context.defaults["traffic"], **item}
 
