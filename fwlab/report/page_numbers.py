@@ -132,7 +132,7 @@ def _connections() -> list[Row]:
         ("Segments sent again per connection, wrk", f"at most {_percent(connection_rate.MOST_AGAIN['wrk'])}"),
         ("Segments sent again per connection, TRex", f"at most {_percent(connection_rate.MOST_AGAIN['trex'])}"),
         ("Concurrent connections of TRex on the virtual testbed, at most", str(MOST_OPEN)),
-        ("Retransmission time-out of both ends (wrk)", f"{RESEND_S:g} s"),
+        ("Minimum retransmission time-out of an established connection (wrk)", f"{RESEND_S:g} s"),
     ]
 
 
@@ -169,9 +169,9 @@ def _traffic() -> list[Row]:
     low, high = SYSCTLS["generator"]["net.ipv4.ip_local_port_range"].split()
     return [
         ("Frames in a table", _number(TABLE_FRAMES)),
-        ("Frames in a table for a case with `fill`", _number(MAX_FRAMES)),
+        ("Frames in a table for a case with `state_packets`", _number(MAX_FRAMES)),
         ("Source ports of TCP clients", f"{low} to {high}"),
-        ("Retransmission time-out of both ends", f"{RESEND_S:g} s"),
+        ("Minimum retransmission time-out of an established connection", f"{RESEND_S:g} s"),
         ("Load of a run with `also: [delivered]`", f"{_percent(connection_rate.LIGHT)} of the flat-out rate"),
     ]
 
