@@ -12,7 +12,7 @@ build {
     destination = "/tmp/fwlab"
   }
 
-  # Twice, and the second time must change nothing: that is what lets a student run a script again.
+  # Runs twice; the second run must change nothing, so that a student can run a script again.
   provisioner "shell" {
     environment_vars = [
       "FWLAB_KEY=${var.key}",
@@ -35,7 +35,7 @@ build {
     inline          = ["sh /tmp/fwlab/cleanup"]
   }
 
-  # The disk is compressed already, so the archive around it is not.
+  # The disk is compressed already, so the archive is not.
   post-processor "vagrant" {
     output            = "${var.work}/${var.image}.box"
     provider_override = "libvirt"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 
 locals {
-  # One entry an image. A FreeBSD DUT is one more: it has another shell and gives itself root by another command.
+  # One entry per image. A FreeBSD DUT would be another, with its own shell and its own command to become root.
   images = {
     generator = { memory_mib = 1024, become_root = "sudo -n" }
     dut-linux = { memory_mib = 1024, become_root = "sudo -n" }
@@ -14,7 +14,7 @@ locals {
     ["-initrd", var.initrd],
     ["-append", "root=/dev/vda1 ro console=ttyS0 net.ifnames=0 nokaslr quiet"],
   ]
-  # The seed is a CD-ROM of its own, for Packer 1.6.6 cannot make one.
+  # packer/seed makes the CD-ROM, because Packer 1.6.6 cannot.
   machine = [
     ["-cdrom", var.seed],
     ["-serial", "file:${var.work}/console.log"],

@@ -17,7 +17,7 @@ source "qemu" "image" {
   headless         = true
   qemuargs         = concat(local.machine, var.kernel == "" ? [] : local.direct_boot)
 
-  # Nothing is waited for (0s would mean the default, 10s) and nothing typed: the seed lets us in.
+  # No wait (0s would mean the default, 10s) and nothing typed: the seed lets Packer log in.
   boot_wait    = "-1s"
   boot_command = []
   disable_vnc  = true

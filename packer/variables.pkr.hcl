@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# packer/build gives all of these; run it rather than packer itself.
+# packer/build sets all of these. Run it, not packer itself.
 
 variable "image" {
   type        = string
@@ -15,13 +15,13 @@ variable "base" {
 
 variable "base_checksum" {
   type        = string
-  description = "As Packer writes it (sha256:...), none for a base made a moment ago on this host."
+  description = "As Packer writes it (sha256:...); none for a base that this build made."
   default     = "none"
 }
 
 variable "kernel" {
   type        = string
-  description = "Kernel for a direct boot, since the base has no boot loader yet. Empty: the base boots by itself."
+  description = "Kernel for a direct boot if the base has no boot loader yet. Empty: the base boots by itself."
   default     = ""
 }
 
@@ -45,25 +45,25 @@ variable "seed" {
 
 variable "ssh_key" {
   type        = string
-  description = "Private key that belongs to the seed. Made for this build, gone after it."
+  description = "Private key for the seed, made for this build only."
   default     = "id_ed25519"
 }
 
 variable "provision" {
   type        = string
-  description = "Staged copy of provision/ with what goes into this image, and no more."
+  description = "Staged copy of provision/ with what this image needs and no more."
   default     = "provision"
 }
 
 variable "trex_url" {
   type        = string
-  description = "TRex's tarball for the generator. packer/build has proved it and staged it in provision. Empty: none."
+  description = "TRex's tarball for the generator, verified and staged in provision by packer/build. Empty: none."
   default     = ""
 }
 
 variable "trex_sha256" {
   type        = string
-  description = "Its SHA-256, looked at once more where it is unpacked."
+  description = "Its SHA-256, verified again where it is unpacked."
   default     = ""
 }
 
@@ -81,6 +81,6 @@ variable "built" {
 
 variable "work" {
   type        = string
-  description = "Directory for the disk, the box and the manifest. Must not hold a 'disk' yet."
+  description = "Directory for the disk, the box and the manifest. Must not contain a 'disk' yet."
   default     = "build"
 }

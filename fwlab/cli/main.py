@@ -33,7 +33,7 @@ from fwlab.cli.options import (
 from fwlab.cli.perf_profile import profile_command
 from fwlab.cli.predictions import read_predictions, write_prediction
 from fwlab.generator.selection import AUTO
-from fwlab.host.atomic_write import refuse_unwritable
+from fwlab.host.atomic_write import check_writable
 from fwlab.host.project import find_project, lab_ids
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import base_cases, case_task, chosen_cases, chosen_exercises, ensure_started, work_task
@@ -118,7 +118,7 @@ def run_command(
     """Measure cases, judge them and write a report."""
     context = run_context(lab, testbed, keep=keep, seed=seed, machines=machines, engine=engine)
     folder = output or reports_folder(context.project, lab)
-    refuse_unwritable(folder)
+    check_writable(folder)
     tasks = [case_task(context, case, trials) for case in chosen_cases(context.lab, cases or [], quick=quick)]
     refuse_unplayable_traffic(context, (task.traffic for task in tasks))
     with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
@@ -147,7 +147,7 @@ def check_command(
     predictions = read_predictions(context.lab)
     bases = [case_task(context, case, trials) for case in base_cases(context.lab, exercises)]
     folder = reports_folder(context.project, lab) / "check"
-    refuse_unwritable(folder)
+    check_writable(folder)
     refuse_unplayable_traffic(context, (task.traffic for task in [*bases, *tasks]))
     with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
         session.measure_cases(bases)

@@ -24,7 +24,7 @@ from fwlab.cli.options import (
     Verbose,
     run_context,
 )
-from fwlab.host.atomic_write import refuse_unwritable
+from fwlab.host.atomic_write import check_writable
 from fwlab.measure.plan import case_task, chosen_cases
 from fwlab.measure.saved_runs import reports_folder
 from fwlab.measure.session import open_session
@@ -67,7 +67,7 @@ def profile_command(
         raise BadInput(f"{case}: only a case with a traffic profile can be sampled", f"fwlab list {lab}")
     task = dataclasses.replace(task, metrics=["capacity"], sampled=True)
     folder = output or reports_folder(project, lab) / "profile"
-    refuse_unwritable(folder)
+    check_writable(folder)
     refuse_unplayable_traffic(context, [task.traffic])
     err = Console(stderr=True)
     with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:

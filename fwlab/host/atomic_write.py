@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Files that are either whole or not there: written beside their place, then renamed."""
+"""Write a file completely or not at all: to a draft beside it, which is then renamed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from fwlab.model.errors import BadInput, FwlabError
 def write_atomically(
     path: Path, content: str | bytes, *, make_folder: bool = True, error: type[FwlabError] = BadInput
 ) -> Path:
-    """Write `content` to `path`, making its folder. Raises `error` naming the file, which is then unchanged."""
-    # What UTF-8 cannot say (half a character of a file's name) is escaped rather than lost with all the rest.
+    """Write `content` to `path` and make its folder. On failure raises `error`; the file is then unchanged."""
+    # What UTF-8 cannot encode (half a character of a file's name) is escaped.
     data = content if isinstance(content, bytes) else content.encode("utf-8", errors="backslashreplace")
     draft = None
-    with told_if_unwritable(path, error):
+    with write_errors_as(path, error):
         try:
             if make_folder:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -27,7 +27,7 @@ def write_atomically(
             draft = Path(name)
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
-            draft.chmod(0o666 & ~_umask())  # mkstemp makes it private, a report is to be handed on
+            draft.chmod(0o666 & ~_umask())  # mkstemp makes it private; a report is meant to be shared
             draft.replace(path)
         finally:
             if draft is not None:
@@ -37,10 +37,10 @@ def write_atomically(
 
 
 @contextlib.contextmanager
-def told_if_unwritable(path: Path, error: type[FwlabError] = BadInput) -> Iterator[None]:
-    """Whatever the system says against writing `path` becomes an `error` that names it.
+def write_errors_as(path: Path, error: type[FwlabError] = BadInput) -> Iterator[None]:
+    """An OSError in the body becomes an `error` that says `path` cannot be written.
 
-    What a session needs in order to measure is a CannotMeasure: no student fails because a disk is full.
+    Use CannotMeasure for what a session needs to measure: no student fails because a disk is full.
     """
     try:
         yield
@@ -49,10 +49,10 @@ def told_if_unwritable(path: Path, error: type[FwlabError] = BadInput) -> Iterat
         raise error(message, "make room there (`df -h`), or name another folder") from trouble
 
 
-def refuse_unwritable(folder: Path) -> None:
-    """Raises BadInput where nothing can be written into `folder`: told before an hour of measuring, not after it."""
+def check_writable(folder: Path) -> None:
+    """Raise BadInput if `folder` cannot be written to: before an hour of measuring, not after it."""
     there = next(place for place in (folder, *folder.parents) if place.exists())
-    with told_if_unwritable(folder), tempfile.TemporaryFile(dir=there) as probe:
+    with write_errors_as(folder), tempfile.TemporaryFile(dir=there) as probe:
         probe.write(b"x" * 4096)
         probe.flush()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The checkout on disk: where things are, and its YAML files read into the words of floor 1."""
+"""The checkout: where its files are, and its YAML files as models."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from fwlab.model.renamed_fields import advice
 from fwlab.model.topology import Topology
 
 Model = TypeVar("Model", bound=BaseModel)
-#: So many faults of a file are told, one a line.
+#: Faults of one file that an error lists, one per line.
 MOST_FAULTS = 20
 
 
 @dataclass(frozen=True)
 class Project:
-    """The checkout. `state` holds what belongs to it alone: key, seeds, which boxes it uses."""
+    """The checkout. `state`: what belongs to this checkout alone, such as its SSH key and the list of its boxes."""
 
     root: Path
 
@@ -39,7 +39,7 @@ class Project:
 
 
 def find_project(start: Path | None = None) -> Project:
-    """The checkout that `start` (default: the working directory, then this package) lies in."""
+    """The checkout that contains `start` (default: the working directory), else the one of this package."""
     candidates = [start or Path.cwd(), Path(__file__)]
     for candidate in candidates:
         here = candidate.resolve()
@@ -61,7 +61,7 @@ def lab_ids(project: Project) -> list[str]:
 
 
 def is_measured(project: Project, lab_id: str) -> bool:
-    """Whether a whole run of the lab stands under results/. Without one it has no ranges, and judges nobody."""
+    """Whether results/ has a full run of the lab. Without one the lab has no ranges and judges nobody."""
     return any((project.root / "results" / lab_id).glob("*-full.json"))
 
 
@@ -93,7 +93,7 @@ def load_ranges(project: Project, lab: Lab, known: Mapping[str, object]) -> Rang
 
 
 def read_yaml(project: Project, path: Path, model: type[Model], known: Mapping[str, object] | None = None) -> Model:
-    """Read and validate; every fault of the file is one line `file: field: what is wrong`."""
+    """Read and validate. Raises BadInput with one line `file: field: what is wrong` for each fault."""
     name = shown(project, path)
     data = read_yaml_file(path, name)
     return validated(data, name, model, known)
@@ -102,7 +102,7 @@ def read_yaml(project: Project, path: Path, model: type[Model], known: Mapping[s
 def validated(
     data: object, name: str, model: type[Model], known: Mapping[str, Any] | None = None, hint: str = ""
 ) -> Model:
-    """The data as this model. Raises BadInput with one line for each fault, as far as anybody would read on."""
+    """The data as this model. Raises BadInput with one line for each of the first MOST_FAULTS faults."""
     if model is Lab:
         data = completed(data, (known or {}).get("metrics"))  # faults then name items of the completed lists
     try:
@@ -137,7 +137,7 @@ def _fault(fault: Mapping[str, Any], data: object) -> str:
 
 
 def _place(parts: tuple[str | int, ...], data: Any) -> str:
-    """cases.raw-drop.title: an item of a list by its id, where it has one, else by its place from 0."""
+    """cases.raw-drop.title: an item of a list by its id if it has one, else by its index from 0."""
     names = []
     for part in parts:
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""SSH to a node on the loopback address, through OpenSSH's own client and one shared connection a node."""
+"""SSH to a node on the loopback address: OpenSSH's client, with one shared connection per node."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ import tempfile
 import time
 from pathlib import Path
 
-from fwlab.host.atomic_write import told_if_unwritable, write_atomically
+from fwlab.host.atomic_write import write_atomically, write_errors_as
 from fwlab.host.project import Project
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.topology import ROLES, Role, Topology
 
 
 def write_ssh_config(project: Project, topology: Topology, lab_number: int, lab_id: str) -> Path:
-    """An OpenSSH configuration with one host a role; Testinfra reads the same file.
+    """Write an OpenSSH configuration with one host per role. Testinfra reads the same file.
 
-    Host keys are not checked: the nodes are made anew at every `vagrant up` and answer on the loopback address only.
+    Host keys are not checked: each `vagrant up` makes new nodes, and they answer on the loopback address only.
     """
     path = project.state / lab_id / "ssh_config"
-    # A socket's path may have 107 bytes at most, so it cannot lie under a deep checkout.
+    # A socket's path has at most 107 bytes, so it cannot be in a deep checkout.
     sockets = Path(tempfile.gettempdir()) / f"fwlab-ssh-{os.getuid()}"
-    with told_if_unwritable(sockets, CannotMeasure):
+    with write_errors_as(sockets, CannotMeasure):
         sockets.mkdir(mode=0o700, exist_ok=True)
     blocks = [
         f"""Host {role}
@@ -53,7 +53,7 @@ def write_ssh_config(project: Project, topology: Topology, lab_number: int, lab_
 
 
 class Ssh:
-    """Commands on one node. A connection that dies raises CannotMeasure, not a traceback."""
+    """Commands on one node. A lost connection raises CannotMeasure."""
 
     def __init__(self, config: Path, role: Role) -> None:
         if shutil.which("ssh") is None:
@@ -64,7 +64,7 @@ class Ssh:
     def run(self, command: str, *, data: bytes = b"", timeout: float = 60, check: bool = True) -> str:
         """Run a shell command as root on the node and return its standard output.
 
-        `command` is the project's own text, never a submission's. Raises CannotMeasure.
+        `command` is this project's text, never a submission's. Raises CannotMeasure.
         """
         argv = [*self._base, f"sudo sh -c {shlex.quote(command)}"]
         try:
@@ -94,9 +94,9 @@ class Ssh:
         )
 
     def tunnel(self, loopback: str, port: int) -> tuple[subprocess.Popen[bytes], int]:
-        """A tunnel to a TCP port of the node's loopback address: its process, and its port on this host's.
+        """Open a tunnel to a TCP port of the node's loopback address; returns its process and its port on this host.
 
-        It ends with the process. Raises CannotMeasure where it cannot be made.
+        The tunnel ends with the process. Raises CannotMeasure if it cannot be opened.
         """
         with socket.socket() as probe:
             probe.bind((loopback, 0))
@@ -119,10 +119,10 @@ class Ssh:
             time.sleep(0.1)
         process.kill()
         process.wait()
-        raise self.lost("no tunnel could be made")
+        raise self.lost("cannot open a tunnel")
 
     def answers(self, timeout: float = 25) -> bool:
-        """Whether the node can be logged in to."""
+        """Whether a login to the node works."""
         with contextlib.suppress(CannotMeasure):
             self.run("true", timeout=timeout)
             return True

@@ -6,7 +6,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from fwlab.host.atomic_write import told_if_unwritable
+from fwlab.host.atomic_write import write_errors_as
 from fwlab.host.project import shown
 from fwlab.measure.context import RunContext
 from fwlab.metrics.measurement_spec import MeasurementSpec
@@ -150,7 +150,7 @@ def ensure_started(context: RunContext, exercise: Exercise) -> Path:
     start = context.lab.folder / "rulesets" / exercise.id / "start"
     files = lab_ruleset(start, exercise.parameters, context.topology)
     partial = folder.with_name(folder.name + ".part")
-    with told_if_unwritable(folder):
+    with write_errors_as(folder):
         shutil.rmtree(partial, ignore_errors=True)
         try:
             partial.mkdir(parents=True)

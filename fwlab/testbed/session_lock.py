@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from fwlab.host.atomic_write import told_if_unwritable
+from fwlab.host.atomic_write import write_errors_as
 from fwlab.host.project import Project
 from fwlab.model.errors import CannotMeasure
 
@@ -49,7 +49,7 @@ def lock_path(project: Project, machines: str) -> Path:
 def machines_held(project: Project, machines: str, lab: str, waits: Callable[[str], None]) -> Iterator[None]:
     """Hold the machines of lab `machines` to measure `lab`. `waits` is called once for each holder that we wait for."""
     path = lock_path(project, machines)
-    with told_if_unwritable(path, CannotMeasure):
+    with write_errors_as(path, CannotMeasure):
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("a+b", buffering=0)
     with file:

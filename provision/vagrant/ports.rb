@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Whether the ports that machines are about to listen on are free. QEMU would only say that it could not start.
+# Checks that the ports on which machines will listen are free. QEMU would only say that it could not start.
 
 require "open3"
 require "socket"
@@ -8,7 +8,7 @@ require_relative "lab_machines"
 
 module FirewallLab
   module Ports
-    # Raises Problem for the first port that is taken, naming it and, as far as this user may see, its holder.
+    # Raises Problem for the first port that is taken. Names the port and, if this user may see it, its holder.
     def self.check(project, machines)
       machines.each do |machine|
         machine.ports.each do |protocol, port, purpose|
@@ -32,7 +32,7 @@ module FirewallLab
       false
     end
 
-    # " by qemu-system-x86 (pid 123, fwlab-...-lab03-ipset)", or "" where it cannot be seen.
+    # " by qemu-system-x86 (pid 123, fwlab-...-lab03-ipset)", or "" if it cannot be seen.
     def self.holder(protocol, port)
       output, = Open3.capture2("ss", "-Hlnp", protocol == :udp ? "-u" : "-t", "sport = :#{port}")
       name, pid = output.match(/users:\(\("([^"]+)",pid=(\d+)/)&.captures

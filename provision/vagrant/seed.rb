@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# What gives a machine its identity at its first boot: the checkout's SSH key and, for each machine, a NoCloud
-# seed, a small CD made from the templates in provision/cloud-init. A changed template or topology changes the
-# instance id, so that cloud-init applies it at the next start.
+# Gives a machine its identity at its first boot: the checkout's SSH key and a NoCloud seed, a small CD made from the
+# templates in provision/cloud-init. A changed template or topology changes the instance id, so that cloud-init applies
+# it at the next start.
 
 require "digest"
 require "erb"
@@ -27,7 +27,7 @@ module FirewallLab
       { "user-data" => user_data, "meta-data" => render("meta-data"), "network-config" => render("network-config") }
     end
 
-    # Writes the CD. A folder that QEMU, running as another user, can read; whole or not at all.
+    # Writes the CD atomically, into a folder that QEMU can read as another user.
     def write
       folder = File.dirname(@machine.seed)
       FileUtils.mkdir_p(folder)
@@ -40,7 +40,7 @@ module FirewallLab
       end
     end
 
-    # The key that `vagrant ssh` and fwlab log in with. Made once for a checkout, never part of a box.
+    # The key with which `vagrant ssh` and fwlab log in. Made once per checkout, never part of a box.
     def self.ensure_key(path)
       return if File.exist?(path)
 
@@ -59,7 +59,7 @@ module FirewallLab
 
     private
 
-    # Both speak mkisofs' language; which of them is there depends on the distribution.
+    # Both take mkisofs's arguments. Distributions differ in which they have.
     def maker
       found = ->(tool) { ENV["PATH"].split(":").any? { |dir| File.executable?(File.join(dir, tool)) } }
       return %w[xorriso -as mkisofs] if found.call("xorriso")
