@@ -32,7 +32,7 @@ class Registry(Mapping[str, Kind], Generic[Kind]):
         self.concept = concept
         found: dict[str, tuple[str, Kind]] = {}
         for origin, kind in kinds:
-            missing = [name for name in ("name", *required) if not hasattr(kind, name)]
+            missing = [name for name in dict.fromkeys(("name", *required)) if not hasattr(kind, name)]
             if missing:
                 raise IncompleteKind(f"{concept} in {origin}: {', '.join(missing)} missing")
             name = str(kind.name)  # type: ignore[attr-defined]  # checked above

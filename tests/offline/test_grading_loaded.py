@@ -12,6 +12,7 @@ from fwlab.grading.kernel_state import missing
 from fwlab.rulesets.kinds import nft_text
 from fwlab.rulesets.kinds.nft import LIST as NFT
 from fwlab.rulesets.kinds.routes import LISTED as ROUTES
+from fwlab.rulesets.registry import KINDS
 from fwlab.rulesets.render import ruleset_file
 
 
@@ -124,6 +125,7 @@ class LostHost:
         raise RuntimeError("CommandResult(exit_status=255)")
 
 
+#: A file of every kind.
 EVERY_KIND = {
     "a.ipset": "create one hash:ip\n",
     "a.iptables": "*raw\n-A A -j X\nCOMMIT\n",
@@ -135,10 +137,24 @@ EVERY_KIND = {
     "a.xdp-filter": "load eth0\n",
     "a.sysctl": "net.core.a=1\n",
     "a.ethtool": "eth0 -K gro off\n",
+    "pf.conf": "block all\n",
 }
 
 
-@pytest.mark.parametrize("name", EVERY_KIND)
+class EmptyHost:
+    """A DUT that holds nothing."""
+
+    def run(self, command: str, *_: str) -> SimpleNamespace:
+        return SimpleNamespace(rc=0, stdout="0\n" if "| " in command else "", stderr="")
+
+
+def test_nothing_of_any_kind_is_taken_for_loaded_on_an_empty_dut() -> None:
+    files = [ruleset_file(name, text) for name, text in EVERY_KIND.items()]
+    assert {file.kind for file in files} == set(KINDS)
+    assert {file.kind for file in files if missing(EmptyHost(), file) is None} == set()
+
+
+@pytest.mark.parametrize("name", [name for name in EVERY_KIND if name != "pf.conf"])
 def test_a_dut_that_is_not_reached_fails_nobody(name: str) -> None:
     with pytest.raises(Inconclusive, match="lost the connection to the DUT"):
         missing(LostHost(), ruleset_file(name, EVERY_KIND[name]))

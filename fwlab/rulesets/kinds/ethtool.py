@@ -59,6 +59,8 @@ def absent(shown: Shown, lines: list[str]) -> str | None:
         # Of rings and channels the maximums are listed first, so that the current values replace them here.
         listed = (line.partition(":") for line in shown.check_output(_show(option, device)).splitlines())
         held = {name.strip().lower(): value.split() for name, _, value in listed if value.split()}
+        if not held:
+            return f"{device} {option}"
         for name, value in values.items():
             found = held.get(_LISTED_AS.get(name, name) if option == "-K" else name)
             # "off [requested on]": set, but without effect while a feature that it depends on is off.

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The registry of ruleset kinds fails closed: no kind without validation, a loader or a check of the kernel's state."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from fwlab.model.errors import BadInput
+from fwlab.model.registry import IncompleteKind, Registry, discover
+from fwlab.model.ruleset import RulesetFile
+from fwlab.rulesets.kind import REQUIRED, RulesetKind
+from fwlab.rulesets.kinds.nft import KIND as NFT
+from fwlab.rulesets.registry import KINDS, with_distinct_suffixes
+from fwlab.rulesets.render import ruleset_file
+from fwlab.rulesets.validation import validate
+
+#: A line of each kind that must not be loaded.
+REFUSED = {
+    "ethtool": "eth2 -K gro off",
+    "routes": "route add default dev eth0",
+    "ipset": "save -f /etc/passwd",
+    "iptables": "-A INPUT -M /bin/sh",
+    "ip6tables": "-A INPUT -M /bin/sh",
+    "iptables-nft": "-A INPUT -M /bin/sh",
+    "nft": 'include "/etc/shadow"',
+    "tc": "exec bpf import /tmp/x",
+    "xdp-filter": "unload --all",
+    "pf": 'include "/etc/shadow"',
+    "sysctl": "kernel.core_pattern = |/bin/sh",
+}
+
+
+def test_every_kind_is_validated() -> None:
+    assert set(REFUSED) == set(KINDS)
+    for name, line in REFUSED.items():
+        suffix = KINDS[name].suffix
+        with pytest.raises(BadInput, match=":1: "):
+            ruleset_file(f"rules{suffix}" if suffix.startswith(".") else suffix, line + "\n")
+
+
+def test_a_file_of_an_unknown_kind_is_not_passed_unchecked() -> None:
+    with pytest.raises(KeyError):
+        validate(RulesetFile("rules.x", "no-such-kind", "anything\n"))
+
+
+@pytest.mark.parametrize("lacking", REQUIRED)
+def test_a_kind_that_lacks_anything_is_refused(lacking: str) -> None:
+    half = SimpleNamespace(**{name: getattr(NFT, name) for name in REQUIRED if name != lacking})
+    with pytest.raises(IncompleteKind, match=f"ruleset kind in some.module: {lacking} missing"):
+        Registry("ruleset kind", [("some.module", half)], REQUIRED)
+
+
+def test_a_file_belongs_to_one_kind() -> None:
+    other: RulesetKind = replace(NFT, name="other", suffix=".my.nft")
+    with pytest.raises(IncompleteKind, match=r"ruleset kinds other and nft both claim \*\.my\.nft"):
+        with_distinct_suffixes(Registry("ruleset kind", [("a", NFT), ("b", other)], REQUIRED))
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Makes a package of modules, in a folder or in a zip file."""
+
+    def make(name: str, zipped: bool, **modules: str) -> str:
+        texts = {f"{name}/__init__.py": "", **{f"{name}/{module}.py": text for module, text in modules.items()}}
+        if zipped:
+            with zipfile.ZipFile(tmp_path / f"{name}.zip", "w") as archive:
+                for path, text in texts.items():
+                    archive.writestr(path, text)
+            monkeypatch.syspath_prepend(tmp_path / f"{name}.zip")
+        else:
+            (tmp_path / name).mkdir()
+            for path, text in texts.items():
+                (tmp_path / path).write_text(text)
+            monkeypatch.syspath_prepend(tmp_path)
+        return name
+
+    return make
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_kinds_are_found_in_a_folder_and_in_a_zip_file(package: Any, zipped: bool) -> None:
+    kind = "from types import SimpleNamespace\nKIND = SimpleNamespace(name={!r}, position={})\n"
+    name = f"found_{'zipped' if zipped else 'plain'}"
+    package(name, zipped, late=kind.format("late", 2), early=kind.format("early", 1), helper="")
+    found: Registry[Any] = discover("kind", name, "KIND", None)
+    assert list(found) == ["early", "late"]
+    assert dict(found.origins) == {"early": f"{name}.early", "late": f"{name}.late"}
+
+
+def test_settings_of_the_machine_are_loaded_first_or_last() -> None:
+    """A link that is set anew forgets its filters; only a rule brings the settings of connection tracking."""
+    order = [kind.machine_setting for kind in KINDS.values()]
+    assert order == [True, True, *[False] * (len(order) - 3), True]
