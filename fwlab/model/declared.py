@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What every declaration in lab.yml is made of."""
+"""Types that the declarations in lab.yml share."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ Value = int | float | str
 
 
 class Strict(BaseModel):
-    """No other fields than its own, no number that is none, and never changed once read."""
+    """A declaration: unknown fields and NaN are refused, and it is immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, allow_inf_nan=False)

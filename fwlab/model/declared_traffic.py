@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Traffic as lab.yml declares it: profiles, TCP connections, and the classes that packets are counted by."""
+"""Traffic as lab.yml declares it: traffic profiles, TCP connections, and the classes that packets are counted by."""
 
 from __future__ import annotations
 
@@ -12,44 +12,47 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, mo
 from fwlab.model.declared import Strict, Value
 
 
-def _written_out(value: object) -> object:
-    """An address is text: a number or a truth value would pass for 0.0.0.1."""
+def _text_only(value: object) -> object:
+    """Refuse numbers and booleans, which the ipaddress module would take for 0.0.0.1."""
     if not isinstance(value, str | ipaddress.IPv4Address):
-        raise ValueError(f"{value} is no address: write four numbers with dots between them")
+        raise ValueError(f"{value} is not an IPv4 address: write four numbers with dots between them")
     return value
 
 
 class AddressList(Strict):
-    """`count` IPv4 addresses, `step` apart, from `first` on."""
+    """`count` IPv4 addresses that begin with `first` and are `step` apart."""
 
-    first: Annotated[ipaddress.IPv4Address, BeforeValidator(_written_out)]
+    first: Annotated[ipaddress.IPv4Address, BeforeValidator(_text_only)]
     step: int = Field(default=1, ge=1)
     count: int = Field(ge=1, le=65536)
 
     @model_validator(mode="after")
-    def _ends_somewhere(self) -> AddressList:
+    def _within_ipv4(self) -> AddressList:
         if int(self.first) + self.step * (self.count - 1) >= 2**32:
-            raise ValueError(f"{self.count} addresses {self.step} apart from {self.first} on: there are not so many")
+            raise ValueError(f"{self.count} addresses {self.step} apart, beginning with {self.first}, exceed IPv4")
         return self
 
     def numbers(self) -> range:
-        """The addresses as numbers."""
+        """The addresses as integers."""
         first = int(self.first)
         return range(first, first + self.step * self.count, self.step)
 
 
 class TrafficClass(Strict):
-    """Packets that are counted together. What is not given matches everything.
+    """Packets that are counted together. A field that is not given matches everything.
 
-    src, dst               a prefix
-    sources, destinations  a list of addresses; for classes whose addresses lie between each other
-    dports                 with `sources`: the port that goes with each of them, in turn, from the start when they end
-    stream                 the name of a stream of the profile, alone: the class has the flows of that stream, a flow
-                           being a source address and a destination port. So a class may be any list of hosts, ports or
-                           pairs, another in each traffic of the lab
+    src, dst               a prefix, IPv4 or IPv6
+    sources, destinations  a list of IPv4 addresses {first, step, count}, for classes whose addresses alternate
+    dports                 with `sources`: the destination port of each source, in turn; after the last port the first
+                           one follows again
+    proto                  udp, tcp or icmp
+    sport, dport           a port or a range LOWEST-HIGHEST
+    stream                 a stream of the profile, by its name, and no other field: the class has the flows of that
+                           stream (pairs of source address and destination port). It may be another list of hosts, ports
+                           or pairs in each traffic of the lab
 
-    Let addresses (or flows) tell the classes of an exercise apart, and nothing else that a ruleset could go by instead:
-    their packets should have the same protocol and length, and the same ports where ports are not what it is about.
+    Let addresses (or flows) be the only difference between the classes of an exercise. If their packets also differ in
+    protocol, length or port, a ruleset can tell them apart by that instead.
     """
 
     stream: str | None = Field(default=None, min_length=1)
@@ -75,44 +78,45 @@ class TrafficClass(Strict):
         if value is not None:
             found = re.fullmatch("([0-9]{1,5})(?:-([0-9]{1,5}))?", str(value))
             if not (found and int(found[1]) <= int(found[2] or found[1]) <= 65535):
-                raise ValueError(f"{value} is neither a port nor lowest-highest")
+                raise ValueError(f"{value} is neither a port nor a range LOWEST-HIGHEST")
         return value
 
     @model_validator(mode="after")
-    def _fits_together(self) -> TrafficClass:
+    def _consistent(self) -> TrafficClass:
         for one, other in (("src", "sources"), ("dst", "destinations"), ("dport", "dports")):
             if getattr(self, one) is not None and getattr(self, other):
                 raise ValueError(f"give {one} or {other}, not both")
         if self.dports and self.sources is None:
-            raise ValueError("dports are the ports that go with sources")
+            raise ValueError("dports needs sources: it lists a port for each of them")
         listed = self.sources or self.destinations
         prefixes = [prefix for prefix in (self.src, self.dst) if prefix is not None]
         if listed and any(ipaddress.ip_network(prefix).version == 6 for prefix in prefixes):
-            raise ValueError("a list holds IPv4 addresses, and the prefix is one of IPv6")
+            raise ValueError("a list of IPv4 addresses cannot be combined with an IPv6 prefix")
         return self
 
     def pairs(self) -> list[tuple[int, int]]:
-        """Each of the sources, as a number, and the port that goes with it."""
-        ports = self.dports
-        return [(source, ports[place % len(ports)]) for place, source in enumerate(self.sources.numbers())]
+        """Each of the sources, as an integer, with its port; empty without `sources` or `dports`."""
+        sources = self.sources.numbers() if self.sources is not None and self.dports else ()
+        return [(source, self.dports[place % len(self.dports)]) for place, source in enumerate(sources)]
 
     @model_validator(mode="after")
     def _stream_alone(self) -> TrafficClass:
         if self.stream is not None and self.model_fields_set != {"stream"}:
-            raise ValueError("a class by stream is declared by its stream alone")
+            raise ValueError("a class by stream can have no other field")
         return self
 
 
 class Connections(Strict):
-    """TCP connections from many client addresses to many servers: one small object for each connection.
+    """TCP connections from many client addresses to many servers. Each fetches one small object.
 
-    clients, servers  IPv4 prefixes in 198.18.0.0/16 and 198.19.0.0/16; every address of them is used
-    object_bytes      size of the object: with the head of its answer one packet of 1448 bytes after TCP's header
-    concurrent        connections that are open at a time
-    background        a traffic profile that is played meanwhile, at `background_pps` packets per second of the
-                      generator's clock; its packets are counted by class at the sink
-    background_flat_out   false: it is played at the light rate alone, where a few packets that must not arrive would
-                      only disturb the trials flat out
+    clients, servers     IPv4 prefixes in 198.18.0.0/16 and 198.19.0.0/16; every address of them is used
+    port                 of the servers
+    object_bytes         size of the object; with its HTTP header it must fit in one packet of 1448 bytes of payload
+    concurrent           connections that are open at a time
+    background           a traffic with a profile that is played at the same time; the sink counts it by class
+    background_pps       its rate, in packets per second of the generator's clock
+    background_flat_out  false: it is not played during the trials flat out, which a few packets that must not arrive
+                         would only disturb
     """
 
     clients: str = "198.18.32.0/24"
@@ -133,14 +137,19 @@ class Connections(Strict):
     @field_validator("clients", "servers")
     @classmethod
     def _inside(cls, value: str, info: ValidationInfo) -> str:
-        whole = ipaddress.IPv4Network({"clients": "198.18.0.0/16", "servers": "198.19.0.0/16"}[info.field_name])
+        whole = ipaddress.IPv4Network("198.18.0.0/16" if info.field_name == "clients" else "198.19.0.0/16")
         if not ipaddress.IPv4Network(value).subnet_of(whole):
             raise ValueError(f"{value} is not inside {whole}")
         return value
 
 
 class Traffic(Strict):
-    """Either a traffic profile with its tunables (`profile` is a file in the lab's folder), or TCP connections."""
+    """Either a traffic profile or TCP connections.
+
+    profile      a file in the lab's folder: a stateless TRex profile
+    tunables     arguments of its get_streams
+    connections  TCP connections
+    """
 
     profile: str | None = None
     tunables: dict[str, Value] = {}
@@ -155,5 +164,5 @@ class Traffic(Strict):
         return self
 
     def tuned(self, **more: Value) -> Traffic:
-        """The same profile with other tunables."""
+        """The same profile, with some tunables changed."""
         return self.model_copy(update={"tunables": {**self.tunables, **more}})

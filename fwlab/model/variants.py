@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""variants.yml as data: other right and wrong solutions of an exercise, which show what its checks catch."""
+"""variants.yml as data: correct and wrong solutions of an exercise, which show what its checks catch."""
 
 from __future__ import annotations
 
@@ -9,21 +9,25 @@ from pydantic import Field, model_validator
 
 from fwlab.model.declared import Identifier, Strict
 
-#: Instead of checks: the ruleset is not loaded at all.
+#: In place of checks: the ruleset cannot be loaded.
 REFUSED = "refused"
 
 Line = Annotated[str, Field(min_length=1)]
 
 
 class Wrong(Strict):
-    """A ruleset that must fail by exactly these checks, and what is wrong with it."""
+    """A ruleset that must fail exactly the checks in `fails`; `why` says what is wrong with it."""
 
     fails: list[Line] = Field(min_length=1)
     why: Line
 
 
 class Variants(Strict):
-    """By name: what a right one is, and how a wrong one fails."""
+    """A whole variants.yml: by name of the folder in variants/, a line about each solution.
+
+    right  solutions that must pass every check
+    wrong  solutions that must fail
+    """
 
     right: dict[Identifier, Line] = {}
     wrong: dict[Identifier, Wrong] = {}
@@ -36,7 +40,7 @@ class Variants(Strict):
     def _each_once(self) -> Variants:
         for name in self.right:
             if name in self.wrong:
-                raise ValueError(f"{name} is right and wrong")
+                raise ValueError(f"{name} is listed as right and as wrong")
         return self
 
     def refuse_unknown(self, checks: set[str]) -> None:

@@ -77,9 +77,9 @@ def test_a_frame_belongs_to_a_class(layer, wanted, belongs):
     [
         ({"src": "198.18.0.0/16", "sources": {"first": "198.18.1.1", "count": 1}}, "give src or sources, not both"),
         ({"dst": "198.18.0.0/16", "destinations": {"first": "198.18.1.1", "count": 1}}, "dst or destinations, not"),
-        ({"dports": [1]}, "dports are the ports that go with sources"),
-        ({"dst": "2001:2::/48", "sources": {"first": "198.18.1.1", "count": 1}}, "the prefix is one of IPv6"),
-        ({"sources": {"first": "255.255.255.0", "step": 2, "count": 200}}, "there are not so many"),
+        ({"dports": [1]}, "dports needs sources"),
+        ({"dst": "2001:2::/48", "sources": {"first": "198.18.1.1", "count": 1}}, "combined with an IPv6 prefix"),
+        ({"sources": {"first": "255.255.255.0", "step": 2, "count": 200}}, "exceed IPv4"),
         ({"sources": {"first": "198.18.1.1", "count": 0}}, "greater than or equal to 1"),
         ({"sources": {"first": "2001:2::1", "count": 1}}, "not a valid IPv4 address"),
     ],

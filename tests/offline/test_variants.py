@@ -133,7 +133,7 @@ WHERE = "labs/_template/rulesets/ex1-example/variants.yml"
         ),
         (changed("[delivered-others]", "[]"), f"{WHERE}: wrong.whole-network.fails: there must be at least 1"),
         (changed("    why: The flood is UDP.\n", ""), f"{WHERE}: wrong.other-protocol.why: this field is missing"),
-        (changed("other-protocol:", "nft:"), f"{WHERE}: nft is right and wrong"),
+        (changed("other-protocol:", "nft:"), f"{WHERE}: nft is listed as right and as wrong"),
         (changed("other-protocol:", "Other_Protocol:"), f"{WHERE}: wrong.Other_Protocol.[key]: Other_Protocol does "),
         (changed("right:", "rihgt:"), f"{WHERE}: rihgt: there is no such field"),
         (changed("right:", "right: ["), f"{WHERE}:"),
