@@ -25,6 +25,7 @@ from fwlab.images.built_boxes import built_boxes
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, CannotMeasure
 from fwlab.testbed.link_kinds import link_kinds
 from fwlab.testbed.selection import TestbedRequest, choose
+from fwlab.testbed.testbeds import grading_testbed
 
 #: `make setup` installs them all.
 PROGRAMS = ("vagrant", "virsh", "qemu-system-x86_64", "qemu-img", "packer", "mmdebstrap", "ssh", "xorriso")
@@ -60,7 +61,9 @@ def doctor(
         sys.stdout.write(json.dumps(document, indent=1) + "\n")
     else:
         console = Console()
-        console.print(f"testbed: [bold]{testbed.name}[/] ({testbed.why}); grading: virtual", highlight=False)
+        console.print(
+            f"testbed: [bold]{testbed.name}[/] ({testbed.why}); grading: {grading_testbed().name}", highlight=False
+        )
         if kvm.remembered:
             console.print(
                 f"        KVM was tried at {kvm.remembered} and is not tried each time; again: `fwlab doctor --probe`",

@@ -44,8 +44,13 @@ def renewed(lab: Lab, run: Run, source: str) -> Ranges:
     Raises BadInput for a case in doubt, and for a run on the real testbed without a host class.
     """
     old = lab.ranges
-    if run.testbed.name == "virtual":
+    if run.testbed.ranges == "portable":
         return old.model_copy(update={"virtual": _measured_ranges(lab, run, source, old.virtual)})
+    if run.testbed.ranges == "none":
+        raise BadInput(
+            f"figures of the {run.testbed.name} testbed with {run.testbed.accelerator} have no absolute ranges",
+            f"fwlab run {lab.id} --testbed virtual",
+        )
     host = run.host.host_class
     if host is None:
         raise BadInput(

@@ -10,7 +10,7 @@ from fwlab.host.kvm_probe import KvmAnswer, kvm_works
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.results import Accelerator, TestbedFacts
 from fwlab.testbed.machine_record import Made
-from fwlab.testbed.testbeds import TESTBEDS, TestbedKind
+from fwlab.testbed.testbeds import TESTBEDS, TestbedKind, grading_testbed
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def choose(request: TestbedRequest, kvm: KvmAnswer | None = None) -> Testbed:
         accelerator, why = kind.accelerator(probe)
         return Testbed(kind, accelerator, True, f"asked for; {why}" if why else "asked for")
     if request.grading:
-        kind = _grading()
+        kind = grading_testbed()
         return Testbed(kind, kind.accelerator(probe)[0], False, "grading is the same everywhere")
     kind = next(kind for kind in TESTBEDS.values() if kind.default(probe()))
     return Testbed(kind, kind.accelerator(probe)[0], False, probe().why)
@@ -93,7 +93,7 @@ def settle(request: TestbedRequest, made: Made | None, lab_id: str) -> Testbed:
     if made is None:
         return choose(request)
     forced = request.name != "auto"
-    wanted = TESTBEDS[request.name] if forced else _grading() if request.grading else made.kind
+    wanted = TESTBEDS[request.name] if forced else grading_testbed() if request.grading else made.kind
     if wanted is not made.kind:
         asked = f"you asked for {wanted.name}" if forced else f"grading measures on the {wanted.name} one"
         raise CannotMeasure(
@@ -101,7 +101,3 @@ def settle(request: TestbedRequest, made: Made | None, lab_id: str) -> Testbed:
             f"vagrant destroy -f {lab_id}, then the same command again (or add --testbed {made.testbed})",
         )
     return Testbed(made.kind, made.accelerator, forced, f"the machines of {lab_id} were made for it")
-
-
-def _grading() -> TestbedKind:
-    return next(kind for kind in TESTBEDS.values() if kind.grading)

@@ -55,3 +55,8 @@ REQUIRED = ("clock", "throttle", "grading", "default", "accelerator", "matches",
 TESTBEDS: Final[Registry[TestbedKind]] = discover(
     "testbed", "fwlab.testbed.kinds", "TESTBED", "fwlab.testbeds", REQUIRED
 )
+
+
+def grading_testbed() -> TestbedKind:
+    """The testbed that grading takes where none is asked for."""
+    return next(kind for kind in TESTBEDS.values() if kind.grading)
