@@ -142,8 +142,7 @@ def astf_command(
     if connections is None:
         there = [name for name, entry in declared.traffic.items() if entry.connections is not None]
         raise BadInput(
-            f"{lab} {traffic}: not TCP connections, but packets of a stateless profile; "
-            f"TCP connections of {lab}: {', '.join(there) or 'none'}",
+            f"{lab} {traffic}: not TCP connections; {lab} has: {', '.join(there) or 'none'}",
             f"fwlab traffic astf {lab} {there[0]}" if there else f"fwlab traffic show {lab} {traffic}",
         )
     typer.echo(astf_profile(lab, traffic, connections), nl=False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Writes and reads the frame table that the replay engine plays (format: engine/README.md)."""
+"""Writes the frame table that the replay engine plays (format: engine/README.md)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from fwlab.model.errors import BadInput, CannotMeasure
 MAGIC = b"FWLFRAME"
 VERSION = 1
 MAX_FRAMES = 1_048_576
-#: The generator holds the table twice, as a file in memory and as what it plays.
+#: The generator holds the table twice: as a file in memory and as the engine's copy.
 MAX_BYTES = 160 << 20
-MIN_LENGTH = 60  # bytes: Ethernet's 64 without the check sequence
+MIN_LENGTH = 60  # bytes: Ethernet's minimum of 64, less the frame check sequence
 MAX_LENGTH = 9_018
 MAX_STREAM = 65_535
 
@@ -32,36 +32,40 @@ def write_table(
     *,
     loop_ns: int | None = None,
 ) -> None:
-    """Write `frames` (without check sequence; those under 60 bytes are padded with zeros) to `path`.
+    """Write a frame table to `path`.
 
-    `times_ns`: when each frame is due from the start of a loop, never falling; `loop_ns`: when the loop
-    begins again, above the last time (without it: the last time plus the mean gap). `streams`: an id from
-    0 to 65535 per frame, counted apart by the engine (default 0). Raises BadInput that names the frame;
-    then nothing is written.
+    frames    without frame check sequence; shorter ones are padded with zeros to 60 bytes
+    times_ns  when each frame is due, from the start of a loop; must not decrease
+    streams   a stream id from 0 to 65535 for each frame, counted separately by the engine (default 0)
+    loop_ns   duration of a loop, greater than the last time (default: the last time plus the mean gap)
+
+    Raises BadInput naming the frame, CannotMeasure if the file cannot be written; then nothing is written.
     """
     count = len(frames)
     if not 1 <= count <= MAX_FRAMES:
         raise BadInput(f"{path}: {count} frames; a frame table holds 1 to {MAX_FRAMES}", "shorten the profile's cycle")
     records = np.zeros(count, RECORD)
-    padded, records["length"], records["offset"] = _lay_out(path, frames)
+    padded, records["length"], records["offset"] = _pack(path, frames)
     records["stream"] = _column(path, "stream", streams, count, MAX_STREAM)
     records["time_ns"] = _column(path, "time", times_ns, count, 2**63)
     loop = 0
     if times_ns is not None:
         loop = _loop(path, records["time_ns"].astype(np.int64), loop_ns)
     elif loop_ns:
-        raise BadInput(f"{path}: a loop of {loop_ns} ns, but frames without times", "give times_ns as well")
+        raise BadInput(f"{path}: loop_ns of {loop_ns}, but frames without times", "give times_ns as well")
     header = np.array([(MAGIC, VERSION, count, loop, len(padded))], HEADER)
     write_atomically(Path(path), header.tobytes() + records.tobytes() + padded, error=CannotMeasure)
 
 
-def _lay_out(path: Path | str, frames: Sequence[bytes]) -> tuple[bytes, list[int], list[int]]:
-    """Bytes of all frames, each distinct frame once; the frames' lengths and offsets."""
+def _pack(path: Path | str, frames: Sequence[bytes]) -> tuple[bytes, list[int], list[int]]:
+    """The frames' bytes, each distinct frame once, with the length and offset of every frame."""
     places: dict[bytes, int] = {}
-    lengths, offsets, end = [], [], 0
+    lengths: list[int] = []
+    offsets: list[int] = []
+    end = 0
     for number, frame in enumerate(frames):
         if len(frame) > MAX_LENGTH:
-            raise BadInput(f"{path}: frame {number}: {len(frame)} bytes, longer than {MAX_LENGTH}", "shorten it")
+            raise BadInput(f"{path}: frame {number}: {len(frame)} bytes, more than {MAX_LENGTH}", "shorten it")
         data = bytes(frame).ljust(MIN_LENGTH, b"\0")
         if data not in places:
             places[data] = end
@@ -91,13 +95,15 @@ def _column(
 
 
 def _loop(path: Path | str, times: np.ndarray, loop_ns: int | None) -> int:
-    fallen = np.flatnonzero(np.diff(times) < 0)
-    if fallen.size:
-        raise BadInput(f"{path}: frame {int(fallen[0]) + 1} is due before the one ahead of it", "sort by time")
+    decreasing = np.flatnonzero(np.diff(times) < 0)
+    if decreasing.size:
+        raise BadInput(
+            f"{path}: frame {int(decreasing[0]) + 1} is due before its predecessor", "sort the frames by time"
+        )
     last = int(times[-1])
     if loop_ns is None:
         gap = (last - int(times[0])) // max(len(times) - 1, 1)
         loop_ns = last + max(gap, 1)
     if loop_ns <= last:
-        raise BadInput(f"{path}: the loop ends at {loop_ns} ns, before its last frame at {last} ns", "lengthen it")
+        raise BadInput(f"{path}: the loop ends at {loop_ns} ns, before its last frame at {last} ns", "increase loop_ns")
     return loop_ns

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A lab's declared traffic: the frames that the generator would send, or the TCP connections that it would open."""
+"""The traffic that a lab declares: the frames that the generator would send."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from fwlab.traffic.frame_loop import Table
 
 @dataclass(frozen=True)
 class LabTraffic:
-    """One entry of lab.yml's traffic that has a profile: its streams in TRex's RPC form and the table that an engine
-    loops over."""
+    """An entry of lab.yml's traffic with a profile: its streams in TRex's RPC format and its frame table."""
 
     id: str
     declared: Traffic
@@ -27,7 +26,7 @@ class LabTraffic:
 
 
 def declared_traffic(lab: Lab, traffic_id: str) -> Traffic:
-    """Raises BadInput naming the lab and what it has."""
+    """The entry of lab.yml. Raises BadInput with the names of the lab's traffic."""
     declared = lab.traffic.get(traffic_id)
     if declared is None:
         raise BadInput(
@@ -38,7 +37,7 @@ def declared_traffic(lab: Lab, traffic_id: str) -> Traffic:
 
 
 def lab_traffic(project: Project, topology: Topology, lab: Lab, traffic_id: str) -> LabTraffic:
-    """Of a traffic with a profile. Raises BadInput naming the profile and its line or stream; nothing is started."""
+    """Load a traffic with a profile. Raises BadInput naming the profile and its line or stream. Starts nothing."""
     declared = declared_traffic(lab, traffic_id)
-    tables = TrafficStore(project, topology, lab)
-    return LabTraffic(traffic_id, declared, tables.streams(traffic_id), tables.table(traffic_id))
+    store = TrafficStore(project, topology, lab)
+    return LabTraffic(traffic_id, declared, store.streams(traffic_id), store.table(traffic_id))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The replay engine on the generator: put a frame table there, play it, read what left the NIC."""
+"""The engine `replay`: copies a frame table to the generator, plays it there and reads the engine's report."""
 
 from __future__ import annotations
 
@@ -18,45 +18,46 @@ from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.topology import Topology
 
-#: Where tables lie on the generator: in memory, of which /run may take only a tenth.
+#: Folder of the frame tables on the generator: in memory, but not in /run, which may use only a tenth of it.
 FOLDER = "/dev/shm/fwlab-tables"  # noqa: S108
-#: So many bytes of tables are kept there; what was not used for longest goes first.
-KEPT = 96 << 20
-#: Ends the engine when its input closes: when the host is done, or gone. A signal that comes before the engine listens
-#: (on a busy host that may take a second) must not kill it, or it ends without its report: until then it is deaf, and
-#: it is told again. What tells it holds none of its outputs, or SSH would wait for the last sleep's end.
+#: Bytes of tables that are kept there. The least recently used is removed first.
+CACHE_BYTES = 96 << 20
+#: Stops the engine when the command's input closes, either because the host is done or because it is gone. On a busy
+#: host the engine may take a second to install its signal handlers, and a SIGTERM before that would kill it without a
+#: report. So SIGTERM is ignored at first, and sent repeatedly. The process that sends it must not hold the engine's
+#: outputs, or SSH would wait for its last sleep.
 _PLAY = (
     "exec 3<&0; trap '' TERM; fwlab-replay --dev {dev} --table {table} --json {options} </dev/null & p=$!; "
     "trap - TERM; (read -r _ <&3; for _ in $(seq 60); do kill -TERM $p || break; sleep 0.5; done) >/dev/null 2>&1 & "
     "w=$!; wait $p; r=$?; kill $w 2>/dev/null; {after}exit $r"
 )
-#: A counted run of so many frames at a load takes the NIC from the kernel, where the generator's CPU is emulated. The
-#: usual driver keeps that busy with a few thousand frames a second, as each of its many small hand-overs makes and
-#: clears pages of its own; what it takes of the host's cores is missing at the DUT, whose ring then runs over.
-LONG = 16384
-_OWN_DRIVER = "--driver virtio"
-#: Then the kernel finds the NIC as new, and systemd-networkd gives it its addresses and neighbours, within a second or
-#: so. What comes next may need them: without them nothing more can be measured from here.
-_CONFIGURED = (
+#: From so many frames on, a counted run at a set load uses the engine's virtio driver if the generator's CPU is
+#: emulated. The XDP driver would keep that CPU busy at a few thousand frames per second, because each of its many small
+#: test runs allocates and clears pages. The host's CPU time it uses is then missing at the DUT, whose ring overruns.
+LONG_RUN = 16384
+_VIRTIO_DRIVER = "--driver virtio"
+#: Afterwards the NIC is a new device to the kernel, and systemd-networkd restores its addresses and neighbours within
+#: about a second. Wait for that: without them nothing more can be measured from this machine.
+_AWAIT_ADDRESSES = (
     "/lib/systemd/systemd-networkd-wait-online -q -i {dev} --timeout=60 "
-    "|| {{ echo {dev} was not given its addresses back >&2; r=1; }}; "
+    "|| {{ echo the addresses of {dev} were not restored >&2; r=1; }}; "
 )
 
 
 class ReplayPlayback:
-    """Traffic under way."""
+    """A playback by fwlab-replay."""
 
     def __init__(self, ssh: Ssh, process: subprocess.Popen[bytes], intended_pps: float | None = None) -> None:
         self._ssh = ssh
         self._process = process
-        self._asked = intended_pps
+        self._intended_pps = intended_pps
 
     def stop(self, timeout: float = 60) -> PlaybackResult:
-        """End it now and return the counts."""
+        """Stop sending and return the counts."""
         return self._finish(b"stop\n", timeout)
 
     def wait(self, timeout: float) -> PlaybackResult:
-        """Wait until a counted or timed run ends by itself."""
+        """Wait until a counted playback ends by itself, but stop it after `timeout` seconds."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout)
         return self._finish(b"stop\n", 60)
@@ -71,73 +72,74 @@ class ReplayPlayback:
         except subprocess.TimeoutExpired as error:
             self.abandon()
             raise CannotMeasure("generator: the replay engine does not stop", "vagrant reload LAB") from error
-        words = errors.decode(errors="replace").strip()
+        said = errors.decode(errors="replace").strip()
         if self._process.returncode == 255:
-            raise self._ssh.lost(words)
+            raise self._ssh.lost(said)
         lines = out.decode(errors="replace").strip().splitlines()
         if self._process.returncode or not lines:
             raise CannotMeasure(
-                f"generator: the replay engine ended with {self._process.returncode}: {words or 'no words'}",
+                f"generator: the replay engine ended with {self._process.returncode}: {said or 'no message'}",
                 "vagrant ssh LAB-generator, then `fwlab-replay --check`",
             )
         report = json.loads(lines[-1])
-        return PlaybackResult(report["sent"], report["attempted"], report["duration_s"], self._asked)
+        return PlaybackResult(report["sent"], report["attempted"], report["duration_s"], self._intended_pps)
 
 
 class Replay:
-    """The engine `replay`."""
+    """The engine `replay` of one session."""
 
     name = "replay"
 
     def __init__(self, ssh: Ssh, device: str, *, emulated: bool = False) -> None:
-        """`emulated`: the generator has a CPU without KVM, and a virtio NIC."""
+        """`emulated`: the generator has an emulated CPU and a virtio NIC."""
         self._ssh = ssh
         self._device = device
         self._emulated = emulated
-        self._kept: dict[Path, tuple[str, int]] = {}
+        self._cached: dict[Path, tuple[str, int]] = {}
         self._table = ""
-        self._sent = 0
+        self._copied = 0
 
     def use(self, store: TrafficStore, traffic: str) -> None:
-        """Put the frame table on the generator, unless it is there already."""
+        """Copy the frame table to the generator, unless it is already there."""
         table = store.path(traffic)
-        if table not in self._kept:
-            self._send(table)
-        self._kept[table] = self._kept.pop(table)  # the one that was used last
-        self._table = self._kept[table][0]
+        if table not in self._cached:
+            self._copy(table)
+        self._cached[table] = self._cached.pop(table)  # the most recently used is last
+        self._table = self._cached[table][0]
 
-    def _send(self, table: Path) -> None:
+    def _copy(self, table: Path) -> None:
         data = table.read_bytes()
-        gone = [] if self._kept else [f"{FOLDER}/*"]  # what a session before this one left
-        while self._kept and sum(size for _, size in self._kept.values()) + len(data) > KEPT:
-            gone.append(self._kept.pop(next(iter(self._kept)))[0])
-        self._sent += 1
-        name = f"{FOLDER}/{self._sent}"
+        removed = [] if self._cached else [f"{FOLDER}/*"]  # left by an earlier session
+        while self._cached and sum(size for _, size in self._cached.values()) + len(data) > CACHE_BYTES:
+            removed.append(self._cached.pop(next(iter(self._cached)))[0])
+        self._copied += 1
+        name = f"{FOLDER}/{self._copied}"
         unpack = "import sys,zlib;sys.stdout.buffer.write(zlib.decompress(sys.stdin.buffer.read()))"
-        command = f'mkdir -p {FOLDER}; rm -f {" ".join(gone)}; python3 -c "{unpack}" > {name}'
+        command = f'mkdir -p {FOLDER}; rm -f {" ".join(removed)}; python3 -c "{unpack}" > {name}'
         self._ssh.run(command, data=zlib.compress(data, 1), timeout=180)
-        self._kept[table] = (name, len(data))
+        self._cached[table] = (name, len(data))
 
     def start(self, *, load: float | None = None, count: int | None = None) -> ReplayPlayback:
-        """Play flat out, or at `load` packets per second; until stopped, or `count` packets."""
+        """Send flat out, or at `load` packets per second; until stopped, or until `count` packets are sent."""
         check_load(load)
-        options, after = [], ""
+        options: list[str] = []
+        after = ""
         if load is not None:
             options.append(f"--rate {load:g}")
         if count is not None:
             options.append(f"--count {count}")
-        if self._emulated and load is not None and count is not None and count >= LONG:
-            options.append(_OWN_DRIVER)
-            after = _CONFIGURED.format(dev=self._device)
+        if self._emulated and load is not None and count is not None and count >= LONG_RUN:
+            options.append(_VIRTIO_DRIVER)
+            after = _AWAIT_ADDRESSES.format(dev=self._device)
         command = _PLAY.format(dev=self._device, table=self._table, options=" ".join(options), after=after)
         return ReplayPlayback(self._ssh, self._ssh.open(command), load)
 
     def close(self) -> None:
-        """Nothing to do: the engine runs only while it plays."""
+        """Nothing to do: the engine runs only while it sends."""
 
 
 class ReplayKind:
-    """The engine `replay` in the registry: part of every generator image."""
+    """The engine `replay` in the registry."""
 
     name, position, automatic = Replay.name, 2, True
 

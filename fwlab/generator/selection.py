@@ -52,7 +52,7 @@ def choose(project: Project, wanted: str = AUTO) -> Choice:
 
 def _first_available(project: Project) -> Choice:
     """The first available engine. The reason is why a better one is missing, or else its own."""
-    missing = []
+    missing: list[str] = []
     for engine in (engine for engine in ENGINES.values() if engine.automatic):
         found = engine.availability(project)
         if found.available:

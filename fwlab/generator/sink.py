@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The sink: counts what arrives by traffic class, with nftables' named counters at its NIC's ingress."""
+"""The sink: counts arriving packets by traffic class, with nftables counters at the ingress of its NIC."""
 
 from __future__ import annotations
 
@@ -7,51 +7,54 @@ import ipaddress
 import json
 import time
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from fwlab.host.ssh import Ssh
 from fwlab.model.declared_traffic import AddressList, Connections, TrafficClass
 from fwlab.traffic.flows import Flow
 
-#: Counter of what belongs to no declared class.
+#: Name of the counter of packets that belong to no declared class.
 OTHER = "other"
-#: A class may be named as nft would not let a counter be: with a digit first, or by one of its own words.
+#: Makes counter names valid: a class may be named by an nft keyword or start with a digit.
 _PREFIX = "class-"
 
 
 class Sink:
+    """The counters on the sink."""
+
     def __init__(self, ssh: Ssh, device: str) -> None:
         self._ssh = ssh
         self._device = device
-        self._takes_all = False
+        self._absorbs_all = False
         self._loaded: str | None = None
         self._flows: dict[str, list[Flow]] = {}
 
-    def know(self, flows: dict[str, list[Flow]]) -> None:
-        """The flows of the classes that are declared by a stream, in the traffic that is played from now on."""
+    def set_flows(self, flows: dict[str, list[Flow]]) -> None:
+        """Set the flows, in the traffic that is played from now on, of the classes that are declared by a stream."""
         if flows != self._flows:
-            self._flows, self._takes_all = flows, False
+            self._flows, self._absorbs_all = flows, False
 
-    def take_all(self, classes: dict[str, TrafficClass]) -> None:
-        """As `declare`, but where nothing climbs further up as it is, nothing is done: there are many cases."""
-        if not self._takes_all:
-            self.declare(classes)
+    def absorb_all(self, classes: dict[str, TrafficClass]) -> None:
+        """Make sure that no packet passes the counters. Does nothing if they already drop every packet."""
+        if not self._absorbs_all:
+            self.load_counters(classes)
 
-    def declare(self, classes: dict[str, TrafficClass], connections: Connections | None = None) -> None:
-        """Count from now on by these classes; a packet counts for the first that matches, then goes.
+    def load_counters(self, classes: dict[str, TrafficClass], connections: Connections | None = None) -> None:
+        """Count from now on by these classes, starting at zero. A packet counts for the first match and is dropped.
 
-        Those of `connections` are not counted: they go up to the server.
+        Packets of `connections` are not counted but passed to the server.
         """
-        self._takes_all = False
+        self._absorbs_all = False
         ruleset = counting_ruleset(self._device, classes, connections, self._flows)
-        # A list of addresses takes the sink a while to load; counters that are there need only begin anew.
-        anew = "nft reset counters table netdev fwlab > /dev/null 2>&1 || " if ruleset == self._loaded else ""
+        # Loading a list of addresses takes a while; if the counters are loaded already, reset them instead.
+        reset = "nft reset counters table netdev fwlab > /dev/null 2>&1 || " if ruleset == self._loaded else ""
         self._loaded = None
-        self._ssh.run(f"{anew}nft -f -", data=ruleset.encode())
+        self._ssh.run(f"{reset}nft -f -", data=ruleset.encode())
         self._loaded = ruleset
-        self._takes_all = connections is None
+        self._absorbs_all = connections is None
 
     def counts(self) -> dict[str, int]:
-        """Packets that arrived since `declare`, by class."""
+        """Packets that have arrived since `load_counters`, by class."""
         listed = json.loads(self._ssh.run("nft -j list counters table netdev fwlab"))
         return {
             item["counter"]["name"].removeprefix(_PREFIX): item["counter"]["packets"]
@@ -59,16 +62,15 @@ class Sink:
             if "counter" in item
         }
 
-    def settled_counts(self, all_of: int | None = None, patience_s: float = 30) -> dict[str, int]:
-        """The counts once they no longer change, so that packets on their way are in; or once they are `all_of`."""
-        deadline = time.monotonic() + patience_s
+    def settled_counts(self, all_of: int | None = None, timeout_s: float = 30) -> dict[str, int]:
+        """The counts once they no longer change or add up to `all_of`, but after `timeout_s` at the latest."""
+        deadline = time.monotonic() + timeout_s
         counts = self.counts()
         while sum(counts.values()) != all_of and time.monotonic() < deadline:
             time.sleep(0.4)
-            again = self.counts()
-            if again == counts:
+            previous, counts = counts, self.counts()
+            if counts == previous:
                 break
-            counts = again
         return counts
 
 
@@ -76,11 +78,11 @@ def counting_ruleset(
     device: str,
     classes: dict[str, TrafficClass],
     connections: Connections | None = None,
-    flows: Mapping[str, list[Flow]] = {},
+    flows: Mapping[str, list[Flow]] = MappingProxyType({}),
 ) -> str:
-    """The nft ruleset that counts and drops; nothing but `connections` climbs further up the sink's stack.
+    """The nft ruleset that counts and drops every packet, except those of `connections`.
 
-    `flows`: of each class that is declared by a stream; one that has none counts nothing.
+    flows  flows of each class that is declared by a stream; a class without flows counts nothing
     """
     names = [*classes, OTHER]
     lines = ["table netdev fwlab {}", "delete table netdev fwlab", "table netdev fwlab {"]
@@ -89,18 +91,18 @@ def counting_ruleset(
         lines += _sets(name, traffic_class, flows.get(name, []))
     lines += ["  chain arriving {", f'    type filter hook ingress device "{device}" priority 0; policy accept;']
     if connections is not None:
-        # From whichever address: the DUT may have translated it.
+        # Match any source address: the DUT may have translated it.
         lines.append(f"    ip daddr {connections.servers} tcp dport {connections.port} accept")
     for name, traffic_class in classes.items():
         for match in _matches(name, traffic_class) if not traffic_class.stream else _by_flow(name, flows):
             lines.append(f'    {match} counter name "{_PREFIX}{name}" drop')
-    # What the nodes say to each other by themselves (ARP, neighbour discovery) is not test traffic.
+    # ARP and neighbour discovery are not test traffic.
     lines += [f'    meta l4proto {{ udp, tcp }} counter name "{_PREFIX}{OTHER}" drop', "  }", "}"]
     return "\n".join(lines) + "\n"
 
 
 def _sets(name: str, c: TrafficClass, flows: list[Flow]) -> list[str]:
-    """The class's lists as sets. Their size is declared, so that a packet costs the sink little."""
+    """The class's lists as nft sets. They declare their size, which makes lookups cheap."""
     found = []
     if c.stream and flows:
         pairs = [f"{source} . {port}" for source, port in flows]
@@ -124,12 +126,12 @@ def _set(name: str, kind: str, elements: list[str]) -> str:
 
 
 def _by_flow(name: str, flows: Mapping[str, list[Flow]]) -> list[str]:
-    """The class as nft matches, where it is declared by a stream; there is no match for one that has no flows."""
+    """The match of a class that is declared by a stream; none for a class without flows."""
     return [f"meta l4proto {{ udp, tcp }} ip saddr . th dport @{_PREFIX}{name}-flows"] if flows.get(name) else []
 
 
 def _matches(name: str, c: TrafficClass) -> list[str]:
-    """The class as nft matches, one for each address family it can hold."""
+    """The matches of a class, one for each address family that it can contain."""
     prefixes = [ipaddress.ip_network(p) for p in (c.src, c.dst) if p is not None]
     families = {f"ip{'' if p.version == 4 else '6'}" for p in prefixes} or {"ip", "ip6"}
     if c.sources or c.destinations:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""TCP connections as their programs understand them: what is loaded on the generator and the sink, and how
-connections are counted from what crossed the DUT. Pure: texts and numbers only.
+"""Configuration and reports of the TCP programs on generator and sink, and how the DUT's counters count connections.
+Pure: text and numbers only.
 
-The client's program knows one address of its own and one server. Two stateless rules on the generator give each
-connection one of the declared clients and servers, by its source port; answers are turned back the same way. So any
-client program will do, and neither conntrack nor NAT works on the generator.
+The client program uses one address of its own and connects to one server. Two stateless nft rules on the generator
+rewrite both addresses of each connection, chosen by its source port, to those of a declared client and server, and
+rewrite the answers back. So any client program can be used, and the generator needs neither conntrack nor NAT.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from fwlab.model.errors import CannotMeasure
 from fwlab.model.trial import Clients
 
 TABLE = "fwlab-clients"
-#: The chain that, once `shut`, lets no connection begin; those that are open go on.
+#: The chain that holds `gate_rule`, which blocks new connections while those that are open continue.
 GATE = "gate"
-#: The file that the server serves, whatever is asked for.
+#: The file that the server returns for every request.
 OBJECT = "object"
-#: Ethernet, IPv4 and TCP with time stamps, which both ends of these connections use; a SYN has options beside them.
+#: Ethernet, IPv4 and TCP headers with time stamps, which both ends use, and the further options of a SYN.
 HEADER_BYTES = 14 + 20 + 32
-SYN_MORE_BYTES = 8
+SYN_OPTION_BYTES = 8
 
-#: Settings of both ends, after S2's Appendix B, as far as a kernel of today has them and small objects need them:
-#: many ports, soon free again; room for many that end and many that begin. Buffers are sized by the kernel itself.
-#: No probe for a lost tail (TLP): behind a slowed DUT it would send again what is still on its way. And no look-up of a
-#: packet's socket ahead of its turn (early demux): where acknowledgement and FIN come together, the first makes a
-#: TIME_WAIT of the socket, and the second would be given to what is no more, lost, and sent again.
+#: Settings of both ends: those of source S2, Appendix B, that still exist and matter for small objects. They provide
+#: many ports, which soon become free again, and long queues of new and closing connections. The kernel sizes buffers.
+#: No tail loss probes (TLP): behind a slowed DUT they would retransmit packets that are only late. No early demux: if
+#: an ACK and a FIN arrive together, the ACK turns the socket into a TIME_WAIT socket, and the FIN, already assigned to
+#: the old socket, would be dropped and retransmitted.
 _BOTH_ENDS = {
     "net.ipv4.tcp_max_tw_buckets": "65536",
     "net.ipv4.tcp_fin_timeout": "15",
@@ -53,13 +53,13 @@ SYSCTLS = {
 }
 
 
-def front(prefix: str) -> str:
-    """The first address of a prefix; of the servers', the one that the client's program is told."""
+def first_address(prefix: str) -> str:
+    """The first address of a prefix. The client program connects to that of the servers."""
     return str(ipaddress.IPv4Network(prefix)[0])
 
 
 def address_rules(connections: Connections, own: str) -> str:
-    """The nft ruleset of the generator, whose own address is `own`."""
+    """The nft ruleset that rewrites addresses on the generator, whose own address is `own`."""
     leaving = _towards_servers(connections)
     arriving = f"ip saddr {connections.servers} ip daddr {connections.clients} tcp sport {connections.port}"
     return f"""table ip {TABLE}
@@ -74,34 +74,34 @@ table ip {TABLE} {{
   }}
   chain arriving {{
     type filter hook prerouting priority raw; policy accept;
-    {arriving} ip saddr set {front(connections.servers)} ip daddr set {own}
+    {arriving} ip saddr set {first_address(connections.servers)} ip daddr set {own}
   }}
 }}
 """
 
 
-def shut(connections: Connections) -> str:
-    """The rule, as nft's arguments, behind which no connection leaves the generator that has not begun."""
+def gate_rule(connections: Connections) -> str:
+    """The rule, as arguments of `nft add`, that drops the first packet of every new connection."""
     return f"rule ip {TABLE} {GATE} {_towards_servers(connections)} tcp flags & (syn | ack) == syn counter drop"
 
 
 def _towards_servers(connections: Connections) -> str:
-    return f"ip daddr {front(connections.servers)} tcp dport {connections.port}"
+    return f"ip daddr {first_address(connections.servers)} tcp dport {connections.port}"
 
 
 def _spread(prefix: str, seed: int) -> str:
-    """An address of the prefix for each source port, as nft says it."""
+    """The nft expression that maps each source port to an address of the prefix."""
     addresses = list(ipaddress.IPv4Network(prefix))
     elements = ", ".join(f"{place} : {address}" for place, address in enumerate(addresses))
     return f"jhash tcp sport mod {len(addresses)} seed {seed} map {{ {elements} }}"
 
 
 def server_config(connections: Connections, pid_file: str, folder: str) -> str:
-    """nginx's configuration: one object, the file OBJECT of `folder`; no log; the connection ends with the object.
+    """nginx's configuration: it serves the file OBJECT of `folder`, writes no log, and closes after each response.
 
-    The server's last segment is held back until it closes (TCP_CORK), so object and FIN are one packet, and the client
-    acknowledges both at once. Sent on their own, it was for the load of the host to say whether they had one
-    acknowledgement or two: connections of plain routing had 9.8 to 11.8 packets, and cost as much more or less.
+    TCP_CORK (tcp_nopush) delays the last segment until the server closes, so that object and FIN share one packet and
+    the client sends one ACK for both. Separate packets would get one or two ACKs, depending on the host's load: without
+    a filter, connections then had 9.8 to 11.8 packets, and their cost varied accordingly.
     """
     return f"""worker_processes 1;
 user www-data;
@@ -132,7 +132,7 @@ http {{
 
 
 def wrk_script() -> str:
-    """wrk's Lua script: it says what it counted as one line of JSON."""
+    """wrk's Lua script, which prints the counts as one line of JSON."""
     return """function done(summary, latency, requests)
   local e = summary.errors
   print(string.format('{"answers":%d,"status":%d,"lost":%d}', summary.requests, e.status, e.connect + e.read + e.write))
@@ -141,38 +141,44 @@ end
 
 
 def kernel_counts(snmp: str) -> dict[str, int]:
-    """TCP's counters in /proc/net/snmp: a line of names, a line of numbers."""
+    """The TCP counters in /proc/net/snmp, which are a line of names and a line of numbers."""
     lines = [line.split()[1:] for line in snmp.splitlines() if line.startswith("Tcp:")]
     return dict(zip(lines[0], map(int, lines[1]), strict=True))
 
 
-def resent(before: str, after: str) -> int:
-    """Segments that a kernel sent again between two readings of its counters."""
+def retransmissions(before: str, after: str) -> int:
+    """Segments that a kernel retransmitted between two readings of its counters."""
     return kernel_counts(after)["RetransSegs"] - kernel_counts(before)["RetransSegs"]
 
 
-def flat_out(report: str, before: str, after: str, concurrent: int, duration_s: float, server_resent: int) -> Clients:
-    """What wrk and its kernel counted. Those that waited at the gate when it was stopped have not been opened."""
+def wrk_result(report: str, before: str, after: str, concurrent: int, duration_s: float, server_resent: int) -> Clients:
+    """The counts of wrk and its kernel. Connections that the gate blocked when wrk was stopped do not count as opened.
+
+    Raises CannotMeasure if the report is incomplete.
+    """
     said = re.search(r"^\{.*\}$", report, re.MULTILINE)
     waiting = re.search(r"^waiting (\d+)$", report, re.MULTILINE)
     at_gate = re.search(r"\bcounter packets (\d+)", report)
     if not (said and waiting and at_gate):
-        raise CannotMeasure(f"generator: wrk did not say what it counted: {report.strip()[-200:]}", "fwlab doctor")
+        raise CannotMeasure(f"generator: incomplete report of wrk: {report.strip()[-200:]}", "fwlab doctor")
     counted = json.loads(said[0])
     return Clients(
         program="wrk",
         opened=kernel_counts(after)["ActiveOpens"] - kernel_counts(before)["ActiveOpens"] - int(waiting[1]),
         completed=counted["answers"] - counted["status"],
         failed=counted["lost"] + counted["status"],
-        # Who waits at the gate asks again after a second.
-        retransmitted=max(0, resent(before, after) - (int(at_gate[1]) - int(waiting[1]))) + server_resent,
+        # The SYNs that the gate drops are retransmitted after a second; those do not count.
+        retransmitted=max(0, retransmissions(before, after) - (int(at_gate[1]) - int(waiting[1]))) + server_resent,
         concurrent=concurrent,
         duration_s=duration_s,
     )
 
 
-def at_rate(report: str, before: str, after: str, rate: float, server_resent: int) -> Clients:
-    """What httperf and its kernel counted, at `rate` connections per second. Raises CannotMeasure."""
+def httperf_result(report: str, before: str, after: str, rate: float, server_resent: int) -> Clients:
+    """The counts of httperf and its kernel at `rate` connections per second.
+
+    Raises CannotMeasure if the report is incomplete.
+    """
     total = re.search(
         r"^Total: connections (\d+) requests \d+ replies \d+ test-duration ([\d.]+) s", report, re.MULTILINE
     )
@@ -180,13 +186,13 @@ def at_rate(report: str, before: str, after: str, rate: float, server_resent: in
     errors = re.search(r"^Errors: total (\d+)", report, re.MULTILINE)
     most = re.search(r"<=(\d+) concurrent connections", report)
     if not (total and good and errors and most):
-        raise CannotMeasure(f"generator: httperf did not say what it counted: {report.strip()[-200:]}", "fwlab doctor")
+        raise CannotMeasure(f"generator: incomplete report of httperf: {report.strip()[-200:]}", "fwlab doctor")
     return Clients(
         program="httperf",
         opened=int(total[1]),
         completed=int(good[1]),
         failed=int(errors[1]),
-        retransmitted=resent(before, after) + server_resent,
+        retransmitted=retransmissions(before, after) + server_resent,
         concurrent=int(most[1]),
         duration_s=float(total[2]),
         intended_load=rate,
@@ -194,9 +200,9 @@ def at_rate(report: str, before: str, after: str, rate: float, server_resent: in
 
 
 def answers(packets: int, octets: int, answer_bytes: int) -> float:
-    """How many answers of `answer_bytes` are among what came from the servers: packets, and bytes with headers.
+    """The number of answers in what the servers sent, from its packets and octets (with headers) at the DUT.
 
-    Each connection brings one answer and one SYN; all else is bare headers. Exact but for the little that is sent
-    twice, so that the DUT itself counts connections, and the clients can be compared with it.
+    Each connection has one answer of `answer_bytes` and one SYN; all other packets are bare headers. The result is
+    exact except for retransmissions, so the clients' counts can be checked against the DUT's.
     """
-    return (octets - packets * HEADER_BYTES) / (answer_bytes + SYN_MORE_BYTES)
+    return (octets - packets * HEADER_BYTES) / (answer_bytes + SYN_OPTION_BYTES)

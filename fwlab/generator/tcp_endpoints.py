@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""TCP connections between generator and sink: nginx answers; wrk opens them flat out, httperf at a rate.
+"""TCP connections between generator and sink by the kernel's TCP: wrk (flat out) and httperf (at a rate) open them, and
+nginx answers.
 
-Nothing of it is in the images but the three programs. What a lab declares is set up over SSH, and put back.
+The images contain only the three programs. Everything else is set up over SSH and removed afterwards.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from fwlab.generator.tcp_config import (
     SYSCTLS,
     TABLE,
     address_rules,
-    at_rate,
-    flat_out,
-    front,
-    resent,
+    first_address,
+    gate_rule,
+    httperf_result,
+    retransmissions,
     server_config,
-    shut,
+    wrk_result,
     wrk_script,
 )
 from fwlab.host.process import wait_or_kill
@@ -33,95 +34,96 @@ from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.trial import Clients
 
-#: Files of ours on a node; they are gone after a boot, like what they set up.
-RULES, SCRIPT, CONFIG, PID, SERVED, BEFORE = (
+#: Our files on a node. A reboot removes them, and the settings that they hold.
+RULES, SCRIPT, CONFIG, PID, DOCUMENT_ROOT, SAVED_SYSCTLS = (
     f"/run/fwlab-{name}" for name in ("clients.nft", "wrk.lua", "nginx.conf", "nginx.pid", "served", "sysctls")
 )
-#: A connection that takes longer has failed (s).
-PATIENCE_S = 10
-#: Nothing is sent a second time before this (s).
-RESEND_S = 3
+#: A connection that takes longer counts as failed (s).
+CONNECTION_TIMEOUT_S = 10
+#: Minimum retransmission timeout (s).
+RTO_MIN_S = 3
 _COUNTERS = "grep ^Tcp: /proc/net/snmp"
-#: Prints TCP's counters of the kernel before and after what runs in between; a line of dashes parts the three.
+#: Prints the kernel's TCP counters, the output of a command, and the counters again, separated by lines of dashes.
 _COUNTED = f"{_COUNTERS}; echo ---; {{what}}; echo ---; {_COUNTERS}"
-#: wrk ends when its input closes: when the host is done, or gone. First the gate is shut and what is open may end, for
-#: at most so many fifths of a second. Of those that are cut off in the middle, 256 of some 4000, nobody knows how many
-#: packets they had, and the figure was for the load of the host to say (8.9 to 9.2 packets a connection were seen).
-#: wrk goes on to begin connections behind the gate: those are told, as "waiting", and what the gate has dropped.
-_DRAINED = 40
+#: Stops wrk when the command's input closes, either because the host is done or because it is gone. First the gate is
+#: shut and open connections get so many fifths of a second to end. Otherwise some 256 of 4000 connections would be cut
+#: off after an unknown number of packets, which made the packets per connection vary with the host's load (8.9 to 9.2).
+#: wrk still tries to open connections behind the gate: their number is reported as "waiting", and so are dropped SYNs.
+_DRAIN_POLLS = 40
 _WRK = (
-    "exec 3<&0; wrk -t1 -c{concurrent} -d1h --timeout {patience}s -H 'Connection: close' -s {script} {url} "
-    "</dev/null & p=$!; (read -r _ <&3; nft add {shut}; for _ in $(seq {drained}); do "
+    "exec 3<&0; wrk -t1 -c{concurrent} -d1h --timeout {timeout}s -H 'Connection: close' -s {script} {url} "
+    "</dev/null & p=$!; (read -r _ <&3; nft add {shut}; for _ in $(seq {drain_polls}); do "
     '[ "$(ss -Htan state synchronized exclude time-wait dport = :{port} | wc -l)" -gt 0 ] || break; sleep 0.2; done; '
     "echo waiting $(ss -Htan state syn-sent dport = :{port} | wc -l); kill -INT $p 2>/dev/null) & w=$!; "
     "wait $p; kill $w 2>/dev/null; nft list chain ip {table} {gate}; nft flush chain ip {table} {gate}"
 )
 _HTTPERF = (
     "httperf --server {server} --port {port} --uri / --rate {rate:g} --num-conns {count} "
-    "--timeout {patience} 2>/dev/null </dev/null"
+    "--timeout {timeout} 2>/dev/null </dev/null"
 )
 
 
 class Retransmissions:
-    """How much a node sends again, from now on."""
+    """Counts the segments that a node retransmits from now on."""
 
     def __init__(self, ssh: Ssh) -> None:
         self._ssh = ssh
         self._before = ssh.run(_COUNTERS)
 
     def since(self) -> int:
-        return resent(self._before, self._ssh.run(_COUNTERS))
+        return retransmissions(self._before, self._ssh.run(_COUNTERS))
 
 
 class KernelConnectionLoad:
-    """Connections being opened flat out, until `stop`."""
+    """Connections that wrk opens flat out, until `stop`."""
 
     def __init__(self, ssh: Ssh, process: subprocess.Popen[bytes], concurrent: int, sink: Retransmissions) -> None:
         self._ssh, self._process, self._concurrent, self._sink = ssh, process, concurrent, sink
         self._began = time.monotonic()
 
     def stop(self, timeout: float = 60) -> Clients:
-        """Begin no more, let those that are open end, and return what the client counted."""
+        """Open no more connections, let open ones end, and return the client's counts."""
         lasted = time.monotonic() - self._began
         try:
             out, errors = self._process.communicate(b"stop\n", timeout=timeout)
         except subprocess.TimeoutExpired as error:
             self.abandon()
             raise CannotMeasure("generator: wrk does not stop", "vagrant reload LAB") from error
-        words = errors.decode(errors="replace")
+        said = errors.decode(errors="replace")
         if self._process.returncode == 255:
-            raise self._ssh.lost(words)
-        before, report, after = _parts(out.decode(errors="replace"), words)
-        return flat_out(report, before, after, self._concurrent, lasted, self._sink.since())
+            raise self._ssh.lost(said)
+        before, report, after = _split_report(out.decode(errors="replace"), said)
+        return wrk_result(report, before, after, self._concurrent, lasted, self._sink.since())
 
     def abandon(self) -> None:
-        """End it, come what may. Its input is closed first: that is what ends the program on the node."""
-        with contextlib.suppress(OSError):
-            self._process.stdin.close()
+        """Stop on the way out of a failure. Closing the input ends the program on the node."""
+        if self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
         wait_or_kill(self._process, 10)
 
 
 class KernelTcpEndpoints:
-    """Both ends, set up for what a lab declares; made by `tcp_endpoints`.
+    """Client and server by the kernel's TCP; made by `tcp_endpoints`.
 
-    answer_bytes  length of one answer, with HTTP's own headers
+    answer_bytes  length of one HTTP response with its headers
     """
 
     def __init__(self, generator: Ssh, sink: Ssh, connections: Connections, answer_bytes: int) -> None:
         self._generator, self._sink, self.connections, self.answer_bytes = generator, sink, connections, answer_bytes
 
     def flat_out(self) -> KernelConnectionLoad:
-        """As many as the DUT lets through, `concurrent` open at a time; until stopped."""
+        """Keep `concurrent` connections open, as many as the DUT forwards, until stopped."""
         declared = self.connections
-        url = f"http://{front(declared.servers)}:{declared.port}/"
+        url = f"http://{first_address(declared.servers)}:{declared.port}/"
         what = _WRK.format(
             concurrent=declared.concurrent,
-            patience=PATIENCE_S,
+            timeout=CONNECTION_TIMEOUT_S,
             script=SCRIPT,
             url=url,
             port=declared.port,
-            shut=shlex.quote(shut(declared)),
-            drained=_DRAINED,
+            shut=shlex.quote(gate_rule(declared)),
+            drain_polls=_DRAIN_POLLS,
             table=TABLE,
             gate=GATE,
         )
@@ -130,26 +132,30 @@ class KernelTcpEndpoints:
         return KernelConnectionLoad(self._generator, process, declared.concurrent, resending)
 
     def at_rate(self, rate: float, count: int) -> Clients:
-        """`count` connections, `rate` begun each second of the generator's clock."""
+        """Open `count` connections, `rate` per second of the generator's clock."""
         declared = self.connections
         what = _HTTPERF.format(
-            server=front(declared.servers), port=declared.port, rate=rate, count=count, patience=PATIENCE_S
+            server=first_address(declared.servers),
+            port=declared.port,
+            rate=rate,
+            count=count,
+            timeout=CONNECTION_TIMEOUT_S,
         )
         resending = Retransmissions(self._sink)
         out = self._generator.run(_COUNTED.format(what=what), timeout=count / rate * 3 + 60)
-        before, report, after = _parts(out, "")
-        return at_rate(report, before, after, rate, resending.since())
+        before, report, after = _split_report(out, "")
+        return httperf_result(report, before, after, rate, resending.since())
 
 
 @contextlib.contextmanager
 def tcp_endpoints(generator: Ssh, sink: Ssh, own: str, connections: Connections) -> Iterator[KernelTcpEndpoints]:
-    """Both ends ready; as they were before on leaving. `own` is the generator's address on its link.
+    """Set up client and server, and restore both nodes afterwards. `own`: the generator's address on its link.
 
-    Raises CannotMeasure where an image has no such program, or the server does not answer on its own node.
+    Raises CannotMeasure if an image lacks a program, or if the server does not answer on its own node.
     """
     try:
         generator.run(_generator_up(connections), data=address_rules(connections, own).encode())
-        with answering(sink, connections) as answer_bytes:
+        with http_server(sink, connections) as answer_bytes:
             yield KernelTcpEndpoints(generator, sink, connections, answer_bytes)
     finally:
         with contextlib.suppress(CannotMeasure):
@@ -157,10 +163,10 @@ def tcp_endpoints(generator: Ssh, sink: Ssh, own: str, connections: Connections)
 
 
 @contextlib.contextmanager
-def answering(sink: Ssh, connections: Connections) -> Iterator[int]:
-    """The sink answers on every address of the servers, as the declaration has it; yields the length of one answer."""
+def http_server(sink: Ssh, connections: Connections) -> Iterator[int]:
+    """Run the server on all of the declared addresses; yields the length of one HTTP response in bytes."""
     try:
-        answer = sink.run(_sink_up(connections), data=server_config(connections, PID, SERVED).encode())
+        answer = sink.run(_sink_up(connections), data=server_config(connections, PID, DOCUMENT_ROOT).encode())
         if not answer.strip().isdecimal() or int(answer) < connections.object_bytes:
             raise CannotMeasure(f"sink: nginx does not answer on port {connections.port}: {answer!r}", "fwlab doctor")
         yield int(answer)
@@ -169,64 +175,62 @@ def answering(sink: Ssh, connections: Connections) -> Iterator[int]:
             sink.run(_sink_down(connections))
 
 
-def _parts(out: str, errors: str) -> tuple[str, str, str]:
+def _split_report(out: str, errors: str) -> tuple[str, str, str]:
     parts = out.split("---\n")
     if len(parts) != 3:
         raise CannotMeasure(f"generator: the client ended early: {(errors or out).strip()[-200:]}", "fwlab doctor")
     return parts[0], parts[1], parts[2]
 
 
-def _set(node: str) -> str:
-    """Set a node's sysctls; what they were is kept, once, for `_put_back`."""
+def _apply_sysctls(node: str) -> str:
+    """The command that sets a node's sysctls and saves their previous values once, for `_restore_sysctls`."""
     names = " ".join(SYSCTLS[node])
     values = shlex.join(f"{name}={value}" for name, value in SYSCTLS[node].items())
-    return f"[ -e {BEFORE} ] || sysctl {names} >{BEFORE}; sysctl -q -w {values}"
+    return f"[ -e {SAVED_SYSCTLS} ] || sysctl {names} >{SAVED_SYSCTLS}; sysctl -q -w {values}"
 
 
-def _put_back() -> str:
-    return f"[ ! -e {BEFORE} ] || sysctl -q -p {BEFORE}; rm -f {BEFORE}"
+def _restore_sysctls() -> str:
+    return f"[ ! -e {SAVED_SYSCTLS} ] || sysctl -q -p {SAVED_SYSCTLS}; rm -f {SAVED_SYSCTLS}"
 
 
-def link(prefix: str, *, ours: bool) -> str:
-    """Ready the link that leads to the other end, whose addresses are `prefix`; or make it again what it was.
+def link_settings(prefix: str, *, tuned: bool) -> str:
+    """The command that tunes the link towards the other end, whose addresses are `prefix`, or restores its defaults.
 
-    Nothing is sent a second time that may still come: a slowed DUT answers late, and TCP would believe in a loss
-    after a fifth of a second. And packets are taken one by one, so that each is acknowledged: how many the kernel
-    would join (GRO) depends on how fast they come.
+    A longer minimum retransmission timeout: a slowed DUT delays packets, and TCP would assume a loss after 0.2 s. And
+    no GRO: how many packets the kernel merges, and acknowledges at once, depends on how fast they arrive.
     """
     network = ipaddress.IPv4Network(prefix).supernet(new_prefix=16)
-    patience = f" rto_min {RESEND_S}s" if ours else ""
+    rto_min = f" rto_min {RTO_MIN_S}s" if tuned else ""
     return (
-        f"set -- $(ip route get {front(prefix)}); ip route replace {network} via $3 dev $5 proto static{patience}; "
-        f"ethtool -K $5 gro {'off' if ours else 'on'}"
+        f"set -- $(ip route get {first_address(prefix)}); "
+        f"ip route replace {network} via $3 dev $5 proto static{rto_min}; "
+        f"ethtool -K $5 gro {'off' if tuned else 'on'}"
     )
 
 
 def _generator_up(connections: Connections) -> str:
-    ours = link(connections.servers, ours=True)
-    return (
-        f"pkill -x wrk; set -e; nft -f -; printf %s {shlex.quote(wrk_script())} >{SCRIPT}; {_set('generator')}; {ours}"
-    )
+    script, link = shlex.quote(wrk_script()), link_settings(connections.servers, tuned=True)
+    return f"pkill -x wrk; set -e; nft -f -; printf %s {script} >{SCRIPT}; {_apply_sysctls('generator')}; {link}"
 
 
 def _generator_down(connections: Connections) -> str:
-    before = link(connections.servers, ours=False)
-    return f"pkill -x wrk; nft delete table ip {TABLE} 2>/dev/null; {before}; rm -f {SCRIPT}; {_put_back()}"
+    before = link_settings(connections.servers, tuned=False)
+    return f"pkill -x wrk; nft delete table ip {TABLE} 2>/dev/null; {before}; rm -f {SCRIPT}; {_restore_sysctls()}"
 
 
 def _sink_up(connections: Connections) -> str:
-    """Ends with the number of bytes of one answer, asked for on the node itself."""
+    """The command that starts the server and prints the length of one response, requested on the node itself."""
     ask = f"exec 3<>/dev/tcp/127.0.0.1/{connections.port}; printf 'GET / HTTP/1.0\\r\\n\\r\\n' >&3; wc -c <&3"
-    served = f"mkdir -p {SERVED}; printf %{connections.object_bytes}s '' | tr ' ' x >{SERVED}/{OBJECT}"
+    served = f"mkdir -p {DOCUMENT_ROOT}; printf %{connections.object_bytes}s '' | tr ' ' x >{DOCUMENT_ROOT}/{OBJECT}"
     return (
-        f"set -e; cat >{CONFIG}; {served}; {_set('sink')}; {link(connections.clients, ours=True)}; "
+        f"set -e; cat >{CONFIG}; {served}; {_apply_sysctls('sink')}; {link_settings(connections.clients, tuned=True)}; "
         f"ip route replace local {connections.servers} dev lo; "
         f'{_stop_server()}; nginx -c {CONFIG} >/dev/null; bash -c "{ask}"'
     )
 
 
 def _stop_server() -> str:
-    """Ends the nginx of ours that runs, and waits until its port is free."""
+    """The command that stops our nginx, if it runs, and waits until its port is free."""
     return (
         f"if [ -e {PID} ]; then nginx -c {CONFIG} -s stop 2>/dev/null || true; "
         f"for _ in $(seq 50); do [ -e {PID} ] || break; sleep 0.1; done; fi"
@@ -236,5 +240,5 @@ def _stop_server() -> str:
 def _sink_down(connections: Connections) -> str:
     return (
         f"{_stop_server()}; ip route del local {connections.servers} dev lo 2>/dev/null; "
-        f"{link(connections.clients, ours=False)}; rm -rf {CONFIG} {SERVED}; {_put_back()}"
+        f"{link_settings(connections.clients, tuned=False)}; rm -rf {CONFIG} {DOCUMENT_ROOT}; {_restore_sysctls()}"
     )

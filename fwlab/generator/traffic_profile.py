@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Traffic profiles: TRex's Python files, run to get their streams in TRex's RPC form.
+"""Loads traffic profiles: runs TRex's Python files to get their streams in TRex's RPC format.
 
-A profile is code. It runs only if it is a lab's own file; what a submission brings is refused before it is
-read."""
+A profile is code. It runs only if it is a lab's own file; a profile from a submission is refused before it is read.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from fwlab.host.project import Project, shown
 from fwlab.model.errors import BadInput
 from fwlab.traffic.streams import parse_streams
 
-#: Instructions of the field engine by the names that profiles use; the second list came with later clients.
+#: Field engine instructions by the names in profiles. The second list is known only to later TRex clients.
 _OLD_INSTRUCTIONS = {
     "STLVmFlowVar", "STLVmFlowVarRepeatableRandom", "STLVmFlowVarRepetableRandom", "STLVmFixChecksumHw",
     "STLVmFixIpv4", "STLVmWrFlowVar", "STLVmWrMaskFlowVar", "STLVmTrimPktSize", "STLVmTupleGen",
 }  # fmt: skip
 _LATER_INSTRUCTIONS = {"STLVmFixIcmpv6"}
-#: What PyPI's library of 2019 says to a profile that uses something newer.
+#: Messages of PyPI's library, from 2019, for a profile that uses newer features.
 _SINCE_2019 = re.compile(r"unexpected keyword argument|name 'STL|'STL\w+' object has no attribute")
-#: What is not supported, by the words that refuse it, as a profile writes it.
+#: How profiles write unsupported features, by the words of the error message.
 _UNSUPPORTED = {
     "tagged packet groups": re.compile(r"\bSTLTaggedPktGroup\s*\("),
     "IEEE 1588": re.compile(r"\bieee_1588\s*=\s*True"),
@@ -46,18 +46,18 @@ def load_profile(
     *,
     direction: int = 0,
 ) -> list[dict[str, Any]]:
-    """The streams of a lab's profile, each as `stream.to_json()` gives it.
+    """The streams of a lab's profile, each as returned by `stream.to_json()`.
 
-    Old profiles get the tunables as keyword arguments of get_streams; those that have a parameter `tunables`
-    or `args` get them as the list ["--name", "value", …] for argparse. Raises BadInput naming the file and,
-    where an exception came out of it, the line."""
+    Tunables are passed as keyword arguments of get_streams, or, if that has a parameter `tunables` or `args`, as a list
+    ["--name", "value", …] for argparse. Raises BadInput naming the file and, for an exception in it, the line.
+    """
     path = _own(project, path)
     name = shown(project, path)
     trex_api.provide()
-    with _beside(path):
+    with _importable(path):
         module = _run(path, name)
         if not callable(getattr(module, "register", None)):
-            raise BadInput(f"{name}: there is no register()", "end it with: def register(): return YourClass()")
+            raise BadInput(f"{name}: no function register()", "end the file with: def register(): return YourClass()")
         streams = _call(path, name, lambda: _get_streams(module, name, dict(tunables or {}), direction))
         data = _to_json(streams, name)
     try:
@@ -68,22 +68,22 @@ def load_profile(
 
 
 def _own(project: Project, path: Path) -> Path:
-    """The real path, if the profile is a lab's own."""
+    """The resolved path. Raises BadInput unless it is a lab's own profile."""
     real, labs = path.resolve(), project.labs.resolve()
     inside = real.relative_to(labs).parts if real.is_relative_to(labs) else ()
     if len(inside) < 2 or _WORK in inside[1:-1]:
         raise BadInput(
-            f"{shown(project, path)}: not a lab's own profile, so it is not run",
-            "use a profile in the lab's folder; rulesets are all that a submission brings",
+            f"{shown(project, path)}: not run, because it is not a lab's own profile",
+            "use a profile in the lab's folder; submissions may contain rulesets only",
         )
     if not real.is_file():
-        raise BadInput(f"{shown(project, path)}: there is no such profile", f"ls {shown(project, real.parent)}")
+        raise BadInput(f"{shown(project, path)}: no such profile", f"ls {shown(project, real.parent)}")
     return real
 
 
 @contextlib.contextmanager
-def _beside(path: Path) -> Iterator[None]:
-    """As TRex does: a profile may import modules that lie beside it. What it prints goes nowhere."""
+def _importable(path: Path) -> Iterator[None]:
+    """Let a profile import modules from its own folder, as TRex does, and discard what it prints."""
     before = sys.dont_write_bytecode
     sys.path.insert(0, str(path.parent))
     sys.dont_write_bytecode = True
@@ -97,8 +97,11 @@ def _beside(path: Path) -> Iterator[None]:
 
 def _run(path: Path, name: str) -> Any:
     spec = importlib.util.spec_from_file_location(f"fwlab_profile_{path.stem}", path)
+    assert spec is not None  # noqa: S101 - a .py file has a loader
+    assert spec.loader is not None  # noqa: S101
+    execute = spec.loader.exec_module
     module = importlib.util.module_from_spec(spec)
-    _call(path, name, lambda: spec.loader.exec_module(module))
+    _call(path, name, lambda: execute(module))
     return module
 
 
@@ -110,24 +113,24 @@ def _get_streams(module: Any, name: str, tunables: dict[str, Any], direction: in
         as_list = [part for key, value in tunables.items() for part in (f"--{key}", str(value))]
         tunables = {listed: as_list}
     else:
-        _refuse_unheard(get_streams, parameters, name, tunables)
+        _check_tunables(get_streams, parameters, name, tunables)
     wanted = {"direction": direction, "port_id": direction, **tunables}
     if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        # not every profile takes everything; a tunable that it does not know still fails, by its name
+        # not every profile has these two parameters; an unknown tunable still raises an error that names it
         wanted = {key: value for key, value in wanted.items() if key in parameters or key in tunables}
     return get_streams(**wanted)
 
 
-def _refuse_unheard(get_streams: Any, parameters: Mapping[str, Any], name: str, tunables: dict[str, Any]) -> None:
-    """A tunable that vanishes in **kwargs, which get_streams never looks at, is a misspelt one."""
-    unheard = [tunable for tunable in tunables if tunable not in parameters]
+def _check_tunables(get_streams: Any, parameters: Mapping[str, Any], name: str, tunables: dict[str, Any]) -> None:
+    """Raises BadInput for a tunable that would vanish in a **kwargs that get_streams never reads: it is misspelt."""
+    unknown = [tunable for tunable in tunables if tunable not in parameters]
     rest = next((key for key, p in parameters.items() if p.kind is p.VAR_KEYWORD), None)
-    if not unheard or (rest and len(re.findall(rf"\b{rest}\b", inspect.getsource(get_streams))) > 1):
+    if not unknown or (rest and len(re.findall(rf"\b{rest}\b", inspect.getsource(get_streams))) > 1):
         return
     known = [key for key, p in parameters.items() if p.kind is not p.VAR_KEYWORD and key not in _GIVEN]
     raise BadInput(
-        f"{name}: there is no tunable {unheard[0]!r}; there are: {', '.join(known) or 'none'}",
-        "give only tunables that get_streams takes",
+        f"{name}: unknown tunable {unknown[0]!r}; there are: {', '.join(known) or 'none'}",
+        "give only tunables that get_streams accepts",
     )
 
 
@@ -143,9 +146,9 @@ def _call(path: Path, name: str, action: Any) -> Any:
         raise
     except SystemExit as error:
         said = errors.getvalue().strip().splitlines()
-        reason = said[-1] if said else f"it left with status {error.code}"
-        raise BadInput(f"{name}: {reason}", "give only tunables that the profile knows") from error
-    except Exception as error:  # whatever a profile raises is its own fault, told in one line
+        reason = said[-1] if said else f"it exited with status {error.code}"
+        raise BadInput(f"{name}: {reason}", "give only tunables that the profile accepts") from error
+    except Exception as error:  # any exception of a profile is reported in one line
         raise _blame(name, _line_in(path, error), _summary(error)) from error
 
 
@@ -153,7 +156,7 @@ def _blame(name: str, line: int | None, what: str) -> BadInput:
     place = f"{name}, line {line}" if line else name
     hint = f"fix {place}"
     if line and _SINCE_2019.search(what) and trex_api.provide() == trex_api.PYPI:
-        hint += "; TRex's own client knows more than trex-stl-lib 0.3 does"
+        hint += "; TRex's own client supports more than trex-stl-lib 0.3"
     return BadInput(f"{place}: {what}", hint)
 
 
@@ -182,8 +185,8 @@ def _to_json(streams: Any, name: str) -> list[dict[str, Any]]:
 
 
 def _one_to_json(stream: Any) -> dict[str, Any]:
-    """TRex's client of today puts name and next into the form; older ones keep them beside it."""
-    data = _plain(stream.to_json())
+    """Include name and next, which older TRex clients leave out of to_json()."""
+    data: dict[str, Any] = _plain(stream.to_json())
     for key in ("name", "next"):
         if getattr(stream, key, None):
             data.setdefault(key, getattr(stream, key))
@@ -191,7 +194,7 @@ def _one_to_json(stream: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Only what JSON has: some clients leave bytes and their own objects in it."""
+    """The value with JSON types only: some clients leave bytes and objects of their own in it."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -200,7 +203,7 @@ def _plain(value: Any) -> Any:
 
 
 def _line_of(path: Path, message: str) -> str:
-    """`, line N` of the first that is not known or not supported, where that is the complaint."""
+    """`, line N` of the first unknown or unsupported instruction, if that is what the message is about."""
     wanted = next((call for words, call in _UNSUPPORTED.items() if words in message), None)
     if wanted is None and "unknown instruction" not in message:
         return ""

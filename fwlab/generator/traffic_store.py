@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A lab's traffic as frame tables on disk, and how many packets of each class a run of one offered."""
+"""A lab's traffic as frame tables, and the number of packets of each class that a playback offers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from fwlab.traffic.classes import OTHER, classify
 from fwlab.traffic.flows import Flow, listed_flows
 from fwlab.traffic.frame_loop import TABLE_FRAMES, Table, build_table
 
-#: The link that the generator plays into.
+#: The link into which the generator sends.
 FIRST_LINK = "generator-dut"
 
 
 class TrafficStore:
-    """Built on first use; the MACs are those of the link that the frames leave on."""
+    """Loads profiles and builds frame tables on first use. The MAC addresses are those of the generator's link."""
 
     def __init__(self, project: Project, topology: Topology, lab: Lab, seed: int = 1) -> None:
         self._project, self._lab = project, lab
@@ -37,15 +37,15 @@ class TrafficStore:
         self.seed = seed
 
     def streams(self, traffic: str) -> list[dict[str, Any]]:
-        """What the profile says, in TRex's RPC form. Raises BadInput naming the profile where it is wrong."""
+        """The profile's streams in TRex's RPC format. Raises BadInput naming the profile."""
         if traffic not in self._streams:
-            entry = self._lab.traffic[traffic]
-            path = self._lab.folder / entry.profile
-            self._streams[traffic] = load_profile(self._project, path, entry.tunables)
+            self._streams[traffic] = load_profile(
+                self._project, self._profile(traffic), self._lab.traffic[traffic].tunables
+            )
         return self._streams[traffic]
 
     def table(self, traffic: str) -> Table:
-        """The frames that the streams come to. Raises BadInput as `streams` does."""
+        """The frame table of the streams. Raises BadInput as `streams` does."""
         if traffic not in self._built:
             streams, most = self.streams(traffic), self._most(traffic)
             try:
@@ -53,7 +53,7 @@ class TrafficStore:
                 self._flows[traffic] = listed_flows(table.frames, self._lab.classes)
                 self._built[traffic] = table
             except BadInput as error:
-                profile = shown(self._project, self._lab.folder / self._lab.traffic[traffic].profile)
+                profile = shown(self._project, self._profile(traffic))
                 raise BadInput(f"{profile}: {error.message}", error.hint) from error
         return self._built[traffic]
 
@@ -62,21 +62,27 @@ class TrafficStore:
         self.table(traffic)
         return self._flows[traffic]
 
+    def _profile(self, traffic: str) -> Path:
+        profile = self._lab.traffic[traffic].profile
+        assert profile is not None, f"{traffic} is TCP connections"  # noqa: S101 - the caller's mistake
+        return self._lab.folder / profile
+
     def _most(self, traffic: str) -> int:
-        """Frames of the longest loop: as many as a case wants of this traffic to fill the DUT with states."""
-        users = [*self._lab.cases.values(), *self._lab.exercises]
-        fills = [user.state_packets or 0 for user in users if user.traffic == traffic]
-        return min(MAX_FRAMES, max(TABLE_FRAMES, *fills, 0))
+        """Maximum number of frames of the table: more than usual if a case fills the DUT with more states."""
+        wanted = [case.state_packets or 0 for case in self._lab.cases.values() if case.traffic == traffic]
+        wanted += [exercise.state_packets or 0 for exercise in self._lab.exercises if exercise.traffic == traffic]
+        return min(MAX_FRAMES, max(TABLE_FRAMES, *wanted, 0))
 
     def plays_packets(self, traffic: str) -> bool:
-        """Whether this traffic is frames, not TCP connections."""
+        """Whether this traffic has a profile, and is not TCP connections."""
         return self.connections(traffic) is None
 
     def connections(self, traffic: str) -> Connections | None:
+        """The declared TCP connections; None for a traffic with a profile."""
         return self._lab.traffic[traffic].connections
 
     def path(self, traffic: str) -> Path:
-        """The frame table as a file for the replay engine."""
+        """The frame table as a file for the replay engine. Raises BadInput as `streams` does."""
         path = self._project.state / self._lab.id / f"{traffic}.frames"
         if traffic not in self._built or not path.exists():
             table = self.table(traffic)
@@ -90,7 +96,7 @@ class TrafficStore:
         return path
 
     def offered(self, traffic: str, sent: int) -> dict[str, int]:
-        """Packets of each of the lab's classes among the first `sent` that an engine plays; it loops over the table."""
+        """Packets of each of the lab's classes among the first `sent` of a playback, which repeats the table."""
         if traffic not in self._classified:
             self._classified[traffic] = classify(self.table(traffic).frames, self._lab.classes)
         found = self._classified[traffic]
@@ -101,7 +107,7 @@ class TrafficStore:
         return {name: int(loops * whole[place] + part[place]) for place, name in enumerate(names)}
 
     def by_stream(self, traffic: str, count: int) -> dict[int, int]:
-        """Packets of each stream (by its place in the profile, from 0) among the first `count`."""
+        """Packets of each stream (by its index in the profile) among the first `count` of a playback."""
         found = self.table(traffic).frames.stream
         loops, rest = divmod(count, len(found))
         whole, part = np.bincount(found), np.bincount(found[:rest], minlength=int(found.max()) + 1)

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Makes `from trex_stl_lib.api import *` work: with TRex's own client where it can be imported, else with the
-trex-stl-lib of PyPI.
+"""Makes `from trex_stl_lib.api import *` work: with TRex's own client if it can be imported, else with trex-stl-lib.
 
-The latter is of 2019 and expects the scapy that TRex brings along, which notes in every packet where its
-fields lie. Scapy of today does not, so the look-up of a field's place by its name is done here. Variables
-also get the keywords that TRex's client has learnt since: value_list, next_var, split_to_cores. Nothing else
-is replaced."""
+The latter, on PyPI, is from 2019 and expects TRex's patched scapy, which records the offset of every field in the
+packet. Current scapy does not, so this module computes a field's offset from its name. It also adds the keywords that
+variables have gained in TRex's client since: value_list, next_var, split_to_cores. Nothing else is replaced.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from typing import Any
 from fwlab.model.errors import BadInput
 
 TREX, PYPI = "trex", "trex-stl-lib"
-#: Addresses of layers to which the profile gives none, as in the scapy that TRex brings along.
+#: Default addresses of layers without addresses, as in TRex's patched scapy.
 _ADDRESSES = {
     "Ether": {"dst": "00:00:00:01:00:00", "src": "00:00:00:02:00:00"},
     "IP": {"src": "16.0.0.1", "dst": "48.0.0.1"},
@@ -32,11 +31,12 @@ _LATER = ("STLVmFlowVar", "STLVmFlowVarRepeatableRandom")
 
 @cache
 def provide() -> str:
-    """Import the API; returns which one it is, TREX or PYPI. Raises BadInput where there is none."""
-    from scapy.utils import RawPcapReader  # scapy takes half a second, and not every command reads profiles
+    """Import the API and return which one it is, TREX or PYPI. Raises BadInput if there is none."""
+    from scapy import utils  # scapy takes half a second to import
 
-    if not hasattr(RawPcapReader, "read_all"):  # STLProfile.load_pcap calls it
-        RawPcapReader.read_all = lambda reader, count=-1: list(reader)
+    reader: Any = utils.RawPcapReader
+    if not hasattr(reader, "read_all"):  # which STLProfile.load_pcap calls
+        reader.read_all = lambda reader, count=-1: list(reader)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return TREX if _provide_trex() else _provide_pypi()
@@ -44,12 +44,12 @@ def provide() -> str:
 
 def _provide_trex() -> bool:
     try:
-        builder = importlib.import_module("trex.stl.trex_stl_packet_builder_scapy")
-        api = importlib.import_module("trex.stl.api")
-    except Exception:  # noqa: BLE001 - without its libraries TRex's package raises what it likes; then it is not there
+        builder: Any = importlib.import_module("trex.stl.trex_stl_packet_builder_scapy")
+        api: Any = importlib.import_module("trex.stl.api")
+    except Exception:  # noqa: BLE001 - TRex's package raises errors of all kinds if a library is missing
         return False
-    builder.CTRexScapyPktUtl = _with_places(builder.CTRexScapyPktUtl)
-    package = types.ModuleType("trex_stl_lib")
+    builder.CTRexScapyPktUtl = _with_offsets(builder.CTRexScapyPktUtl)
+    package: Any = types.ModuleType("trex_stl_lib")
     package.__path__, package.api = [], api
     sys.modules["trex_stl_lib"], sys.modules["trex_stl_lib.api"] = package, api
     return True
@@ -57,13 +57,13 @@ def _provide_trex() -> bool:
 
 def _provide_pypi() -> str:
     try:
-        # `imp` left Python in 3.12; the library only wants its reload
-        sys.modules.setdefault("imp", _stand_in_for_imp())
-        builder = importlib.import_module("trex_stl_lib.trex_stl_packet_builder_scapy")
+        # Python 3.12 removed `imp`, of which the library uses only reload
+        sys.modules.setdefault("imp", _imp_replacement())
+        builder: Any = importlib.import_module("trex_stl_lib.trex_stl_packet_builder_scapy")
         api = importlib.import_module("trex_stl_lib.api")
     except ImportError as error:
         raise BadInput(f"profiles need TRex's API: {error}", "pip install trex-stl-lib==0.3") from error
-    builder.CTRexScapyPktUtl = _with_places(builder.CTRexScapyPktUtl)
+    builder.CTRexScapyPktUtl = _with_offsets(builder.CTRexScapyPktUtl)
     for name in _LATER:
         setattr(api, name, _with_later_keywords(getattr(api, name)))
     return PYPI
@@ -71,8 +71,11 @@ def _provide_pypi() -> str:
 
 @contextmanager
 def default_addresses() -> Iterator[None]:
-    """Inside, layers without addresses get those of TRex's scapy. Today's scapy would take the host's own,
-    and ask the network for the other side's; a profile must neither send anything nor depend on the host."""
+    """Within the context, give layers without addresses the defaults of TRex's scapy.
+
+    Current scapy would use the host's own addresses and query the network for the destination's, but a profile must
+    neither send anything nor depend on the host.
+    """
     from scapy.layers.inet import IP
     from scapy.layers.inet6 import IPv6
     from scapy.layers.l2 import Ether
@@ -80,7 +83,7 @@ def default_addresses() -> Iterator[None]:
 
     before = {}
     for layer in (Ether, IP, IPv6):
-        layer()  # fills scapy's table of defaults
+        layer()  # so that scapy fills its table of defaults
         defaults = Packet.class_default_fields[layer]
         before[layer] = dict(defaults)
         defaults.update(_ADDRESSES[layer.__name__])
@@ -91,46 +94,46 @@ def default_addresses() -> Iterator[None]:
             Packet.class_default_fields[layer].update(defaults)
 
 
-def _stand_in_for_imp() -> types.ModuleType:
-    module = types.ModuleType("imp")
+def _imp_replacement() -> Any:
+    module: Any = types.ModuleType("imp")
     module.reload = importlib.reload
     return module
 
 
-def _with_places(base: type) -> type:
-    class PlacesByScapy(base):
-        """Places of layers and fields (bytes from the packet's start), worked out with plain scapy."""
+def _with_offsets(base: Any) -> Any:
+    class OffsetsByScapy(base):  # type: ignore[misc]  # TRex's package has no types
+        """Computes the offsets of layers and fields (bytes from the start of the packet) with unpatched scapy."""
 
         def _layer_offset(self, name: str, cnt: int = 0) -> tuple[Any, int]:
-            place, left = 0, cnt
+            offset, left = 0, cnt
             for layer in self.pkt_iter():
                 if name in (layer.name, type(layer).__name__):
                     if not left:
-                        return layer, place
+                        return layer, offset
                     left -= 1
-                place += len(layer) - len(layer.payload)
+                offset += len(layer) - len(layer.payload)
             raise ValueError(f"the packet has no layer {name}:{cnt}")
 
         def layer_offset(self, name: str, cnt: int = 0) -> int:
             return self._layer_offset(name, cnt)[1]
 
-        def get_field_offet(self, layer: str, layer_cnt: int, field_name: str) -> tuple[int, int]:  # its spelling
-            found, place = self._layer_offset(layer, layer_cnt)
+        def get_field_offet(self, layer: str, layer_cnt: int, field_name: str) -> tuple[int, int]:  # sic
+            found, base_offset = self._layer_offset(layer, layer_cnt)
             built: Any = b""
             for field in found.fields_desc:
                 start = _whole_bytes(built)
                 built = field.addfield(found, built, found.getfieldval(field.name))
                 if field.name == field_name:
-                    return place + start, max(_whole_bytes(built) - start, 1)
+                    return base_offset + start, max(_whole_bytes(built) - start, 1)
             raise ValueError(f"layer {layer}:{layer_cnt} has no field {field_name}")
 
-    return PlacesByScapy
+    return OffsetsByScapy
 
 
-def _with_later_keywords(base: type) -> type:
-    number = sys.modules[base.__module__].convert_val  # from an address or a number
+def _with_later_keywords(base: Any) -> Any:
+    number = sys.modules[base.__module__].convert_val  # converts an address or a number
 
-    class Variable(base):
+    class Variable(base):  # type: ignore[misc]  # TRex's package has no types
         def __init__(
             self,
             *args: Any,
@@ -157,5 +160,5 @@ def _with_later_keywords(base: type) -> type:
 
 
 def _whole_bytes(built: Any) -> int:
-    """Scapy builds up bytes, or in the middle of bit fields a tuple that begins with them."""
+    """The length of scapy's partial build, which is bytes, or within bit fields a tuple that starts with them."""
     return len(built[0] if isinstance(built, tuple) else built)

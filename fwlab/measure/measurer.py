@@ -72,8 +72,8 @@ class Measurer:
         if not nodes.tables.plays_packets(spec.traffic):
             return "connections"
         nodes.engine.use(nodes.tables, spec.traffic)
-        nodes.sink.know(nodes.tables.flows(spec.traffic))
-        nodes.sink.take_all(nodes.classes)
+        nodes.sink.set_flows(nodes.tables.flows(spec.traffic))
+        nodes.sink.absorb_all(nodes.classes)
         return "packets"
 
 

@@ -121,7 +121,7 @@ def _flood(nodes: Nodes, spec: MeasurementSpec, level: int) -> Flood:
     counted = spec.wants("delivered")
     before = (0, 0)
     if counted:
-        nodes.sink.declare(nodes.classes)
+        nodes.sink.load_counters(nodes.classes)
         before = through(nodes)
     with nodes.throttle(level):
         last = level == nodes.levels - 1

@@ -163,11 +163,11 @@ def measure(nodes: Nodes, spec: MeasurementSpec, saturation: Saturation, doubted
     connections = given(nodes.tables.connections(spec.traffic_name), "connections")
     if connections.background is not None and connections.background_flat_out:
         nodes.engine.use(nodes.tables, connections.background)
-        nodes.sink.know(nodes.tables.flows(connections.background))
+        nodes.sink.set_flows(nodes.tables.flows(connections.background))
     else:
         # The clients need the generator's link and its CPU, and an engine may hold both.
         nodes.engine.close()
-    nodes.sink.declare(nodes.classes, connections)
+    nodes.sink.load_counters(nodes.classes, connections)
     wanted = spec.trial.count
     with nodes.tcp(connections) as endpoints:
         search = saturation.search(lambda level: _flat_out(nodes, endpoints, spec, level), wanted)
@@ -243,7 +243,7 @@ def _with_background(nodes: Nodes, connections: Connections, run: Callable[[], T
     """Run while the declared background traffic is played; the sink counts it by class."""
     if connections.background is None:
         return run(), None
-    nodes.sink.declare(nodes.classes, connections)
+    nodes.sink.load_counters(nodes.classes, connections)
     with traffic_guard(nodes.engine.start(load=connections.background_pps)) as playback:
         result = run()
     played = playback.stop()

@@ -112,7 +112,7 @@ def _deliver(nodes: Nodes, spec: MeasurementSpec, plays: Sequence[tuple[float, i
     """(load, packets) of one play after the other, until only the ruleset drops packets."""
     for load, count in plays:
         nodes.dut.drain()  # what a flood left in the ring would be counted
-        nodes.sink.declare(nodes.classes)
+        nodes.sink.load_counters(nodes.classes)
         passage = play(nodes, load, count)
         arrived = nodes.sink.settled_counts(passage.sent_on)
         lost_behind = max(0, passage.sent_on - sum(arrived.values()))

@@ -140,7 +140,7 @@ def _enough(nodes: Nodes, spec: MeasurementSpec, survives: float) -> int:
 
 def _play(nodes: Nodes, spec: MeasurementSpec, load: float, level: int, wanted: int) -> Delivery:
     """Play flat out until the DUT has received the wanted packets, counted at the DUT and at the sink."""
-    nodes.sink.declare(nodes.classes)
+    nodes.sink.load_counters(nodes.classes)
     before = through(nodes)
     with nodes.throttle(level), traffic_guard(nodes.engine.start()) as playback:
         deadline = time.monotonic() + LONGEST_S

@@ -12,7 +12,7 @@ from pathlib import Path
 from fwlab.dut.linux.agent.trials import MOST_OWN
 from fwlab.generator.frame_table import MAX_FRAMES
 from fwlab.generator.tcp_config import SYSCTLS
-from fwlab.generator.tcp_endpoints import RESEND_S
+from fwlab.generator.tcp_endpoints import RTO_MIN_S
 from fwlab.generator.trex.astf import MOST_OPEN
 from fwlab.host.project import Project, find_project, is_measured, lab_ids, shown
 from fwlab.judge import load_dependence, verdicts
@@ -132,7 +132,7 @@ def _connections() -> list[Row]:
         ("Segments sent again per connection, wrk", f"at most {_percent(connection_rate.MOST_AGAIN['wrk'])}"),
         ("Segments sent again per connection, TRex", f"at most {_percent(connection_rate.MOST_AGAIN['trex'])}"),
         ("Concurrent connections of TRex on the virtual testbed, at most", str(MOST_OPEN)),
-        ("Minimum retransmission time-out of an established connection (wrk)", f"{RESEND_S:g} s"),
+        ("Minimum retransmission time-out of an established connection (wrk)", f"{RTO_MIN_S:g} s"),
     ]
 
 
@@ -171,7 +171,7 @@ def _traffic() -> list[Row]:
         ("Frames in a table", _number(TABLE_FRAMES)),
         ("Frames in a table for a case with `state_packets`", _number(MAX_FRAMES)),
         ("Source ports of TCP clients", f"{low} to {high}"),
-        ("Minimum retransmission time-out of an established connection", f"{RESEND_S:g} s"),
+        ("Minimum retransmission time-out of an established connection", f"{RTO_MIN_S:g} s"),
         ("Load of a run with `also: [delivered]`", f"{_percent(connection_rate.LIGHT)} of the flat-out rate"),
     ]
 

@@ -89,7 +89,7 @@ class Bench:
 
     def play(self, engine: engines.Engine, traffic: str) -> Seen:
         engine.use(self.tables, traffic)
-        self.sink.declare(self.lab.classes)
+        self.sink.load_counters(self.lab.classes)
         script = CAPTURE.format(device=self.device)
         tap = self.machines.ssh("sink").open("python3 -")
         tap.stdin.write(script.encode())
@@ -133,7 +133,7 @@ def opened(bench: Bench) -> Opened:
     made = engines.make_tcp_endpoints(choice, generator, sink, bench.topology, bench.testbed)
     with bench.dut() as dut:
         dut.reset()
-        bench.sink.declare(bench.lab.classes, WEB)
+        bench.sink.load_counters(bench.lab.classes, WEB)
         with made(WEB) as both:
             for run in (lambda: flat_out(both), lambda: both.at_rate(RATE, COUNT)):
                 before = dut.received()[-1]

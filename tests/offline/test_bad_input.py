@@ -157,7 +157,7 @@ PLACE = f"labs/{LAB}/profile.py"
     ("old", "new", "message"),
     [
         ("return [", "raise ValueError('no') or [", f"{PLACE}, line 7: ValueError: no"),
-        ("def register", "def unregister", f"{PLACE}: there is no register()"),
+        ("def register", "def unregister", f"{PLACE}: no function register()"),
         ("198.19.0.9", "10.0.0.1", f"{PLACE}: stream 1, frame 1: destination 10.0.0.1 is not a lab address"),
         ("198.19.0.9", "224.0.0.1", f"{PLACE}: stream 1, frame 1: destination 224.0.0.1 is a multicast address"),
         ("pps=1000", "pps=0", f"{PLACE}: stream 1: invalid rate 0 pps"),

@@ -38,7 +38,7 @@ class World:
     def received(self) -> list[tuple[int, int]]:
         return [(self.came, 100 * self.came), (self.back, 100 * self.back)]
 
-    def take_all(self, _classes: dict) -> None:
+    def absorb_all(self, _classes: dict) -> None:
         self.done.append("take all")
 
     def start(self) -> SimpleNamespace:
@@ -56,7 +56,7 @@ class World:
         )
         engine = SimpleNamespace(start=self.start, use=lambda *_: None)
         tables = SimpleNamespace(plays_packets=lambda _: True, flows=lambda _: {})
-        sink = SimpleNamespace(take_all=self.take_all, know=lambda _flows: None)
+        sink = SimpleNamespace(absorb_all=self.absorb_all, set_flows=lambda _flows: None)
         return Nodes(dut, engine, sink, tables, {}, lambda _step: contextlib.nullcontext(), levels=1)
 
 
@@ -96,12 +96,12 @@ def test_the_sink_is_told_once_and_again_after_connections() -> None:
     sink = Sink(SimpleNamespace(run=lambda command, data: told.append(data)), "eth0")
     web = Connections()
     for _ in range(2):
-        sink.take_all({})
+        sink.absorb_all({})
     assert len(told) == 1
     assert b"accept\n" not in told[0]
-    sink.declare({}, web)
-    sink.take_all({})
-    sink.take_all({})
+    sink.load_counters({}, web)
+    sink.absorb_all({})
+    sink.absorb_all({})
     assert (len(told), told[2]) == (3, told[0])
     assert f"tcp dport {web.port} accept".encode() in told[1]
 
@@ -112,7 +112,7 @@ def test_what_the_sink_gets_of_the_flood_is_counted_by_class() -> None:
     nodes = world.nodes()
     nodes.dut.drain = lambda: None
     nodes.dut.counters = lambda: {"eth0.rx_packets": world.came, "eth1.tx_packets": world.came // 4}
-    nodes.sink.declare = lambda _classes: world.done.append("count from now")
+    nodes.sink.load_counters = lambda _classes: world.done.append("count from now")
     nodes.sink.settled_counts = lambda: {"legitimate": 2400}
     nodes.tables.offered = lambda _traffic, sent: {"legitimate": sent // 4}
     task = MeasurementSpec("x", "x", "x", [], ["capacity", "delivered"], traffic="flood", trial=Trials(count=1))

@@ -102,10 +102,10 @@ class Testbed:
                 return {"flood": 700}
 
         class Sink:
-            def know(self, flows: dict) -> None:
+            def set_flows(self, flows: dict) -> None:
                 assert flows == {"flood": [("198.18.0.1", 9)]}
 
-            def declare(self, _classes: Any, let_through: Connections) -> None:
+            def load_counters(self, _classes: Any, let_through: Connections) -> None:
                 assert let_through is connections
 
             def settled_counts(self) -> dict[str, int]:

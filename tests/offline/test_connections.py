@@ -135,7 +135,7 @@ def test_behind_the_gate_none_begins_and_the_open_ones_end() -> None:
         tcp.address_rules(WEB, "198.18.0.2")
     ), "open at first"
     towards = "ip daddr 198.19.32.0 tcp dport 8080"
-    assert tcp.shut(WEB) == f"rule ip fwlab-clients gate {towards} tcp flags & (syn | ack) == syn counter drop"
+    assert tcp.gate_rule(WEB) == f"rule ip fwlab-clients gate {towards} tcp flags & (syn | ack) == syn counter drop"
 
 
 def test_the_server_has_one_object_and_ends_each_connection() -> None:
@@ -160,13 +160,13 @@ def test_the_sink_lets_connections_through_and_counts_the_rest() -> None:
 
 def test_flat_out() -> None:
     """76 were begun, of which 16 waited at the gate, where two asked again."""
-    found = tcp.flat_out(WRK, SNMP.format(opens=100, again=3), SNMP.format(opens=176, again=6), 16, 4.1, 5)
+    found = tcp.wrk_result(WRK, SNMP.format(opens=100, again=3), SNMP.format(opens=176, again=6), 16, 4.1, 5)
     expected = {"opened": 60, "completed": 40, "failed": 3, "retransmitted": 6, "concurrent": 16, "duration_s": 4.1}
     assert found == Clients(program="wrk", **expected)
 
 
 def test_at_a_rate() -> None:
-    found = tcp.at_rate(HTTPERF, SNMP.format(opens=0, again=0), SNMP.format(opens=300, again=9), 50, 2)
+    found = tcp.httperf_result(HTTPERF, SNMP.format(opens=0, again=0), SNMP.format(opens=300, again=9), 50, 2)
     expected = {"opened": 300, "completed": 296, "failed": 3, "retransmitted": 11, "concurrent": 7}
     assert found == Clients(program="httperf", **expected, duration_s=5.985, intended_load=50)
     assert found.delivered == pytest.approx(296 / 300)
@@ -175,10 +175,10 @@ def test_at_a_rate() -> None:
 @pytest.mark.parametrize("report", ["", "Total: connections 3", "wrk: unable to connect", WRK.partition("}\n")[2]])
 def test_a_program_that_says_nothing_is_an_error(report: str) -> None:
     counts = SNMP.format(opens=0, again=0)
-    with pytest.raises(CannotMeasure, match="did not say what it counted"):
-        tcp.flat_out(report, counts, counts, 1, 1.0, 0)
-    with pytest.raises(CannotMeasure, match="did not say what it counted"):
-        tcp.at_rate(report, counts, counts, 1.0, 0)
+    with pytest.raises(CannotMeasure, match="incomplete report of"):
+        tcp.wrk_result(report, counts, counts, 1, 1.0, 0)
+    with pytest.raises(CannotMeasure, match="incomplete report of"):
+        tcp.httperf_result(report, counts, counts, 1.0, 0)
 
 
 @pytest.mark.parametrize(("connections", "bare"), [(1, 3), (1000, 4711)])

@@ -184,7 +184,7 @@ def test_refuses_bad_arguments(checked_engine: Path, tmp_path: Path, arguments: 
         ([bytes(60), bytes(9019)], {}, "frame 1: 9019 bytes"),
         ([bytes(60)] * 2, {"streams": [0]}, "1 streams for 2 frames"),
         ([bytes(60)] * 2, {"streams": [0, 65536]}, "frame 1: stream 65536"),
-        ([bytes(60)] * 2, {"times_ns": [5, 4]}, "frame 1 is due before the one ahead of it"),
+        ([bytes(60)] * 2, {"times_ns": [5, 4]}, "frame 1 is due before its predecessor"),
         ([bytes(60)] * 2, {"times_ns": [0, 9], "loop_ns": 9}, "the loop ends at 9 ns"),
         ([bytes(60)] * 2, {"loop_ns": 9}, "frames without times"),
     ],

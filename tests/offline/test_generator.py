@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fwlab.generator import replay as replay_module
-from fwlab.generator.replay import LONG, Replay
+from fwlab.generator.replay import LONG_RUN, Replay
 from fwlab.model.errors import CannotMeasure
 
 #: Listens late, as the engine does on a busy host; then ends by its signal alone, and reports.
@@ -82,19 +82,19 @@ def command(*, emulated: bool, load: float | None, count: int | None) -> str:
 
 
 def test_a_long_count_has_the_nic_to_itself_where_the_cpu_is_emulated() -> None:
-    said = command(emulated=True, load=9000, count=LONG)
-    assert f"--rate 9000 --count {LONG} --driver virtio </dev/null" in said
+    said = command(emulated=True, load=9000, count=LONG_RUN)
+    assert f"--rate 9000 --count {LONG_RUN} --driver virtio </dev/null" in said
     assert said.index("wait $p") < said.index("systemd-networkd-wait-online -q -i eth7") < said.index("exit $r")
 
 
 @pytest.mark.parametrize(
     ("emulated", "load", "count"),
     [
-        (True, 9000, LONG - 1),
+        (True, 9000, LONG_RUN - 1),
         (True, 9000, None),
-        (True, None, LONG),
+        (True, None, LONG_RUN),
         (True, None, None),
-        (False, 9000, LONG),
+        (False, 9000, LONG_RUN),
     ],
 )
 def test_else_the_nic_stays_the_kernels(emulated: bool, load: float | None, count: int | None) -> None:
@@ -109,12 +109,12 @@ def test_a_nic_without_its_addresses_is_told(tmp_path: Path, monkeypatch: pytest
     program.write_text("""#!/bin/sh\necho '{"sent": 5, "attempted": 5, "duration_s": 0.5}'\n""")
     program.chmod(0o755)
     waits = "/lib/systemd/systemd-networkd-wait-online"
-    assert waits in replay_module._CONFIGURED
-    instead = replay_module._CONFIGURED.replace(waits, str(given_back).lower())  # true and false are programs, too
-    monkeypatch.setattr(replay_module, "_CONFIGURED", instead)
-    playing = Replay(Here(tmp_path), "eth7", emulated=True).start(load=9000, count=LONG)
+    assert waits in replay_module._AWAIT_ADDRESSES
+    instead = replay_module._AWAIT_ADDRESSES.replace(waits, str(given_back).lower())  # true and false are programs, too
+    monkeypatch.setattr(replay_module, "_AWAIT_ADDRESSES", instead)
+    playing = Replay(Here(tmp_path), "eth7", emulated=True).start(load=9000, count=LONG_RUN)
     if given_back:
         assert playing.wait(timeout=30).sent == 5
     else:
-        with pytest.raises(CannotMeasure, match="eth7 was not given its addresses back"):
+        with pytest.raises(CannotMeasure, match="the addresses of eth7 were not restored"):
             playing.wait(timeout=30)

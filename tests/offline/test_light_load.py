@@ -43,7 +43,7 @@ class Way:
     def drain(self) -> None:
         """Nothing is left of a flood."""
 
-    def declare(self, classes: object) -> None:
+    def load_counters(self, classes: object) -> None:
         self.arrived = 0
 
     def settled_counts(self, all_of: int) -> dict[str, int]:

@@ -49,9 +49,9 @@ def test_counts_settle(pairs: list[tuple[int, int]], all_of: int | None, found: 
     assert (counts, node.asked) == ({"attacker": found[0], "other": found[1]}, asked)
 
 
-def test_patience_has_an_end() -> None:
+def test_waiting_has_a_time_limit() -> None:
     node = Answers((1, 0), (2, 0), (3, 0))
-    assert Sink(node, "eth0").settled_counts(9, patience_s=0) == {"attacker": 1, "other": 0}
+    assert Sink(node, "eth0").settled_counts(9, timeout_s=0) == {"attacker": 1, "other": 0}
 
 
 LISTED = TrafficClass(sources={"first": "198.18.64.1", "step": 13, "count": 3})
@@ -93,7 +93,7 @@ def test_the_same_classes_are_not_loaded_again() -> None:
     counting = Sink(node, "eth0")
     one, other = {"listed": LISTED}, {"all": TrafficClass()}
     for classes in (one, one, other, one):
-        counting.declare(classes)
+        counting.load_counters(classes)
     anew = "nft reset counters table netdev fwlab > /dev/null 2>&1 || nft -f -"
     assert [command for command, _ in node.told] == ["nft -f -", anew, "nft -f -", "nft -f -"]
     assert all(b"table netdev fwlab" in data for _, data in node.told)

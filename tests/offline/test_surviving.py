@@ -87,7 +87,7 @@ class World:
 
     def nodes(self, steps: int = 4) -> Nodes:
         dut = SimpleNamespace(counters=self.counters)
-        sink = SimpleNamespace(declare=lambda classes: None, settled_counts=lambda: self.counts)
+        sink = SimpleNamespace(load_counters=lambda classes: None, settled_counts=lambda: self.counts)
         tables = SimpleNamespace(
             offered=lambda traffic, sent: {"legitimate": sent // ONE_IN, "attack": sent - sent // ONE_IN}
         )

@@ -44,7 +44,7 @@ class FakeGenerator:
 @pytest.fixture
 def replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """An engine that may keep ten bytes, and what tells it to use a table of so many."""
-    monkeypatch.setattr(replay_module, "KEPT", 10)
+    monkeypatch.setattr(replay_module, "CACHE_BYTES", 10)
     node = FakeGenerator()
     engine = Replay(node, "eth0")
 

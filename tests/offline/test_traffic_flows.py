@@ -112,7 +112,7 @@ def test_the_sink_declares_anew_when_it_knows_other_flows() -> None:
     node = Node()
     sink = Sink(node, "eth0")
     for flows in ({}, {}, {"evil": [("198.18.0.1", 1)]}, {"evil": [("198.18.0.1", 1)]}):
-        sink.know(flows)
-        sink.take_all(CLASSES)
+        sink.set_flows(flows)
+        sink.absorb_all(CLASSES)
     assert len(node.loaded) == 2
     assert b"198.18.0.1 . 1" in node.loaded[1]

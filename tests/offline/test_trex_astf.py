@@ -19,7 +19,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fwlab.cli.traffic import app
-from fwlab.generator.tcp_config import front
+from fwlab.generator.tcp_config import first_address
 from fwlab.generator.trex.astf_profile import CPS, astf_form, astf_profile
 from fwlab.host.project import find_project, lab_ids
 from fwlab.measure.labs import load_lab
@@ -117,7 +117,7 @@ def test_tunables_change_rate_and_number(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_fwlab_s_own_clients_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     client, _ = ends_of(profile_of(astf_profile("lab90-test", "web", SMALL), [], monkeypatch))
     [(_, request), (_, length), _] = client.made_with["program"].calls
-    form = astf_form(SMALL, length, cps=50, limit=300, again=False)
+    form = astf_form(SMALL, length, cps=50, limit=300, repeat=False)
     assert base64.b64decode(form["buf_list"][0]) == request.encode()
     names = [command["name"] for command in form["program_list"][0]["commands"]]
     assert names == ["delay", "tx", "rx", "delay"], "it closes by itself: nginx's end comes with the answer"
@@ -127,7 +127,7 @@ def test_fwlab_s_own_clients_say_the_same(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_it_says_what_it_leaves_out() -> None:
-    assert "its traffic flood beside them, 2000 packets per second" in astf_profile("lab90-test", "web", SMALL)
+    assert "its traffic flood in the background, 2000 packets per second" in astf_profile("lab90-test", "web", SMALL)
     assert "beside" not in astf_profile("lab90-test", "web", Connections())
 
 
@@ -142,12 +142,12 @@ def test_command_prints_the_profile_and_nothing_else() -> None:
     [
         (
             ["lab02-conntrack", "known"],
-            "lab02-conntrack known: packets of a stateless profile; connections of lab02-conntrack: web, web-watched",
+            "lab02-conntrack known: not TCP connections; lab02-conntrack has: web, web-watched",
             "fwlab traffic astf lab02-conntrack web",
         ),
         (
             ["lab03-ipset", "flood"],
-            "lab03-ipset flood: packets of a stateless profile; connections of lab03-ipset: none",
+            "lab03-ipset flood: not TCP connections; lab03-ipset has: none",
             "fwlab traffic show lab03-ipset flood",
         ),
     ],
@@ -189,10 +189,10 @@ def test_trex_s_own_library_takes_every_declaration(tmp_path: Path) -> None:
         form = json.loads(done.stdout)
         [template] = form["templates"]
         assert template["client_template"]["limit"] == connections.concurrent
-        assert form["ip_gen_dist_list"][1]["ip_start"] == front(connections.servers)
+        assert form["ip_gen_dist_list"][1]["ip_start"] == first_address(connections.servers)
         assert form["ip_gen_dist_list"][0]["ip_end"] == str(ipaddress.IPv4Network(connections.clients)[-1])
         length = NGINX_HEAD - len("512") + len(str(connections.object_bytes)) + connections.object_bytes
-        own = astf_form(connections, length, cps=CPS, limit=connections.concurrent, again=True)
+        own = astf_form(connections, length, cps=CPS, limit=connections.concurrent, repeat=True)
         assert own["templates"][0] == template, "what fwlab sends by itself is the same"
         assert own["ip_gen_dist_list"] == form["ip_gen_dist_list"]
         assert own["buf_list"][0] == form["buf_list"][0]

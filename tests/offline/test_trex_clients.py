@@ -116,9 +116,9 @@ def test_fewer_than_asked_for(both: TrexTcpEndpoints, server: Stateful) -> None:
 def test_a_profile_that_trex_does_not_begin(
     both: TrexTcpEndpoints, server: Stateful, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(astf, "BEGIN_S", 0.05)
+    monkeypatch.setattr(astf, "START_TIMEOUT_S", 0.05)
     server.begins = False
-    with pytest.raises(CannotMeasure, match=r"TRex does not begin within 0\.05 s"):
+    with pytest.raises(CannotMeasure, match=r"TRex does not start within 0\.05 s"):
         both.flat_out()
 
 
@@ -137,7 +137,7 @@ def test_trex_dies_while_it_opens_them(
     server.silent = True
     ssh.processes[0].kill()
     ssh.processes[0].wait()
-    monkeypatch.setattr(both._player._server.rpc, "_timeout_s", 0.05)
+    monkeypatch.setattr(both._client._server.rpc, "_timeout_s", 0.05)
     with pytest.raises(CannotMeasure, match="TRex ended with -9:\nEAL: no such device"):
         opening.stop()
     opening.abandon()
@@ -146,7 +146,7 @@ def test_trex_dies_while_it_opens_them(
 
 @pytest.mark.parametrize(
     ("there", "length", "told"),
-    [("no", f"{ANSWER}\n", "there is no TRex in /opt/trex"), ("yes", "99", "nginx does not answer on port 8080")],
+    [("no", f"{ANSWER}\n", "generator: no TRex in /opt/trex"), ("yes", "99", "nginx does not answer on port 8080")],
 )
 def test_an_end_that_is_not_there_leaves_nothing_running(ssh: Ssh, there: str, length: str, told: str) -> None:
     ssh.there = there

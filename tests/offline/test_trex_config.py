@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.generator.trex.config import Machine, trex_config, wants_own_driver
+from fwlab.generator.trex.config import Machine, trex_config, uses_dpdk
 from fwlab.generator.trex.streams import counted_streams, server_streams
 from fwlab.host.project import Project, load_topology
 from fwlab.measure.labs import load_lab
@@ -61,7 +61,7 @@ def test_a_big_machine_drives_its_own_nic() -> None:
     ],
 )
 def test_a_small_machine_sends_through_the_kernel(machine: Machine, why: str) -> None:
-    assert not wants_own_driver(machine), why
+    assert not uses_dpdk(machine), why
     settings = config(machine)
     assert settings["interfaces"][0] == TOPOLOGY.end("generator-dut", "generator").dev
     assert settings["low_end"] is True

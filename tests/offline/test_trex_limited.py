@@ -42,7 +42,7 @@ def delivered_by(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr("fwlab.metrics.delivery.real_rate", lambda nodes: 4000.0)
     monkeypatch.setattr("fwlab.metrics.delivery.SETTLED_S", 0)
     tables = SimpleNamespace(offered=lambda traffic, sent: {"attacker": sent})
-    sink = SimpleNamespace(declare=lambda classes: None, settled_counts=lambda _all_of: {"attacker": 0})
+    sink = SimpleNamespace(load_counters=lambda classes: None, settled_counts=lambda _all_of: {"attacker": 0})
     nodes = Nodes(engine, engine, sink, tables, a_lab().classes, lambda step: nullcontext(), 1)
     task = MeasurementSpec(id="x", title="X", ruleset="x", files=[], metrics=["delivered"], traffic="flood")
     return deliver(nodes, task).added_to(attempt()).problems

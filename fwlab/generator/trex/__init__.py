@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""TRex on the generator: its server over SSH, its JSON-RPC through a tunnel, and the engine made of both."""
+"""The engine `trex`: TRex's server on the generator, controlled by JSON-RPC through an SSH tunnel."""
 
 from fwlab.generator.trex.engine import ENGINE
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""TCP connections for TRex: its profile for the advanced stateful mode (ASTF), written from what a lab declares.
+"""Generates TRex profiles for the advanced stateful mode (ASTF) from the TCP connections that a lab declares.
 
-`astf_profile` is for TRex at both ends, `astf_form` for clients that meet a lab's own server. Either way the two ends
-say what wrk and nginx say (connections.py), byte for byte as long, so that the packets have the same lengths. Pure.
+`astf_profile` has TRex at both ends; `astf_form` has only its clients, for a lab's own server. In both, requests and
+answers are as long as those of wrk and nginx (tcp_config.py), so that the packets have the same lengths. Pure.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ import ipaddress
 import textwrap
 from typing import Any
 
-from fwlab.generator.tcp_config import front
+from fwlab.generator.tcp_config import first_address
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.trial import Clients
 
-#: New connections per second where the profile is not told another number.
+#: Default of the profile's new connections per second.
 CPS = 1000
-#: Between being connected and asking, and between the answer and the end. Without it TRex sends its acknowledgement of
-#: the answer with its own end. That of the server's SYN goes with the request all the same, so a connection has eight
-#: packets and not the nine of wrk and the kernel.
+#: Delay after connecting and after the answer (microseconds). Without it TRex would combine the ACK of the answer with
+#: its FIN. It combines the ACK of the server's SYN with the request in any case, so that a connection has eight
+#: packets, not nine as with wrk and the kernel.
 PAUSE_US = 1000
 _PROFILE = '''\
 """{title}
 
-Written by `fwlab traffic astf {lab} {name}`. Clients are on the first port of TRex, servers on the second; each
-connection fetches one object, and the server closes it, as nginx does.
-{beside}"""
+Written by `fwlab traffic astf {lab} {name}`. TRex's first port has the clients, its second port the
+servers. Each connection fetches one object, and the server closes it, as nginx does.
+{background}"""
 
 import argparse
 
@@ -75,14 +75,14 @@ class TcpConnections:
         server.recv(len(REQUEST))
         server.send(ANSWER)
 
-        # A second pair of ports would be given other addresses, which do not belong to the lab: no offset.
+        # No offset: a second pair of ports would use addresses outside the lab.
         addresses = ASTFIPGen(
             glob=ASTFIPGenGlobal(ip_offset="0.0.0.0"),
             dist_client=ASTFIPGenDist(ip_range=CLIENTS, distribution="seq"),
             dist_server=ASTFIPGenDist(ip_range=SERVERS, distribution="seq"),
         )
         template = ASTFTemplate(
-            # `cont`: where one has ended the next may begin, which makes it a closed loop.
+            # `cont`: open a new connection whenever one has ended (a closed loop).
             client_template=ASTFTCPClientTemplate(
                 program=client, ip_gen=addresses, port=PORT, cps=asked.cps, limit=asked.concurrent, cont=True
             ),
@@ -99,15 +99,15 @@ def register():
 
 
 def astf_profile(lab: str, name: str, connections: Connections) -> str:
-    """The profile for the connections that `lab` declares as traffic `name`: a Python file with `get_profile`."""
+    """The ASTF profile, a Python file, for the TCP connections that `lab` declares as traffic `name`."""
     return _PROFILE.format(
         title=f"{lab} {name}: TCP connections as lab.yml declares them.",
         lab=lab,
         name=name,
-        beside=_beside(connections),
+        background=_background_note(connections),
         clients=_range(connections.clients),
         servers=_range(connections.servers),
-        host=front(connections.servers),
+        host=first_address(connections.servers),
         port=connections.port,
         object_bytes=connections.object_bytes,
         concurrent=connections.concurrent,
@@ -116,33 +116,34 @@ def astf_profile(lab: str, name: str, connections: Connections) -> str:
 
 
 def _range(prefix: str) -> tuple[str, str]:
-    """First and last address: every one of the prefix is used."""
+    """First and last address of the prefix, all of which are used."""
     network = ipaddress.IPv4Network(prefix)
     return str(network[0]), str(network[-1])
 
 
-def _beside(connections: Connections) -> str:
+def _background_note(connections: Connections) -> str:
     if connections.background is None:
         return ""
-    words = (
-        f"The lab plays its traffic {connections.background} beside them, {connections.background_pps:g} packets per "
-        "second. "
-        "That is a stateless profile, and not in here."
+    note = (
+        f"The lab also sends its traffic {connections.background} in the background, "
+        f"{connections.background_pps:g} packets per second. That is a stateless profile and not included here."
     )
-    return "\n" + textwrap.fill(words, 118) + "\n"
+    return "\n" + textwrap.fill(note, 118) + "\n"
 
 
-def astf_form(connections: Connections, answer_bytes: int, *, cps: float, limit: int, again: bool) -> dict[str, Any]:
-    """The profile as TRex's server takes it. Its servers are there because TRex asks for some; no packet is theirs.
+def astf_form(connections: Connections, answer_bytes: int, *, cps: float, limit: int, repeat: bool) -> dict[str, Any]:
+    """The profile in the form that TRex's server expects. TRex requires servers in it, but they get no packet.
 
-    A client closes when it has its answer, as wrk does. One that waited for the server to close first would wait for
-    ever: nginx sends its end with the answer, and TRex looks out for it only after that.
+    A client closes once it has its answer, as wrk does. If it waited for the server to close, it would wait for ever:
+    nginx sends its FIN with the answer, and TRex notices only a FIN that arrives later.
 
-    answer_bytes  length of an answer, with HTTP's head
-    cps           connections begun in a second, at most
-    limit         how many in all; `again`: how many are open at a time, as one may begin where another has ended
+    answer_bytes  length of one HTTP response with its headers
+    cps           new connections per second, at most
+    limit         total number of connections; with `repeat`, the number open at a time
+    repeat        open a new connection whenever one has ended
     """
-    request = f"GET / HTTP/1.1\r\nHost: {front(connections.servers)}:{connections.port}\r\nConnection: close\r\n\r\n"
+    host = f"{first_address(connections.servers)}:{connections.port}"
+    request = f"GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
     take, give = {"name": "rx", "min_bytes": answer_bytes}, {"name": "tx", "buf_index": 0}
     pause = {"name": "delay", "usec": PAUSE_US}
     client = {
@@ -152,7 +153,7 @@ def astf_form(connections: Connections, answer_bytes: int, *, cps: float, limit:
         "port": connections.port,
         "cps": cps,
         "limit": limit,
-        "cont": again,
+        "cont": repeat,
     }
     return {
         "buf_list": [base64.b64encode(request.encode()).decode()],
@@ -177,17 +178,17 @@ def _addresses(prefix: str, side: str) -> dict[str, str]:
 
 
 def counters(described: dict[str, Any], values: dict[str, Any]) -> dict[str, int]:
-    """The clients' counters by name, from TRex's two answers; those of nought are not among them."""
+    """The clients' counters by name, from TRex's two answers. TRex omits counters that are zero."""
     names = {str(item["id"]): item["name"] for item in described["data"]}
     return {names[number]: value for number, value in values["client"].items() if number in names}
 
 
-#: TRex's counters of connections that were dropped, begun or not yet, and of what it sent again.
+#: TRex's counters of failed connections and of retransmissions.
 _FAILED = ("tcps_drops", "tcps_conndrops")
-_AGAIN = ("tcps_sndrexmitpack", "tcps_rexmttimeo", "tcps_rexmttimeo_syn")
+_RETRANSMITTED = ("tcps_sndrexmitpack", "tcps_rexmttimeo", "tcps_rexmttimeo_syn")
 
 
-def counted(
+def clients_result(
     found: dict[str, int],
     answer_bytes: int,
     *,
@@ -196,12 +197,12 @@ def counted(
     server_resent: int,
     rate: float | None = None,
 ) -> Clients:
-    """What TRex's clients counted in a run that has ended. An answer is one packet: it came whole or not at all.
+    """The clients' counts after a run. An answer is one packet, so it arrives completely or not at all.
 
-    Those still open when TRex was stopped are neither completed nor failed.
+    Connections that were open when TRex was stopped are neither completed nor failed.
     """
     opened, completed = found.get("tcps_connattempt", 0), found.get("tcps_rcvbyte", 0) // answer_bytes
-    failed, again = (sum(found.get(name, 0) for name in names) for names in (_FAILED, _AGAIN))
+    failed, retransmitted = (sum(found.get(name, 0) for name in names) for names in (_FAILED, _RETRANSMITTED))
     if completed > opened:
         raise CannotMeasure(f"generator: TRex counts {completed} answers to {opened} connections", "fwlab doctor")
     return Clients(
@@ -209,7 +210,7 @@ def counted(
         opened=opened,
         completed=completed,
         failed=failed,
-        retransmitted=again + server_resent,
+        retransmitted=retransmitted + server_resent,
         concurrent=concurrent,
         duration_s=duration_s,
         intended_load=rate,

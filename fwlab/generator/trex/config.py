@@ -1,54 +1,57 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""TRex's configuration file, from what topology.yml says of the generator and its link."""
+"""TRex's configuration file, generated from the generator and its link in topology.yml."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import yaml
 
+from fwlab.generator.traffic_store import FIRST_LINK
 from fwlab.model.topology import LinkEnd, Topology
 
-LINK = "generator-dut"
-#: Besides those that send: one for TRex's own housekeeping, one for latency.
+#: Cores that do not send: one for TRex's housekeeping, one for latency measurements.
 OTHER_CORES = 2
-#: Huge pages of 2 MiB that TRex takes for two ports, and memory for everything else (MiB).
-HUGE_PAGES_MIB, BESIDE_MIB = 4096, 1024
-#: A port that is none. TRex wants its ports in pairs.
+#: Memory in MiB: the 2 MiB huge pages that TRex needs for two ports, and everything else.
+HUGE_PAGES_MIB, OTHER_MIB = 4096, 1024
+#: Stands for the second port: TRex requires an even number of ports.
 DUMMY = "dummy"
-#: For the address that a dummy port has to have; nothing is ever sent from or to it.
-NOWHERE = "02:00:00:00:00:00"
+#: MAC address of the dummy port, which neither sends nor receives.
+DUMMY_MAC = "02:00:00:00:00:00"
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What the generator has. `pci` is its link's device, such as 0000:00:03.0; None where it is not on that bus."""
+    """The generator's hardware. `pci`: its NIC's PCI address, such as 0000:00:03.0; None for a NIC on another bus."""
 
     cpus: int
     memory_mib: int
     pci: str | None = None
 
 
-def wants_own_driver(machine: Machine) -> bool:
-    """Whether TRex can drive the NIC by itself: it needs cores to spin on and huge pages."""
-    enough = machine.cpus > OTHER_CORES and machine.memory_mib >= HUGE_PAGES_MIB + BESIDE_MIB
+def uses_dpdk(machine: Machine) -> bool:
+    """Whether TRex can drive the NIC itself, which takes dedicated cores and huge pages."""
+    enough = machine.cpus > OTHER_CORES and machine.memory_mib >= HUGE_PAGES_MIB + OTHER_MIB
     return enough and machine.pci is not None
 
 
 def trex_config(topology: Topology, machine: Machine, *, small: bool) -> str:
-    """/etc/trex_cfg.yaml. `small`: one thread that sends through the kernel's packet socket, whatever there is.
+    """The contents of /etc/trex_cfg.yaml.
 
-    Port 0 is the link to the DUT. Its frames go to the DUT's MAC address, so that nobody has to be asked for it.
+    small  use one thread and the kernel's packet socket, even on a large machine
+
+    Port 0 is the link to the DUT. The DUT's MAC address is configured, so that TRex need not resolve it.
     """
-    near, far = topology.end(LINK, "generator"), topology.end(LINK, "dut")
-    own_driver = wants_own_driver(machine) and not small
-    settings = {
+    near, far = topology.end(FIRST_LINK, "generator"), topology.end(FIRST_LINK, "dut")
+    pci = machine.pci if uses_dpdk(machine) and not small else None
+    settings: dict[str, Any] = {
         "version": 2,
-        "interfaces": [machine.pci.removeprefix("0000:") if own_driver else near.dev, DUMMY],
-        "port_info": [_port(near, far), {"src_mac": NOWHERE, "dest_mac": NOWHERE}],
-        "port_mtu": topology.links[LINK].mtu,
+        "interfaces": [near.dev if pci is None else pci.removeprefix("0000:"), DUMMY],
+        "port_info": [_port(near, far), {"src_mac": DUMMY_MAC, "dest_mac": DUMMY_MAC}],
+        "port_mtu": topology.links[FIRST_LINK].mtu,
     }
-    if own_driver:
+    if pci is not None:
         sending = list(range(OTHER_CORES, machine.cpus))
         settings["c"] = len(sending)
         settings["platform"] = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The engine `trex`: TRex's own server plays the profile's streams."""
+"""The engine `trex` of one session: TRex's server plays a profile's streams."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.topology import Topology
 
-#: TRex's number of the link to the DUT; the other port is a dummy.
+#: TRex's port on the link to the DUT. The other port is a dummy.
 PORT = 0
-#: How often a run's end is looked for, and how long TRex's own counters may take to say the last of it (s).
+#: Seconds between two polls, until unchanged counters count as final, and until they count as final in any case.
 POLL_S, SETTLED_S, UNSETTLED_S = 0.2, 1.5, 30.0
-#: The link's speed as TRex takes it: far more than it can send, so it never waits.
+#: The assumed line rate, which is more than TRex can send, so that it never waits.
 FLAT_OUT = {"type": "percentage", "op": "abs", "value": 100}
 _TRANSMITTING = ("TX", "PAUSE")
 _STATISTICS = "cd /sys/class/net/{device}/statistics 2>/dev/null && cat tx_packets tx_dropped || echo"
 
 
 class TrexPlayback:
-    """Traffic under way."""
+    """A playback by TRex."""
 
     def __init__(self, port: Port, load: float | None, count: int | None) -> None:
         self._port, self._load, self._count = port, load, count
         self._began = self._seen = time.monotonic()
 
     def stop(self, timeout: float = 60) -> PlaybackResult:
-        """End it now and return the counts. `timeout` is how long TRex may take over it (s)."""
+        """Stop sending and return the counts. `timeout`: seconds TRex may take."""
         self._port.stop()
         self._seen = time.monotonic()
         self._await_end(timeout)
         return self._played()
 
     def wait(self, timeout: float) -> PlaybackResult:
-        """Wait until a counted run ends by itself; one that takes longer is ended."""
+        """Wait until a counted playback ends by itself, but stop it after `timeout` seconds."""
         if not self._await_end(timeout):
             return self.stop()
         return self._played()
@@ -61,7 +61,7 @@ class TrexPlayback:
 
     def _played(self) -> PlaybackResult:
         attempted, sent = self._port.sent()
-        # The end was seen a moment late; a run that kept up took as long as it was asked to.
+        # The end lies between two polls. A run at the intended rate took at least count / load seconds.
         took = self._seen - self._began
         if self._count is not None and self._load is not None:
             took = max(took, self._count / self._load)
@@ -69,7 +69,7 @@ class TrexPlayback:
 
 
 class Port:
-    """TRex's port to the DUT, owned by this session."""
+    """TRex's port on the link to the DUT, acquired for this session."""
 
     def __init__(self, server: Server, ssh: Ssh, device: str) -> None:
         self._server, self._ssh, self._device = server, ssh, device
@@ -78,14 +78,15 @@ class Port:
         self._ask("stop_traffic", handler=self._handler, profile_id="_")
 
     def load(self, streams: list[dict[str, Any]]) -> None:
-        """These streams, and no others."""
+        """Replace the port's streams by these."""
         owned = {"handler": self._handler, "port_id": PORT, "profile_id": "_"}
         self._ask("remove_all_streams", handler=self._handler, profile_id="_")
         self._server.asked(lambda rpc: rpc.calls("add_stream", [{**owned, **item} for item in streams]))
 
     def start(self, load: float | None) -> None:
+        """Send flat out, or at `load` packets per second."""
         rate = FLAT_OUT if load is None else {"type": "pps", "op": "abs", "value": load}
-        # Reading takes seconds, in which a DUT would wait for its overload; mostly the last run's end will do.
+        # Reading the counters takes seconds, during which the DUT would be idle. The last run's final counts will do.
         self._before = self._before or self._settled()
         parameters = {"mul": rate, "duration": -1, "force": True, "core_mask": (1 << 64) - 1}
         self._ask("start_traffic", handler=self._handler, profile_id="_", **parameters)
@@ -94,40 +95,40 @@ class Port:
         self._ask("stop_traffic", handler=self._handler, profile_id="_")
 
     def forget(self) -> None:
-        """The counts of the run that just ended are nobody's."""
+        """Discard the counts of the current playback."""
         self._before = None
 
     def transmits(self) -> bool:
         return self._ask("get_port_status")["state"] in _TRANSMITTING
 
     def sent(self) -> tuple[int, int]:
-        """Packets since the last look that TRex gave away, and of these what left the NIC.
+        """Packets that TRex has passed on since the last call, and how many of them left the NIC.
 
-        A frame that the kernel's queue has no room for is lost after TRex has counted it, so where the kernel drives
-        the NIC its own counter is asked as well.
+        TRex also counts a frame that the kernel then drops from a full queue, so the kernel's counters are read as well
+        if the kernel drives the NIC.
         """
-        before, now = self._before, self._settled()
-        self._before = now
-        given, on_wire, dropped = (a - b for a, b in zip(now, before, strict=True))
+        now = self._settled()
+        before, self._before = self._before or now, now
+        counted, on_wire, dropped = (a - b for a, b in zip(now, before, strict=True))
         if now[1] < 0:
-            return given, given
-        return given, max(0, min(given, on_wire, given - dropped))
+            return counted, counted
+        return counted, max(0, min(counted, on_wire, counted - dropped))
 
     def _settled(self) -> tuple[int, int, int]:
-        """TRex's count, the kernel's, and the kernel's losses, once TRex's no longer changes; -1: no such counter."""
+        """Packets counted by TRex, sent and dropped by the kernel (-1: no such counter), once TRex's count is final."""
         deadline = time.monotonic() + UNSETTLED_S
         count, since = self._count(), time.monotonic()
         while time.monotonic() < min(deadline, since + SETTLED_S):
             time.sleep(POLL_S)
-            again = self._count()
-            if again != count:
-                count, since = again, time.monotonic()
+            latest = self._count()
+            if latest != count:
+                count, since = latest, time.monotonic()
         numbers = self._ssh.run(_STATISTICS.format(device=self._device)).split()
         on_wire, dropped = (int(n) for n in numbers) if len(numbers) == 2 else (-1, -1)
         return count, on_wire, dropped
 
     def _count(self) -> int:
-        return self._ask("get_port_stats")["opackets"]
+        return int(self._ask("get_port_stats")["opackets"])
 
     def _ask(self, method: str, **parameters: Any) -> Any:
         return self._server.ask(method, port_id=PORT, **parameters)
@@ -140,7 +141,7 @@ def check_traffic(store: TrafficStore, traffic: str) -> None:
 
 
 class Trex:
-    """The engine `trex`. Its server starts with the first traffic and runs until `close`."""
+    """The engine `trex`. Its server starts at the first `use` and runs until `close`."""
 
     name = "trex"
 
@@ -153,7 +154,7 @@ class Trex:
         self._loaded: list[dict[str, Any]] | None = None
 
     def use(self, store: TrafficStore, traffic: str) -> None:
-        """Streams of this traffic from now on. Raises BadInput where they are wrong, before anything starts."""
+        """Select the traffic to play. Raises BadInput for wrong streams, before anything is started."""
         check_traffic(store, traffic)
         if self._port is None:
             self._server.start()
@@ -161,10 +162,10 @@ class Trex:
         self._selected = (store, traffic)
 
     def start(self, *, load: float | None = None, count: int | None = None) -> TrexPlayback:
-        """Play flat out, or at `load` packets per second; until stopped, or `count` packets."""
+        """Send flat out, or at `load` packets per second; until stopped, or until `count` packets are sent."""
         check_load(load)
         if self._port is None or self._selected is None:
-            raise CannotMeasure("generator: TRex has no traffic to play")
+            raise CannotMeasure("generator: no traffic was selected for TRex")
         store, traffic = self._selected
         streams = server_streams(store.streams(traffic), store.seed)
         if count is not None:

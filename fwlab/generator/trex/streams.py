@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A profile's streams as TRex's server takes them."""
+"""Converts a profile's streams to the form that TRex's server expects."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 from fwlab.model.errors import BadInput
 from fwlab.traffic.streams import Stream, parse_streams
 
-#: Stream 0 of TRex's statistics is everybody's; numbers begin here.
+#: Number of the first stream. Number 0 means all streams in TRex's statistics.
 FIRST_ID = 1
 
 
 def server_streams(streams: Sequence[dict[str, Any]], seed: int = 1) -> list[dict[str, Any]]:
-    """`{"stream_id": …, "stream": …}` for each enabled stream, for `add_stream`.
+    """The parameters of `add_stream` for each enabled stream: `{"stream_id": …, "stream": …}`.
 
-    The server knows streams by number, not by name. A random variable without a seed of its own gets one, which is
-    the frame table's: both engines draw the same. Raises BadInput for a profile that ends, since TRex plays it once.
+    The server identifies streams by number, not by name. Streams without a random_seed get the one that the frame table
+    uses, so that all engines send the same packets. Raises BadInput for a profile that ends: TRex would not repeat it.
     """
     parsed = parse_streams(streams)
-    _refuse_ending(parsed)
+    _check_endless(parsed)
     return [
         {
             "stream_id": FIRST_ID + stream.index,
@@ -37,37 +37,38 @@ def server_streams(streams: Sequence[dict[str, Any]], seed: int = 1) -> list[dic
 
 
 def counted_streams(streams: Sequence[dict[str, Any]], counts: Mapping[int, int]) -> list[dict[str, Any]]:
-    """The server's streams as bursts of so many packets each (by place in the profile, from 0), at the same rates.
+    """Turn continuous streams into bursts of `counts` packets (by index in the profile), at the same rates.
 
-    A stream that gets none is left out. Raises BadInput for one that sends in bursts already.
+    Streams without packets are left out. Raises BadInput for a stream that is already a burst.
     """
-    found = []
+    bursts = []
     for item in streams:
         stream, index = item["stream"], item["stream_id"] - FIRST_ID
         if stream["mode"]["type"] != "continuous":
             raise BadInput(
-                f"stream {index + 1}: TRex counts packets of continuous streams only",
-                "make the streams of a counted traffic continuous, or take `--engine replay`",
+                f"stream {index + 1}: TRex can count the packets of continuous streams only",
+                "make the streams of a counted traffic continuous, or use `--engine replay`",
             )
         if counts.get(index):
             mode = {"type": "single_burst", "rate": stream["mode"]["rate"], "total_pkts": counts[index]}
-            found.append({**item, "stream": {**stream, "mode": mode}})
-    return found
+            bursts.append({**item, "stream": {**stream, "mode": mode}})
+    return bursts
 
 
-def _refuse_ending(streams: Sequence[Stream]) -> None:
+def _check_endless(streams: Sequence[Stream]) -> None:
     sending = [stream for stream in streams if stream.enabled and not stream.silent]
-    if any(stream.mode.type == "continuous" or _comes_back(stream, streams) for stream in sending):
+    if any(stream.mode.type == "continuous" or _repeats(stream, streams) for stream in sending):
         return
     raise BadInput(
-        "the profile ends, and TRex plays it only once",
-        "make a stream continuous, let its last burst's `next` be the first, or take `--engine replay`",
+        "the profile ends, and TRex does not repeat it",
+        "make a stream continuous, make the first burst the `next` of the last, or use `--engine replay`",
     )
 
 
-def _comes_back(stream: Stream, streams: Sequence[Stream]) -> bool:
-    """Whether a chain of bursts leads back to this stream and never counts down."""
-    at, seen = stream, set()
+def _repeats(stream: Stream, streams: Sequence[Stream]) -> bool:
+    """Whether a chain of bursts returns to this stream without a repeat count."""
+    at = stream
+    seen: set[int] = set()
     while at.index not in seen and at.following >= 0 and not at.action_count:
         seen.add(at.index)
         at = streams[at.following]
