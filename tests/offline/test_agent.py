@@ -243,5 +243,5 @@ def test_a_setting_that_could_not_be_restored_is_refused(key: str, error: type[O
         def read(self, path: str) -> str:
             raise error(path)
 
-    with pytest.raises(Refusal, match=rf"x\.sysctl: {key} cannot be read, so it could not be put back"):
+    with pytest.raises(Refusal, match=rf"x\.sysctl: {key} cannot be read, so it could not be restored"):
         KINDS["sysctl"].loader(Unreadable()).calls("x.sysctl", f"{key}=1\n", each=False)

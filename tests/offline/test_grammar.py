@@ -191,7 +191,7 @@ def test_what_only_some_take_for_the_end_of_a_line(kind: str, character: str) ->
 
 
 def test_a_text_over_several_lines_hides_no_include() -> None:
-    with pytest.raises(BadInput, match=r"(?m)^rules\.nft:4: a ruleset includes no other file$"):
+    with pytest.raises(BadInput, match=r"(?m)^rules\.nft:4: a ruleset must not include another file$"):
         ruleset_file("rules.nft", 'add table ip t { comment "one\ntwo" ; }\n# "\ninclude "x" # "\n')
 
 

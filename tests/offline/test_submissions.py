@@ -103,7 +103,7 @@ def test_network_settings_may_be_set(line: str) -> None:
 @pytest.mark.parametrize("ending", ["iptables", "iptables-nft"])
 def test_option_that_runs_a_program_is_refused(option: str, ending: str) -> None:
     """iptables runs, as root, the program that --modprobe names."""
-    with pytest.raises(BadInput, match=rf"(?m)^rules\.{ending}:2: a ruleset names no program$"):
+    with pytest.raises(BadInput, match=rf"(?m)^rules\.{ending}:2: a ruleset must not name a program$"):
         ruleset_file(f"rules.{ending}", f"*raw\n-A PREROUTING {option} -m u32 -j DROP\nCOMMIT\n")
 
 

@@ -25,14 +25,18 @@ def validate(lines: list[str]) -> Faults:
     for number, words in instructions(lines):
         how = "write `eth0 -K gro off`, `eth0 -G rx 512`, `eth0 -C rx-usecs 10` or `eth0 -L combined 2`"
         if words[0] not in LINKS:
-            yield number, f"{words[0]} is none of the DUT's links", f"use {' or '.join(LINKS)}"
+            yield number, f"{words[0]} is not one of the DUT's test links", f"use {' or '.join(LINKS)}"
         elif len(words) < 4 or len(words) % 2 or words[1] not in OPTIONS:
-            yield number, f"{' '.join(words[1:8]) or 'nothing'} is no setting of a link", how
+            yield number, f"{' '.join(words[1:8]) or 'nothing'} is not a link setting that a reset can restore", how
         else:
             name, value = OPTIONS[words[1]]
             for index in range(2, len(words), 2):
                 if not (name.fullmatch(words[index]) and value.fullmatch(words[index + 1])):
-                    yield number, f"{words[index]} {words[index + 1]} is no setting of a link", how
+                    yield (
+                        number,
+                        f"{words[index]} {words[index + 1]} is not a link setting that a reset can restore",
+                        how,
+                    )
 
 
 #: ethtool lists some features by a longer name than the one that sets them.

@@ -68,10 +68,10 @@ def validate(lines: list[str]) -> Faults:
                 continue
             if words[0] not in COMMANDS:
                 hint = "use create, add, del, flush, destroy, swap, rename"
-                yield place, f"{words[0]} loads nothing into a set", hint
+                yield place, f"the ipset command {words[0]} is not allowed", hint
             for word in words[1:]:
                 if REFUSED.fullmatch(word):
-                    yield place, f"{word} has no place in a ruleset", f"remove {word}"
+                    yield place, f"{word} is not allowed in a ruleset", f"remove {word}"
         if words[0] in _CREATES and len(words) > 2:
             made = _declared(words)
             if made.most > MOST_ENTRIES:

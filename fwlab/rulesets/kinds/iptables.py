@@ -45,9 +45,9 @@ def validate(lines: list[str]) -> Faults:
             continue
         words = unquoted(line)
         if any(NAMES_A_PROGRAM.fullmatch(word) for word in words):
-            yield place, "a ruleset names no program", "remove the option -M (--modprobe)"
+            yield place, "a ruleset must not name a program", "remove the option -M (--modprobe)"
         if any(NAMES_AN_OBJECT.fullmatch(word) for word in words):
-            yield place, "a ruleset names no file", "remove the option --object-pinned"
+            yield place, "a ruleset must not name a file", "remove the option --object-pinned"
         if "hashlimit" in line:
             hashes += _hash_bytes(_words(line))
             if hashes > MOST_BYTES:

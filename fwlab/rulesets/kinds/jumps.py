@@ -16,7 +16,7 @@ MOST_RULES = 1_000_000
 #: Rules that the kernel looks at while it checks a ruleset: there each branch of a verdict map counts.
 MOST_CHECKED = 10_000_000
 
-CIRCLE = ("chains call each other in a circle", "end the circle: the kernel takes none")
+CIRCLE = ("chains call each other in a loop", "break the loop: the kernel refuses it")
 TOO_MANY = (
     f"a packet may pass more than {MOST_RULES} rules, with those of the chains that are called",
     "call fewer chains, or match with a set",

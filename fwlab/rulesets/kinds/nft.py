@@ -17,7 +17,7 @@ from fwlab.rulesets.kinds.nft_chains import chains_of
 #: Tokens as nft's own scanner finds them: quoted strings, comments, words.
 NFT_TOKENS = re.compile(r'"[^"]*"|#[^\n]*|[A-Za-z_][\w./\\-]*|\n|.')
 #: Commands that read another file or never end.
-NFT_REFUSED = {"include": "a ruleset includes no other file", "monitor": "a ruleset does not monitor"}
+NFT_REFUSED = {"include": "a ruleset must not include another file", "monitor": "a ruleset must not monitor"}
 #: Devices that may have hooks and be sent packets. The loopback device does no harm.
 _DEVICES = {*LINKS, "lo"}
 _NAMING_DEVICES = {"device", "devices", "fwd", "dup"}
@@ -84,7 +84,7 @@ def _devices(text: str) -> Faults:
         for device in _named(token, [word for word, _ in tokens[place + 1 : place + 64]], defined):
             if device not in _DEVICES:
                 number = plain.count("\n", 0, at) + 1
-                yield number, f"{device} is none of the DUT's links", f"use {' or '.join(LINKS)}"
+                yield number, f"{device} is not one of the DUT's test links", f"use {' or '.join(LINKS)}"
 
 
 def _named(token: str, after: list[str], defined: dict[str, list[str]]) -> Iterator[str]:

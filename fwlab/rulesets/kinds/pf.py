@@ -18,7 +18,11 @@ def validate(lines: list[str]) -> Faults:
     for number, line in enumerate(lines, 1):
         reads = _READS.search(line)
         if reads:
-            yield number, f"the word {reads[0]} is not allowed: a ruleset reads no other file", f"remove {reads[0]}"
+            yield (
+                number,
+                f"the word {reads[0]} is not allowed: a ruleset must not read other files",
+                f"remove {reads[0]}",
+            )
         elif _HIDES.search(line):
             yield number, "a backslash inside a word", "remove it, or put a blank before it at the end of the line"
 

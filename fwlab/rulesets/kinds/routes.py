@@ -36,7 +36,7 @@ def validate(lines: list[str]) -> Faults:
 def _wrong(words: list[str]) -> str | None:
     rest = words[1:] if words[0] in ("-4", "-6") else words
     if rest[:1] != ["route"] or len(rest) < 3 or rest[1] not in ("add", "replace"):
-        return f"{' '.join(words[:3])} adds no route"
+        return f"{' '.join(words[:3])} does not add a route"
     place = 3 if rest[2] in TYPES else 2
     if len(rest) <= place or not _of_the_lab(rest[place], prefix=True):
         return f"{' '.join(rest[place : place + 1]) or 'nothing'} is outside the lab's networks"
@@ -50,7 +50,7 @@ def _wrong(words: list[str]) -> str | None:
             continue
         if option in ("metric", "mtu") and re.fullmatch("[0-9]{1,9}", value):
             continue
-        return f"{option} {value} has no place in a lab's route"
+        return f"{option} {value} is not allowed in a route"
     return None
 
 

@@ -40,11 +40,11 @@ def validate(lines: list[str]) -> Faults:
         elif _FOLDERS.fullmatch(key) and not _UNDER_ROUTE.fullmatch(key):
             yield place, f"{key} is a group of settings", "set one of those in it"
         elif _WRITE_ONLY.fullmatch(key):
-            yield place, f"{key} cannot be read, so it could not be put back", "leave it out"
+            yield place, f"{key} cannot be read, so it could not be restored", "leave it out"
         elif device and device[1] not in _DEVICES:
-            yield place, f"{device[1]} is none of the DUT's links", f"use {' or '.join(LINKS)}"
+            yield place, f"{device[1]} is not one of the DUT's test links", f"use {' or '.join(LINKS)}"
         elif not equals:
-            yield place, f"{key} is set to nothing", f"write {key} = VALUE"
+            yield place, f"{key} has no value", f"write {key} = VALUE"
         elif key.endswith("conntrack_buckets") and (number(value) or 0) * BUCKET > MOST_BYTES:
             what = f"{value} buckets take more than {MOST_BYTES >> 20} MiB of the DUT's memory"
             yield place, what, "make the table smaller"
@@ -83,7 +83,7 @@ class SysctlLoader(Loader):
                 try:
                     self.before[path] = self.machine.read(path)
                 except (OSError, UnicodeDecodeError):
-                    raise Refusal(f"{name}: {key} cannot be read, so it could not be put back") from None
+                    raise Refusal(f"{name}: {key} cannot be read, so it could not be restored") from None
         return [([*self.tool], text)]
 
     def undo(self, loaded: bool) -> None:

@@ -31,16 +31,24 @@ def validate(lines: list[str]) -> Faults:
     for number, words in instructions(lines):
         strange = first_other(words, TC_WORD)
         if strange is not None:
-            yield number, f"{strange!r} is no word of a filter", "write qdisc, class, filter, chain and action lines"
+            yield (
+                number,
+                f"{strange!r} is not allowed in a tc command",
+                "write qdisc, class, filter, chain and action lines",
+            )
         elif words[0] not in TC_OBJECTS or len(words) < 2 or words[1] not in TC_VERBS:
-            yield number, f"{' '.join(words[:2])} loads nothing", "begin with one of: qdisc class filter chain action"
+            yield (
+                number,
+                f"the tc command {' '.join(words[:2])} is not allowed",
+                "begin with one of: qdisc class filter chain action",
+            )
         else:
             for word in words:
                 if TC_REFUSED.fullmatch(word):
-                    yield number, f"a ruleset names no file and no program ({word})", f"remove {word}"
+                    yield number, f"a ruleset must not name a file or a program ({word})", f"remove {word}"
             for device in _devices(words):
                 if device not in LINKS:
-                    yield number, f"{device} is none of the DUT's links", f"use {' or '.join(LINKS)}"
+                    yield number, f"{device} is not one of the DUT's test links", f"use {' or '.join(LINKS)}"
             for limit in _limits(words):
                 yield number, f"limit {limit}: the DUT has no memory for such a queue", "make the limit smaller"
 

@@ -26,21 +26,21 @@ _OPTIONS = {
 _MAC = re.compile("[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
 
 
-HOW = "write load, ip, port or ether as xdp-filter knows them"
+HOW = "use load, ip, port or ether with the options of xdp-filter"
 
 
 def validate(lines: list[str]) -> Faults:
     """A line is arguments of xdp-filter: `load eth0 -m native -p allow -f ipv4,udp`, `ip -m src 198.18.1.1`."""
     for number, (command, *words) in instructions(lines):
         if command not in _OPTIONS or not words:
-            yield number, f"{command} loads nothing into xdp-filter", HOW
+            yield number, f"the xdp-filter command {command} is not allowed", HOW
             continue
         operands, wrong = _taken_apart(command, words)
         if not operands or not _is_operand(command, operands[0]):
             shown = operands[0] if operands else "nothing"
-            yield number, f"{shown} is not what {command} takes", HOW
+            yield number, f"{shown} is not an operand of {command}", HOW
         elif wrong or len(operands) > 1:
-            yield number, f"{command} does not take {' '.join(wrong or operands[1:2])}", HOW
+            yield number, f"{command} does not accept {' '.join(wrong or operands[1:2])}", HOW
 
 
 def _taken_apart(command: str, words: list[str]) -> tuple[list[str], list[str]]:
