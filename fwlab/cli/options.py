@@ -14,11 +14,12 @@ from fwlab.host.project import find_project, load_topology
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import load_lab
 from fwlab.testbed.selection import TestbedRequest
+from fwlab.testbed.testbeds import TESTBEDS
 
 LabName = Annotated[str, typer.Argument(metavar="LAB", help="A lab, such as lab03-ipset.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
 Trials = Annotated[int | None, typer.Option(min=1, max=1000, help="Trials per case (default 5).")]
-TestbedName = Annotated[str, typer.Option("--testbed", help="auto, virtual or real.")]
+TestbedName = Annotated[str, typer.Option("--testbed", help=f"auto, {' or '.join(sorted(TESTBEDS, reverse=True))}.")]
 Keep = Annotated[bool, typer.Option("--keep", help="Leave machines running that this command starts.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the output of Vagrant.")]
 MachinesOf = Annotated[

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from fwlab.host.kvm_probe import KvmAnswer
-from fwlab.model.registry import Registry, discover
+from fwlab.model.registry import IncompleteKind, Registry, discover
 from fwlab.model.results import AbsoluteRanges, Accelerator, Clock
 from fwlab.testbed.throttle import Levels
 
@@ -52,9 +52,16 @@ class TestbedKind(Protocol):
 
 REQUIRED = ("clock", "throttle", "grading", "default", "accelerator", "matches", "ranges", "note")
 
-TESTBEDS: Final[Registry[TestbedKind]] = discover(
-    "testbed", "fwlab.testbed.kinds", "TESTBED", "fwlab.testbeds", REQUIRED
-)
+
+def checked(kinds: Registry[TestbedKind]) -> Registry[TestbedKind]:
+    """The same kinds. Raises IncompleteKind unless exactly one is for grading."""
+    grading = [kind.name for kind in kinds.values() if kind.grading]
+    if len(grading) != 1:
+        raise IncompleteKind(f"one testbed must be the one for grading; these are: {', '.join(grading) or 'none'}")
+    return kinds
+
+
+TESTBEDS: Final = checked(discover("testbed", "fwlab.testbed.kinds", "TESTBED", "fwlab.testbeds", REQUIRED))
 
 
 def grading_testbed() -> TestbedKind:

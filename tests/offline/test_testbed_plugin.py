@@ -10,9 +10,12 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from fwlab.model.registry import IncompleteKind, Registry
+from fwlab.testbed.testbeds import checked
 from tests.offline.programs import needs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -199,3 +202,10 @@ def test_neither_is_it_by_vagrant(checkout: Path, environment: dict[str, str]) -
     argv = ["ruby", "-e", script]
     done = subprocess.run(argv, cwd=checkout, env=environment, capture_output=True, text=True, check=True)
     assert "links.generator-dut.kind: unknown link kind pigeon; there are: socket" in done.stdout
+
+
+@pytest.mark.parametrize("grading", [0, 2])
+def test_exactly_one_testbed_is_for_grading(grading: int) -> None:
+    made_up = SimpleNamespace(name="a", grading=grading > 0), SimpleNamespace(name="b", grading=grading > 1)
+    with pytest.raises(IncompleteKind, match="one testbed must be the one for grading"):
+        checked(Registry("testbed", [("a test", kind) for kind in made_up]))
