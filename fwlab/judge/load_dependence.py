@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether a ruleset does the same to a packet in a flood as at a light load, before the flood and after it.
+"""Whether a ruleset treats a packet alike in a flood and at a light load, and before the flood and after it.
 
-Capacity is measured in a flood, and what is delivered is counted exactly at a light load. A ruleset that tells the two
-apart (by time, by a quota, by a rate) would be cheap in the one and right in the other. So what arrives is counted by
-class in the flood as well, and held against the light loads.
+Capacity is measured in a flood; delivery is counted exactly, at a light load. A ruleset that distinguishes the two (by
+time, by a quota, by a rate) could be cheap in one and correct in the other. So arrivals in the flood are counted by
+class as well, and compared with the light loads.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ import math
 from fwlab.model.results import Measured
 from fwlab.model.trial import Delivery
 
-#: Fewer packets of a class in the flood say nothing of it.
+#: With fewer packets of a class in the flood, the class is not compared.
 FEWEST = 100
 #: The share of a class that passes in the flood may differ by so much from that at a light load ...
 SYSTEMATIC = 0.02
 #: ... and by so many standard deviations of its count: which packets a full ring takes is chance. (Of lab03's 18 own
 #: rulesets, results/lab03-ipset, none was further off than 3.3 %, or 0.8 standard deviations.)
 DEVIATIONS = 3.0
-#: Of a class of which nothing passes at a light load so many packets may arrive in the flood, and such a share.
+#: Of a class that is blocked at a light load, so many packets plus this share may arrive in the flood.
 STRAY, STRAY_SHARE = 2, 0.0001
-#: Where the sink counted a smaller share of what the DUT sent on, it says too little of the classes.
+#: If the sink counted a smaller share of what the DUT sent on, its counts are not compared.
 COUNTED = 0.5
 
 
 def changes(measured: Measured) -> dict[str, str]:
-    """By traffic class, what the ruleset does to it at one time and not at another; empty for an honest ruleset."""
+    """By traffic class, how the ruleset treats it differently at different times; empty if it does not."""
     found: dict[str, str] = {}
     if len(measured.deliveries) < 3:
         return found
@@ -37,26 +37,26 @@ def changes(measured: Measured) -> dict[str, str]:
         if before is not None and after is not None and _differ(before, after, first.offered[name]):
             verb = "blocks" if after < before else "lets through"
             found[name] = f"it {verb} {name} after the flood and not before it"
-        elif offered and measured.flood is not None and (verb := _in_flood(measured.flood, name, light)):
-            found[name] = f"it {verb} {name} in the flood and not at a light load"
+        elif offered and measured.flood is not None and (change := _in_flood(measured.flood, name, light)):
+            found[name] = f"it {change} {name} in the flood and not at a light load"
     return found
 
 
 def _differ(before: float, after: float, packets: int) -> bool:
-    """The same packets, and nothing is lost but by the ruleset: only what a ruleset leaves to chance scatters."""
+    """Whether two shares of the same packets differ. Only a ruleset that drops at random makes them scatter."""
     share = (before + after) / 2
     return abs(before - after) > SYSTEMATIC / 2 + 2 * DEVIATIONS * math.sqrt(max(0.0, share * (1 - share)) / packets)
 
 
-def _in_flood(flood: Delivery, name: str, light: float) -> str | None:
-    """What it does otherwise in the flood; None where nothing, or where too few packets were seen."""
-    if not flood.sent or not flood.taken:
+def _in_flood(flood: Delivery, name: str, light: float | None) -> str | None:
+    """What the ruleset does only in the flood; None if nothing, or if too few packets were counted."""
+    if light is None or not flood.sent or not flood.taken:
         return None
     taken = flood.taken * flood.offered.get(name, 0) / flood.sent
     counted = sum(flood.arrived.values())
     if taken < FEWEST or (flood.sent_on and counted < COUNTED * flood.sent_on):
         return None
-    passed = flood.passed(name)
+    passed = flood.passed(name) or 0.0
     if light == 0:
         return "lets through" if flood.arrived.get(name, 0) > STRAY + STRAY_SHARE * taken else None
     allowed = SYSTEMATIC * light + DEVIATIONS * math.sqrt(light / taken)

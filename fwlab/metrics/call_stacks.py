@@ -79,7 +79,9 @@ def boxes(stacks: Stacks, narrowest: float = 0.0) -> list[Box]:
     return found
 
 
-def _place(paths: list, depth: int, start: int, total: int, narrowest: float, found: list[Box]) -> None:
+def _place(
+    paths: list[tuple[tuple[str, ...], int]], depth: int, start: int, total: int, narrowest: float, found: list[Box]
+) -> None:
     """`paths` share their first `depth` functions; `start` samples lie to the left of them."""
     index = 0
     while index < len(paths):

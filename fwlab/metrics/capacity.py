@@ -40,6 +40,7 @@ class Capacity(BaseMetric):
         "kpps",
         1e-3,
         table="ratio",
+        listed=False,
         cost_per_packet=True,
         caption="Capacity. Bars reach from the lowest to the highest trial; hollow marks are published ratios, "
         "multiplied by our baseline (dashed).",

@@ -25,7 +25,9 @@ class LoadTime(BaseMetric):
     name = "load_time"
     unit = "s"
     position = 30
-    display = Display("load time", "s", caption="Load time. Bars reach from the fastest to the slowest loading.")
+    display = Display(
+        "load time", "s", listed=False, caption="Load time. Bars reach from the fastest to the slowest loading."
+    )
     tolerance = Tolerance(share=0.03, ratio=0.06)
     needs_clock = True
     traffic = WITH_OR_WITHOUT

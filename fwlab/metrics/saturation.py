@@ -108,7 +108,7 @@ def unsaturated(attempt: Attempt[Any], wanted: int) -> str:
     valid = f"{len(attempt.valid)} of {wanted} valid trials"
     if attempt.crowded:
         return f"other programs ran on the DUT: {ran}; {valid}. Log out of the DUT, stop them, and measure again"
-    busy = min((trial.busy_share for trial in attempt.unsaturated), default=None)
-    idle = f"{len(attempt.unsaturated)} idle" + (f" (busy {busy:.1%})" if busy is not None else "")
     other = f"{len(attempt.perturbed)} with other CPU load" + (f": {ran}" if ran else "")
-    return f"DUT not saturated: {valid} ({idle}, {other})"
+    busy = min((trial.busy_share for trial in attempt.unsaturated), default=None)
+    lowest = f"; busy {busy:.1%} of the idlest" if busy is not None else ""
+    return f"DUT not saturated: {valid} ({len(attempt.unsaturated)} idle, {other}){lowest}"

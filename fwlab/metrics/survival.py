@@ -60,6 +60,7 @@ class Survival(BaseMetric):
         significant=5,
         trimmed=True,
         table="sweep",
+        listed=False,
         caption="Survival: the share of one traffic class that reaches the sink beside a growing attack. Both loads "
         "are multiples of what the DUT can forward without a filter.",
         x_label="{parameter}, times the capacity of {baseline}",

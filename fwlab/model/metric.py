@@ -32,7 +32,8 @@ class Display:
     significant  how many digits a value is shown with
     whole    a count: no fraction
     trimmed  without zeros at the end of the fraction
-    table    which table of a report it belongs to
+    table    which table of the guide it belongs to
+    listed   whether terminal and page list its figures one by one; False where they have a column or a table for it
     cost_per_packet  whether a report also shows its reciprocal: what one packet costs
     caption  the sentence below a plot of it; "" where it is not plotted
     x_label  of such a plot, with {parameter} and {baseline}
@@ -45,6 +46,7 @@ class Display:
     whole: bool = False
     trimmed: bool = False
     table: Table = "plain"
+    listed: bool = True
     cost_per_packet: bool = False
     caption: str = ""
     x_label: str = "number of {parameter}"

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from fwlab.model.metric import MetricName
 from fwlab.model.trial import Clients, Delivery, States, TcpTrial, Trial
 
-FORMAT = "fwlab-run/1"
+FORMAT: Final = "fwlab-run/1"
 Accelerator = Literal["tcg", "kvm"]
 #: What the DUT's clock counts.
 Clock = Literal["instructions", "host"]
@@ -71,7 +71,7 @@ class DutFacts(_Strict):
     kernel: str
     cmdline: str
     clocksource: str
-    image: dict
+    image: dict[str, Any]
 
 
 class Measured(_Strict):

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class _Timed(BaseModel):
-    """A window of the DUT's clock: its length in seconds, and of these how long the DUT's CPU was not idle."""
+    """A window of the DUT's clock: its length, and for how long of it the DUT's CPU was not idle (seconds)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -25,10 +25,10 @@ class Trial(_Timed):
     """Counts of one trial (RFC 2544, section 23; here under overload: RFC 2285, FRMOL).
 
     duration_s     length, in seconds of the DUT's clock
-    busy_s         of these, how long the DUT's CPU was not idle
-    processed      packets that the DUT took from its receive ring, forwarded or filtered
+    busy_s         for how long of it the DUT's CPU was not idle
+    processed      packets that the DUT took from its receive ring, whether it forwarded or dropped them
     forwarded      packets that it sent on
-    intended_load  packets per second asked of the generator; None is flat out
+    intended_load  packets per second asked of the generator; None: flat out
     """
 
     processed: int = Field(ge=0)
@@ -39,13 +39,13 @@ class Trial(_Timed):
 class Delivery(BaseModel):
     """What became of a counted number of packets, at a load that the DUT can carry or, for survival, above it.
 
-    intended_load  packets per second asked of the generator; for survival, per second of the DUT's clock; None is
-              flat out
+    intended_load  packets per second asked of the generator; for survival, per second of the DUT's clock; None: flat
+              out
     sent      packets that left the generator
-    offered   of these, how many belong to each traffic class (from the frame table)
+    offered   how many of these belong to each traffic class (from the frame table)
     arrived   packets that reached the sink, by traffic class
-    taken     packets that the DUT took from its receive ring, where it could not take all that were sent
-    sent_on   packets that it sent on, where the sink may have missed some of them
+    taken     packets that the DUT took from its receive ring, if it could not take all that were sent
+    sent_on   packets that the DUT sent, if the sink may have missed some of them
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -58,36 +58,38 @@ class Delivery(BaseModel):
     sent_on: int | None = None
 
     def delivered(self, traffic_class: str) -> float | None:
-        """Share of the class that arrived; None where none of it was offered."""
+        """Share of the class that arrived; None if none of it was offered."""
         offered = self.offered.get(traffic_class, 0)
         return self.arrived.get(traffic_class, 0) / offered if offered else None
 
     def passed(self, traffic_class: str) -> float | None:
-        """Share of what the DUT took of the class that arrived. It takes what comes: a full ring knows no classes."""
+        """Share of the class that arrived, of what the DUT received of it. A full ring treats all classes alike."""
         delivered, counted = self.delivered(traffic_class), sum(self.arrived.values())
         if delivered is None or not self.taken:
             return None
-        # Nor does the link to a sink that is too slow for a moment.
+        # So does the link to a sink that is too slow for a moment.
         missed = self.sent_on / counted if self.sent_on and counted else 1.0
         return delivered * self.sent / self.taken * missed
 
     def survived(self, traffic_class: str, processed_pps: float) -> float | None:
-        """Share of the class that arrives at the intended load, from a DUT that processes so many packets a second.
+        """Share of the class that arrives at the intended load, if the DUT processes so many packets per second.
 
-        Below that all is taken in; above it the ring is always full, and as much as is processed is taken.
+        Below that load it receives every packet. Above it the ring is always full, and it receives what it processes.
         """
         passed = self.passed(traffic_class)
-        # What the DUT took of the class is its share of all that was taken: near enough, but not to the last packet.
-        return None if passed is None else min(1.0, min(1.0, processed_pps / self.intended_load) * passed)
+        if passed is None or self.intended_load is None:
+            return None
+        # Not exact: `passed` assumes that the DUT received the classes in the proportion in which they were offered.
+        return min(1.0, min(1.0, processed_pps / self.intended_load) * passed)
 
 
 class TcpTrial(_Timed):
     """TCP connections through the DUT under overload, counted by what crossed the DUT itself.
 
-    duration_s, busy_s  seconds of the DUT's clock, and of these how long it was not idle
-    completed   answers, one for each connection, that crossed it in that time
+    duration_s, busy_s  length in seconds of the DUT's clock, and for how long of it the DUT was not idle
+    completed   answers, one per connection, that crossed the DUT in that time
     concurrent  connections that were open at a time
-    packets     packets that the DUT took in meanwhile, on both its links
+    packets     packets that the DUT received in that time, on both its links
     """
 
     completed: float = Field(ge=0)
@@ -102,14 +104,14 @@ class TcpTrial(_Timed):
 class Clients(BaseModel):
     """What the clients counted while they opened connections, flat out or at a rate.
 
-    program     what opened them; None in a result that is older than this word
+    program     what opened them; None in a result from before this field
     opened      connections that they began
-    completed   of these, how many fetched the whole object
+    completed   how many of these fetched the whole object
     failed      refused, reset, timed out, cut short or answered with an error
     retransmitted  segments that either end sent again
     concurrent  the most that were open at a time
     duration_s  length, in seconds of the clients' clock
-    intended_load  connections per second asked for; None is flat out, with `concurrent` open all the time
+    intended_load  connections per second asked for; None: flat out, with `concurrent` open all the time
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -125,7 +127,7 @@ class Clients(BaseModel):
 
     @property
     def delivered(self) -> float | None:
-        """Share that was completed of those that were opened; None where none was."""
+        """Share of the opened connections that completed; None if none was opened."""
         return self.completed / self.opened if self.opened else None
 
 
@@ -133,10 +135,10 @@ class States(BaseModel):
     """The DUT's connection table after a counted number of packets.
 
     played     packets that were played
-    held       entries in the table after them
+    held       entries in the table after that
     most       the table's limit (nf_conntrack_max)
-    buckets    of its hash
-    object_bytes, slab_bytes, bucket_bytes  size of one entry, memory of all their slabs, memory of the hash
+    buckets    of its hash table
+    object_bytes, slab_bytes, bucket_bytes  size of one entry, memory of all slabs, memory of the hash table
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -151,5 +153,5 @@ class States(BaseModel):
 
     @property
     def bytes_each(self) -> float | None:
-        """Slabs and hash together, for each entry held."""
+        """Memory of slabs and hash table per entry; None if there is no entry."""
         return (self.slab_bytes + self.bucket_bytes) / self.held if self.held else None

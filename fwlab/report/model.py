@@ -18,7 +18,7 @@ from fwlab.model.verdict import Outcome
 from fwlab.report import formatting
 from fwlab.report.crossovers import Crossover, crossovers
 from fwlab.report.curves import Curve, curves
-from fwlab.report.report_rows import Baselines, Row, baselines, case_rows, exercise_rows, overall_outcome
+from fwlab.report.report_rows import Baselines, MetricRow, Row, baselines, case_rows, exercise_rows, overall_outcome
 from fwlab.report.survival_tables import SurvivalTable, survival_tables
 
 
@@ -48,6 +48,11 @@ class ReportModel:
     def rows(self) -> tuple[Row, ...]:
         """Cases, then exercises."""
         return self.cases + self.exercises
+
+    @property
+    def listed(self) -> tuple[tuple[Row, MetricRow], ...]:
+        """The figures of cases that are listed one by one, because they have no column or table of their own."""
+        return tuple((row, m) for row in self.cases for m in row.metrics if m.figure and m.metric.display.listed)
 
     @property
     def outcome(self) -> Outcome | None:

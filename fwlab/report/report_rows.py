@@ -36,6 +36,12 @@ class MetricRow:
     cost: float | None = None
     published: tuple[Published, ...] = ()
 
+    @property
+    def label(self) -> str:
+        """The metric's name, and the traffic class that this row is about."""
+        name = self.metric.display.label
+        return f"{name}, {self.traffic_class}" if self.traffic_class else name
+
 
 @dataclass(frozen=True)
 class Prediction:

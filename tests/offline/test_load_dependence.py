@@ -92,6 +92,5 @@ def test_what_one_play_shows_is_not_hidden_by_the_others() -> None:
         found(RIGHT, None, RIGHT).model_copy(update={"deliveries": [RIGHT, RIGHT, slips]}),
         a_run([]),
         METRICS,
-        METRICS,
     )
     assert delivered.outcome is Outcome.FAIL

@@ -79,7 +79,9 @@ def test_a_dut_that_is_idle_even_on_the_last_step_is_a_problem() -> None:
     found = searched(saturation, dut)
     assert dut.tried == [0, 1, 2, 3]
     assert (found.slowed, found.trials) == (3, [FULL])
-    assert found.problems == [("DUT not saturated: 1 of 5 valid trials (6 idle (busy 75.0%), 3 with other CPU load)")]
+    assert found.problems == [
+        ("DUT not saturated: 1 of 5 valid trials (6 idle, 3 with other CPU load); busy 75.0% of the idlest")
+    ]
     searched(saturation, dut)
     assert dut.tried[4:] == [3], "the next case does not begin anew at the foot"
 

@@ -55,6 +55,7 @@ def page(model: ReportModel) -> str:
         outcome=model.outcome,
         baseline=model.baseline,
         drawings=[(_trusted(svg), metric.display.caption) for metric in plotted for svg in plots(model, metric)],
+        listed=model.listed,
         survivals=model.survival,
         crossovers=[(c.title, position(c), published_positions(c)) for c in model.crossovers],
         profiles=[_profile(row, run) for row in model.rows if row.measured.stacks],

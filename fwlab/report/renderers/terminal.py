@@ -62,6 +62,8 @@ def _parts(model: ReportModel, width: int) -> list[RenderableType]:
         parts += ["", _capacities(model, measured, width)]
     if loaded:
         parts += ["", _loads(loaded)]
+    if model.listed:
+        parts += ["", _listed(model.listed)]
     parts += [part for table in model.survival for part in ("", _survival(lab.baseline, table))]
     if model.crossovers:
         parts += ["", _crossovers(model.crossovers)]
@@ -126,6 +128,20 @@ def _loads(rows: list[Row]) -> Table:
         value = found.figure if found else None
         spread = formatting.percent(value.spread) if value and len(value.values) > 1 else ""
         table.add_row(row.id, _median(found), spread, _verdict(row))
+    return table
+
+
+def _listed(figures: Iterable[tuple[Row, MetricRow]]) -> Table:
+    table = _table("Other figures")
+    table.add_column("metric")
+    table.add_column("median", justify="right")
+    table.add_column("spread", justify="right")
+    table.add_column("verdict")
+    for row, found in figures:
+        value = found.figure
+        median = formatting.quantity(value.median, found.metric) if value else formatting.NOTHING
+        spread = formatting.percent(value.spread) if value and len(value.values) > 1 else ""
+        table.add_row(row.id, found.label, median, spread, _verdict(row))
     return table
 
 

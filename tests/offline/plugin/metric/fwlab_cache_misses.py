@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A metric of a plug-in: cache misses per packet, as a DUT with such a counter reports them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.nodes import MeasuringSession
+from fwlab.metrics.partial_result import PartialResult
+from fwlab.metrics.protocol import BaseMetric
+from fwlab.metrics.step import Phase, Step
+from fwlab.model.metric import Display, Tolerance, TrafficKind
+from fwlab.model.results import Measured
+
+PACKETS = 1000
+
+
+def _play(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> PartialResult:
+    nodes, values = session.nodes, []
+    for _ in range(spec.trial.count):
+        before = nodes.dut.cache_misses()
+        nodes.engine.start(load=100.0, count=PACKETS).wait(timeout=60)
+        values.append((nodes.dut.cache_misses() - before) / PACKETS)
+    return PartialResult(extra={"cache_misses": values})
+
+
+PLAY = Step(Phase.AFTER_FLOOD, _play)
+
+
+class CacheMisses(BaseMetric):
+    """Its values are in `extra` of the result, where BaseMetric finds them."""
+
+    name = "cache_misses"
+    unit = "misses"
+    display = Display("cache misses", "misses/packet", caption="Cache misses. Bars reach from the best to the worst.")
+    tolerance = Tolerance(share=0.1, ratio=0.2)
+
+    def steps(self, spec: MeasurementSpec, played: TrafficKind) -> Sequence[Step]:
+        return [PLAY]
+
+
+METRIC = CacheMisses()
