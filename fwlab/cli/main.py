@@ -36,10 +36,11 @@ from fwlab.generator.selection import AUTO
 from fwlab.host.atomic_write import check_writable
 from fwlab.host.project import find_project, lab_ids
 from fwlab.measure.labs import load_lab
-from fwlab.measure.plan import base_cases, case_task, chosen_cases, chosen_exercises, ensure_started, work_task
+from fwlab.measure.plan import base_cases, case_spec, chosen_cases, chosen_exercises, work_spec
 from fwlab.measure.saved_runs import folder_beside, load_run, reports_folder
 from fwlab.measure.session import open_session
 from fwlab.measure.traffic_check import refuse_unplayable_traffic
+from fwlab.measure.work_folder import ensure_started
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, EXIT_USAGE, BadInput, FwlabError
 from fwlab.model.lab import Lab
@@ -119,10 +120,10 @@ def run_command(
     context = run_context(lab, testbed, keep=keep, seed=seed, machines=machines, engine=engine)
     folder = output or reports_folder(context.project, lab)
     check_writable(folder)
-    tasks = [case_task(context, case, trials) for case in chosen_cases(context.lab, cases or [], quick=quick)]
-    refuse_unplayable_traffic(context, (task.traffic for task in tasks))
+    specs = [case_spec(context, case, trials) for case in chosen_cases(context.lab, cases or [], quick=quick)]
+    refuse_unplayable_traffic(context, (spec.traffic for spec in specs))
     with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
-        session.measure_cases(tasks)
+        session.measure_cases(specs)
     model = build_model(context.lab, session.run)
     _print_report(model, write_report(model, folder), "json" if as_json else None)
     _exit_with(model.cases)
@@ -143,15 +144,15 @@ def check_command(
     """Measure and judge your rulesets in the lab's work/ folder."""
     context = run_context(lab, testbed, keep=keep, machines=machines, engine=engine)
     exercises = chosen_exercises(context.lab, exercise)
-    tasks = [work_task(context, e, ensure_started(context, e), trials) for e in exercises]
+    specs = [work_spec(context, e, ensure_started(context, e), trials) for e in exercises]
     predictions = read_predictions(context.lab)
-    bases = [case_task(context, case, trials) for case in base_cases(context.lab, exercises)]
+    bases = [case_spec(context, case, trials) for case in base_cases(context.lab, exercises)]
     folder = reports_folder(context.project, lab) / "check"
     check_writable(folder)
-    refuse_unplayable_traffic(context, (task.traffic for task in [*bases, *tasks]))
+    refuse_unplayable_traffic(context, (spec.traffic for spec in [*bases, *specs]))
     with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
         session.measure_cases(bases)
-        session.measure_exercises(tasks)
+        session.measure_exercises(specs)
     session.run.predictions = predictions
     model = build_model(context.lab, session.run)
     _print_report(model, write_report(model, folder), "check-json" if as_json else None)

@@ -25,7 +25,7 @@ from fwlab.cli.options import (
     run_context,
 )
 from fwlab.host.atomic_write import check_writable
-from fwlab.measure.plan import case_task, chosen_cases
+from fwlab.measure.plan import case_spec, chosen_cases
 from fwlab.measure.saved_runs import reports_folder
 from fwlab.measure.session import open_session
 from fwlab.measure.traffic_check import refuse_unplayable_traffic
@@ -62,16 +62,16 @@ def profile_command(
     if len(chosen) != 1:
         names = ", ".join(one.id for one in chosen)
         raise BadInput(f"{case} stands for several cases: {names}", f"fwlab profile {lab} {chosen[0].id}")
-    task = case_task(context, chosen[0], trials)
-    if task.traffic is None or found.traffic[task.traffic].connections is not None:
+    spec = case_spec(context, chosen[0], trials)
+    if spec.traffic is None or found.traffic[spec.traffic].connections is not None:
         raise BadInput(f"{case}: only a case with a traffic profile can be sampled", f"fwlab list {lab}")
-    task = dataclasses.replace(task, metrics=["capacity"], sampled=True)
+    spec = dataclasses.replace(spec, metrics=["capacity"], sampled=True)
     folder = output or reports_folder(project, lab) / "profile"
     check_writable(folder)
-    refuse_unplayable_traffic(context, [task.traffic])
+    refuse_unplayable_traffic(context, [spec.traffic])
     err = Console(stderr=True)
     with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
-        session.measure_cases([task])
+        session.measure_cases([spec])
     model = build_model(found, session.run)
     page = write_report(model, folder)
     row = model.cases[0]

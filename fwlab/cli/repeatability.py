@@ -17,7 +17,7 @@ from fwlab.host.atomic_write import write_atomically
 from fwlab.host.project import Project
 from fwlab.judge.statistics import Figure, figure
 from fwlab.measure.context import RunContext
-from fwlab.measure.plan import case_task, chosen_cases
+from fwlab.measure.plan import case_spec, chosen_cases
 from fwlab.measure.session import open_session
 from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Case
@@ -58,15 +58,15 @@ def busy_host() -> Iterator[None]:
 def measure(context: RunContext, cases: list[Case], tell: Listener) -> dict[str, list[Run]]:
     """{"idle": [one run per boot], "busy": [...]}; every boot measures both."""
     runs: dict[str, list[Run]] = {"idle": [], "busy": []}
-    tasks = [case_task(context, case, TRIALS) for case in cases]
+    specs = [case_spec(context, case, TRIALS) for case in cases]
     for boot in range(BOOTS):
         tell(StepStarted(f"boot {boot + 1} of {BOOTS}"))
         with open_session(context, tell) as session:
-            session.measure_cases(tasks)
+            session.measure_cases(specs)
             runs["idle"].append(session.run.model_copy(deep=True))
             session.run.cases.clear()
             with busy_host():
-                session.measure_cases(tasks)
+                session.measure_cases(specs)
             runs["busy"].append(session.run.model_copy(deep=True))
     return runs
 

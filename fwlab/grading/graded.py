@@ -11,7 +11,7 @@ from typing import Any
 from fwlab.grading.submissions import HandedIn, Submissions
 from fwlab.grading.variant_files import FOLDERS, load_variants, variant_folder
 from fwlab.measure.context import RunContext
-from fwlab.measure.plan import PARTS, lab_part_task, submitted_from, submitted_task
+from fwlab.measure.plan import PARTS, lab_part_spec, submitted_from, submitted_spec
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Exercise
@@ -72,11 +72,11 @@ class Work:
             return f"{self.exercise.id}/{self.part}"
         return submitted_from(context, self.folder)
 
-    def task(self, context: RunContext) -> MeasurementSpec:
+    def spec(self, context: RunContext) -> MeasurementSpec:
         """What to measure. Raises BadInput if the files are not a ruleset; that fails the student."""
         if self.handed_in is None:
-            return lab_part_task(context, self.exercise, self.part or "")
-        return submitted_task(context, self.exercise, self.folder, self.handed_in.ruleset())
+            return lab_part_spec(context, self.exercise, self.part or "")
+        return submitted_spec(context, self.exercise, self.folder, self.handed_in.ruleset())
 
 
 def own_work(context: RunContext, parts: list[str]) -> list[Work]:
@@ -159,7 +159,7 @@ def _shown(path: Path) -> str:
 def unreadable(work: Work, context: RunContext) -> str | None:
     """Why a submission cannot be measured at all; None if it can."""
     try:
-        work.task(context)
+        work.spec(context)
     except BadInput as error:
         return error.message
     return None

@@ -16,7 +16,7 @@ from fwlab.grading.grading_plan import GradingPlan
 from fwlab.grading.inconclusive import Inconclusive
 from fwlab.grading.marks import Records, table
 from fwlab.judge.verdicts import judge_cases, judge_exercise
-from fwlab.measure.plan import base_cases, case_task, chosen_cases
+from fwlab.measure.plan import base_cases, case_spec, chosen_cases
 from fwlab.measure.saved_runs import reports_folder
 from fwlab.measure.session import Session, open_session
 from fwlab.metrics.measurement_spec import MeasurementSpec
@@ -150,13 +150,13 @@ class GradingSession:
             reason = "; ".join(again.problems) or why_not_loaded(again)
             if reason:
                 raise Inconclusive(f"the ruleset was loaded once, but not a second time: {reason}")
-        return work.task(self.plan.contexts[lab])
+        return work.spec(self.plan.contexts[lab])
 
     def _measure(self, lab: str, work: Work) -> Measured:
         session, context = self.session(lab), self.plan.contexts[lab]
         self._measure_cases(session, [c.id for c in base_cases(context.lab, [work.exercise])])
         self._loaded = None
-        session.measure_exercises([work.task(context)])
+        session.measure_exercises([work.spec(context)])
         measured = session.run.exercises[-1]
         if not measured.problems and why_not_loaded(measured) is None:
             self._loaded = (lab, work.name)
@@ -166,7 +166,7 @@ class GradingSession:
         missing = [name for name in wanted if session.run.case(name) is None]
         if missing:
             context = session.context
-            session.measure_cases([case_task(context, context.lab.cases[name], None) for name in missing])
+            session.measure_cases([case_spec(context, context.lab.cases[name], None) for name in missing])
             self._loaded = None
 
     def _refused(self, lab: str, work: Work, reason: str) -> Measured:

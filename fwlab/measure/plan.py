@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a session is asked to measure: cases by name, exercises by whose ruleset."""
+"""Plan a session: which cases and exercises to measure, each as a MeasurementSpec. Pure but for reading rulesets."""
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
-from fwlab.host.atomic_write import write_errors_as
 from fwlab.host.project import shown
 from fwlab.measure.context import RunContext
 from fwlab.metrics.measurement_spec import MeasurementSpec
@@ -19,17 +17,17 @@ from fwlab.model.ruleset import RulesetFile
 from fwlab.rulesets.files import LONGEST_PATH, lab_ruleset, student_ruleset
 from fwlab.rulesets.registry import KINDS
 
-#: A trial of an exercise has so many packets at least: its mix has dear ones and cheap ones, and with 640 packets the
-#: trials of a list of 500 pairs lay 3.6 % apart. Cheap ones are many more in so many seconds of the DUT's clock.
+#: The least packets and duration (s of the DUT's clock) of an exercise's trial. Its packets differ in cost: with only
+#: 640 of them, the trials of a list of 500 pairs were 3.6 % apart.
 EXERCISE_PACKETS, EXERCISE_S = 2048, 0.1
-#: The rulesets that a lab brings for each exercise.
+#: The rulesets that a lab provides for each exercise.
 PARTS = ("start", "reference", "mistake")
 
 
 def chosen_cases(lab: Lab, names: list[str], *, quick: bool = False) -> list[Case]:
-    """The named cases; a sweep's name stands for its cases. Raises BadInput for a name that is neither.
+    """The named cases; a sweep's name means all its cases. Raises BadInput for an unknown name.
 
-    Without names all of them, or with `quick` those that lab.yml marks so.
+    Without names: all cases, or with `quick` only those that lab.yml marks `quick`.
     """
     if not names:
         return _baseline_first(lab, [case for case in lab.cases.values() if case.quick or not quick])
@@ -43,14 +41,14 @@ def chosen_cases(lab: Lab, names: list[str], *, quick: bool = False) -> list[Cas
 
 
 def _baseline_first(lab: Lab, chosen: list[Case]) -> list[Case]:
-    """Survival is about multiples of the baseline's capacity: then it is measured as well, and before."""
+    """Add the baseline, as the first case, if survival is measured: its loads are multiples of that capacity."""
     if not any("survival" in (case.metric, *case.also) for case in chosen):
         return chosen
     base = lab.cases[lab.baseline]
     return [base, *(case for case in chosen if case is not base)]
 
 
-def case_task(context: RunContext, case: Case, trials: int | None) -> MeasurementSpec:
+def case_spec(context: RunContext, case: Case, trials: int | None) -> MeasurementSpec:
     lab = context.lab
     return MeasurementSpec(
         id=case.id,
@@ -81,43 +79,43 @@ def chosen_exercises(lab: Lab, name: str | None) -> list[Exercise]:
     return [exercise]
 
 
-def lab_part_task(context: RunContext, exercise: Exercise, part: str, trials: int | None = None) -> MeasurementSpec:
+def lab_part_spec(context: RunContext, exercise: Exercise, part: str, trials: int | None = None) -> MeasurementSpec:
     """An exercise with the lab's own start, reference or mistake, or with a variant: variants/NAME."""
     folder = context.lab.folder / "rulesets" / exercise.id / part
     files = lab_ruleset(folder, exercise.parameters, context.topology)
-    return _exercise_task(context.lab, exercise, f"{exercise.id}/{part}", files, trials)
+    return _exercise_spec(context.lab, exercise, f"{exercise.id}/{part}", files, trials)
 
 
-def work_task(context: RunContext, exercise: Exercise, folder: Path, trials: int | None = None) -> MeasurementSpec:
-    """An exercise with what a student wrote into `folder`."""
-    return submitted_task(context, exercise, folder, student_ruleset(folder), trials)
+def work_spec(context: RunContext, exercise: Exercise, folder: Path, trials: int | None = None) -> MeasurementSpec:
+    """An exercise with the student's ruleset in `folder`."""
+    return submitted_spec(context, exercise, folder, student_ruleset(folder), trials)
 
 
-def submitted_task(
+def submitted_spec(
     context: RunContext, exercise: Exercise, folder: Path, files: list[RulesetFile], trials: int | None = None
 ) -> MeasurementSpec:
-    """The same with what was read before; `folder` only says where it came from."""
-    return _exercise_task(context.lab, exercise, submitted_from(context, folder), files, trials)
+    """An exercise with files that have been read already; `folder` only names their origin."""
+    return _exercise_spec(context.lab, exercise, submitted_from(context, folder), files, trials)
 
 
 def submitted_from(context: RunContext, folder: Path) -> str:
-    """A student's folder as the results name it."""
+    """The name of a student's folder in results."""
     return printable(shown(context.project, folder), LONGEST_PATH)
 
 
 def refuse_settings(exercise: Exercise, files: list[RulesetFile]) -> None:
-    """Raises BadInput naming the first file that sets the machine where the exercise is about rules."""
+    """Raise BadInput for the first file that changes a machine setting that the exercise does not allow."""
     for file in files:
         if KINDS[file.kind].machine_setting and file.kind not in exercise.settings:
-            taken = " and ".join(f"*.{kind}" for kind in exercise.settings)
+            topics = " and ".join(["rules", *(f"*.{kind}" for kind in exercise.settings)])
             raise BadInput(
-                f"{file.name}: {exercise.id} takes no *.{file.kind} file: such settings change what every packet "
-                f"costs, and the exercise is about {'rules and ' + taken if taken else 'rules'}",
+                f"{file.name}: {exercise.id} does not allow *.{file.kind} files: such settings change the cost of "
+                f"every packet, and the exercise is about {topics}",
                 f"remove {file.name}",
             )
 
 
-def _exercise_task(
+def _exercise_spec(
     lab: Lab, exercise: Exercise, ruleset: str, files: list[RulesetFile], trials: int | None
 ) -> MeasurementSpec:
     refuse_settings(exercise, files)
@@ -131,8 +129,8 @@ def _exercise_task(
         metrics=[name for name in METRICS if name in wanted],
         traffic=exercise.traffic,
         parameters=exercise.parameters,
-        # Not the lab's own: those may be short, for its cases play packets of one cost. An exercise mixes dear and
-        # cheap ones, and a short window has more of the one or the other.
+        # Not the lab's trials, which may be short because the packets of a case all cost the same. An exercise mixes
+        # expensive and cheap packets, and short trials would differ in the mix.
         trial=Trials(packets=EXERCISE_PACKETS, seconds=EXERCISE_S, settle=lab.trials.settle).changed(trials),
         victim_class=survivors[0] if survivors else None,
         offered=exercise.offered,
@@ -142,31 +140,8 @@ def _exercise_task(
     )
 
 
-def ensure_started(context: RunContext, exercise: Exercise) -> Path:
-    """work/<exercise>/, made from the exercise's start (rendered) where the student has not begun."""
-    folder = context.lab.folder / "work" / exercise.id
-    if folder.exists():
-        return folder
-    start = context.lab.folder / "rulesets" / exercise.id / "start"
-    files = lab_ruleset(start, exercise.parameters, context.topology)
-    partial = folder.with_name(folder.name + ".part")
-    with write_errors_as(folder):
-        shutil.rmtree(partial, ignore_errors=True)
-        try:
-            partial.mkdir(parents=True)
-            for file in files:
-                (partial / file.name).write_text(file.text)
-            for note in start.iterdir():
-                if note.suffix in (".md", ".txt"):
-                    shutil.copy(note, partial / note.name)
-            partial.rename(folder)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-    return folder
-
-
 def base_cases(lab: Lab, exercises: list[Exercise]) -> list[Case]:
-    """The cases that the checks of these exercises compare with, or take a multiple of."""
+    """The cases whose figures the checks of these exercises are compared with or are multiples of."""
     checks = [check for exercise in exercises for check in exercise.checks]
     wanted = {check.ratio_to for check in checks if check.ratio_to}
     wanted |= {lab.baseline for check in checks if check.metric == "survival"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The way back when a ruleset has cost the session its DUT, or left on it what no reset takes away."""
+"""Restore the DUT after a ruleset that crashed it, or that left something no reset removes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from fwlab.testbed.saved_state import SavedState
 
 
 class Recovery:
-    """Saves the DUT in its start state before the first stranger's ruleset, and puts that state back.
+    """Saves the DUT's start state before the first untrusted ruleset, and restores it on request.
 
-    `saved` finds the machine; `others` are the connections to the nodes that have to answer as well.
+    saved   finds the DUT's virtual machine
+    others  connections to the other nodes, which must still answer after a restore
     """
 
     def __init__(
@@ -31,12 +32,12 @@ class Recovery:
         self._tried = False
 
     def prepare(self) -> None:
-        """Once a session. Where the state cannot be saved that is told, and the session goes on without."""
+        """Save the state, once per session. If that fails, say so; the session goes on without it."""
         if self._tried:
             return
         self._tried = True
         self._dut.reset()
-        # A connection inside the saved state would hang for ever in a machine that was put back.
+        # A connection that is open in the saved state would hang forever in the restored machine.
         self._dut.close()
         self._ssh.close()
         try:
@@ -44,14 +45,14 @@ class Recovery:
             state.take()
             self._state = state
         except CannotMeasure as error:
-            self._tell(f"the DUT's state is not saved, so a ruleset that breaks it ends the session: {error.message}")
+            self._tell(f"cannot save the DUT's state; a ruleset that crashes it will end the session: {error.message}")
         self._dut.open()
 
     def restore(self) -> bool:
-        """Put the saved state back; False where there is none, or where a node does not answer after it."""
+        """Restore the saved state. False if there is none, or if a node does not answer afterwards."""
         if self._state is None:
             return False
-        self._tell("the DUT is put back into its saved state")
+        self._tell("restoring the DUT's saved state")
         self._dut.abandon()
         self._ssh.close()
         try:
@@ -59,7 +60,7 @@ class Recovery:
             self._dut.open()
             self._dut.facts()
         except CannotMeasure as error:
-            self._tell(f"the DUT could not be put back: {error.message}")
+            self._tell(f"cannot restore the DUT: {error.message}")
             return False
         return all(ssh.answers() for ssh in self._others)
 

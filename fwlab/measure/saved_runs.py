@@ -14,9 +14,9 @@ from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
 from fwlab.model.results import Run
 
-#: A whole run has some 2 MiB.
+#: A complete run takes about 2 MiB.
 LARGEST_FILE = 64 << 20
-#: Counts, seconds and rates lie between these, zero aside; beyond them arithmetic overflows.
+#: Bounds of all counts, durations and rates but zero; arithmetic overflows beyond them.
 SMALLEST, LARGEST = 1e-12, 2.0**63
 
 
@@ -25,18 +25,18 @@ def reports_folder(project: Project, lab_id: str) -> Path:
 
 
 def folder_beside(project: Project, lab_id: str, path: Path) -> Path:
-    """Where the report of a saved run goes: beside it, but not into results/, which holds raw results alone."""
+    """Where the report of a saved run goes: beside the run, but not into results/, which holds only raw results."""
     published = (project.root / "results").resolve()
     return reports_folder(project, lab_id) / path.stem if path.resolve().is_relative_to(published) else path.parent
 
 
 def load_run(path: Path, lab_id: str) -> Run:
-    """Raises BadInput naming the file where it is missing, not a run, or another lab's."""
+    """The run in a file. Raises BadInput naming the file if it is missing, not a run, or a run of another lab."""
     hint = f"fwlab run {lab_id}"
     try:
         facts = path.stat()
         if not stat.S_ISREG(facts.st_mode):
-            raise BadInput(f"{path}: not a plain file, so no run of fwlab", hint)
+            raise BadInput(f"{path}: not a regular file, so not a run of fwlab", hint)
         if facts.st_size > LARGEST_FILE:
             raise BadInput(f"{path}: more than {LARGEST_FILE >> 20} MiB, not a run of fwlab", hint)
         run = run_in(path.read_bytes(), str(path), hint)
@@ -48,14 +48,14 @@ def load_run(path: Path, lab_id: str) -> Run:
 
 
 def run_in(text: bytes | str, name: str, hint: str) -> Run:
-    """The run that a file says. Raises BadInput, which calls the file `name`, also for numbers that none can have."""
+    """Parse a run. Raises BadInput, which calls the file `name`; also for numbers that no measurement can have."""
     try:
         run = Run.model_validate_json(text, context={"metrics": METRICS})
     except ValidationError as error:
         raise BadInput(f"{name}: not a run of fwlab{_where(error)}", hint) from error
     for place, number in _numbers(run.model_dump(mode="python"), ""):
         if not (number == 0 or SMALLEST <= abs(number) <= LARGEST):
-            raise BadInput(f"{name}: not a run of fwlab: {place}: {number} is beyond what is measured", hint)
+            raise BadInput(f"{name}: not a run of fwlab: {place}: {number} is out of range", hint)
     scale = run.testbed.ns_per_instruction
     if scale is not None and scale < 1:
         what = f"testbed.ns_per_instruction: {scale} is not above 0"
@@ -64,7 +64,7 @@ def run_in(text: bytes | str, name: str, hint: str) -> Run:
 
 
 def _where(error: ValidationError) -> str:
-    """The first fault by its place; a file that is no JSON has none."""
+    """The first fault with its place; nothing for a file that is not JSON."""
     first = error.errors(include_url=False, include_input=False)[0]
     if first["type"] == "json_invalid":
         return ""

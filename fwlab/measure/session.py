@@ -37,36 +37,36 @@ class Session:
         self._measurer, self._recovery, self._tell = measurer, recovery, tell
         self._dead: str | None = None
 
-    def measure_cases(self, tasks: list[MeasurementSpec]) -> None:
+    def measure_cases(self, specs: list[MeasurementSpec]) -> None:
         """Measure cases and add them to the run. If a machine dies, this case and all later ones are inconclusive."""
-        self.run.cases.extend(self._measure(tasks))
+        self.run.cases.extend(self._measure(specs))
 
-    def measure_exercises(self, tasks: list[MeasurementSpec]) -> None:
+    def measure_exercises(self, specs: list[MeasurementSpec]) -> None:
         """Like measure_cases, for rulesets that may break the DUT: its state is saved before the first one."""
         with contextlib.suppress(CannotMeasure):  # the first measurement fails for the same reason, and reports it
             self._recovery.prepare()
-        self.run.exercises.extend(self._measure(tasks, limit_s=EXERCISE_S))
+        self.run.exercises.extend(self._measure(specs, limit_s=EXERCISE_S))
 
-    def _measure(self, tasks: list[MeasurementSpec], limit_s: float | None = None) -> Iterator[Measured]:
-        self._tell(PlanMade(len(tasks)))
-        for task in tasks:
-            self._tell(ItemStarted(task.id))
-            measured = self._measure_one(task, limit_s)
+    def _measure(self, specs: list[MeasurementSpec], limit_s: float | None = None) -> Iterator[Measured]:
+        self._tell(PlanMade(len(specs)))
+        for spec in specs:
+            self._tell(ItemStarted(spec.id))
+            measured = self._measure_one(spec, limit_s)
             ok = not (measured.problems or measured.refused or measured.lost)
-            self._tell(ItemFinished(task.id, summary(measured, self.run), ok))
+            self._tell(ItemFinished(spec.id, summary(measured, self.run), ok))
             yield measured
 
-    def _measure_one(self, task: MeasurementSpec, limit_s: float | None) -> Measured:
+    def _measure_one(self, spec: MeasurementSpec, limit_s: float | None) -> Measured:
         """Measure, and once more if the first figures are in doubt: a busy host may be quiet the second time.
 
         The second measurement counts, whatever it says; the reason for it is recorded.
         """
-        measured, repeatable = self._attempt(task, limit_s)
+        measured, repeatable = self._attempt(spec, limit_s)
         reasons = worth_again(measured, self.run, METRICS)
         if reasons and repeatable and self._dead is None:
-            self._tell(LogLine(f"{task.id}: {reasons[0].splitlines()[0]}: measuring once more"))
+            self._tell(LogLine(f"{spec.id}: {reasons[0].splitlines()[0]}: measuring once more"))
             lost = measured.lost
-            measured, _ = self._attempt(task, limit_s)
+            measured, _ = self._attempt(spec, limit_s)
             update: dict[str, object] = {"measured_again": reasons, "lost": []}
             if lost and measured.lost:
                 # Lost twice, and the restored DUT answered in between: the ruleset is the cause.
@@ -74,28 +74,28 @@ class Session:
             measured = measured.model_copy(update=update)
         return measured
 
-    def _attempt(self, task: MeasurementSpec, limit_s: float | None) -> tuple[Measured, bool]:
+    def _attempt(self, spec: MeasurementSpec, limit_s: float | None) -> tuple[Measured, bool]:
         """The measurement, and whether a second attempt could help."""
         if self._dead is not None:
-            return _unmeasured(task, self._dead), False
+            return _unmeasured(spec, self._dead), False
         try:
-            return self._measurer.measure(task, limit_s), True
+            return self._measurer.measure(spec, limit_s), True
         except CannotMeasure as error:
             if not self._recovery.restore():
                 # Nothing can be measured from here on; earlier results stay valid.
                 self._dead = error.message
             overdue = isinstance(error, Overdue)
-            return _unmeasured(task, error.message, lost=[] if overdue else [error.message]), not overdue
+            return _unmeasured(spec, error.message, lost=[] if overdue else [error.message]), not overdue
 
 
-def _unmeasured(task: MeasurementSpec, problem: str, lost: Sequence[str] = ()) -> Measured:
+def _unmeasured(spec: MeasurementSpec, problem: str, lost: Sequence[str] = ()) -> Measured:
     return Measured(
-        id=task.id,
-        title=task.title,
-        ruleset=task.ruleset,
+        id=spec.id,
+        title=spec.title,
+        ruleset=spec.ruleset,
         ruleset_hash="",
-        traffic=task.traffic,
-        metric=task.metrics[0],
+        traffic=spec.traffic,
+        metric=spec.metrics[0],
         problems=[problem],
         lost=list(lost),
     )

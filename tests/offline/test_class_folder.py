@@ -95,7 +95,7 @@ def test_what_was_handed_in_is_what_is_graded(
     (work,) = handed_in(setting, tmp_path / "class", submissions)
     (there / "rules.iptables").write_text("changed\n")
     shutil.rmtree(tmp_path / "class" / "ada")
-    task = work.task(setting)
+    task = work.spec(setting)
     assert [(file.name, file.text) for file in task.files] == [("rules.iptables", RULES)]
     assert json.loads(submissions.document()) == {
         "ada": {

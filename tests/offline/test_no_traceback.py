@@ -146,7 +146,7 @@ def test_predictions_on_a_full_disk(
 def test_a_start_on_a_full_disk_leaves_nothing(
     checkout: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(f"fwlab.measure.plan.Path.{name}", refuse)
+    monkeypatch.setattr(f"fwlab.measure.work_folder.Path.{name}", refuse)
     assert fwlab("start", LAB, monkeypatch=monkeypatch) == EXIT_USAGE
     work = checkout / "labs" / LAB / "work"
     assert f"fwlab: {work}/ex1-block: cannot be written: No space left on device\n  next: " in capsys.readouterr().err

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from fwlab.host.project import find_project, load_topology
-from fwlab.measure.plan import work_task
+from fwlab.measure.plan import work_spec
 from fwlab.model.errors import BadInput
 from fwlab.rulesets import files
 from fwlab.rulesets.files import MOST_FILES, lab_ruleset, student_ruleset
@@ -49,7 +49,7 @@ def test_what_looks_like_a_template_reaches_the_tool_unchanged(
 ) -> None:
     (folder / "rules.nft").write_text(text)
     (exercise,) = setting.lab.exercises
-    (file,) = work_task(setting, exercise, folder).files
+    (file,) = work_spec(setting, exercise, folder).files
     assert (file.name, file.kind, file.text) == ("rules.nft", "nft", text)
 
 
@@ -181,21 +181,21 @@ def test_settings_are_refused_where_the_exercise_is_about_rules(
     (exercise,) = setting.lab.exercises
     kind = name.partition(".")[2]
     with pytest.raises(BadInput) as refused:
-        work_task(setting, exercise, folder)
+        work_spec(setting, exercise, folder)
     assert refused.value.message == (
-        f"{name}: ex1-block takes no *.{kind} file: such settings change what every packet costs, and the exercise is "
-        "about rules"
+        f"{name}: ex1-block does not allow *.{kind} files: such settings change the cost of every packet, "
+        "and the exercise is about rules"
     )
     assert refused.value.hint == f"remove {name}"
     allowed = exercise.model_copy(update={"settings": [kind]})
-    assert {file.name for file in work_task(setting, allowed, folder).files} == {name, "rules.iptables"}
+    assert {file.name for file in work_spec(setting, allowed, folder).files} == {name, "rules.iptables"}
 
 
 def test_refusal_of_settings_names_those_that_are_taken(folder: Path, setting: SimpleNamespace) -> None:
     (folder / "links.ethtool").write_text(SETTINGS["links.ethtool"])
     exercise = setting.lab.exercises[0].model_copy(update={"settings": ["sysctl"]})
     with pytest.raises(BadInput, match=r"the exercise is about rules and \*\.sysctl\n"):
-        work_task(setting, exercise, folder)
+        work_spec(setting, exercise, folder)
 
 
 def test_too_many_files(folder: Path) -> None:

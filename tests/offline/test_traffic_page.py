@@ -16,7 +16,7 @@ from fwlab.generator.lab_traffic import LabTraffic, lab_traffic
 from fwlab.generator.sink import counting_ruleset
 from fwlab.host.project import find_project, load_topology
 from fwlab.measure.labs import load_lab
-from fwlab.measure.plan import lab_part_task
+from fwlab.measure.plan import lab_part_spec
 from fwlab.model.results import Measured
 from fwlab.model.trial import Delivery
 from fwlab.traffic.classes import count_classes
@@ -64,7 +64,7 @@ def test_the_exercise_plays_it_and_the_sink_counts_it() -> None:
     assert exercise.traffic == "attack"
     assert "delivered" in {check.metric for check in exercise.checks}
     parameters = exercise.parameters
-    [file] = lab_part_task(_Setting, exercise, "start").files
+    [file] = lab_part_spec(_Setting, exercise, "start").files
     dropped = {line.split()[3] for line in file.text.splitlines() if line.startswith("-A PREROUTING -s")}
     assert len(dropped) == parameters["attackers"]
     assert file.text.count("-j DROP") == len(dropped)

@@ -164,7 +164,7 @@ def test_variants_are_works_with_what_they_must_come_to(copied: SimpleNamespace)
         ("wrong-whole-network", Outcome.FAIL, {"delivered-others"}),
         ("wrong-other-protocol", Outcome.FAIL, {"delivered-attacker"}),
     ]
-    task = works[1].task(copied)
+    task = works[1].spec(copied)
     assert task.ruleset == "ex1-example/variants/counted-network"
     assert [file.name for file in task.files] == ["one.ipset", "rules.iptables"]
 
