@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fwlab.generator.selection import AUTO
+from fwlab.generator.selection import AUTO, ENGINES
 from fwlab.generator.selection import choose as choose_engine
 from fwlab.host.project import find_project, load_topology
 from fwlab.measure.context import RunContext
@@ -25,7 +25,9 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the output 
 MachinesOf = Annotated[
     str | None, typer.Option("--machines", metavar="LAB", help="Use the machines of another lab, which must be up.")
 ]
-EngineName = Annotated[str, typer.Option("--engine", help="auto (trex if its image has it), trex or replay.")]
+EngineName = Annotated[
+    str, typer.Option("--engine", help=f"auto (trex if its image has it), or one of: {', '.join(ENGINES)}.")
+]
 Seed = Annotated[int, typer.Option(help="Seed for the random choices of a traffic profile.")]
 SavedRun = Annotated[Path | None, typer.Argument(metavar="[RUN.json]", help="A saved run (default: the lab's latest).")]
 

@@ -22,7 +22,7 @@ class RunContext:
               nodes, so the machines of any lab can serve the others.
     seed      seeds the random choices of traffic profiles
     keep      leave the machines running that the session starts
-    engine    auto, trex or replay
+    engine    auto, or the name of an engine
     """
 
     project: Project
