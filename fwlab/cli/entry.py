@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Where `fwlab` begins. Importing the rest takes a second; Ctrl-C in it leaves as Ctrl-C anywhere else does."""
+"""The entry point of `fwlab`. It handles Ctrl-C while the other modules are imported, which takes a second."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import signal
 import sys
 from types import FrameType
 
-#: 128 + SIGINT, as shells have it.
+#: 128 + SIGINT, as in shells.
 EXIT_INTERRUPTED = 130
 
 
 def main() -> None:
-    # An exception would surface amid somebody's import, in any of several forms. Nothing has been started by now.
+    # A KeyboardInterrupt inside an import can surface as some other exception. Nothing has been started yet.
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    if before[signal.SIGINT] is signal.default_int_handler:  # else whoever started this wants it deaf
+    if before[signal.SIGINT] is signal.default_int_handler:  # otherwise the parent process has disabled Ctrl-C
         for number in before:
             signal.signal(number, _leave)
     from fwlab.cli.main import main as command_line

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the student predicted, in work/predictions.yml: one number an exercise, written before measuring."""
+"""The student's predictions: work/predictions.yml, one number per exercise, written before measuring."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ FILE = "predictions.yml"
 
 
 def read_predictions(lab: Lab) -> dict[str, float]:
+    """The lab's predictions by exercise; empty if none were made. Raises BadInput for a faulty file."""
     path = lab.folder / "work" / FILE
     if not path.exists():
         return {}
@@ -23,23 +24,23 @@ def read_predictions(lab: Lab) -> dict[str, float]:
 
 
 def predictions_in(data: object, lab_id: str) -> dict[str, float]:
-    """By exercise. Raises BadInput naming the first that is no number."""
+    """The predictions by exercise. Raises BadInput naming the first that is not a number of at least 0."""
     if data is None:
         return {}
     if not isinstance(data, dict):
-        raise BadInput(f"work/{FILE}: not one number for each exercise", _hint(lab_id))
+        raise BadInput(f"work/{FILE}: must hold one number per exercise", _hint(lab_id))
     found = {}
     for key, value in data.items():
         number = _number(value)
         if not (isinstance(key, str) and math.isfinite(number) and number >= 0):
             what = f"{str(key)[:40]}: {str(value)[:40]}"
-            raise BadInput(f"work/{FILE}: not one number for each exercise: {what}", _hint(lab_id))
+            raise BadInput(f"work/{FILE}: must hold one number per exercise: {what}", _hint(lab_id))
         found[key] = number
     return found
 
 
 def _number(value: object) -> float:
-    """Not a number where it is none. For YAML 1e5 is a word, but nobody means one by it."""
+    """The value as a number, NaN if it is none. YAML reads 1e5 as a string; it is accepted as a number."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return math.nan
     try:
@@ -49,12 +50,15 @@ def _number(value: object) -> float:
 
 
 def _hint(lab_id: str) -> str:
-    return f"correct labs/{lab_id}/work/{FILE}, or remove it and predict again"
+    return f"fix labs/{lab_id}/work/{FILE}, or delete it and predict again"
 
 
 def write_prediction(lab: Lab, exercise: str, number: float) -> None:
+    """Record a prediction, replacing an earlier one. Raises BadInput for a number that is negative or not finite."""
     if not math.isfinite(number) or number < 0:
-        raise BadInput(f"{number} is no prediction", "give a number, such as 250000")
+        raise BadInput(
+            f"a prediction must be a finite number of at least 0 (got {number:g})", "give a number, such as 250000"
+        )
     predictions = {**read_predictions(lab), exercise: number}
     path = lab.folder / "work" / FILE
     write_atomically(path, yaml.safe_dump(predictions))

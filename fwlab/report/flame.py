@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A flame graph as inline SVG: who calls whom upwards, share of a packet's cost sideways. No script.
+"""A flame graph as inline SVG, without scripts: callees above callers, width as the share of a packet's cost.
 
-Text takes the colour of the page around it; fills are translucent, so that one drawing serves light and dark. The
-name, share and cost of a box too narrow for its name are in its title, which a browser shows on hovering.
+Text takes the colour of the surrounding page and fills are translucent, so that one drawing serves light and dark
+themes. Each box has its name, share and cost as its title, which a browser shows on hovering.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from fwlab.report.formatting import digits, percent
 WIDTH = 1000
 ROW = 18
 FONT = 11
-#: Width of a letter of a monospaced font of that size.
+#: Width of a letter of a monospaced font of that size (px).
 LETTER = 6.7
-#: Boxes narrower than this share are not drawn: less than a pixel.
+#: Boxes narrower than this share are not drawn: they take less than a pixel.
 NARROWEST = 0.001
-#: Part of the kernel by how its functions begin, in Okabe and Ito's colours; the first that fits.
+#: Parts of the kernel by prefixes of their functions' names, in Okabe and Ito's colours; the first match counts.
 PARTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "driver",
@@ -128,9 +128,9 @@ OTHER = ("other", "#808080")
 
 
 def flame(stacks: Stacks, cost: float | None, unit: str) -> str:
-    """The graph as an <svg> element; empty without samples.
+    """The graph as an <svg> element; an empty string without samples.
 
-    cost  of one packet, in `unit` ("instructions per packet"); None where the capacity is not known
+    cost  of one packet, in `unit` ("instructions per packet"); None if the capacity is unknown
     """
     found = boxes(stacks, NARROWEST)
     if not found:
@@ -170,7 +170,7 @@ def _drawn(box: Box, deepest: int, cost: float | None, unit: str) -> str:
 
 
 def _legend(used: set[tuple[str, str]], baseline: int) -> str:
-    """A swatch and a word for each part that the graph has."""
+    """A swatch and a label for each part of the kernel in the graph."""
     known = [*((label, colour) for label, colour, _ in PARTS), OTHER]
     marks, left = [], 0.0
     for label, colour in (item for item in known if item in used):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Figures as people read them: units, digits, ranges. Documents for machines keep the bare numbers."""
+"""Format figures for people: units, digits, ranges. JSON documents keep the bare numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOTHING = "–"
 
 
 def digits(value: float, significant: int = 4) -> str:
-    """`value` with so many significant digits and no exponent; whole numbers are never cut."""
+    """`value` with this many significant digits and no exponent; the integer part is never shortened."""
     if not math.isfinite(value):
         return "∞" if value > 0 else "-∞" if value < 0 else NOTHING
     if value == 0:
@@ -24,7 +24,7 @@ def digits(value: float, significant: int = 4) -> str:
 
 
 def number(value: float, metric: Metric) -> str:
-    """The bare number in the unit that the metric is shown in: 280000 pps is "280.0"."""
+    """The number alone, in the unit that the metric is shown in: 280000 pps is "280.0"."""
     display = metric.display
     if display.whole and math.isfinite(value):
         return f"{value * display.factor:.0f}"
@@ -33,7 +33,7 @@ def number(value: float, metric: Metric) -> str:
 
 
 def trimmed(text: str) -> str:
-    """Without zeros at the end of a fraction: a bound of 240.0 was never that exact."""
+    """Without trailing zeros of a fraction, which would make a bound look more exact than it is."""
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
@@ -79,7 +79,7 @@ def expected_range(verdict: Verdict) -> str:
 
 
 def measured_value(verdict: Verdict) -> str:
-    """The value of a verdict in words; a dash where there is none."""
+    """The value of a verdict in words; a dash if there is none."""
     if verdict.value is None:
         return NOTHING
     if verdict.relative_to is not None:
@@ -88,7 +88,7 @@ def measured_value(verdict: Verdict) -> str:
 
 
 def check_label(verdict: Verdict) -> str:
-    """What a verdict looked at: the metric, and the traffic class where its check names one."""
+    """What a verdict is about: the metric, and the traffic class if its check names one."""
     metric = METRICS[verdict.metric]
     traffic_class = verdict.check.removeprefix(f"{metric.name}-")
     named = metric.by_class and traffic_class != verdict.check
@@ -96,18 +96,18 @@ def check_label(verdict: Verdict) -> str:
 
 
 def cost_unit(testbed: TestbedFacts) -> str:
-    """What one packet costs is counted in instructions where they are the clock, else in time."""
+    """The unit of a packet's cost: instructions if they are the clock, else time."""
     return "instructions per packet" if testbed.clock == "instructions" else "ns per packet"
 
 
 def describe_testbed(testbed: TestbedFacts) -> str:
-    clock = "clock of instructions" if testbed.clock == "instructions" else "clock of the host"
+    clock = "instruction clock" if testbed.clock == "instructions" else "host clock"
     words = f"{testbed.name}, {testbed.accelerator}, {clock}, {testbed.engine} over {testbed.link}"
     return f"{words} (forced)" if testbed.forced else words
 
 
 def caution(testbed: TestbedFacts) -> str | None:
-    """What every reader of these figures has to know first; None where nothing is unusual."""
+    """What every reader must know before these figures; None if nothing is unusual."""
     if testbed.ranges == "none":
         return (
             "These figures only show that the machinery works: they say nothing about a firewall and are "

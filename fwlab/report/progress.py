@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Events to the eye: a bar on a terminal, plain lines elsewhere. Standard error, so that output stays data."""
+"""Show progress events: a bar on a terminal, plain lines elsewhere. Callers print to standard error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from fwlab.model.events import Event, ItemFinished, ItemStarted, Listener, LogLi
 def listener(
     console: Console, *, verbose: bool = False, announce: Callable[[str], None] | None = None
 ) -> Iterator[Listener]:
-    """`announce` says, in place of the console, what must be seen at once even where output is kept back."""
+    """A listener that prints to `console`. `announce`, if given, prints what must be seen at once, even where output is
+    captured; `verbose` also shows log lines."""
     if console.is_terminal:
         with _bar(console) as bar:
             yield _OnTerminal(bar, verbose, announce)
@@ -78,5 +79,5 @@ class _Plain:
 
 
 def _line(item: str, words: str, ok: bool) -> Text:
-    """Not as markup: `words` may quote a student's file, and its brackets would be read."""
+    """Built without markup: `words` may quote a student's file, whose brackets must not be interpreted."""
     return Text.assemble((item, "green" if ok else "yellow"), "  ", words)

@@ -20,6 +20,7 @@ from tests.offline import factories
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab98-trouble"
+NO_PREDICTION = "fwlab: a prediction must be a finite number of at least 0 (got"
 NO_LAB = f"fwlab: unknown lab lab99-none; there are: {LAB}\n  next: fwlab list\n"
 NO_CASE = f"fwlab: {LAB} has no case no-such; it has: raw-drop, rules-16, rules-64\n  next: fwlab list {LAB}\n"
 NO_EXERCISE = f"fwlab: {LAB} has no exercise ex9-none; it has: ex1-block\n  next: fwlab list {LAB}\n"
@@ -79,8 +80,8 @@ def tree(folder: Path) -> list[str]:
         (["predict", LAB, "ex9-none", "250000"], NO_EXERCISE),
         (["run", LAB, "--testbed", "cloud"], NO_TESTBED),
         (["check", LAB, "--testbed", "cloud"], NO_TESTBED),
-        (["predict", LAB, "ex1-block", "nan"], "fwlab: nan is no prediction\n  next: give a number, such as 250000\n"),
-        (["predict", LAB, "ex1-block", "inf"], "fwlab: inf is no prediction\n  next: give a number, such as 250000\n"),
+        (["predict", LAB, "ex1-block", "nan"], f"{NO_PREDICTION} nan)\n  next: give a number, such as 250000\n"),
+        (["predict", LAB, "ex1-block", "inf"], f"{NO_PREDICTION} inf)\n  next: give a number, such as 250000\n"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -200,9 +201,9 @@ def test_wrong_profile_is_told_before_anything_starts(
 def test_predictions_that_are_no_numbers(checkout: Path, text: str | bytes) -> None:
     lab = load_lab(Project(checkout), LAB)
     (lab.folder / "work" / "predictions.yml").write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(BadInput, match=r"^work/predictions\.yml(:2: not YAML|: not )") as refused:
+    with pytest.raises(BadInput, match=r"^work/predictions\.yml(:2: not YAML|: must )") as refused:
         read_predictions(lab)
-    assert refused.value.hint == f"correct labs/{LAB}/work/predictions.yml, or remove it and predict again"
+    assert refused.value.hint == f"fix labs/{LAB}/work/predictions.yml, or delete it and predict again"
 
 
 def test_prediction_is_written_where_there_is_no_work_folder_yet(door: Door, checkout: Path) -> None:

@@ -15,7 +15,7 @@ from fwlab.report.formatting import NOTHING, number, percent, ratio
 from fwlab.report.model import ReportModel
 from fwlab.report.report_rows import Row, baseline_case
 
-#: A sweep of more steps than this is shown by so many of them.
+#: A sweep with more steps than the first is shown by as many steps as the second.
 LONG_SWEEP, STEPS_SHOWN = 12, 6
 
 
@@ -31,9 +31,9 @@ RENDERER: Final = Markdown()
 
 
 def figures_table(model: ReportModel) -> str:
-    """Markdown tables of the cases: what has a ratio to a baseline, then what was only counted or timed.
+    """Markdown tables of the cases: first figures with a ratio to a baseline, then those that have none.
 
-    Of a long sweep some steps stand here, from the first to the last; the run has them all.
+    Long sweeps are shortened to a few steps from the first to the last.
     """
     lab, run = model.lab, model.run
     rows, left_out = _thinned(model.cases)
@@ -55,7 +55,7 @@ def figures_table(model: ReportModel) -> str:
 
 
 def _thinned(rows: Iterable[Row]) -> tuple[list[Row], int]:
-    """The rows without most of a long sweep's, and how many were left out."""
+    """The rows without most steps of long sweeps, and how many were left out."""
     sweeps: dict[str, list[str]] = {}
     for row in rows:
         if row.sweep and row.measured.id.startswith(f"{row.sweep}-"):
@@ -69,17 +69,17 @@ def _thinned(rows: Iterable[Row]) -> tuple[list[Row], int]:
 
 
 def _baselines(lab: Lab) -> dict[Metric, str]:
-    """What ratios are to, for each metric that has any."""
+    """The baseline case of each metric that has ratios."""
     return {metric: baseline_case(lab, metric) for metric in METRICS.values() if metric.display.table == "ratio"}
 
 
 def _shown(row: Row) -> tuple[Metric, ...]:
-    """The metrics that a row of counts has columns for; each is there once, whatever its classes."""
+    """The metrics that a row has columns for, each once even if it was measured for several classes."""
     return tuple(dict.fromkeys(m.metric for m in row.metrics))
 
 
 def _rates(rows: list[Row], metric: Metric, base: str) -> str:
-    """Packets or connections per second, their ratio to the baseline and to what was published."""
+    """Packets or connections per second, with their ratio to the baseline and the published ratios."""
     rows = [row for row in rows if row.measured.metric == metric.name]
     if not rows:
         return ""
@@ -92,7 +92,7 @@ def _rates(rows: list[Row], metric: Metric, base: str) -> str:
 
 
 def _counts(rows: list[Row], metrics: tuple[Metric, ...]) -> str:
-    """What has no baseline: one column for each metric."""
+    """Figures without a baseline, one column per metric."""
     units = [m.display.heading for m in metrics]
     body = [[_escaped(row.title), *(_number(row, m) for m in metrics)] for row in rows]
     return _table(["case", *units], ["---", *("---:" for _ in metrics)], body)
@@ -124,7 +124,7 @@ def _table(head: list[str], align: list[str], body: list[list[str]]) -> str:
 
 
 def _conditions(run: Run, left_out: int) -> str:
-    """One line that says what the figures hold for."""
+    """The conditions that the figures hold for, on one line."""
     clock = ", capacities on the reference CPU" if run.testbed.clock == "instructions" else ""
     trials = {len(case.trials) for case in run.cases if case.trials}
     count = f"; medians of {max(trials)} trials" if trials else ""
