@@ -28,18 +28,18 @@ COUNTED = 0.5
 
 def changes(measured: Measured) -> dict[str, str]:
     """By traffic class, how the ruleset treats it differently at different times; empty if it does not."""
-    found: dict[str, str] = {}
+    changed: dict[str, str] = {}
     if len(measured.deliveries) < 3:
-        return found
+        return changed
     first, again, *_, last = measured.deliveries
     for name, offered in last.offered.items():
         before, after, light = first.delivered(name), again.delivered(name), last.delivered(name)
         if before is not None and after is not None and _differ(before, after, first.offered[name]):
             verb = "blocks" if after < before else "lets through"
-            found[name] = f"it {verb} {name} after the flood and not before it"
+            changed[name] = f"it {verb} {name} after the flood and not before it"
         elif offered and measured.flood is not None and (change := _in_flood(measured.flood, name, light)):
-            found[name] = f"it {change} {name} in the flood and not at a light load"
-    return found
+            changed[name] = f"it {change} {name} in the flood and not at a light load"
+    return changed
 
 
 def _differ(before: float, after: float, packets: int) -> bool:

@@ -46,7 +46,7 @@ def judge_exercise(exercise: Exercise, measured: Measured, run: Run, metrics: Me
     for check in exercise.checks:
         metric = metrics[check.metric]
         if (reason := _load_dependent(check, metric, changed)) and not measured.problems:
-            verdicts.append(_made(check, check.id, measured, Outcome.FAIL, None, check.between, None, reason))
+            verdicts.append(_verdict_of(check, check.id, measured, Outcome.FAIL, None, check.between, None, reason))
             continue
         base = run.case(check.ratio_to) if check.ratio_to else None
         if check.ratio_to and base is None and measured.refused is None:
@@ -69,17 +69,17 @@ def _load_dependent(check: Check, metric: Metric, changed: dict[str, str]) -> st
 
 def doubts(measured: Measured, metric: Metric, run: Run) -> list[str]:
     """Why this figure is not reliable; empty if it is."""
-    found = faults(measured, metric)
-    apart = figure(measured, metric, run.testbed) if metric.least_busy is not None else None
-    return found + _beyond(apart, LARGEST_SPREAD, "can be judged")
+    reasons = faults(measured, metric)
+    found = figure(measured, metric, run.testbed) if metric.least_busy is not None else None
+    return reasons + _beyond(found, LARGEST_SPREAD, "can be judged")
 
 
 def all_doubts(measured: Measured, run: Run, metrics: Metrics) -> list[str]:
     """The doubts about each metric that it was measured for, each once; empty for a ruleset that was refused."""
     if measured.refused is not None:
         return []
-    found = [doubt for name in measured.metrics for doubt in doubts(measured, metrics[name], run)]
-    return list(dict.fromkeys(found))
+    reasons = [reason for name in measured.metrics for reason in doubts(measured, metrics[name], run)]
+    return list(dict.fromkeys(reasons))
 
 
 def worth_again(measured: Measured, run: Run, metrics: Metrics) -> list[str]:
@@ -95,16 +95,16 @@ def worth_again(measured: Measured, run: Run, metrics: Metrics) -> list[str]:
 
 def faults(measured: Measured, metric: Metric) -> list[str]:
     """What went wrong in the measurement, whatever the values; no verdict can rest on it."""
-    found = list(measured.problems)
+    reasons = list(measured.problems)
     if metric.least_busy is None:
-        return found
+        return reasons
     trials = metric.trials(measured)
     if not trials:
-        return found or ["no trial was completed"]
+        return reasons or ["no trial was completed"]
     lowest = min(trial.busy_share for trial in trials)
-    if lowest < metric.least_busy and not found:
-        found.append(f"DUT not saturated: busy {lowest:.1%} of a trial")
-    return found
+    if lowest < metric.least_busy and not reasons:
+        reasons.append(f"DUT not saturated: busy {lowest:.1%} of a trial")
+    return reasons
 
 
 def _absolute(expectation: Expectation, run: Run) -> dict[str, Range]:
@@ -130,59 +130,61 @@ def _verdict(
 ) -> Verdict:
     if len(measured.lost) > 1:
         text = f"the DUT did not survive this ruleset, twice: {measured.lost[-1]}"
-        return _made(rule, rule_id, measured, Outcome.FAIL, None, between, base, text)
+        return _verdict_of(rule, rule_id, measured, Outcome.FAIL, None, between, base, text)
     if measured.refused is not None:
-        return _made(rule, rule_id, measured, Outcome.FAIL, None, between, base, f"not loaded: {measured.refused}")
-    found = figure(measured, metric, run.testbed, traffic_class)
-    below = figure(base, metric, run.testbed) if base is not None else None
-    doubted = faults if _clear(found, below, base, between) else partial(doubts, run=run)
+        return _verdict_of(
+            rule, rule_id, measured, Outcome.FAIL, None, between, base, f"not loaded: {measured.refused}"
+        )
+    own = figure(measured, metric, run.testbed, traffic_class)
+    base_figure = figure(base, metric, run.testbed) if base is not None else None
+    doubted = faults if _clear(own, base_figure, base, between) else partial(doubts, run=run)
     reasons = doubted(measured, metric)
     if base is not None:
         reasons += [f"{base.id}: {doubt}" for doubt in doubted(base, metric)]
-    if found is None or (base is not None and below is None):
+    if own is None or (base is not None and base_figure is None):
         reasons = reasons or [f"{metric.name} was not measured"]
-    if base is not None and below is not None and below.median == 0:
+    if base is not None and base_figure is not None and base_figure.median == 0:
         reasons.append(f"{base.id}: {metric.name} is zero, so there is no ratio to it")
     reasons += metric.reservations(measured)
     if isinstance(rule, Check) and base is None and metric.needs_clock and run.testbed.ranges != "portable":
         reasons.append("this range holds on the virtual testbed only")
     if isinstance(rule, Check) and base is None and metric.needs_clock and not rule.applies_to(run.dut.kernel):
         reasons.append(f"this range was measured on kernel {rule.kernel}, the DUT runs {run.dut.kernel}")
-    if reasons or found is None:
+    if reasons or own is None:
         text = "; ".join(dict.fromkeys(reasons))
-        return _made(rule, rule_id, measured, Outcome.INCONCLUSIVE, None, between, base, text)
-    value = found.median if below is None else found.median / below.median
+        return _verdict_of(rule, rule_id, measured, Outcome.INCONCLUSIVE, None, between, base, text)
+    value = own.median if base_figure is None else own.median / base_figure.median
     inside = between[0] <= value <= between[1]
     text = rule.passed if inside else rule.failed
-    return _made(rule, rule_id, measured, Outcome.PASS if inside else Outcome.FAIL, value, between, base, text)
+    return _verdict_of(rule, rule_id, measured, Outcome.PASS if inside else Outcome.FAIL, value, between, base, text)
 
 
-def _clear(found: Figure | None, below: Figure | None, base: Measured | None, between: Range) -> bool:
+def _clear(own: Figure | None, base_figure: Figure | None, base: Measured | None, between: Range) -> bool:
     """Whether every value that such trials could have had lies on the same side of each bound."""
-    if found is None or (base is not None and below is None):
+    if own is None or (base is not None and base_figure is None):
         return False
-    low, high = _reach(found)
-    if below is not None:
-        least, most = _reach(below)
+    low, high = _reach(own)
+    if base_figure is not None:
+        least, most = _reach(base_figure)
         if least <= 0:
             return False
         low, high = low / most, high / least
     return high < between[0] or low > between[1] or (between[0] <= low and high <= between[1])
 
 
-def _reach(found: Figure) -> tuple[float, float]:
-    margin = CLEAR_OF_BOUND * (found.high - found.low)
-    return found.low - margin, found.high + margin
+def _reach(own: Figure) -> tuple[float, float]:
+    margin = CLEAR_OF_BOUND * (own.high - own.low)
+    return own.low - margin, own.high + margin
 
 
-def _beyond(apart: Figure | None, most: float, says: str) -> list[str]:
+def _beyond(found: Figure | None, most: float, limit: str) -> list[str]:
     """What to say of trials that are further apart than `most`; there is no figure if the DUT was never busy."""
-    if apart is None or apart.spread <= most:
+    if found is None or found.spread <= most:
         return []
-    return [f"the trials are {apart.spread:.1%} apart; at most {most:.0%} {says}"]
+    return [f"the trials are {found.spread:.1%} apart; at most {most:.0%} {limit}"]
 
 
-def _made(
+def _verdict_of(
     rule: Expectation | Check,
     rule_id: str,
     measured: Measured,
@@ -208,4 +210,4 @@ def _made(
 
 
 def _unmeasured(check: Check, measured: Measured, reason: str) -> Verdict:
-    return _made(check, check.id, measured, Outcome.INCONCLUSIVE, None, check.between, None, reason)
+    return _verdict_of(check, check.id, measured, Outcome.INCONCLUSIVE, None, check.between, None, reason)

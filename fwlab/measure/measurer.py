@@ -57,7 +57,7 @@ class Measurer:
     def _reset(self, spec: MeasurementSpec) -> PartialResult:
         """Restore the DUT's start state. A load time is measured on a DUT that has nothing of the ruleset yet."""
         nodes = self._session.nodes
-        left = nodes.dut.reset(next_ruleset=None if spec.wants("load_time") else spec.files)
+        left = nodes.dut.reset(next_ruleset=None if spec.asks_for("load_time") else spec.files)
         if left and nodes.restore():
             left = nodes.dut.reset()
         if not left:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Samples by call stack: which belong to packets, each function's share, and the boxes of a flame graph.
+"""Samples by call stack: which of them packets cause, each function's share, and the boxes of a flame graph.
 
-A stack is its functions from the outermost to the innermost, joined by semicolons; stacks map to how often each
-was met.
+A stack is its functions from the outermost to the innermost, joined by semicolons. `Stacks` maps each to its samples.
 """
 
 from __future__ import annotations
@@ -13,32 +12,32 @@ from dataclasses import dataclass
 
 Stacks = Mapping[str, int]
 
-#: Where the kernel begins to serve packets; what called it says only whom they interrupted.
+#: Functions in which the kernel begins to handle packets; their callers only show what the packets interrupted.
 SERVING = ("net_rx_action", "net_tx_action")
-#: Programs whose own time is none of the packets': the idle loop, perf, and the agent that measures.
+#: Programs whose own time packets do not cause: the idle loop, perf, and the agent that measures.
 OTHERS = ("swapper", "perf", "python3")
 
 
 def of_packets(sampled: Stacks) -> dict[str, int]:
-    """Stacks as perf saw them, program first, without what idled or measured; packets begin where serving does.
+    """The stacks that packets cause, of stacks as perf reports them, program first.
 
-    What other programs of the kernel do (a worker that expires connections) is the packets' cost as well, and
-    keeps its name in front.
+    A packet's stack begins at the function in SERVING. Kernel threads that work for packets (one that expires
+    connections, say) count as well, and keep their name in front.
     """
-    found: Counter[str] = Counter()
+    kept: Counter[str] = Counter()
     for stack, samples in sampled.items():
         program, *functions = stack.split(";")
         start = next((place for place, name in enumerate(functions) if name in SERVING), None)
         if start is not None:
-            found[";".join(functions[start:])] += samples
+            kept[";".join(functions[start:])] += samples
         elif not program.startswith(OTHERS):
-            found[stack] += samples
-    return dict(found)
+            kept[stack] += samples
+    return dict(kept)
 
 
 @dataclass(frozen=True)
 class FunctionShare:
-    """A function's share of all samples: its own, and with everything that it calls."""
+    """A function's share of all samples: alone, and with everything that it calls."""
 
     name: str
     own: float
@@ -52,16 +51,16 @@ def shares(stacks: Stacks) -> list[FunctionShare]:
     for stack, samples in stacks.items():
         functions = stack.split(";")
         own[functions[-1]] += samples
-        for name in set(functions):  # one that calls itself is there once
+        for name in set(functions):  # a recursive function counts once
             whole[name] += samples
     total = sum(stacks.values())
-    found = [FunctionShare(name, own[name] / total, count / total) for name, count in whole.items() if total]
-    return sorted(found, key=lambda share: (-share.own, -share.whole, share.name))
+    result = [FunctionShare(name, own[name] / total, count / total) for name, count in whole.items() if total]
+    return sorted(result, key=lambda share: (-share.own, -share.whole, share.name))
 
 
 @dataclass(frozen=True)
 class Box:
-    """One function in one place of the graph: `left` and `width` are shares of all samples, depth 0 is outermost."""
+    """One function at one place of the graph: `left` and `width` are shares of all samples; depth 0 is outermost."""
 
     name: str
     depth: int
@@ -71,16 +70,16 @@ class Box:
 
 
 def boxes(stacks: Stacks, narrowest: float = 0.0) -> list[Box]:
-    """Callers below what they call, neighbours in alphabetical order; boxes below a width are left out."""
+    """Boxes of a flame graph, callers below callees, neighbours in alphabetical order; narrower ones are omitted."""
     total = sum(stacks.values())
     paths = sorted((tuple(stack.split(";")), samples) for stack, samples in stacks.items() if samples)
-    found: list[Box] = []
-    _place(paths, 0, 0, total, narrowest, found)
-    return found
+    placed: list[Box] = []
+    _place(paths, 0, 0, total, narrowest, placed)
+    return placed
 
 
 def _place(
-    paths: list[tuple[tuple[str, ...], int]], depth: int, start: int, total: int, narrowest: float, found: list[Box]
+    paths: list[tuple[tuple[str, ...], int]], depth: int, start: int, total: int, narrowest: float, placed: list[Box]
 ) -> None:
     """`paths` share their first `depth` functions; `start` samples lie to the left of them."""
     index = 0
@@ -95,7 +94,7 @@ def _place(
             end += 1
         samples = sum(count for _, count in paths[index:end])
         if samples / total >= narrowest:
-            found.append(Box(name, depth, start / total, samples / total, samples))
-            _place(paths[index:end], depth + 1, start, total, narrowest, found)
+            placed.append(Box(name, depth, start / total, samples / total, samples))
+            _place(paths[index:end], depth + 1, start, total, narrowest, placed)
         start += samples
         index = end

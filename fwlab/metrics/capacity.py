@@ -119,7 +119,7 @@ def _flood(nodes: Nodes, spec: MeasurementSpec, level: int) -> Flood:
         # An earlier attempt has made the flows known to the DUT.
         nodes.dut.reset()
         nodes.dut.load(spec.files)
-    counted = spec.wants("delivered")
+    counted = spec.asks_for("delivered")
     before = (0, 0)
     if counted:
         nodes.sink.load_counters(nodes.classes)

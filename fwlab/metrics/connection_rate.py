@@ -128,15 +128,15 @@ class FlatOut(Attempt[Window]):
 
         Only the DUT counts answers of connections that were cut off at the end, and answers that crossed it twice.
         """
-        found = []
+        problems = []
         counted, more = self.clients.completed, self.clients.concurrent + self.clients.retransmitted
         if not -MOST_APART * counted <= self.answers - counted <= MOST_APART * counted + more:
-            found.append(f"{self.answers:.0f} answers crossed the DUT, the clients counted {counted}")
+            problems.append(f"{self.answers:.0f} answers crossed the DUT, the clients counted {counted}")
         again, opened = self.clients.retransmitted, self.clients.opened
         trex = self.clients.program == "trex"
         if (trex or not self.background) and again > MOST_AGAIN["trex" if trex else "wrk"] * opened:
-            found.append(f"{again} segments were sent again for {opened} connections: answers came too late")
-        return found
+            problems.append(f"{again} segments were sent again for {opened} connections: answers came too late")
+        return problems
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +174,7 @@ def measure(nodes: Nodes, spec: MeasurementSpec, saturation: Saturation, doubted
         flat = search.attempt
         problems = [*search.problems, *(flat.problems() if len(flat.valid) == wanted else [])]
         clients, background = [flat.clients], flat.background
-        if spec.wants("delivered") and not (problems or doubted):
+        if spec.asks_for("delivered") and not (problems or doubted):
             light, beside = _at_light_rate(nodes, endpoints, flat.clients)
             clients, background = [*clients, light], beside
     if background is not None and background.limited:

@@ -57,7 +57,7 @@ def load(nodes: Nodes, spec: MeasurementSpec) -> LoadResult:
     """
     if not spec.files:
         return LoadResult(loads=[])
-    again = spec.wants("load_time") and not spec.each and sum(len(file.text) for file in spec.files) < SMALL
+    again = spec.asks_for("load_time") and not spec.each and sum(len(file.text) for file in spec.files) < SMALL
     times = 1 + (max(1, min(3, spec.trial.count)) if again else 0)
     report = nodes.dut.load(spec.files, each=spec.each, times=times)
     runs = report.runs[1:] if again else report.runs

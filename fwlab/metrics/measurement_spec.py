@@ -45,7 +45,7 @@ class MeasurementSpec:
     fresh: bool = False
     load_dependent: bool = False
 
-    def wants(self, *metrics: str) -> bool:
+    def asks_for(self, *metrics: str) -> bool:
         """Whether any of these metrics is to be measured."""
         return not set(metrics).isdisjoint(self.metrics)
 

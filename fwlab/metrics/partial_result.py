@@ -26,13 +26,13 @@ class PartialResult:
         """A result with these fields: lists and mappings are extended, other values replaced, None left out."""
         update: dict[str, Any] = {}
         for name in (item.name for item in fields(self)):
-            found, before = getattr(self, name), getattr(measured, name)
-            if found is None:
+            new, before = getattr(self, name), getattr(measured, name)
+            if new is None:
                 continue
             if isinstance(before, list):
-                update[name] = [*before, *found]
+                update[name] = [*before, *new]
             elif isinstance(before, dict):
-                update[name] = {**before, **found}
+                update[name] = {**before, **new}
             else:
-                update[name] = found
+                update[name] = new
         return measured.model_copy(update=update)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a run found: counts and conditions, enough to judge it again years later."""
+"""Results of a run: counts and conditions, complete enough to judge it again years later."""
 
 from __future__ import annotations
 

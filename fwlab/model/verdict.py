@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Three verdicts, not two: what could not be measured is neither passed nor failed."""
+"""Verdicts: passed, failed, or inconclusive if the measurement cannot decide."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Outcome(StrEnum):
 
 
 class Verdict(BaseModel):
-    """One expectation or check held against one measurement, with the reason in words."""
+    """One expectation or check, compared with one measurement, and the reason for the outcome."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -35,7 +35,7 @@ class Verdict(BaseModel):
 
 
 def overall(outcomes: list[Outcome]) -> Outcome:
-    """The worst decides; a failure outweighs what could not be measured."""
+    """The worst outcome: a failure outweighs an inconclusive measurement."""
     if Outcome.FAIL in outcomes:
         return Outcome.FAIL
     if Outcome.INCONCLUSIVE in outcomes:
