@@ -41,14 +41,14 @@ class _Asked:
         self._host = host
 
     def run(self, command: str, *arguments: str) -> str:
-        return self._done(command, *arguments).stdout
+        return str(self._done(command, *arguments).stdout)
 
     def check_output(self, command: str, *arguments: str) -> str:
         done = self._done(command, *arguments)
         if done.rc:
             words = printable(done.stderr.strip() or f"exit {done.rc}")
             raise Inconclusive(f"the DUT cannot list what it holds: {command.split(maxsplit=1)[0]}: {words}")
-        return done.stdout.rstrip()
+        return str(done.stdout).rstrip()
 
     def _done(self, command: str, *arguments: str) -> CommandResult:
         try:
