@@ -4,6 +4,14 @@
 from __future__ import annotations
 
 from fwlab.dut.protocol import DutSystem
+from fwlab.model.errors import BadInput
 from fwlab.model.registry import Registry, discover
 
 DUTS: Registry[DutSystem] = discover("DUT", "fwlab.dut", "SYSTEM", "fwlab.duts", required=("connect",))
+
+
+def dut_system(name: str) -> DutSystem:
+    """The system that topology.yml names for the DUT. Raises BadInput if there is none of that name."""
+    if name not in DUTS:
+        raise BadInput(f"topology.yml: no DUT runs {name}", f"use one of: {' '.join(DUTS)}")
+    return DUTS[name]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fwlab.dut.protocol import Dut
-from fwlab.dut.registry import DUTS
+from fwlab.dut.registry import dut_system
 from fwlab.generator import selection as engines
 from fwlab.generator.sink import Sink
 from fwlab.generator.traffic_store import FIRST_LINK
@@ -43,7 +43,8 @@ def open_nodes(context: RunContext, machines: Machines, choice: engines.Choice, 
     sink = Sink(machines.ssh("sink"), topology.end(LAST_LINK, "sink").dev)
     forwarded = topology.ports.address, topology.ssh_port(context.machines_lab.number, "dut")
     throttle = machines.throttle()
-    with contextlib.closing(engine), DUTS[topology.nodes["dut"].system].connect(machines.ssh("dut"), devices) as dut:
+    system = dut_system(topology.nodes["dut"].system)
+    with contextlib.closing(engine), system.connect(machines.ssh("dut"), devices) as dut:
         facts = _dut_facts(dut)
         others = [machines.ssh("generator"), machines.ssh("sink")]
         recovery = Recovery(

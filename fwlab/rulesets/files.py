@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Rulesets on disk: a lab's own (templates are rendered) and a student's (read as they are)."""
+"""Rulesets on disk: those of a lab, whose templates are rendered, and those of students, which are read as they are."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from fwlab.rulesets.registry import in_loading_order
 from fwlab.rulesets.render import TEMPLATE, render, ruleset_file
 from fwlab.rulesets.validation import validate_together
 
-#: A list of 265 000 entries has about 8 MB; beyond this it is no ruleset.
+#: Largest file. A list of 265 000 entries has about 8 MB.
 LARGEST_FILE = 32 << 20
-#: And so many of them are no solution, but a way to fill a disk.
+#: Largest sum of all files of a submission, and how many there may be: more would only fill a disk.
 LARGEST_SUM = 64 << 20
 MOST_FILES = 64
-#: What a path may take of a message: the class's own folder is in it.
+#: Longest path in a message. It includes the folder of the class.
 LONGEST_PATH = 400
-#: Beside rulesets a student's folder may hold notes.
+#: Notes that a student's folder may hold beside rulesets.
 NOTES = {".md", ".txt"}
 
 
 def lab_ruleset(folder: Path, parameters: dict[str, Any], topology: Topology) -> list[RulesetFile]:
-    """A ruleset that the lab brings, rendered, in loading order."""
+    """A ruleset of the lab, rendered and validated, in loading order."""
     return in_loading_order([ruleset_file(*text) for text in rendered(folder, parameters, topology)])
 
 
 def rendered(folder: Path, parameters: dict[str, Any], topology: Topology) -> Iterator[tuple[str, str]]:
-    """The names and texts of a lab's ruleset, whatever a tool may think of them."""
+    """Names and rendered texts of a lab's ruleset, not validated."""
     for path in _files(folder):
         text = _read(path)
         name = path.name
@@ -46,14 +46,14 @@ def rendered(folder: Path, parameters: dict[str, Any], topology: Topology) -> It
 
 
 def student_ruleset(folder: Path) -> list[RulesetFile]:
-    """What a student wrote: plain files only, nothing rendered, nothing run, no link followed."""
+    """A student's ruleset: regular files only. Nothing is rendered or run, and no link is followed."""
     return texts_of(folder, student_files(folder))
 
 
 def texts_of(folder: Path, files: Iterable[tuple[str, bytes]]) -> list[RulesetFile]:
-    """Files by name, read as text, in loading order. A file of Windows is taken: its line ends are made plain ones.
+    """These files as text, validated, in loading order. Windows line endings become Unix ones.
 
-    Raises BadInput where a file is no text, or where no tool loads it or may load what it says.
+    Raises BadInput if a file is not text, no tool loads it, or validation fails.
     """
     read = []
     for name, data in files:
@@ -69,10 +69,10 @@ def texts_of(folder: Path, files: Iterable[tuple[str, bytes]]) -> list[RulesetFi
 
 
 def student_files(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Name and bytes of each file that is to be loaded. Raises BadInput where one is no plain file, or it is too much.
+    """Name and bytes of each file to be loaded. Raises BadInput for links and folders, and if there is too much.
 
-    Every file is opened once, below the folder that was opened, and what was opened is looked at: whoever changes the
-    folder meanwhile has nothing followed.
+    Every file is opened once, relative to the folder that was opened, and the opened file is checked. So nothing is
+    followed even if somebody changes the folder meanwhile.
     """
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
@@ -103,7 +103,7 @@ def _is_ruleset(name: str) -> bool:
 def _bytes_of(folder: Path, name: str, handle: int, flags: int) -> bytes:
     where = printable(folder / name, LONGEST_PATH)
     try:
-        # Not blocking: a pipe that nobody writes to would hold the grading for good.
+        # Non-blocking: a pipe that nobody writes to would stop the grading for ever.
         opened = os.open(name, flags | os.O_NONBLOCK, dir_fd=handle)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):  # a link; a socket
@@ -139,7 +139,7 @@ def _files(folder: Path) -> Iterator[Path]:
     for path in sorted(folder.iterdir()):
         if path.name.startswith(".") or path.suffix in NOTES:
             continue
-        if not path.name.isprintable():  # control characters, or bytes that are no text: they would reach a terminal
+        if not path.name.isprintable():  # control characters and invalid bytes would reach a terminal
             raise BadInput(f"{folder}: the name of a file is not plain text: {path.name!a}", "rename it")
         if path.is_symlink() or not path.is_file():
             raise BadInput(f"{path}: a ruleset is plain files, no links, no folders", f"remove {path.name}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Ruleset templates of a lab, rendered on the host. A submission is never rendered."""
+"""Renders the ruleset templates of a lab on the host. A submission is never rendered."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TEMPLATE = ".j2"
 def addresses(count: int, first: str = "10.0.0.1", step: int = 2) -> list[str]:
     """`count` IPv4 addresses from `first` on, every `step`-th.
 
-    With a step of two no two of them make a prefix, so that no tool can fold them together.
+    With a step of 2 no two of them form a prefix, so no tool can merge them.
     """
     start = int(ipaddress.IPv4Address(first))
     numbers = [start + step * index for index in range(count)]
@@ -32,7 +32,7 @@ def addresses(count: int, first: str = "10.0.0.1", step: int = 2) -> list[str]:
 
 
 def render(name: str, text: str, parameters: dict[str, Any], topology: Topology) -> str:
-    """Render one template. Raises BadInput naming the file and the unknown word or what it cannot compute."""
+    """Render one template. Raises BadInput with the name of the file and of the undefined variable, or the error."""
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -44,7 +44,7 @@ def render(name: str, text: str, parameters: dict[str, Any], topology: Topology)
     try:
         return environment.from_string(text).render(**parameters)
     except (TypeError, ValueError, ArithmeticError) as error:
-        # From a call inside the template: an undefined count, an address that is none. Python does not name the word.
+        # Raised by a call inside the template, for example with an undefined count. Python does not name the variable.
         used = jinja2.meta.find_undeclared_variables(environment.parse(text))
         unknown = sorted(used - {*parameters, *environment.globals})
         words = [f"'{word}' is undefined" for word in unknown] or [str(error)]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How many rules a packet may pass where chains call chains: ten calls on each of twelve levels make a million million.
+"""How many rules a packet may pass if chains call chains: ten calls on each of twelve levels make 10^12 rules.
 
-The kernel walks them all without a break, and a DUT that does so answers nobody any more.
+The kernel walks them all without a break, and a DUT that does so no longer answers.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
-#: Rules for one packet. The longest plain list that fits in a file is about as long; a DUT needs a second for it.
+#: Rules for one packet. The longest plain list that fits into a file is about as long; a DUT needs a second for it.
 MOST_RULES = 1_000_000
-#: Rules that the kernel looks at while it checks a ruleset: there each branch of a verdict map counts.
+#: Rules that the kernel visits while it checks a ruleset. There every branch of a verdict map counts.
 MOST_CHECKED = 10_000_000
 
 CIRCLE = ("chains call each other in a loop", "break the loop: the kernel refuses it")
@@ -29,9 +29,11 @@ TOO_MANY_BRANCHES = (
 
 @dataclass
 class Chain:
-    """`calls`: for each group of chains of which a packet enters one at most, how many rules have it.
+    """A chain of a ruleset.
 
-    A chain may be in its group several times: a map leads there from as many keys.
+    rules  how many rules it has
+    calls  for each group of chains of which a packet enters one at most: how many rules call that group. A chain may
+           be in its group several times, once for each key of a map that leads there.
     """
 
     rules: int = 0
@@ -39,7 +41,7 @@ class Chain:
 
 
 def too_many(chains: dict[Hashable, Chain], first: Iterable[Hashable]) -> tuple[str, str] | None:
-    """What is wrong and what to do, if a packet that comes in by one of the `first` chains meets too many rules."""
+    """The fault and a hint if a packet that enters by one of the `first` chains passes too many rules."""
     reached, todo = set(), [name for name in first if name in chains]
     while todo:
         name = todo.pop()
@@ -53,7 +55,7 @@ def too_many(chains: dict[Hashable, Chain], first: Iterable[Hashable]) -> tuple[
         return CIRCLE
     passed: dict[Hashable, int] = {}
     checked: dict[Hashable, int] = {}
-    for name in order:  # those that are called come first
+    for name in order:  # called chains come first
         chain = chains[name]
         passed[name] = checked[name] = chain.rules
         for group, times in chain.calls.items():

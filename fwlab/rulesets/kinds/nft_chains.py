@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who calls whom in a file of nftables: rules, jumps and verdict maps, chain by chain.
+"""The call graph of an nftables file: rules, jumps and verdict maps, chain by chain.
 
-No parser of the language: it knows blocks, statements and the words that matter, and counts too much rather than
-too little.
+This is no parser of the language. It knows blocks, statements and the words that matter, and counts too many rules
+rather than too few.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from fwlab.rulesets.kinds.jumps import Chain
 _TOKEN = re.compile(r'"[^"]*"|#[^\n]*|\\\n|[@$]?[A-Za-z_][\w.-]*|[{};\n]')
 _FAMILIES = {"ip", "ip6", "inet", "arp", "bridge", "netdev"}
 _VERBS = {"add", "create", "insert", "replace", "reset"}
-#: Words that begin what is no rule in a chain's block.
+#: Statements of a chain's block that begin with these words are no rules.
 _NO_RULE = {"type", "policy", "comment", "devices", "flags", "hook", "elements"}
 Key = tuple[Hashable, ...]
 
 
 @dataclass
 class _Block:
-    """What stands between two braces (or at the top), with the statement that is being read.
+    """The text between two braces (or at the top level), with the statement that is being read.
 
     kind   top, table, chain, map, branches (of a verdict map within a rule), other
     owner  the table, chain or map that it belongs to
@@ -37,7 +37,7 @@ class _Block:
 
 
 def chains_of(text: str) -> tuple[dict[Hashable, Chain], set[Hashable]]:
-    """All chains, and those that have a hook."""
+    """All chains, and the names of those that have a hook."""
     return _Reader().read(text)
 
 
@@ -91,7 +91,7 @@ class _Reader:
             group: list[Key] = []
             block.branches.append(group)
             return _Block("branches", self._table(block), calls=group)
-        if words[-1] in ("jump", "goto"):  # a chain without a name: its rules count as the caller's
+        if words[-1] in ("jump", "goto"):  # an anonymous chain: its rules count as the caller's
             return _Block("chain", block.owner if block.kind == "chain" else _key(words[1:], 2))
         return _Block("other", block.owner)
 
@@ -171,7 +171,7 @@ class _Reader:
 
 
 def _key(words: list[str], names: int) -> Key:
-    """(family, table, …): `names` of them, with the family that nft takes where none is given."""
+    """(family, table, …) with so many `names`. nft's default family is ip."""
     family = words[0] if words and words[0] in _FAMILIES else "ip"
     rest = words[1:] if words and words[0] in _FAMILIES else words
     return (family, *rest[:names])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a text of nftables holds, as far as it can be counted: its tables, and how many rules are in each."""
+"""The tables of an nftables file or listing, and how many rules each has."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 FAMILIES = frozenset({"ip", "ip6", "inet", "arp", "bridge", "netdev"})
-#: In a chain these are no rules.
+#: Statements of a chain that begin with these words are no rules.
 _NO_RULE = frozenset({"type", "policy", "comment", "devices", "flags"})
 _MAKES = frozenset({"add", "create", "insert"})
 _TOKEN = re.compile(r'"[^"\n]*"|#[^\n]*|\\\n|[{};\n]|[^"#{};\n\\]+|.')
@@ -18,7 +18,8 @@ Table = tuple[str, str]
 
 
 def declared(text: str) -> tuple[set[Table], Counter[Table]]:
-    """The tables that loading this text leaves, and the least number of rules in each; not counted where it deletes."""
+    """The tables that loading this text leaves, and the least number of rules in each. Rules are not counted once the
+    text deletes or flushes something."""
     tables: set[Table] = set()
     rules: Counter[Table] = Counter()
     for words, body in _statements(text):
@@ -44,7 +45,7 @@ def declared(text: str) -> tuple[set[Table], Counter[Table]]:
 
 
 def listed(text: str) -> Counter[Table]:
-    """The same of what `nft -a -t list ruleset` prints."""
+    """The tables that `nft -a -t list ruleset` prints, and how many rules each has."""
     rules: Counter[Table] = Counter()
     table: Table = ("", "")
     for line in text.splitlines():
@@ -58,14 +59,14 @@ def listed(text: str) -> Counter[Table]:
 
 
 def _table(words: list[str]) -> Table | None:
-    """`inet name ...` or `name ...`, which is family ip."""
+    """The table that `inet name ...` or `name ...` (family ip) names."""
     if words and words[0] in FAMILIES:
         return (words[0], words[1]) if len(words) > 1 else None
     return ("ip", words[0]) if words else None
 
 
 def _statements(text: str) -> Iterator[tuple[list[str], list[str]]]:
-    """Commands on the outermost level: their words, and the tokens of the block that follows, if any."""
+    """Commands on the outermost level: their words, and the tokens of the block that follows them."""
     words: list[str] = []
     body: list[str] = []
     depth = 0
@@ -89,12 +90,12 @@ def _statements(text: str) -> Iterator[tuple[list[str], list[str]]]:
 
 
 def _rules_in(body: list[str]) -> int:
-    """The rules in a table's block: those of its chains."""
+    """How many rules the chains in a table's block have."""
     return sum(_count(block) for words, block in _blocks(body) if words[:1] == ["chain"])
 
 
 def _count(body: list[str]) -> int:
-    """The rules in a chain's block. The braces of a set within a rule are part of it."""
+    """How many rules a chain's block has. The braces of a set inside a rule belong to the rule."""
     return sum(words[0] not in _NO_RULE for words, _ in _blocks(body))
 
 

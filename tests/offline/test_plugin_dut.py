@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A DUT operating system that is defined outside fwlab is found, connected to and measured."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwlab.dut.protocol import Dut
+from fwlab.dut.registry import DUTS
+from fwlab.model.registry import IncompleteKind, Registry
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+SESSION = HERE / "plugin_programs" / "dut_session.py"
+
+
+@pytest.fixture(scope="module")
+def session() -> dict[str, Any]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(HERE / "plugin")])}
+    argv = [sys.executable, SESSION]
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_it_is_found_and_connected_to(session: dict[str, Any]) -> None:
+    assert session["systems"] == ["linux", "toaster"]
+    assert session["kernel"] == "toast 1.0"
+    assert (session["done"][0], session["done"][-2:]) == ("open", ["reset", "close"])
+
+
+def test_it_is_measured(session: dict[str, Any]) -> None:
+    assert session["nothing"]["processed"] == [100_000] * 2
+    slower = session["two lines"]
+    assert (slower["processed"], slower["entries"], slower["loads"]) == ([98_000] * 2, 2, [1.0] * 2)
+    assert not any(session[name]["problems"] for name in ("nothing", "two lines", "bad"))
+
+
+def test_its_refusal_is_reported(session: dict[str, Any]) -> None:
+    assert session["bad"]["refused"] == "toaster: no burning"
+
+
+def test_an_unknown_system_is_named_with_those_that_are_known(session: dict[str, Any]) -> None:
+    assert session["unknown"] == ["topology.yml: no DUT runs kettle", "use one of: linux toaster"]
+
+
+def test_linux_has_all_that_a_dut_needs() -> None:
+    asked = [name for name in vars(Dut) if not name.startswith("_") or name in ("__enter__", "__exit__")]
+    dut = DUTS["linux"].connect(None, [])  # type: ignore[arg-type]
+    assert [name for name in asked if not callable(getattr(dut, name, None))] == []
+
+
+def test_a_system_without_connect_is_refused() -> None:
+    with pytest.raises(IncompleteKind, match="DUT in x: connect missing"):
+        Registry("DUT", [("x", type("Half", (), {"name": "half"}))], ("connect",))
