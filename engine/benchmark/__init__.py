@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What engine/bench is made of."""
+"""The parts of engine/bench."""

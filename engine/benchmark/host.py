@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The host's side of the benchmark: the far end of a link that counts, processes that are measured, and their place."""
+"""The host's side of the benchmark: counts frames at the far end of the link, and pins processes to CPUs."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from typing import Any
 
 LOOPBACK = "127.0.0.1"
 SO_ATTACH_FILTER = 26
-#: What other work on the host weighs against the processes that are measured: nothing much (root only).
+#: Priority of the measured processes over other work on the host (root only).
 NICE = -20
-#: How long a lock is kept at least, if there is so much to do (s).
+#: The lock is released after the first round that ends later than this (s).
 HOLD_S = 270
-#: Host CPUs of QEMU's main loop, which carries the frames, and of all else.
+#: Host CPUs: of QEMU's main loop, which carries the frames, and of everything else.
 CARRIER, OTHER = 0, 1
 
 
 class Lock:
-    """A file that all who measure on this host lock, kept for one round after the other up to HOLD_S."""
+    """A lock that measurements on this host share. It is kept over several rounds, for at least HOLD_S if needed."""
 
     def __init__(self, path: Path | None) -> None:
         self._file = path.open("a") if path else None
@@ -47,7 +47,7 @@ class Lock:
 
 
 class FarEnd:
-    """A UDP port on loopback. Its filter refuses every datagram: the kernel counts it and no reader takes CPU."""
+    """A UDP port on loopback. Its socket filter drops every datagram: the kernel counts it, and no reader uses CPU."""
 
     def __init__(self) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -62,17 +62,17 @@ class FarEnd:
         rows = (line.split() for line in Path("/proc/net/udp").read_text().splitlines()[1:])
         return next(int(row[12]) for row in rows if row[9] == self._inode)
 
-    def await_traffic(self, failed: Callable[[], str | None], patience_s: float) -> None:
-        """Returns once frames arrive. Raises RuntimeError in the words of `failed`, or after `patience_s`."""
-        first, end = self.count(), time.monotonic() + patience_s
+    def await_traffic(self, failed: Callable[[], str | None], timeout_s: float) -> None:
+        """Wait until frames arrive. Raises RuntimeError after `timeout_s`, or with the message of `failed`."""
+        first, end = self.count(), time.monotonic() + timeout_s
         while self.count() < first + 100:
-            words = failed()
-            if words is not None or time.monotonic() > end:
-                raise RuntimeError(words or f"no traffic within {patience_s:g} s")
+            message = failed()
+            if message is not None or time.monotonic() > end:
+                raise RuntimeError(message or f"no traffic within {timeout_s:g} s")
             time.sleep(0.01)
 
     def rate(self, seconds: float, carrier: int | None = None) -> dict[str, Any]:
-        """Frames per second that arrive now, and how busy the thread `carrier` (a process's first) is meanwhile."""
+        """Frames per second that arrive, and meanwhile the CPU usage of the first thread of process `carrier`."""
         count, busy, start = self.count(), cpu_seconds(carrier), time.monotonic()
         time.sleep(seconds)
         arrived, busy, took = self.count() - count, cpu_seconds(carrier) - busy, time.monotonic() - start
@@ -89,17 +89,17 @@ def free_port() -> int:
 
 
 def cpu_seconds(pid: int | None) -> float:
-    """CPU time of the first thread of a process. QEMU's carries frames from the ring to the socket."""
+    """CPU time of a process's first thread. In QEMU it carries frames from the ring to the socket."""
     if pid is None:
         return 0.0
     fields = Path(f"/proc/{pid}/task/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def take_place(pid: int) -> str:
-    """Give a process that is measured its place: QEMU's main loop a CPU, its virtual CPU another; ahead of other work.
+def pin_process(pid: int) -> str:
+    """Pin QEMU's main loop and its virtual CPU to different host CPUs, and raise their priority.
 
-    Left to itself, the host's scheduler often runs both on one CPU beside other work. Returns what was done.
+    Otherwise the host's scheduler often runs both on one CPU. Returns a description of what was done.
     """
     done = []
     if (os.cpu_count() or 1) > 1:
@@ -111,7 +111,7 @@ def take_place(pid: int) -> str:
     with contextlib.suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():
             os.setpriority(os.PRIO_PROCESS, int(task.name), NICE)
-        # Where sessions are scheduled as groups, a nice value counts within its own session only.
+        # With autogroup scheduling, a nice value counts only within its own session.
         group = Path(f"/proc/{pid}/autogroup")
         if group.exists():
             group.write_text(str(NICE))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The cheapest sender that a machine can hold: no operating system, one virtio-net NIC whose transmit ring never runs
- * dry, no frame ever written. What arrives at the far end is what the link carries for a guest: QEMU's own work.
- * Boots as a multiboot kernel (qemu -kernel); the command line is the frames' length in bytes. It never ends.
+/* The cheapest possible sender in a machine: no operating system, one virtio-net NIC whose transmit ring never runs
+ * empty, and a constant frame. What arrives at the far end is the capacity of the link for a guest: QEMU's own work.
+ * Boots as a multiboot kernel (qemu -kernel); the command line is the frame length in bytes. It never ends.
  */
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -9,19 +9,19 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 
 #define MULTIBOOT_MAGIC 0x1BADB002u
-#define MULTIBOOT_CMDLINE 4u /* bit in the information's flags */
+#define MULTIBOOT_CMDLINE 4u /* bit in the flags of the boot information */
 
-#define VIRTIO_NET_LEGACY 0x10001AF4u /* device and vendor as configuration space gives them */
+#define VIRTIO_NET_LEGACY 0x10001AF4u /* device and vendor id in configuration space */
 #define F_ANY_LAYOUT (1u << 27)	      /* header and frame in one descriptor, as Linux sends XDP frames */
 #define NO_INTERRUPT 1		      /* in avail->flags */
 #define NO_NOTIFY 1		      /* in used->flags */
 #define TX 1
 #define HEADER 10
 #define PAGE 4096u
-/* Turns of an empty loop between two looks at the ring: who looks without a rest takes the cache line away from QEMU's
- * thread again and again. Of 0 to 3000, 300 and above carried the most.
+/* Iterations of an empty loop between two polls of the ring: polling without a pause keeps taking the cache line away
+ * from QEMU's thread. Of 0 to 3000 iterations, 300 and more were the fastest.
  */
-#define REST 1000
+#define POLL_PAUSE 1000
 
 /* Registers of a legacy virtio device, from its first I/O port. */
 enum { GUEST_FEATURES = 4, QUEUE_PAGE = 8, QUEUE_SIZE = 12, QUEUE_SELECT = 14, QUEUE_NOTIFY = 16, STATUS = 18 };
@@ -88,7 +88,7 @@ static u32 config(u32 slot, u32 at)
 	return in32(0xCFC);
 }
 
-/* First I/O port of the first such NIC; 0: there is none. */
+/* First I/O port of the first virtio-net NIC; 0: none. */
 static u16 find_nic(void)
 {
 	for (u32 slot = 0; slot < 32; slot++) {
@@ -102,7 +102,7 @@ static u16 find_nic(void)
 	return 0;
 }
 
-/* An IPv4 UDP frame from one side of the lab to the other; nobody at the far end looks into it. */
+/* An IPv4 UDP frame from one side of the lab to the other. The far end does not look into it. */
 static void write_frame(u32 len)
 {
 	static const u8 head[] = {
@@ -121,14 +121,14 @@ static u32 number(const char *text)
 {
 	u32 value = 0;
 
-	while (*text && (*text < '0' || *text > '9' || text[-1] != ' ')) /* QEMU puts the file's name first */
+	while (*text && (*text < '0' || *text > '9' || text[-1] != ' ')) /* QEMU puts the file name first */
 		text++;
 	for (; *text >= '0' && *text <= '9'; text++)
 		value = value * 10 + (*text - '0');
 	return value;
 }
 
-__attribute__((used, noreturn)) static void send_for_ever(const u32 *boot)
+__attribute__((used, noreturn)) static void send_forever(const u32 *boot)
 {
 	u32 len = boot[0] & MULTIBOOT_CMDLINE ? number((const char *)boot[4]) : 0;
 	u16 port = find_nic(), size;
@@ -138,7 +138,7 @@ __attribute__((used, noreturn)) static void send_for_ever(const u32 *boot)
 			__asm__ volatile("hlt");
 	write_frame(len);
 	out8(port + STATUS, 0);
-	out8(port + STATUS, 3); /* seen, and driven */
+	out8(port + STATUS, 3); /* ACKNOWLEDGE and DRIVER */
 	out32(port + GUEST_FEATURES, F_ANY_LAYOUT);
 	out16(port + QUEUE_SELECT, TX);
 	size = in16(port + QUEUE_SIZE);
@@ -155,7 +155,7 @@ __attribute__((used, noreturn)) static void send_for_ever(const u32 *boot)
 	out32(port + QUEUE_PAGE, (u32)ring / PAGE);
 	out8(port + STATUS, 7);
 	for (;;) {
-		for (int i = 0; i < REST; i++)
+		for (int i = 0; i < POLL_PAUSE; i++)
 			__asm__ volatile("");
 		*(volatile u16 *)&avail->idx = used->idx + size;
 		__sync_synchronize();
@@ -166,5 +166,5 @@ __attribute__((used, noreturn)) static void send_for_ever(const u32 *boot)
 
 __attribute__((naked, used, noreturn)) void _start(void)
 {
-	__asm__ volatile("movl %0, %%esp\n\tpushl %%ebx\n\tcall send_for_ever" : : "i"(stack + sizeof(stack)));
+	__asm__ volatile("movl %0, %%esp\n\tpushl %%ebx\n\tcall send_forever" : : "i"(stack + sizeof(stack)));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The link without QEMU: one datagram of SIZE bytes per system call to a UDP port on loopback, as QEMU's socket netdev
- * sends, flat out for SECONDS. Prints how many were sent. Usage: link-host ADDRESS PORT SIZE SECONDS
+/* The link without QEMU: sends datagrams of SIZE bytes to a UDP port on loopback for SECONDS, flat out and one per
+ * system call, as QEMU's socket netdev does. Prints how many were sent. Usage: link-host ADDRESS PORT SIZE SECONDS
  */
 #include <arpa/inet.h>
 #include <stdio.h>

@@ -1,30 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The machines that are measured: a generator of its own, from its box, and the cheapest sender in one like it."""
+"""The measured machines: a generator booted from its box, and the cheapest possible sender in a similar machine."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
 import subprocess
 import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from engine.benchmark.host import LOOPBACK, free_port, take_place
+from engine.benchmark.host import LOOPBACK, free_port, pin_process
+from fwlab.host.environment import cache_directory
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.topology import Topology
 
-#: What QEMU gives a first NIC, and what packer/seed knows the management network by.
+#: QEMU's default for the first NIC, by which packer/seed identifies the management network.
 MANAGEMENT_MAC = "52:54:00:12:34:56"
 BOOT_S = 180
 
 
 def newest_box() -> Path:
-    root = Path("/var/cache/fwlab") if os.geteuid() == 0 else Path.home() / ".cache" / "fwlab"
-    root = Path(os.environ.get("FWLAB_CACHE", root))
+    """The generator's box that was built last. Raises CannotMeasure if there is none."""
+    root = cache_directory()
     boxes = sorted(root.glob("boxes/generator-*.box"), key=lambda path: path.stat().st_mtime)
     if not boxes:
         raise CannotMeasure(f"no box of the generator in {root}/boxes", "make boxes")
@@ -32,7 +32,7 @@ def newest_box() -> Path:
 
 
 class Bench:
-    """A booted generator. `pid` is its QEMU, `trex` the version of TRex in its box, `place` what take_place did."""
+    """A booted generator. `pid`: its QEMU; `trex`: the TRex version in its box; `place`: what pin_process did."""
 
     def __init__(self, folder: Path, pid: int, facts: dict) -> None:
         self.ssh = Ssh(folder / "ssh_config", "generator")
@@ -48,14 +48,14 @@ class Bench:
                 self.ssh.run("ip link set dev eth0 up", timeout=20)
                 break
             if time.monotonic() > end:
-                raise CannotMeasure(f"the generator does not answer within {BOOT_S} s", "see serial.log beside it")
+                raise CannotMeasure(f"the generator does not answer within {BOOT_S} s", "see its serial.log")
             time.sleep(1)
-        self.place = take_place(self.pid)
+        self.place = pin_process(self.pid)
 
 
 @contextlib.contextmanager
 def generator(topology: Topology, repository: Path, box: Path, folder: Path, far_port: int) -> Iterator[Bench]:
-    """Boots from an overlay over the box; all that it writes is in `folder`. Ends with the block."""
+    """Boot a generator from an overlay over the box. It writes to `folder` only, and ends with the context."""
     record = box.with_name(box.name + ".json")
     facts = json.loads(record.read_text()) if record.exists() else {}
     with tarfile.open(box) as tar:
@@ -104,11 +104,11 @@ def generator(topology: Topology, repository: Path, box: Path, folder: Path, far
 
 @contextlib.contextmanager
 def cheapest_sender(topology: Topology, kernel: Path, size: int, far_port: int) -> Iterator[int]:
-    """The same kind of machine with no operating system, sending frames of `size` bytes. Yields QEMU's pid."""
+    """Boot a similar machine without operating system that sends frames of `size` bytes. Yields QEMU's pid."""
     more = ["-kernel", str(kernel), "-append", str(size)]
     with _qemu(topology, 64, topology.machine.cpu_model, far_port, more) as pid:
-        time.sleep(0.5)  # its virtual CPU's thread is there
-        take_place(pid)
+        time.sleep(0.5)  # until the thread of its virtual CPU exists
+        pin_process(pid)
         yield pid
 
 
@@ -117,14 +117,14 @@ def _qemu(topology: Topology, memory_mib: int, model: str, far_port: int, more: 
     end = topology.end("generator-dut", "generator")
     link = f"socket,id=link,udp={LOOPBACK}:{far_port},localaddr={LOOPBACK}:{free_port()}"
     command = [
-        *("setpriv", "--pdeathsig", "KILL"),  # it ends with this process, however that does
+        *("setpriv", "--pdeathsig", "KILL"),  # QEMU ends with this process, however that ends
         *("qemu-system-x86_64", "-name", "bench,debug-threads=on", "-display", "none", "-no-user-config"),
         *("-nodefaults", "-machine", topology.machine.type, "-accel", "tcg,tb-size=128", "-cpu", model),
         *("-smp", "1", "-m", str(memory_mib), "-netdev", link),
         *("-device", f"virtio-net-pci,netdev=link,mac={end.mac},bus=pci.0,addr=0x3"),
         *more,
     ]
-    # A session of its own: its priority is its own, and a Ctrl-C ends it in order.
+    # A session of its own, for a priority of its own, and so that Ctrl-C ends it in order.
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
     try:
         yield process.pid

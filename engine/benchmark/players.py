@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What sends: the replay engine by either of its drivers, and what else there is, each as fast as its manual knows."""
+"""The senders: the replay engine with both drivers, and other generators as fast as their manuals describe."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from typing import Any
 from fwlab.generator.frame_table import write_table
 from fwlab.model.topology import Topology
 
-#: Frame tables in the generator, and their frames: about as many as a lab's own tables have; one, as most of the others
-#: send; and many more than the host's nearest caches hold.
+#: Frame tables on the generator and their number of frames: about as many as a lab's tables have, one as most other
+#: generators send, and more than the host's near caches hold.
 TABLES = {"/var/tmp/bench.tbl": 4096, "/var/tmp/one.tbl": 1, "/var/tmp/large.tbl": 65_536}
 TABLE, ONE, LARGE = TABLES
 ENGINE = "/var/tmp/fwlab-replay"
 LINK = "generator-dut"
-#: One frame over and over, handed to the driver 128 at a time: the least that pktgen can do for a frame. Its documents
-#: name both settings as those for speed; higher ones were no faster.
+#: One frame repeated, handed to the driver 128 at a time: pktgen's least work per frame. Its documentation recommends
+#: both settings for speed; higher values were no faster.
 _SAME = "'clone_skb 100000' 'burst 128' 'src_min 198.18.0.5' 'dst_min 198.19.0.5' 'dst_max 198.19.0.5'"
-#: A random source and destination every 64 frames: as many addresses as its bursts allow.
+#: Random addresses, which change with every burst of 64 frames.
 _RANDOM = (
     "'burst 64' 'flag IPSRC_RND' 'flag IPDST_RND' 'src_min 198.18.0.0' 'src_max 198.18.255.255' "
     "'dst_min 198.19.0.0' 'dst_max 198.19.255.255'"
@@ -39,8 +39,8 @@ timeout -s INT {seconds} trafgen --cpus 1 --ring-size 1MiB --out {dev} --in /run
 
 @dataclass(frozen=True)
 class Player:
-    """`command(size, seconds)` sends frames of so many bytes, flat out, in the generator and prints what it thinks it
-    did, which `own` reads.
+    """`command(size, seconds)`, run on the generator, sends frames of `size` bytes flat out and prints its own counts,
+    which `own` parses.
     """
 
     name: str
@@ -51,16 +51,16 @@ class Player:
 
 def players(topology: Topology) -> list[Player]:
     near, far = topology.end(LINK, "generator"), topology.end(LINK, "dut")
-    words = {"dev": near.dev, "mac": far.mac, "own": near.mac}
+    link = {"dev": near.dev, "mac": far.mac, "own": near.mac}
 
     def replay(driver: str, table: str = TABLE) -> Callable[[int, float], str]:
         return lambda size, seconds: f"{ENGINE} --dev {near.dev} --table {table} --driver {driver} --duration {seconds}"
 
     def pktgen(options: str) -> Callable[[int, float], str]:
-        return lambda size, seconds: _PKTGEN.format(size=size, seconds=seconds, options=options, **words)
+        return lambda size, seconds: _PKTGEN.format(size=size, seconds=seconds, options=options, **link)
 
     def trafgen(size: int, seconds: float) -> str:
-        return _TRAFGEN.format(fill=size - 42, seconds=seconds, **words)
+        return _TRAFGEN.format(fill=size - 42, seconds=seconds, **link)
 
     return [
         Player("replay", "--driver virtio, 4096 different frames", replay("virtio"), _replay_own),
@@ -83,7 +83,7 @@ def _pktgen_own(said: str) -> dict[str, Any]:
 
 
 def make_table(path: Path, size: int, frames_wanted: int, topology: Topology) -> None:
-    """UDP frames with random addresses within the lab's two networks."""
+    """Write a table of UDP frames with random addresses within the lab's two networks."""
     ends = topology.links[LINK].ends
     head = bytes.fromhex((ends["dut"].mac + ends["generator"].mac).replace(":", "") + "0800")
     chance, frames = random.Random(1), []

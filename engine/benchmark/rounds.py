@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The measurements: rounds in which every player has its turn, so that what else the host does touches all alike."""
+"""The measurements: rounds in which all players take turns, so that other load on the host affects all alike."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
-from engine.benchmark.host import LOOPBACK, FarEnd, Lock, take_place
+from engine.benchmark.host import LOOPBACK, FarEnd, Lock, pin_process
 from engine.benchmark.machine import Bench, cheapest_sender
 from engine.benchmark.players import TABLE, TABLES, Player, make_table, players
 from engine.benchmark.trex import Trex
 from fwlab.model.topology import Topology
 
 Say = Callable[[dict[str, Any]], None]
-#: A player's first moments are not counted, and it plays this much longer than is counted (s).
+#: Time before counting starts, and time that a player goes on after counting ends (s).
 LEAD_S, LONGER_S = 0.5, 1.0
-PATIENCE_S = 30
-#: What carries frames without a generator: bare system calls on the host; QEMU with nothing to do but carry.
+TRAFFIC_TIMEOUT_S = 30
+#: Senders that measure the link itself: bare system calls on the host, and the cheapest sender in QEMU.
 HOST, GUEST = "link-host", "link-guest"
 
 
 class Ceiling:
-    """Flat out."""
+    """The measurements flat out."""
 
     def __init__(
         self, bench: Bench, far_end: FarEnd, topology: Topology, folder: Path, options: argparse.Namespace, say: Say
@@ -44,11 +44,11 @@ class Ceiling:
 
     def runs(self, sizes: list[int]) -> list[dict[str, Any]]:
         for size in sizes:
-            _bring_tables(self._bench, self._folder, size, self._topology)
+            _copy_tables(self._bench, self._folder, size, self._topology)
             for number in range(self._options.rounds):
                 with self._lock.turn():
                     self._round(size, number)
-        # TRex's server takes a minute to start and spins while it waits: it has its turns after all others.
+        # TRex's server takes a minute to start and polls while idle, so it takes its turns after all others.
         if self._with_trex:
             with self._lock.turn(), Trex(self._bench, self._topology) as trex:
                 for size in sizes:
@@ -59,7 +59,7 @@ class Ceiling:
 
     def _round(self, size: int, number: int) -> None:
         seconds = self._options.seconds + LEAD_S + LONGER_S
-        take_place(self._bench.pid)  # again: an administrator of the host may have given it another
+        pin_process(self._bench.pid)  # again: the host may have moved it
         if HOST in self._links:
             with _host_sender(self._folder / "build" / "link-host", self._far_end.port, size, seconds):
                 self._note(HOST, size, number, self._count(lambda: None, None), {})
@@ -75,12 +75,12 @@ class Ceiling:
         with _Command(self._bench, player.command(size, seconds)) as command:
             found = self._count(command.failed, self._bench.pid)
             own = player.own(command.result())
-        time.sleep(0.3)  # what still lies in the ring
+        time.sleep(0.3)  # until the ring is empty
         own["arrived_in_all"] = self._far_end.count() - before
         self._note(player.name, size, number, found, own)
 
     def _count(self, failed: Callable[[], str | None], carrier: int | None) -> dict[str, Any]:
-        self._far_end.await_traffic(failed, PATIENCE_S)
+        self._far_end.await_traffic(failed, TRAFFIC_TIMEOUT_S)
         time.sleep(LEAD_S)
         return self._far_end.rate(self._options.seconds, carrier)
 
@@ -99,18 +99,18 @@ def pacing(
     options: argparse.Namespace,
     say: Say,
 ) -> list[dict[str, Any]]:
-    """The engine at each of these rates, by both drivers."""
+    """Measure the engine at each of these rates with both drivers."""
     runs = []
-    _bring_tables(bench, folder, 60, topology)
+    _copy_tables(bench, folder, 60, topology)
     seconds, lock = options.seconds + LEAD_S + LONGER_S, Lock(options.lock)
     for number in range(options.rounds):
         with lock.turn():
-            take_place(bench.pid)
+            pin_process(bench.pid)
             for player in [p for p in players(topology) if TABLE in p.command(60, 1)]:
                 for rate in rates:
                     play = f"{player.command(60, seconds)} --rate {rate:g}"
                     with _Command(bench, play) as command:
-                        far_end.await_traffic(command.failed, PATIENCE_S)
+                        far_end.await_traffic(command.failed, TRAFFIC_TIMEOUT_S)
                         time.sleep(LEAD_S)
                         found = far_end.rate(options.seconds)
                         own = player.own(command.result())
@@ -122,8 +122,8 @@ def pacing(
 
 
 def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """By player and size (or rate): the median, the spread (highest less lowest, over the median), and at each size
-    every player's share of the link and of the best that is not the engine."""
+    """The median and the spread ((highest - lowest) / median) by player and size (or rate), and for each size every
+    player's ratio to the link and to the best player that is not the engine."""
     groups: dict[str, dict[str, list[float]]] = {}
     for run in runs:
         groups.setdefault(f"{run.get('size', run.get('rate')):g}", {}).setdefault(run["player"], []).append(run["pps"])
@@ -143,35 +143,35 @@ def summary(runs: list[dict[str, Any]]) -> dict[str, Any]:
     return {"medians": found}
 
 
-def _bring_tables(bench: Bench, folder: Path, size: int, topology: Topology) -> None:
+def _copy_tables(bench: Bench, folder: Path, size: int, topology: Topology) -> None:
     for table, frames in TABLES.items():
         make_table(folder / "table", size, frames, topology)
         bench.ssh.run(f"cat > {table}", data=(folder / "table").read_bytes(), timeout=300)
 
 
 class _Command:
-    """A player at work in the generator."""
+    """A player's command, running on the generator."""
 
     def __init__(self, bench: Bench, command: str) -> None:
         self._bench, self._command = bench, command
-        self._said, self._words = "", ""
+        self._said, self._error = "", ""
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def _run(self) -> None:
         try:
             self._said = self._bench.ssh.run(self._command, timeout=120)
-        except Exception as error:  # noqa: BLE001 - told to whoever waits for this player's frames
-            self._words = str(error)
+        except Exception as error:  # noqa: BLE001 - reported to whoever waits for this player's frames
+            self._error = str(error)
 
     def failed(self) -> str | None:
         if self._thread.is_alive():
             return None
-        return self._words or "the player ended before it was measured"
+        return self._error or "the player ended before it was measured"
 
     def result(self) -> str:
         self._thread.join()
-        if self._words:
-            raise RuntimeError(self._words)
+        if self._error:
+            raise RuntimeError(self._error)
         return self._said
 
     def __enter__(self) -> Self:
@@ -187,7 +187,7 @@ def _host_sender(program: Path, port: int, size: int, seconds: float) -> Iterato
     command = [str(program), LOOPBACK, str(port), str(size), str(seconds)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
     try:
-        take_place(process.pid)
+        pin_process(process.pid)
         yield
     finally:
         process.kill()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""TRex in the generator's own machine, through the lab's own client."""
+"""TRex on the generator, controlled by the labs' own client."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fwlab.model.topology import Topology
 
 
 class Trex:
-    """Its server runs from enter to exit."""
+    """TRex as a player. Its server runs within the context."""
 
     name = "trex"
 
@@ -36,7 +36,7 @@ class Trex:
 
     @contextlib.contextmanager
     def playing(self, size: int) -> Iterator[None]:
-        """One frame of `size` bytes, flat out."""
+        """Send one frame of `size` bytes, flat out."""
         assert self._port is not None  # noqa: S101 - set by __enter__
         self._port.load([{"stream_id": 1, "stream": self._stream(size)}])
         self._port.start(None)
