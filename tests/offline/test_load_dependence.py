@@ -37,6 +37,7 @@ def found(before: Delivery, during: Delivery | None, after: Delivery) -> Measure
 
 
 RIGHT = light(0, 1)
+IN_PART = light(0, 0.11)
 
 
 @pytest.mark.parametrize(
@@ -46,6 +47,10 @@ RIGHT = light(0, 1)
 )
 def test_an_honest_ruleset_is_let_be(during: Delivery | None) -> None:
     assert changes(found(RIGHT, during, RIGHT)) == {}
+
+
+def test_a_class_that_passes_in_part_is_not_compared_in_the_flood() -> None:
+    assert changes(found(IN_PART, flood(0, 0.087), IN_PART)) == {}
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,8 @@ from fwlab.report.repeatability_table import differences
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = find_project(ROOT)
 LABS = [name for name in lab_ids(PROJECT) if is_measured(PROJECT, name)]
+#: The least distance of a limit from every ruleset that was graded.
+MARGIN = 0.005
 each_lab = pytest.mark.parametrize("name", LABS)
 
 
@@ -59,12 +61,20 @@ def test_references_pass_starts_and_mistakes_fail(name: str) -> None:
     assert own == {f"{exercise.id}/{part}": wanted[part] for exercise in lab.exercises for part in wanted}
 
 
+def variants_run(name: str) -> tuple[Lab, Run]:
+    """The lab, and the newest run that graded its variants: one of its own, or the one that graded everything."""
+    folder = ROOT / "results" / name
+    return kept(name, "graded-variants" if list(folder.glob("*-graded-variants.json")) else "labs-exercises")
+
+
 @each_lab
 def test_right_variants_pass_and_wrong_ones_fail_by_what_they_name(name: str) -> None:
-    """Where the run has any, it has all: those that were added later wait for the next run."""
-    lab, run = kept(name, "labs-exercises")
+    """Where a run has any variant of an exercise, it has all of them."""
+    lab, run = variants_run(name)
     graded = {work.ruleset: work for work in run.exercises if "/variants/" in work.ruleset}
-    for exercise in lab.exercises if graded else []:
+    for exercise in lab.exercises:
+        if not any(ruleset.startswith(f"{exercise.id}/") for ruleset in graded):
+            continue
         variants = load_variants(PROJECT, lab, exercise)
         for variant in variants.names:
             work = graded[f"{exercise.id}/variants/{variant}"]
@@ -75,6 +85,18 @@ def test_right_variants_pass_and_wrong_ones_fail_by_what_they_name(name: str) ->
             outcomes = {v.check: v.outcome for v in judge_exercise(exercise, work, run, METRICS)}
             failing = {check for check, outcome in outcomes.items() if outcome is not Outcome.PASS}
             assert failing == set(wrong.fails if wrong else []), work.ruleset
+
+
+@each_lab
+def test_limits_keep_their_distance_from_every_ruleset(name: str) -> None:
+    """Medians repeat to a fifth of this, so no ruleset that was graded can end on the other side."""
+    lab, run = variants_run(name)
+    near = {}
+    for work in run.exercises:
+        for verdict in judge_exercise(lab.exercise(work.id), work, run, METRICS):
+            if METRICS[verdict.metric].needs_clock and verdict.value and abs(verdict.value / verdict.low - 1) < MARGIN:
+                near[f"{work.ruleset} {verdict.check}"] = verdict.value / verdict.low
+    assert near == {}
 
 
 def test_figures_repeat_in_another_boot() -> None:
