@@ -123,7 +123,9 @@ def shown(project: Project, path: Path) -> str:
 def _fault(fault: Mapping[str, Any], data: object) -> str:
     where = _place(fault["loc"], data)
     if fault["type"] == "extra_forbidden":
-        return f"{where}: {advice(fault['loc']) or 'there is no such field'}"
+        if instead := advice(fault["loc"]):
+            return f"{where}: {instead}"
+        return f"{where}: there is no such field"
     if fault["type"] == "missing":
         return f"{where}: this field is missing"
     if fault["type"] in ("model_type", "dict_type"):

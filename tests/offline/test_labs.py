@@ -13,13 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 
 from fwlab.generator.traffic_profile import load_profile
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.host.project import find_project, lab_ids, load_topology, read_yaml
 from fwlab.measure.labs import load_lab
-from fwlab.metrics.registry import METRICS
 from fwlab.metrics.state_table import MOST_LOST
 from fwlab.model.case import Case
 from fwlab.model.check import Check
@@ -75,37 +73,6 @@ def listed(files: list[RulesetFile]) -> list[str]:
     """The addresses that rules and sets of these files name one by one, comments left out."""
     lines = (line for file in files for line in file.text.splitlines() if not line.startswith("#"))
     return [found for line in lines for found in re.findall(r"(?<![\d./])\d+\.\d+\.\d+\.\d+(?![\d./])", line)]
-
-
-@each_lab
-def test_lab_yml_can_be_read_in_one_sitting(name: str) -> None:
-    assert len((LABS[name].folder / "lab.yml").read_text().splitlines()) <= 400
-
-
-@each_lab
-def test_no_shared_check_is_left_over(name: str) -> None:
-    """A check that no exercise uses judges nobody."""
-    raw = yaml.safe_load((LABS[name].folder / "lab.yml").read_text())
-    items = [check for exercise in raw["exercises"] for check in exercise["checks"]]
-    flat = [check for item in items for check in (item if isinstance(item, list) else [item])]
-    used = {check if isinstance(check, str) else check.get("use") for check in flat}
-    assert {*raw.get("checks", {})} <= used
-
-
-@each_lab
-def test_every_limit_and_range_has_a_source_that_exists(name: str) -> None:
-    if name == TEMPLATE:
-        return
-    lab = LABS[name]
-    sources = {source for exercise in lab.exercises for check in exercise.checks for source in check.source}
-    sources |= {source for expectation in lab.expectations for source in expectation.source}
-    missing = [source for source in sources if not (PROJECT.root / source).is_file() and source not in lab.sources]
-    assert not missing
-    for exercise in lab.exercises:
-        for check in exercise.checks:
-            if METRICS[check.metric].needs_clock:
-                assert check.kernel, exercise.id
-                assert all(source.startswith("results/") for source in check.source), exercise.id
 
 
 def test_lab03_is_found() -> None:
