@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The traffic of the exercises: what must arrive and what must not, told apart by where it goes and by nothing else.
+"""The traffic of the exercises. Only the destination tells what must arrive from what must not.
 
 All packets of one protocol have the same source, the same ports and the same length.
 """
@@ -20,27 +20,27 @@ from trex_stl_lib.api import (
     STLVmWrFlowVar,
 )
 
-#: Ethernet's frame check sequence: on the wire, but never in the bytes that a generator is given.
+#: Bytes of Ethernet's frame check sequence: part of a frame's size on the wire, but not of the packet given to TRex.
 FCS = 4
-#: Whose packets all of these are. The cases have other sources.
+#: Source of all these packets. The cases have other sources.
 SOURCE = "198.18.10.1"
-STRIDE = 389  # odd, so that it meets every one of 1024
+STRIDE = 389  # odd, so that it reaches each of 1024
 
 
 class Mix:
-    """Continuous streams. The rates are nominal: only their proportions count."""
+    """Continuous streams. The rates are nominal; only their proportions count."""
 
     def get_streams(self, direction=0, victim=0, neighbours=0, listed=0, customers=0, download=0, size=128, **kwargs):
-        """Each tunable is a part of the traffic, in sixteenths; `size` is that of UDP on the wire, FCS included.
+        """Each tunable is a part of the traffic, in sixteenths. `size` is that of UDP frames on the wire, FCS included.
 
         victim      to one host, 198.19.200.66
         neighbours  to the 32 hosts nearest to it, 16 on each side
-        listed      to 1024 hosts, 13 apart from 198.19.128.1 on; as much goes to the 1024 hosts right beside them
+        listed      to 1024 hosts, 13 apart, beginning with 198.19.128.1; as much goes to the 1024 hosts next to them
         customers   to 256 hosts of 198.19.208.0/24
         download    one TCP connection, in trains of sixteen full segments
         """
         if not any((victim, neighbours, listed, customers, download)):
-            customers = 16  # without tunables it is the customers' alone
+            customers = 16  # the default: customers only
         host = int(IPv4Address("198.19.200.66"))
         parts = [
             udp([host], victim, size),
@@ -54,14 +54,14 @@ class Mix:
 
 
 def spaced(first, count, step):
-    """`count` addresses, `step` apart, in strides: a list of rules costs more for those at its end, and so any stretch
-    of the traffic has both ends."""
+    """`count` addresses, `step` apart, visited in strides: those at the end of a list of rules cost more, and every
+    part of the traffic should have both ends."""
     start = int(IPv4Address(first))
     return [start + step * (turn * STRIDE % count) for turn in range(count)]
 
 
 def udp(destinations, sixteenths, size):
-    """A stream to these addresses in turn; None if it has no part of the traffic."""
+    """A stream to these addresses in turn; None for no sixteenths."""
     if not sixteenths:
         return None
     headers = Ether() / IP(src=SOURCE, dst=str(IPv4Address(destinations[0])))
@@ -81,7 +81,7 @@ def udp(destinations, sixteenths, size):
 
 
 def tcp(number, sixteenths):
-    """One segment of the train; the streams of a train follow each other."""
+    """One segment of the train. The streams of a train follow each other."""
     if not sixteenths:
         return None
     pps = PPS * sixteenths / 16

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""UDP packets to be forwarded: of any size, in one flow or many, over IPv4 or IPv6."""
+"""UDP packets to forward: of any size, in one flow or many, over IPv4 or IPv6."""
 
 from trex_stl_lib.api import (
     IP,
@@ -14,32 +14,32 @@ from trex_stl_lib.api import (
     STLVmWrFlowVar,
 )
 
-#: Ethernet's frame check sequence: on the wire, but never in the bytes that a generator is given.
+#: Bytes of Ethernet's frame check sequence: part of a frame's size on the wire, but not of the packet given to TRex.
 FCS = 4
-#: Flows of one stream: as many destinations as 198.19.128.0/17 has. Where more are asked for, the next stream has
-#: the same addresses and another source port.
+#: Flows of one stream: 198.19.128.0/17 has this many destinations. For more flows, further streams use the same
+#: addresses with another source port.
 MOST = 1 << 15
 
 
 class Udp:
-    """Continuous streams. The rate is nominal: capacity is measured flat out."""
+    """Continuous streams. Their rate is nominal; capacity is measured flat out."""
 
     def get_streams(self, direction=0, size=64, flows=256, version=4, checksum=0, **kwargs):
         """`flows` pairs of addresses, a power of two; `size` bytes on the wire, FCS included.
 
-        checksum  1: UDP's checksum is there and right; 0: the sender leaves it out (RFC 768 allows it)
+        checksum  1: with a correct UDP checksum; 0: without one (RFC 768 allows it)
         """
         streams = max(1, flows // MOST)
         each = flows // streams
-        # Each begins elsewhere: two packets in a row to one address would be cheaper than others.
+        # Each stream begins at another flow: two consecutive packets to one address would cost less than others.
         return [stream(size, each, version, checksum, 1025 + n, each // streams * n) for n in range(streams)]
 
 
 def stream(size, flows, version, checksum, sport, first):
-    """One stream of `flows` flows, beginning with number `first`.
+    """One stream of `flows` flows that begins with flow number `first`.
 
-    While the destination counts up, the source counts down by as much. So the sum over the packet stays what it
-    was, and one checksum is right for all.
+    While the destination counts up, the source counts down by as much. So the sum over the packet stays constant, and
+    one checksum is correct for all.
     """
     low, high = 0x8000, 0x8000 + flows - 1  # the last 16 bits of the addresses
     if version == 6:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The traffic of the cases: packets in one direction, of as many flows as asked for."""
+"""The traffic of the cases: packets in one direction, of any number of flows."""
 
 from ipaddress import IPv4Address
 
@@ -17,13 +17,13 @@ from trex_stl_lib.api import (
     STLVmWrFlowVar,
 )
 
-#: Ethernet's frame check sequence: on the wire, but never in the bytes that a generator is given.
+#: Bytes of Ethernet's frame check sequence: part of a frame's size on the wire, but not of the packet given to TRex.
 FCS = 4
 FIRST_PORT = 1025
 
 
 class Flows:
-    """One continuous stream. The rate is nominal: capacity is measured flat out."""
+    """One continuous stream. Its rate is nominal; capacity is measured flat out."""
 
     def get_streams(
         self,
@@ -35,12 +35,12 @@ class Flows:
         size=128,
         **kwargs,
     ):
-        """`hosts` x `ports` flows from `hosts` addresses, from `first` on; `size` bytes on the wire, FCS included.
+        """`hosts` x `ports` flows; their addresses begin with `first`. `size` is in bytes on the wire, FCS included.
 
-        The address changes with each packet, the port once all addresses had their turn: after hosts x ports packets
-        the first flow comes again. `protocol` is udp, syn (TCP segments that open a connection) or ack (segments of
-        connections that are open). Checksums of UDP and TCP are zero, for they would have to follow the addresses:
-        to UDP this says that there is none (RFC 768), for TCP the DUT must be told not to look.
+        The address changes with each packet, and the port after a round of all addresses. After hosts x ports packets
+        the first flow returns. `protocol` is udp, syn (TCP segments that open a connection) or ack (segments of open
+        connections). Checksums of UDP and TCP are zero, because they would have to follow the addresses. In UDP this
+        means no checksum (RFC 768); for TCP the DUT must be told not to verify it.
         """
         transport = {
             "udp": UDP(sport=FIRST_PORT, dport=5000, chksum=0),

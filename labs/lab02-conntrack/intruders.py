@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the web servers are not to get: packets to other ports, some of them from port 80."""
+"""Packets that must not reach the web servers: to other ports than 80, some of them from port 80."""
 
 from trex_stl_lib.api import IP, TCP, UDP, Ether, STLPktBuilder, STLStream, STLTXCont
 
-#: As long as a frame is at least, without its check sequence.
+#: Bytes of the shortest frame, without its check sequence.
 SHORTEST = 60
 
 
 class Intruders:
-    """Three streams in turn; their rate is nominal."""
+    """Three streams in turn. Their rate is nominal."""
 
     def get_streams(self, direction=0, **kwargs):
-        """A SYN from any port, a SYN from port 80 and a UDP packet, each to another port of a web server."""
+        """A SYN from any port, a SYN from port 80 and a UDP packet, each to a port of a web server other than 80."""
         wanted = [TCP(sport=1025, dport=22, flags="S"), TCP(sport=80, dport=22, flags="S"), UDP(sport=80, dport=5000)]
         return [
             STLStream(packet=STLPktBuilder(pkt=padded(transport)), mode=STLTXCont(pps=10), isg=number * 1e5 / 3)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The traffic of the exercises: a resolver that asks and is answered, a name server that is asked, and strangers.
+"""The traffic of the exercises: a resolver with its questions and answers, a name server with queries, and strangers.
 
-Everything comes in by one link, what the resolver asks as well. Connection tracking knows addresses and ports, not
-links: the question opens an entry and goes back where it came from, and the answers find it.
+All packets arrive on one link, even the resolver's questions. Connection tracking compares addresses and ports, not
+links: a question opens an entry and is sent back where it came from, and its answers match the entry.
 """
 
 from trex_stl_lib.api import (
@@ -19,21 +19,21 @@ from trex_stl_lib.api import (
     STLVmWrFlowVar,
 )
 
-#: Ethernet's frame check sequence: on the wire, but never in the bytes that a generator is given.
+#: Bytes of Ethernet's frame check sequence: part of a frame's size on the wire, but not of the packet given to TRex.
 FCS = 4
 RESOLVER, SERVER, DESK = "198.19.10.53", "198.19.10.54", "198.19.10.60"
-#: As many name servers elsewhere does the resolver ask, one after the other, from one port: every second address of
-#: their network. Whoever pretends to be one sends from the addresses between them, and to the same port.
+#: The resolver asks this many name servers, one after the other, from one port. They have every second address of their
+#: network. Forged answers come from the addresses between them, and go to the same port.
 ASKED, FIRST_ASKED, FIRST_FORGER = 64, "198.18.53.2", "198.18.53.3"
 RESOLVER_PORT = 20_053
-#: The desk asks as many web servers, and each question has so many answers.
+#: Answers to each question that the desk asks a web server.
 CALLS = 3
-#: The name server answers few of its clients: so all of its traffic comes round in as many packets as a table holds.
+#: The name server answers only these clients and ports, so that all of its traffic fits into one table of frames.
 REPLIED, REPLIED_PORTS = 100, 32
 
 
 class Resolver:
-    """Continuous streams; their rates (packets per second) are nominal, only the proportion counts."""
+    """Continuous streams. Their rates (packets per second) are nominal; only the proportions count."""
 
     def get_streams(
         self,
@@ -51,15 +51,17 @@ class Resolver:
         size=128,
         **kwargs,
     ):
-        """answers    packets that answer one question; ASKED questions are asked in a second
+        """Each tunable is a number of packets per second, unless it says something else.
+
+        answers    answers to each question; there are ASKED questions per second
         strangers  packets to the resolver that it never asked for
-        forged     such packets that look like answers, from addresses that were not asked
-        calls      questions of another host, to web servers; each has CALLS answers
+        forged     the same, but they look like answers, from addresses that were not asked
+        calls      questions of another host to web servers; each has CALLS answers
         queries    packets to the name server, from `clients` x `ports` flows
         replies    packets of the name server to REPLIED x REPLIED_PORTS of those flows
         probes     packets from those clients to another port of the name server
-        blocked    packets to the name server from hosts that are on a blacklist: half of them from a network, half of
-                   them from hosts between the clients, which have the odd addresses then
+        blocked    packets to the name server from blacklisted hosts: half from a network, half from hosts between the
+                   clients, which then have the odd addresses
         size       bytes on the wire, FCS included
         """
         streams = []
@@ -95,7 +97,7 @@ class Resolver:
 
 
 def conversations(question, answer, asked, answers):
-    """Each question is followed by all of its answers before the next is asked; all are asked in a second."""
+    """All answers to a question follow it before the next question. All questions are asked within a second."""
     gap_us = 1e6 / len(asked) / answers
     repeated = [server for server in asked for _ in range(answers)]
     return [
@@ -105,7 +107,7 @@ def conversations(question, answer, asked, answers):
 
 
 def flows(clients, ports, place, port):
-    """The addresses and ports of so many clients, in a packet that they send or that is sent to them."""
+    """Addresses and ports of the clients, in packets that they send or receive."""
     return [
         STLVmTupleGen(
             name="flow",
@@ -127,7 +129,7 @@ def udp(src, dst, sport, dport, size):
 
 
 def field(place, values):
-    """An address that takes these values in turn."""
+    """An address field that takes these values in turn."""
     return [
         STLVmFlowVar(name="address", value_list=values, size=4, op="inc"),
         STLVmWrFlowVar(fv_name="address", pkt_offset=place),
@@ -135,7 +137,7 @@ def field(place, values):
 
 
 def hosts(first):
-    """As many sources as the resolver asks servers."""
+    """ASKED source addresses."""
     return field("IP.src", spaced(first, ASKED, 1))
 
 

@@ -16,16 +16,16 @@ from trex_stl_lib.api import (
     STLVmWrFlowVar,
 )
 
-#: Ethernet's frame check sequence: on the wire, but never in the bytes that a generator is given.
+#: Bytes of Ethernet's frame check sequence: part of a frame's size on the wire, but not of the packet given to TRex.
 FCS = 4
-#: Packets per second of all streams together. Nominal: only their proportion counts.
+#: Packets per second of all streams together. Nominal; only the proportions count.
 TOTAL_PPS = 10_000
-STRIDE = 389  # prime, so that it meets every source of a thousand and of four
+STRIDE = 389  # prime, so that it reaches every source of a thousand and of four
 
 
 class Mix:
-    """Continuous streams. Their packets differ in the source address and in nothing else, so addresses are all that a
-    ruleset can tell them apart by, and all that the sink counts them by."""
+    """Continuous streams. Their packets differ only in the source address: a ruleset can tell them apart by nothing
+    else, and the sink counts them by it."""
 
     def get_streams(
         self,
@@ -46,11 +46,11 @@ class Mix:
         size=128,
         **kwargs,
     ):
-        """An attack, bystanders, and 250 hosts of 198.18.10.0/24. Each group has a first address, a number, a step.
+        """An attack, bystanders, and 250 hosts of 198.18.10.0/24. Each group has a first address, a number and a step.
 
-        `attack_percent` of the packets are attack; the others share the rest evenly. Where there are `listed_hosts`,
-        two thirds of the attack come from them, and half of the bystanders' packets from the `unlisted_hosts` between
-        them. `size` is in bytes on the wire, FCS included.
+        `attack_percent` of the packets belong to the attack; the other groups share the rest evenly. If there are
+        `listed_hosts`, two thirds of the attack come from them, and half of the bystanders' packets come from the
+        `unlisted_hosts` between them. `size` is in bytes on the wire, FCS included.
         """
         attack_pps = TOTAL_PPS * attack_percent / 100
         rest_pps = (TOTAL_PPS - attack_pps) / 2
@@ -74,8 +74,8 @@ def stream(source, sources, step, pps, size):
     if sources == 1:
         return STLStream(packet=STLPktBuilder(pkt=packet), mode=STLTXCont(pps=pps))
     first = int(IPv4Address(source))
-    # In strides of a prime number of sources: a list of rules costs more for those at its end, and any stretch of
-    # the traffic that the DUT happens to take in should have its share of both ends.
+    # In strides of a prime number of sources: those at the end of a list of rules cost more, and every part of the
+    # traffic should have its share of both ends.
     visited = [first + step * (turn * STRIDE % sources) for turn in range(sources)]
     vm = STLScVmRaw(
         [

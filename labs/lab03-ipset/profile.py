@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The flood of the cases: UDP packets that the DUT is meant to drop, from one source or from many."""
+"""The flood of the cases: UDP packets that the DUT drops, from one source or from many."""
 
 from ipaddress import IPv4Address
 
@@ -16,18 +16,18 @@ from trex_stl_lib.api import (
     STLVmWrFlowVar,
 )
 
-#: Ethernet's frame check sequence: on the wire, but never in the bytes that a generator is given.
+#: Bytes of Ethernet's frame check sequence: part of a frame's size on the wire, but not of the packet given to TRex.
 FCS = 4
 
 
 class Flood:
-    """One continuous stream. The rate is nominal: capacity is measured flat out."""
+    """One continuous stream. Its rate is nominal; capacity is measured flat out."""
 
     def get_streams(self, direction=0, source="198.18.64.1", step=13, sources=1000, size=128, **kwargs):
-        """`sources` addresses from `source` on, `step` apart; `size` bytes on the wire, FCS included.
+        """`sources` addresses that begin with `source` and are `step` apart; `size` bytes on the wire, FCS included.
 
-        A step of 13 keeps the sources from sharing any prefix or mask, so that no single rule can name
-        them. 128 bytes is what S1 sent.
+        With a step of 13 the sources share no prefix or mask, so no single rule can match them all. S1 sent frames of
+        128 bytes.
         """
         # No UDP checksum (RFC 768 allows it): it would have to follow the source address.
         headers = Ether() / IP(src=source, dst="198.19.10.1") / UDP(sport=1025, dport=5000, chksum=0)
@@ -35,7 +35,7 @@ class Flood:
         if sources == 1:
             return [STLStream(packet=STLPktBuilder(pkt=packet), mode=STLTXCont(pps=10_000))]
         first = int(IPv4Address(source))
-        # The variable runs round modulo its range: the range must be a whole number of steps.
+        # The variable wraps around at the end of its range, which must be a whole number of steps.
         vm = STLScVmRaw(
             [
                 STLVmFlowVar(

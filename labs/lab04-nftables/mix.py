@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The traffic of the exercises: what has to be blocked, its neighbours, and a legitimate network, scene by scene.
+"""The traffic of the exercises, one scene each: packets to block, their neighbours, and a legitimate network.
 
-Packets of the three differ in their source address and their destination port, and in nothing else: what a ruleset
-has to ask for is the only thing that it can go by. The sink knows them by these two as well (lab.yml, `classes`).
+Packets of the three classes differ only in source address and destination port, so a ruleset can tell them apart by
+nothing else. The sink uses these two fields as well (lab.yml, `classes`).
 """
 
 from ipaddress import IPv4Address
@@ -20,26 +20,26 @@ from trex_stl_lib.api import (
     STLVmWrFlowVar,
 )
 
-#: Ethernet's frame check sequence: on the wire, but never in the bytes that a generator is given.
+#: Bytes of Ethernet's frame check sequence: part of a frame's size on the wire, but not of the packet given to TRex.
 FCS = 4
 SIZE = 128  # bytes on the wire, FCS included
-#: Packets per second of all streams together. Nominal: only their proportions count.
+#: Packets per second of all streams together. Nominal; only the proportions count.
 TOTAL_PPS = 10_000
-STRIDE = 389  # prime, so that it meets every flow of a list
+STRIDE = 389  # prime, so that it reaches every flow of a list
 WEB = 443
-#: One packet of twenty is a neighbour's, and a light load has some 8000: it meets each of so many.
+#: One packet of twenty is a neighbour's, and a light load has about 8000 packets: it reaches this many flows.
 NEIGHBOUR_FLOWS = 400
-#: Where hosts live that no list names, all over 198.18.0.0/16: 157 is prime to 2 ** 16, so no two are the same.
+#: Addresses of hosts on no list, all over 198.18.0.0/16. 157 and 2 ** 16 are coprime, so all of them differ.
 STRANGERS = [int(IPv4Address("198.18.0.0")) + 157 * place % 2**16 for place in range(1, 2**16)]
 
 
 def hosts(first, count, step):
-    """`count` addresses from `first` on, `step` apart."""
+    """`count` addresses that begin with `first` and are `step` apart."""
     return [int(IPv4Address(first)) + step * place for place in range(count)]
 
 
 def strangers(count, known):
-    """`count` addresses anywhere, none of them known and none of the legitimate network."""
+    """`count` addresses that are neither `known` nor in the legitimate network."""
     taken = {*known, *legitimate()}
     return [address for address in STRANGERS if address not in taken][:count]
 
@@ -49,12 +49,12 @@ def legitimate():
 
 
 def scanned(rules):
-    """Fifteen ports for each of `rules` rules, much as S3 had them, but no two make a range."""
+    """Fifteen ports for each of `rules` rules, similar to S3's, but no two are consecutive."""
     return [100 * hundred + 3 * rule for rule in range(1, rules + 1) for hundred in range(1, 16)]
 
 
 def beside(ports):
-    """Ports that are open: one right beside each closed one, some well known, and some of all the others."""
+    """Open ports: the one after each closed port, some well-known ones, and some of all others."""
     closed = set(ports)
     between = [port for port in range(1, max(ports) + 200, 17) if port not in closed]
     return list(dict.fromkeys([*(port + 1 for port in ports), 22, 53, 80, 5201, 8080, 33000, 65535, *between]))
@@ -66,16 +66,17 @@ def pair_port(place):
 
 
 def spread(flows, count):
-    """`count` of these flows, evenly from the first to the last."""
+    """`count` of these flows, spread evenly from the first to the last."""
     return [flows[place * len(flows) // count] for place in range(count)]
 
 
 def paired(sources, ports, count):
-    """`count` flows, sources and ports in turn."""
+    """`count` flows; sources and ports follow in turn."""
     return [(sources[place % len(sources)], ports[place % len(ports)]) for place in range(count)]
 
 
-#: Each scene gives (flows to block, flows beside them that must pass); a flow is (source address, destination port).
+#: By name: a function that returns (flows to block, neighbouring flows that must pass). A flow is a pair of source
+#: address and destination port.
 SCENES = {}
 
 
@@ -86,7 +87,7 @@ def scene(function):
 
 @scene
 def ports(first, count, step):
-    """Scans of 300 ports; the neighbours are the same hosts, and strangers, at open ports."""
+    """Scans of 300 closed ports. The neighbours are the same hosts, and strangers, at open ports."""
     sources, closed = hosts(first, count, step), scanned(20)
     flows = list(zip(sources, closed * (count // 300), strict=True))
     everybody = spread(sources, 150) + strangers(50, sources)
@@ -95,7 +96,7 @@ def ports(first, count, step):
 
 @scene
 def few(first, count, step):
-    """A handful of attackers at any port; the neighbours live all around them."""
+    """A handful of attackers at any port. The neighbours have addresses around theirs."""
     sources, anywhere = hosts(first, count, step), [WEB, 80, 22, 8080]
     around = sorted({source + way for source in sources for way in range(-6, 7)} - set(sources))
     flows = [(source, port) for port in anywhere for source in sources]
@@ -104,7 +105,7 @@ def few(first, count, step):
 
 @scene
 def pairs(first, count, step):
-    """Each host at the one port that it may not reach; beside them the same hosts at the ports of others."""
+    """Each host at its one forbidden port. The neighbours are the same hosts at the forbidden ports of others."""
     sources = hosts(first, count, step)
     blocked = [(source, pair_port(place)) for place, source in enumerate(sources)]
     others = [(source, pair_port(place + 1)) for place, source in enumerate(sources)]
@@ -115,7 +116,7 @@ def pairs(first, count, step):
 
 @scene
 def chains(first, count, step):
-    """Customers at the port that their own chain forbids, and everybody at telnet's, which all are forbidden."""
+    """Customers at the port that their own chain forbids, and all hosts at telnet's port, which is closed to all."""
     sources = hosts(first, count, step)
     unknown = strangers(60, sources)
     own = [(source, 2000 + place) for place, source in enumerate(sources)]
@@ -126,7 +127,7 @@ def chains(first, count, step):
 
 @scene
 def prefixes(first, count, step):
-    """Attackers by twos, each two a /31; the neighbours live right before and after them."""
+    """Attackers in pairs, each a /31. The neighbours have the addresses just before and after a pair."""
     starts = twos(first, count, step)
     blocked = [(source + second, WEB) for second in (0, 1) for source in starts]
     listed = {source for source, _ in blocked}
@@ -135,15 +136,15 @@ def prefixes(first, count, step):
 
 
 def twos(first, count, step):
-    """Where each two begin: about `step` apart, and not so evenly that a mask could tell them from the rest."""
+    """First addresses of the pairs: about `step` apart, but too irregular for a mask to match."""
     return [source + 2 * (place * place // 7 % 3) for place, source in enumerate(hosts(first, count, step))]
 
 
 @scene
 def exceptions(first, count, step):
-    """Half are hosts that are blocked, half strangers and partners at ports that are closed to them.
+    """Half are blocked hosts, half are strangers and partners at ports that are closed to them.
 
-    The neighbours are partners at the port that is open to them, and anybody else at ports that never were closed.
+    The neighbours are partners at the port that is open to them, and all hosts at ports that no rule closes.
     """
     sources = hosts(first, 3 * count, step)
     bad, others, partners = sources[:count], sources[count : 2 * count], sources[2 * count :]
@@ -157,7 +158,7 @@ def exceptions(first, count, step):
 
 @scene
 def mixed(first, count, step):
-    """Six parts of a blacklist, one of scans, one of pairs; the neighbours live beside all three."""
+    """Six parts from a blacklist, one of scans, one of pairs. The neighbours are next to all three."""
     sources = hosts(first, 2 * count, step)
     listed, others = sources[:count], sources[count:]
     hosts_of_pairs, scanners = others[: count // 2], others[count // 2 :]
@@ -171,14 +172,15 @@ def mixed(first, count, step):
 
 
 class Mix:
-    """Three continuous streams. Their names are the classes that the sink counts by."""
+    """Three continuous streams, named after the classes that the sink counts."""
 
     def get_streams(
         self, direction=0, scene="ports", first="198.18.64.1", count=600, step=13, blocked_percent=90, **kwargs
     ):
-        """`blocked_percent` of the packets have to be blocked; neighbours and legitimate network share the rest.
+        """`blocked_percent` of the packets must be blocked; neighbours and legitimate network share the rest.
 
-        `scene` is one of SCENES; it has `count` addresses (or customers, or prefixes) from `first` on, `step` apart.
+        `scene` is one of SCENES. It has `count` addresses (or customers, or prefixes) that begin with `first` and are
+        `step` apart.
         """
         blocked, neighbours = SCENES[scene](first, count, step)
         rest = (100 - blocked_percent) / 2
@@ -192,12 +194,11 @@ class Mix:
 def stream(name, flows, percent):
     """A continuous stream of segments, one flow after the other.
 
-    In strides of a prime number of flows: a list of rules costs more for those at its end, and any stretch of the
-    traffic that the DUT happens to take in should have its share of both ends.
+    It visits them in strides of a prime number of flows. Flows at the end of a list of rules cost more, and every part
+    of the traffic should have its share of both ends.
     """
     visited = [flows[turn * STRIDE % len(flows)] for turn in range(len(flows))]
-    # The firewall does not look at TCP's checksum, so it does not follow what is written into the headers: it would
-    # be a mark of the flow. It is the same in all packets.
+    # All packets have the same TCP checksum. The firewall does not verify it, and a correct one would mark the flow.
     headers = Ether() / IP(src="198.18.0.1", dst="198.19.10.1") / TCP(sport=1025, dport=WEB, flags="A")
     packet = headers / bytes(SIZE - FCS - len(headers))
     vm = STLScVmRaw(

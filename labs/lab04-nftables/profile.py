@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The stream of the cases: TCP segments that no rule and no set of a sweep knows."""
+"""The stream of the cases: TCP segments that no rule and no set of a sweep matches."""
 
 from ipaddress import IPv4Address
 
@@ -16,24 +16,24 @@ from trex_stl_lib.api import (
     STLVmWrFlowVar,
 )
 
-#: Ethernet's frame check sequence: on the wire, but never in the bytes that a generator is given.
+#: Bytes of Ethernet's frame check sequence: part of a frame's size on the wire, but not of the packet given to TRex.
 FCS = 4
 
 
 class Segments:
-    """One continuous stream. The rate is nominal: capacity is measured flat out."""
+    """One continuous stream. Its rate is nominal; capacity is measured flat out."""
 
     def get_streams(self, direction=0, source="198.18.64.1", step=13, sources=1000, dport=5201, size=128, **kwargs):
-        """`sources` addresses from `source` on, `step` apart; `size` bytes on the wire, FCS included.
+        """`sources` addresses that begin with `source` and are `step` apart; `size` bytes on the wire, FCS included.
 
-        S3 sent one stream from one address. A look-up in a hash costs a little more or less for each address,
-        by what else has fallen into its bucket; over a thousand of them that evens out.
+        S3 sent one stream from one address. The cost of a hash look-up depends a little on the address, because other
+        entries may share its bucket. Over a thousand addresses this averages out.
         """
-        # The segments are dropped before anyone looks at their checksum, and it does not follow the source.
+        # The segments are dropped before their checksum is verified, so it does not follow the source address.
         headers = Ether() / IP(src=source, dst="198.19.10.1") / TCP(sport=1025, dport=dport, flags="A")
         packet = headers / bytes(size - FCS - len(headers))
         first = int(IPv4Address(source))
-        # The variable runs round modulo its range: the range must be a whole number of steps.
+        # The variable wraps around at the end of its range, which must be a whole number of steps.
         vm = STLScVmRaw(
             [
                 STLVmFlowVar(

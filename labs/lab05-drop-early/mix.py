@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An attack and the traffic that is to survive it: a legitimate network, and bystanders between the attackers."""
+"""An attack, and the traffic that should survive it: a legitimate network, and bystanders between the attackers."""
 
 from ipaddress import IPv4Address
 
@@ -16,15 +16,15 @@ from trex_stl_lib.api import (
     STLVmWrFlowVar,
 )
 
-#: Ethernet's frame check sequence: on the wire, but never in the bytes that a generator is given.
+#: Bytes of Ethernet's frame check sequence: part of a frame's size on the wire, but not of the packet given to TRex.
 FCS = 4
-#: Packets per second that stand for a load of one. Nominal: only the proportions count.
+#: Packets per second for a load of 1. Nominal; only the proportions count.
 ONE = 10_000
 
 
 class Mix:
-    """Continuous streams, their rates in multiples of the same unit. Their packets differ in the source address and in
-    nothing else, so addresses are all that a ruleset can tell them apart by, and all that the sink counts them by."""
+    """Continuous streams. Their packets differ only in the source address: a ruleset can tell them apart by nothing
+    else, and the sink counts them by it. Loads are multiples of the same unit."""
 
     def get_streams(
         self,
@@ -41,8 +41,8 @@ class Mix:
     ):
         """`attack` is the load of `attackers` addresses, `step` apart; `beside` that of 200 hosts of 198.18.10.0/24.
 
-        `bystanders` is the load of addresses that lie right beside every fifth attacker's.
-        `size` is in bytes on the wire, FCS included.
+        `bystanders` is the load of the addresses next to every fifth attacker's. `size` is in bytes on the wire, FCS
+        included.
         """
         streams = [stream("198.18.10.1", 200, 1, beside, size)]
         if attack:
@@ -58,8 +58,8 @@ def stream(source, sources, step, load, size):
     headers = Ether() / IP(src=source, dst="198.19.10.1") / UDP(sport=1025, dport=5000, chksum=0)
     packet = headers / bytes(size - FCS - len(headers))
     first, stride = int(IPv4Address(source)), strides(sources)
-    # Not in order: a list of rules costs more for those at its end, and any stretch of the traffic that the DUT
-    # happens to take in should have its share of both ends.
+    # Not in order: sources at the end of a list of rules cost more, and every part of the traffic should have its
+    # share of both ends.
     visited = [first + step * (turn * stride % sources) for turn in range(sources)]
     vm = STLScVmRaw(
         [
@@ -72,7 +72,7 @@ def stream(source, sources, step, load, size):
 
 
 def strides(sources):
-    """A step of about four tenths that meets each of `sources` before it comes back to the first."""
+    """A stride of about 0.4 `sources` that reaches each of them before it returns to the first."""
     step = max(1, round(0.39 * sources))
     while any(step % factor == 0 and sources % factor == 0 for factor in range(2, step + 1)):
         step += 1
