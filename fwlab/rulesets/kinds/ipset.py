@@ -20,8 +20,8 @@ COMMANDS = {
 }
 #: Options that ipset accepts anywhere in a line: a file to write to, and what lists sets.
 REFUSED = re.compile(r"-{1,2}(f|file|o|output|r|resolve|s|sorted|t|terse|n|name|v|version|h|help|L|S|R|T)")
-#: Options that may also come before the command. They do no harm.
-_LEADING = {"-!", "-exist", "--exist", "-q", "-quiet", "--quiet"}
+#: Options without a value that ipset accepts anywhere in a line. They do no harm.
+_HARMLESS = {"-!", "-exist", "--exist", "-q", "-quiet", "--quiet"}
 #: ipset reads lines of 1023 bytes at most and takes the rest of a line for another one.
 LONGEST_LINE = 1000
 _CREATES = {"create", "-N", "--create"}
@@ -86,11 +86,8 @@ def validate(lines: list[str]) -> Faults:
 
 
 def command(words: list[str]) -> list[str]:
-    """The words of a line from its command on: `-exist add ...` is `add ...`."""
-    for place, word in enumerate(words):
-        if word not in _LEADING:
-            return words[place:]
-    return words[:1]
+    """The words of a line without harmless options, the command first: `-exist add ...` is `add ...`."""
+    return [word for word in words if word not in _HARMLESS] or words[:1]
 
 
 def _declared(words: list[str]) -> _Set:
