@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Fixtures that several files of offline tests use."""
+"""Fixtures of several offline tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fwlab.host.project import find_project, load_topology
 from tests.offline import factories
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Seconds that one test may take, on a busy host too.
+#: Seconds that one test may take, also on a busy host.
 TIMEOUT_S = 120
 
 
@@ -25,7 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A copy of what the boxes' keys are made from."""
+    """A copy of the files that the boxes' cache keys depend on."""
     for name in ("packer", "provision", "engine"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path
@@ -33,7 +33,7 @@ def checkout(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def setting(tmp_path: Path) -> SimpleNamespace:
-    """What grading needs to know of a session: which lab, and where."""
+    """The parts of a run context that grading needs."""
     lab = factories.a_lab()
     lab._folder = tmp_path / "labs" / lab.id
     project = find_project(ROOT)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A small lab and a small run for tests. Every number here is invented: none was measured anywhere."""
+"""A small lab and a small run for tests. All numbers are invented."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from fwlab.model.results import DutFacts, HostFacts, Measured, Run, TestbedFacts
 from fwlab.model.trial import Delivery, Trial
 
 NS_PER_INSTRUCTION = 4
-#: Chosen so that a trial's packets are its capacity in pps, with nothing lost in rounding.
+#: Chosen so that capacities in pps are whole numbers of packets in a trial.
 BUSY_S = 4.0
-#: The raw drop of the made-up DUT, in pps on the reference CPU.
+#: Capacity of the raw drop, in pps on the reference CPU.
 BASELINE_PPS = 300_000.0
 
 #: A traffic profile: one stream of one packet.
@@ -48,7 +48,7 @@ def check(**fields: Any) -> dict[str, Any]:
 
 
 def a_lab(expectations: list[dict] | None = None, checks: list[dict] | None = None) -> Lab:
-    """Raw drop, two sweeps with a published point each, a single case that joins a sweep, one exercise."""
+    """A lab with a raw drop, two sweeps with a published point each, a case in a sweep, and one exercise."""
     lab = Lab.model_validate(
         {
             "id": "lab99-made-up",
@@ -121,7 +121,7 @@ def a_lab(expectations: list[dict] | None = None, checks: list[dict] | None = No
 
 
 def trials(*capacities: float, busy_share: float = 1.0, scale: int = NS_PER_INSTRUCTION) -> list[Trial]:
-    """One trial for each capacity in pps, as it comes out after scaling."""
+    """One trial for each capacity in pps (after scaling)."""
     return [
         Trial(duration_s=BUSY_S / busy_share, busy_s=BUSY_S, processed=round(pps * BUSY_S / scale))
         for pps in capacities
@@ -129,7 +129,7 @@ def trials(*capacities: float, busy_share: float = 1.0, scale: int = NS_PER_INST
 
 
 def measured(lab: Lab, case_id: str, *capacities: float, **fields: Any) -> Measured:
-    """The case as if measured with these capacities; `fields` override whatever else is recorded."""
+    """A result of the case with these capacities; `fields` replace other fields of the result."""
     case = lab.cases[case_id]
     known = {
         "id": case_id,
@@ -146,7 +146,7 @@ def measured(lab: Lab, case_id: str, *capacities: float, **fields: Any) -> Measu
 
 
 def attempt(*capacities: float, arrived: int = 0, **fields: Any) -> Measured:
-    """A ruleset for ex1-block: `arrived` of the attacker's 900 packets and all 100 others reach the sink."""
+    """A result of ex1-block: `arrived` of the attacker's 900 packets and all 100 others reach the sink."""
     delivery = Delivery(
         intended_load=1000,
         sent=1000,
@@ -184,7 +184,7 @@ def real(accelerator: str = "kvm") -> TestbedFacts:
     return testbed(name="real", accelerator=accelerator, clock="host", ns_per_instruction=None)
 
 
-testbed.__test__ = False  # its name begins like a test's
+testbed.__test__ = False  # not a test, despite its name
 
 
 def a_run(cases: list[Measured], exercises: list[Measured] | None = None, **fields: Any) -> Run:
@@ -213,7 +213,7 @@ def a_run(cases: list[Measured], exercises: list[Measured] | None = None, **fiel
 
 
 def a_full_run(lab: Lab) -> Run:
-    """Every case of `a_lab` and its exercise with a prediction."""
+    """A run with every case of `a_lab` and its exercise with a prediction."""
     return a_run(
         [
             measured(lab, "raw-drop", 299_700, 300_000, 300_600),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A pytest plugin (`-p tests.offline.fake_class`): real grading, but the machines only answer what a submission says.
+"""A pytest plugin (`-p tests.offline.fake_class`): real grading on fake machines, which a submission controls.
 
 A file of a submission may hold the line `# on the DUT: WORD`, where WORD is
 
@@ -30,7 +30,7 @@ SAYS = re.compile(r"^# on the DUT: (\w+)$", re.MULTILINE)
 
 
 class FakeSession:
-    """Answers like a session; a dead DUT makes this and all that follow inconclusive."""
+    """A fake session. A dead DUT makes this and all later measurements inconclusive."""
 
     def __init__(self, context) -> None:
         self.context, self.run, self.ssh_config = context, factories.a_run([], lab=context.lab.id), Path("/none")
@@ -70,7 +70,7 @@ def fake_session(context, tell):
 
 
 class FakeHost:
-    """Holds what it is asked for: every command that lists rules finds a great many."""
+    """A fake host that lists a large number of rules in every command."""
 
     def run(self, command: str, *arguments: str) -> SimpleNamespace:
         if os.environ.get("FAKE_HOST") == "lost":

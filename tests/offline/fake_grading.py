@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A checkout with one small lab, a class, and the instructor's command: all real but the machines (fake_class.py)."""
+"""A checkout with one small lab, a class, and a real grading on fake machines (fake_class.py)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class FakeGrading:
         self.environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
 
     def hand_in(self, student: str, name: str | bytes, text: str | bytes = "*raw\nCOMMIT\n") -> Path:
-        """Write one file of a student's exercise; its name may be what no text is."""
+        """Write one file of a student's exercise. Its name may be bytes that are not UTF-8."""
         folder = self.folder / student / EXERCISE
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / os.fsdecode(name)
@@ -44,7 +44,7 @@ class FakeGrading:
         return path
 
     def run(self, *words: str, **environment: str) -> SimpleNamespace:
-        """pytest within this process: another would spend most of its time on imports."""
+        """Run pytest in this process, because a new process would spend most of its time on imports."""
         own = ["--capture=sys", "--rootdir", str(self.top), "-c", os.devnull, "--junitxml", str(self.top / "j.xml")]
         graded = ["--testinfra", "--lab", LAB, "--submissions", str(self.folder)]
         out, err = io.StringIO(), io.StringIO()
@@ -63,7 +63,7 @@ class FakeGrading:
         return SimpleNamespace(returncode=int(code), stdout=out.getvalue(), stderr=err.getvalue())
 
     def junit(self) -> dict[str, ElementTree.Element | None]:
-        """What became of each test: None, or its failure, error or skipped element."""
+        """By test: its failure, error or skipped element, or None."""
         cases = ElementTree.parse(self.top / "j.xml").iter("testcase")
         return {case.get("name"): next((part for part in case if part.tag != "system-out"), None) for case in cases}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Pages of markdown, taken apart: fenced blocks, inline code, and the commands in them.
+"""Parse Markdown pages: fenced blocks, inline code, and the commands in them.
 
 The convention for fences: `sh` is typed on the host at the top of the checkout, `dut` on the DUT after
 `vagrant ssh`, `text` is nothing to type. A fence without a tag could hide a command from the tests, so there is none.
@@ -14,11 +14,11 @@ from pathlib import Path
 
 FENCE = re.compile(r"^```(?P<tag>\w*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"(`+)(?P<code>.+?)\1", re.DOTALL)
-#: The first cell of a row of a table of messages: message, cause, next.
+#: The first cell of a row in a table of messages (message, cause, next step).
 MESSAGE = re.compile(r"^\|[^|\n]*`[^|\n]*(?=\|[^|\n]*\|[^|\n]*\|$)", re.MULTILINE)
-#: What an inline command begins with; anything else between backticks is a name or a file.
+#: First words of inline commands; other inline code is a name or a file.
 PROGRAMS = ("make", "vagrant", "fwlab", ".venv/bin/fwlab", "pytest", ".venv/bin/pytest")
-#: Words in capitals stand for what the reader puts there.
+#: Words in capitals are placeholders.
 PLACEHOLDERS = {
     "LAB": "lab03-ipset",
     "TRAFFIC": "attack",
@@ -29,7 +29,7 @@ PLACEHOLDERS = {
     "DIR": "submissions",
     "FOLDER": "reports/mine",
 }
-#: Words of the shell's own that stand before a command.
+#: Shell keywords that precede a command.
 KEYWORDS = {"do", "then", "else", "done", "fi", "sudo"}
 
 
@@ -43,7 +43,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Command:
-    """One program with its arguments; `where` is page:line, `tag` that of its fence, or `inline` for prose."""
+    """A program with its arguments. `where` is page:line; `tag` is the tag of the fence, or `inline`."""
 
     where: str
     tag: str
@@ -59,7 +59,7 @@ def blocks(page: Path) -> list[Block]:
 
 
 def commands(page: Path, root: Path) -> list[Command]:
-    """Every command of a page: all lines of its `sh` and `dut` blocks, and what looks like one in the prose."""
+    """All commands of a page: lines of its `sh` and `dut` blocks, and inline code that looks like a command."""
     name = page.relative_to(root)
     found = []
     for block in blocks(page):
@@ -67,10 +67,10 @@ def commands(page: Path, root: Path) -> list[Command]:
             for offset, line in enumerate(block.body.replace("\\\n", "  ").splitlines(), 1):
                 found += [Command(f"{name}:{block.line + offset}", block.tag, words) for words in split(line)]
     prose = FENCE.sub(lambda m: "\n" * m[0].count("\n"), page.read_text(encoding="utf-8"))
-    prose = MESSAGE.sub("", prose)  # a message may begin like a command
+    prose = MESSAGE.sub("", prose)  # a message may start like a command
     for match in INLINE.finditer(prose):
         code = " ".join(match["code"].split())
-        # With dots for words left out, or without arguments, it is a name and not a command.
+        # With an ellipsis or without arguments it is a name, not a command.
         if code.split(" ")[0] in PROGRAMS and " " in code and "…" not in code and "[" not in code:
             line = prose.count("\n", 0, match.start()) + 1
             found += [Command(f"{name}:{line}", "inline", words) for words in split(code)]
@@ -78,13 +78,13 @@ def commands(page: Path, root: Path) -> list[Command]:
 
 
 def messages(page: Path) -> list[str]:
-    """What the tables of messages quote: the inline code of their first column."""
+    """Messages quoted in the tables of messages: the inline code of the first column."""
     rows = MESSAGE.findall(page.read_text(encoding="utf-8"))
     return [match["code"].strip() for row in rows for match in INLINE.finditer(row)]
 
 
 def split(line: str) -> list[tuple[str, ...]]:
-    """A line of shell as its simple commands: pipes, lists, loops and substitutions taken apart."""
+    """The simple commands of a line of shell, out of pipes, lists, loops and substitutions."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     found: list[list[str]] = [[]]
@@ -92,14 +92,14 @@ def split(line: str) -> list[tuple[str, ...]]:
         if set(word) <= set("();|&"):
             found.append([])
         elif set(word) <= set("<>"):
-            found.append([">"])  # what follows is a file
+            found.append([">"])  # the next word is a file
         else:
             found[-1].append(word)
     return [words for part in found if (words := _bare(part))]
 
 
 def _bare(words: list[str]) -> tuple[str, ...]:
-    """Without keywords, `NAME=value` in front, the head of a loop, and the file of a redirection."""
+    """The words without keywords, leading `NAME=value`, the head of a loop and redirections."""
     while words and (words[0] in KEYWORDS or re.match(r"[A-Z_]+=", words[0])):
         words = words[1:]
     if not words or words[0] in (">", "for", "export"):

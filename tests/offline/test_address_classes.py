@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Exercises about addresses: their packets differ in the source address, and in nothing else that a rule could name."""
+"""In exercises about addresses, packets differ only in the source address."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ BY_ADDRESS = [
 
 
 @pytest.mark.parametrize(("lab", "traffic"), BY_ADDRESS)
-def test_nothing_but_the_address_tells_a_class(lab: Lab, traffic: str) -> None:
-    """A rule about a port, a length, a time to live or the payload would pass without naming any address."""
+def test_classes_differ_only_in_the_address(lab: Lab, traffic: str) -> None:
+    """Else a rule on a port, a length, a TTL or the payload would pass without naming an address."""
     frames = TrafficStore(PROJECT, TOPOLOGY, lab).table(traffic).frames
     whole = frames.matrix(int(frames.lengths.max()))
-    whole[:, 24:30] = 0  # the header's checksum, which follows the source address, and that address
+    whole[:, 24:30] = 0  # the source address, and the header checksum, which depends on it
     assert len(np.unique(frames.lengths)) == 1
     assert len(np.unique(whole, axis=0)) == 1
 
 
 @pytest.mark.parametrize(("lab", "traffic"), BY_ADDRESS)
-def test_the_classes_hold_all_that_is_sent(lab: Lab, traffic: str) -> None:
-    """Each packet belongs to a class, and each class that is played is judged."""
+def test_every_packet_belongs_to_a_class(lab: Lab, traffic: str) -> None:
+    """Each packet belongs to a class, and each class in the traffic is judged."""
     frames = TrafficStore(PROJECT, TOPOLOGY, lab).table(traffic).frames
     found = count_classes(frames, lab.classes)
     assert found["other"] == 0
@@ -56,6 +56,6 @@ def test_the_classes_hold_all_that_is_sent(lab: Lab, traffic: str) -> None:
 
 @pytest.mark.parametrize("first", [True, 1, 2.5, None])
 def test_the_first_address_of_a_list_is_text(first: object) -> None:
-    """A fuzzer found that `true` was one."""
+    """`true` must not count as an address."""
     with pytest.raises(ValidationError, match="first"):
         AddressList.model_validate({"first": first, "count": 3})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Wrong words on the command line and wrong files: one message, the next step, nothing started, nothing written."""
+"""Bad arguments and files give one message and a hint; nothing is started or written."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def tree(folder: Path) -> list[str]:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_unknown_word_is_named(door: Door, checkout: Path, words: list[str], message: str) -> None:
+def test_unknown_argument_is_named(door: Door, checkout: Path, words: list[str], message: str) -> None:
     before = tree(checkout)
     assert door(*words) == (EXIT_USAGE, "", message)
     assert tree(checkout) == before
@@ -103,14 +103,14 @@ def test_unknown_word_is_named(door: Door, checkout: Path, words: list[str], mes
     ],
     ids=" ".join,
 )
-def test_wrong_usage_is_told_as_such(door: Door, words: list[str]) -> None:
+def test_wrong_usage_is_reported(door: Door, words: list[str]) -> None:
     code, said, complaint = door(*words)
     assert (code, said) == (EXIT_USAGE, "")
     assert "Usage:" in complaint
     assert "Traceback" not in complaint
 
 
-def test_outside_a_checkout_the_next_step_is_to_go_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outside_a_checkout_the_hint_is_to_change_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fwlab.host.project.__file__", str(tmp_path / "installed" / "project.py"))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(BadInput, match=rf"no topology\.yml at or above {tmp_path}") as refused:
@@ -127,7 +127,7 @@ def test_outside_a_checkout_the_next_step_is_to_go_there(tmp_path: Path, monkeyp
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_each_kind_of_trouble_has_its_exit_code(
+def test_each_kind_of_error_has_its_exit_code(
     door: Door, monkeypatch: pytest.MonkeyPatch, error: FwlabError, code: int
 ) -> None:
     def troubled(*_: object) -> None:
@@ -139,7 +139,7 @@ def test_each_kind_of_trouble_has_its_exit_code(
     assert complaint.endswith("fwlab: a\n  next: b\n")
 
 
-def test_interrupt_says_that_nothing_is_left(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupt_reports_that_nothing_is_left_running(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -149,7 +149,7 @@ def test_interrupt_says_that_nothing_is_left(door: Door, monkeypatch: pytest.Mon
     assert "fwlab: interrupted; everything that this command started has been stopped" in complaint
 
 
-# ---- traffic that cannot be played ----------------------------------------------------------------------------
+# ---- invalid traffic ----------------------------------------------------------------------------
 
 PLACE = f"labs/{LAB}/profile.py"
 
@@ -172,7 +172,7 @@ PLACE = f"labs/{LAB}/profile.py"
     ids=["raises", "no register", "stranger", "group", "rate of zero", "too many frames", "unknown instruction"],
 )
 @pytest.mark.parametrize("words", [["run", LAB, "raw-drop"], ["check", LAB], ["profile", LAB, "raw-drop"]], ids=str)
-def test_wrong_profile_is_told_before_anything_starts(
+def test_invalid_profile_is_reported_before_anything_starts(
     door: Door, checkout: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], old: str, new: str, message: str
 ) -> None:
     monkeypatch.setattr(perf_profile, "open_session", lambda *_: pytest.fail("a session was opened"))
@@ -198,7 +198,7 @@ def test_wrong_profile_is_told_before_anything_starts(
         b"\xff\xfe",
     ],
 )
-def test_predictions_that_are_no_numbers(checkout: Path, text: str | bytes) -> None:
+def test_predictions_that_are_not_numbers(checkout: Path, text: str | bytes) -> None:
     lab = load_lab(Project(checkout), LAB)
     (lab.folder / "work" / "predictions.yml").write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(BadInput, match=r"^work/predictions\.yml(:2: not YAML|: must )") as refused:
@@ -206,14 +206,14 @@ def test_predictions_that_are_no_numbers(checkout: Path, text: str | bytes) -> N
     assert refused.value.hint == f"fix labs/{LAB}/work/predictions.yml, or delete it and predict again"
 
 
-def test_prediction_is_written_where_there_is_no_work_folder_yet(door: Door, checkout: Path) -> None:
+def test_prediction_creates_the_work_folder(door: Door, checkout: Path) -> None:
     lab = load_lab(Project(checkout), LAB)
     (lab.folder / "work").rmdir()
     assert door("predict", LAB, "ex1-block", "250000")[0] == 0
     assert read_predictions(lab) == {"ex1-block": 250000.0}
 
 
-# ---- a run to report on ---------------------------------------------------------------------------------------
+# ---- saved runs ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_prediction_is_written_where_there_is_no_work_folder_yet(door: Door, che
         ('{"lab": "lab98-trouble"}', ": started: Field required"),
     ],
 )
-def test_file_that_is_no_run(door: Door, checkout: Path, text: str, where: str) -> None:
+def test_file_that_is_not_a_run(door: Door, checkout: Path, text: str, where: str) -> None:
     path = checkout / "old.json"
     path.write_text(text)
     before = tree(checkout)
@@ -256,8 +256,8 @@ def test_run_of_another_lab(door: Door, checkout: Path) -> None:
     assert door("report", LAB, str(path)) == (EXIT_USAGE, "", message)
 
 
-def test_run_with_a_case_that_the_lab_no_longer_has(door: Door, checkout: Path) -> None:
-    """lab.yml changes; an old run still tells what it measured."""
+def test_run_with_a_case_that_the_lab_no_longer_declares(door: Door, checkout: Path) -> None:
+    """lab.yml may change; an old run still shows its figures."""
     other = factories.a_lab()
     run = factories.a_run([factories.measured(other, "set-1", 270_000, 270_000)])
     run.lab = LAB
@@ -268,7 +268,7 @@ def test_run_with_a_case_that_the_lab_no_longer_has(door: Door, checkout: Path) 
     assert "set-1" in said
 
 
-def test_a_report_of_a_published_run_leaves_results_alone(door: Door, checkout: Path) -> None:
+def test_a_report_of_a_published_run_does_not_change_results(door: Door, checkout: Path) -> None:
     run = factories.a_run([factories.measured(factories.a_lab(), "set-1", 270_000, 270_000)])
     run.lab = LAB
     folder = checkout / "results" / LAB
@@ -284,13 +284,13 @@ def test_a_report_of_a_published_run_leaves_results_alone(door: Door, checkout: 
 # ---- port offset ----------------------------------------------------------------------------------------------
 
 
-def test_port_offset_that_is_no_number(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_port_offset_that_is_not_a_number(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FWLAB_PORT_OFFSET", "ten")
     topology = load_topology(Project(checkout))
     with pytest.raises(BadInput, match="FWLAB_PORT_OFFSET=ten is not a whole number"):
         topology.ssh_port(3, "dut")
 
 
-def test_largest_file_is_larger_than_the_largest_list() -> None:
-    """265 000 entries of `add blacklist 198.18.255.255` must pass."""
+def test_size_limit_admits_the_largest_list() -> None:
+    """265 000 lines of `add blacklist 198.18.255.255` must fit."""
     assert files.LARGEST_FILE > 265_000 * 32

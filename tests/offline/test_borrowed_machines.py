@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`--machines LAB` borrows machines that are up. Where they are not, nothing is started; every door says so."""
+"""`--machines LAB` uses the running machines of another lab. It never starts machines; each command says so."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SAID = f"{OTHER} is not up, and --machines starts none\n  next: vagrant up {OTHE
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two labs, of which none is up, on ports that no lab's machines have."""
+    """Two labs that are not up, on unused ports."""
     good = (ROOT / "tests/offline/errors/good.yml").read_text()
     for lab in (LAB, OTHER):
         folder = tmp_path / "labs" / lab
@@ -58,8 +58,8 @@ def test_nothing_is_started(
     assert not (checkout / "reports").exists()
 
 
-def test_a_class_is_not_graded_and_the_exit_code_says_so(checkout: Path) -> None:
-    """In front of the PATH stands a Vagrant that leaves a trace."""
+def test_a_class_is_not_graded_and_the_exit_code_is_3(checkout: Path) -> None:
+    """The first Vagrant on the PATH is a fake that leaves a trace file."""
     (checkout / "vagrant").write_text(f"#!/bin/sh\ntouch {checkout}/called\nexit 1\n")
     (checkout / "vagrant").chmod(0o755)
     argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--testinfra", "--lab", LAB]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A class's folder as the instructor gives it: read once, odd things named, and a student's mistakes their own."""
+"""The folder of a class: it is read once, oddities are reported, and a mistake affects only its student."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def submissions() -> Iterator[Submissions]:
         yield opened
 
 
-def test_submissions_that_are_not_there(setting: SimpleNamespace, submissions: Submissions, tmp_path: Path) -> None:
+def test_missing_submissions(setting: SimpleNamespace, submissions: Submissions, tmp_path: Path) -> None:
     with pytest.raises(BadInput) as refused:
         handed_in(setting, tmp_path / "class", submissions)
     assert refused.value.message == f"no folder {tmp_path / 'class'}"
@@ -46,10 +46,10 @@ def test_submissions_without_a_student(
 @pytest.mark.parametrize(
     "name", ["start", "reference", "mistake", "right-x", "wrong-x", "ada lovelace", "-rf", "[x]", "a" * 65]
 )
-def test_student_whose_folder_has_a_name_that_cannot_be(
+def test_student_folder_with_a_forbidden_name(
     setting: SimpleNamespace, submissions: Submissions, tmp_path: Path, name: str
 ) -> None:
-    """A name of one of the lab's own parts would have the reference graded in the student's place."""
+    """With the name of a part of the lab, the reference would be graded instead of the student's files."""
     (tmp_path / "class" / name).mkdir(parents=True)
     with pytest.raises(BadInput) as refused:
         handed_in(setting, tmp_path / "class", submissions)
@@ -58,7 +58,7 @@ def test_student_whose_folder_has_a_name_that_cannot_be(
 
 
 @pytest.mark.parametrize("kind", ["file", "link"])
-def test_student_who_is_no_folder(
+def test_student_that_is_not_a_folder(
     setting: SimpleNamespace, submissions: Submissions, tmp_path: Path, kind: str
 ) -> None:
     (tmp_path / "class").mkdir()
@@ -70,7 +70,7 @@ def test_student_who_is_no_folder(
         handed_in(setting, tmp_path / "class", submissions)
 
 
-def test_missing_exercise_is_the_students_and_stops_nobody_else(
+def test_missing_exercise_affects_only_its_student(
     setting: SimpleNamespace, submissions: Submissions, tmp_path: Path
 ) -> None:
     for name in ("ada", "bob", "eve"):
@@ -85,9 +85,7 @@ def test_missing_exercise_is_the_students_and_stops_nobody_else(
     assert unreadable(eve, setting) == "run-me.sh: no tool loads such a file"
 
 
-def test_what_was_handed_in_is_what_is_graded(
-    setting: SimpleNamespace, submissions: Submissions, tmp_path: Path
-) -> None:
+def test_the_submitted_files_are_graded(setting: SimpleNamespace, submissions: Submissions, tmp_path: Path) -> None:
     there = tmp_path / "class/ada/ex1-block"
     there.mkdir(parents=True)
     (there / "rules.iptables").write_text(RULES)
@@ -104,9 +102,7 @@ def test_what_was_handed_in_is_what_is_graded(
     }
 
 
-def test_what_could_not_be_read_is_on_record(
-    setting: SimpleNamespace, submissions: Submissions, tmp_path: Path
-) -> None:
+def test_unreadable_files_are_recorded(setting: SimpleNamespace, submissions: Submissions, tmp_path: Path) -> None:
     (tmp_path / "class/ada/ex1-block/rules.nft").mkdir(parents=True)
     handed_in(setting, tmp_path / "class", submissions)
     told = json.loads(submissions.document())["ada"]["ex1-block"]
@@ -114,7 +110,7 @@ def test_what_could_not_be_read_is_on_record(
 
 
 @pytest.mark.parametrize("name", [".pytest.ini", "pytest.ini", "conftest.py", "pyproject.toml", ".pytest.toml"])
-def test_file_that_pytest_could_run_is_named(
+def test_file_that_pytest_could_run_is_refused(
     setting: SimpleNamespace, submissions: Submissions, tmp_path: Path, name: str
 ) -> None:
     (tmp_path / "class" / "ada").mkdir(parents=True)
@@ -124,6 +120,6 @@ def test_file_that_pytest_could_run_is_named(
     assert refused.value.message.startswith(f"{tmp_path / 'class' / name}: pytest could take this file")
 
 
-def test_part_that_no_lab_has(setting: SimpleNamespace) -> None:
+def test_unknown_part(setting: SimpleNamespace) -> None:
     with pytest.raises(BadInput, match="(?m)^unknown part solution$"):
         own_work(setting, ["reference", "solution"])

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""In lab01 and lab02, what must arrive and what must not differ in their addresses alone, where an exercise is about
-addresses or about state: a rule about a port, a length or the payload would else pass without naming any host."""
+"""In lab01's and lab02's exercises on addresses or state, classes differ only in their addresses.
+
+Else a rule on a port, a length or the payload would pass without naming a host.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,9 @@ PROJECT = find_project(Path(__file__).parent)
 TOPOLOGY = load_topology(PROJECT)
 LABS = {name: load_lab(PROJECT, name) for name in ("lab01-forwarding", "lab02-conntrack")}
 TABLES = {name: TrafficStore(PROJECT, TOPOLOGY, lab) for name, lab in LABS.items()}
-#: The header's checksum, which follows the addresses; source; destination.
+#: Bytes of the header checksum (which depends on the addresses), source and destination.
 CHECKSUM, SOURCE, DESTINATION = slice(24, 26), slice(26, 30), slice(30, 34)
-#: (lab, traffic, classes that look alike, what they may differ in)
+#: (lab, traffic, classes to compare, bytes that may differ)
 ALIKE = [
     ("lab01-forwarding", "attack", ["victim", "neighbours", "customers"], [DESTINATION]),
     ("lab01-forwarding", "listed", ["listed", "bystanders", "customers"], [DESTINATION]),
@@ -33,9 +35,7 @@ ALIKE = [
 
 
 @pytest.mark.parametrize(("name", "traffic", "alike", "apart"), ALIKE)
-def test_nothing_but_addresses_tells_these_classes(
-    name: str, traffic: str, alike: list[str], apart: list[slice]
-) -> None:
+def test_classes_differ_only_in_their_addresses(name: str, traffic: str, alike: list[str], apart: list[slice]) -> None:
     frames, classes = TABLES[name].table(traffic).frames, LABS[name].classes
     whole = frames.matrix(int(frames.lengths.max()))
     for part in (CHECKSUM, *apart):
@@ -48,9 +48,9 @@ def test_nothing_but_addresses_tells_these_classes(
     assert len(np.unique(whole[chosen], axis=0)) == 1
 
 
-#: What goes back to the generator never reaches the sink, so nothing can be said of it.
+#: Traffic back to the generator does not reach the sink, so it cannot be judged.
 UNSEEN = {"questions"}
-#: Full frames get lost behind the DUT on a busy host: the page says so, and an upper bound of capacity stands in.
+#: A busy host loses full-size frames after the DUT. The page says so, and an upper bound on capacity is judged instead.
 NOT_COUNTED = {"ex5-download"}
 PLAYED = [
     (name, exercise.id, exercise.traffic)
@@ -61,7 +61,7 @@ PLAYED = [
 
 
 @pytest.mark.parametrize(("name", "exercise", "traffic"), PLAYED)
-def test_each_class_that_is_played_is_judged(name: str, exercise: str, traffic: str) -> None:
+def test_each_class_in_the_traffic_is_judged(name: str, exercise: str, traffic: str) -> None:
     lab = LABS[name]
     counts = count_classes(TABLES[name].table(traffic).frames, lab.classes)
     checks = lab.exercise(exercise).checks

@@ -224,7 +224,7 @@ def _contents(folder: Path) -> dict[Path, int]:
 
 
 @each_page
-def test_relative_links_lead_somewhere(page: Path) -> None:
+def test_relative_links_have_a_target(page: Path) -> None:
     for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", page.read_text()):
         if re.match(r"[a-z]+:", target):
             continue

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The instructor's command with wrong words: the same message by both doors, before any machine is started."""
+"""Wrong arguments of a grading: pytest and `fwlab grade` give the same message before any machine starts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--testinfra
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """One small lab, and a PATH without Vagrant: whoever tried to start a machine would say so."""
+    """One small lab, and a PATH without Vagrant, so that starting a machine would fail."""
     folder = tmp_path / "labs" / LAB
     folder.mkdir(parents=True)
     shutil.copy(ROOT / "topology.yml", tmp_path)
@@ -65,7 +65,7 @@ def test_class_folder_that_cannot_be_graded(checkout: Path, given: str, message:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_wrong_word_to_pytest(checkout: Path, words: list[str], message: str) -> None:
+def test_wrong_argument_of_pytest(checkout: Path, words: list[str], message: str) -> None:
     code, said = grade(checkout, [*PYTEST, *words])
     assert code == pytest.ExitCode.USAGE_ERROR
     assert message in said
@@ -73,7 +73,7 @@ def test_wrong_word_to_pytest(checkout: Path, words: list[str], message: str) ->
     assert "vagrant" not in said
 
 
-def test_wrong_profile_is_told_before_a_machine_is_started(checkout: Path) -> None:
+def test_invalid_profile_is_reported_before_a_machine_starts(checkout: Path) -> None:
     path = checkout / "labs" / LAB / "profile.py"
     path.write_text(path.read_text().replace("198.19.0.9", "10.0.0.1"))
     (checkout / "class" / "anna" / "ex1-block").mkdir(parents=True)
@@ -86,8 +86,8 @@ def test_wrong_profile_is_told_before_a_machine_is_started(checkout: Path) -> No
     assert "vagrant" not in said
 
 
-def test_a_class_is_collected_student_by_student(checkout: Path) -> None:
-    """Beside submissions the lab's own cases and rulesets are not graded, and leave no empty tests."""
+def test_a_class_is_collected_by_student(checkout: Path) -> None:
+    """With submissions, the lab's own cases and rulesets are not collected."""
     (checkout / "class" / "anna").mkdir(parents=True)
     code, said = grade(checkout, [*PYTEST, "--submissions", "class", "--collect-only", "-q"])
     assert code == 0, said

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A class's folder is data: no file in it, above it or below it tells pytest what to run on this host.
+"""A class's folder is data: no file in it, above it or below it makes pytest run code on this host.
 
 Run by a Python of our own, as provision/host/venv leaves one: provision/host/fwlab.pth is what comes before pytest.
 """
@@ -38,7 +38,7 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python that has this one's packages, without what runs as that one starts, and fwlab.pth."""
+    """A Python with this one's packages and fwlab.pth, but without other start-up files."""
     made = tmp_path_factory.mktemp("python")
     venv.create(made, with_pip=False, symlinks=True)
     folder = next(made.glob("lib/python3.*/site-packages"))
@@ -49,7 +49,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Planted:
-    """A class of one, with a plugin in the student's folder; what runs it leaves a trace."""
+    """A class of one student whose folder has a plugin. If the plugin runs, it leaves a trace file."""
 
     def __init__(self, python: Path, top: Path) -> None:
         self.python, self.trace = python, top / "ran"
@@ -88,7 +88,7 @@ class Planted:
 
     @property
     def apart(self) -> tuple[str, str]:
-        """The form in which pytest takes the folder for a place to look at."""
+        """The form of the option in which pytest itself takes the folder for a path of tests."""
         return "--submissions", str(self.grading.folder)
 
 
@@ -99,15 +99,15 @@ def planted(python: Path, tmp_path: Path) -> Planted:
 
 @pytest.mark.parametrize("guarded", [True, False], ids=["guarded", "the trap works"])
 @pytest.mark.parametrize("name", [name for name in FILES if name != "conftest.py"])
-def test_no_configuration_at_the_top_is_run(planted: Planted, name: str, guarded: bool) -> None:
-    """`-VV`, since what a configuration names is run before that."""
+def test_no_configuration_in_the_class_folder_is_run(planted: Planted, name: str, guarded: bool) -> None:
+    """With -VV, because pytest loads configured plugins even then."""
     planted.plant(name, planted.grading.folder)
     with contextlib.nullcontext() if guarded else planted.without_guard():
         planted.run("-m", "pytest", "-VV", *planted.apart)
     assert planted.trace.exists() is not guarded
 
 
-def test_a_file_at_the_top_is_named(planted: Planted) -> None:
+def test_a_configuration_in_the_class_folder_is_refused(planted: Planted) -> None:
     path = planted.plant(".pytest.ini", planted.grading.folder)
     done = planted.run("-m", "pytest", *planted.words())
     assert not planted.trace.exists()
@@ -115,7 +115,7 @@ def test_a_file_at_the_top_is_named(planted: Planted) -> None:
     assert f"ERROR: {path}: pytest could take this file for its configuration" in done.stderr
 
 
-def test_files_elsewhere_are_not_run(planted: Planted) -> None:
+def test_files_in_other_folders_are_not_run(planted: Planted) -> None:
     student = planted.grading.folder / "ann"
     for folder in (planted.grading.folder.parent, student, student / EXERCISE):
         for name in (".pytest.ini", "conftest.py"):
@@ -126,8 +126,8 @@ def test_files_elsewhere_are_not_run(planted: Planted) -> None:
     assert "ann/ex1-block" in done.stdout
 
 
-def test_by_the_programs_own_name(planted: Planted) -> None:
-    """`.venv/bin/pytest` starts otherwise than `python -m pytest`."""
+def test_started_as_pytest(planted: Planted) -> None:
+    """`.venv/bin/pytest` starts differently from `python -m pytest`."""
     planted.plant("pytest.ini", planted.grading.folder)
     program = planted.trace.with_name("pytest")
     program.write_text("import sys\nfrom pytest import console_main\nsys.exit(console_main())\n")
@@ -136,7 +136,7 @@ def test_by_the_programs_own_name(planted: Planted) -> None:
     assert "pytest.ini: pytest could take this file" in done.stderr
 
 
-def test_by_fwlab_grade(planted: Planted) -> None:
+def test_started_as_fwlab_grade(planted: Planted) -> None:
     planted.plant(".pytest.ini", planted.grading.folder)
     command = "from fwlab.cli.main import main; main()"
     done = planted.run("-c", command, "grade", LAB, "--submissions", str(planted.grading.folder))
@@ -145,8 +145,8 @@ def test_by_fwlab_grade(planted: Planted) -> None:
     assert ".pytest.ini: pytest could take this file" in done.stderr
 
 
-def test_by_fwlab_grade_from_above_it(planted: Planted) -> None:
-    """Where the configuration of the working folder would count."""
+def test_started_as_fwlab_grade_in_the_parent_folder(planted: Planted) -> None:
+    """There the working directory's configuration would apply."""
     planted.plant("pytest.ini", planted.grading.top)
     command = "from fwlab.cli.main import main; main()"
     done = planted.run("-c", command, "grade", LAB, "--submissions", "no-class")
@@ -155,8 +155,8 @@ def test_by_fwlab_grade_from_above_it(planted: Planted) -> None:
 
 
 @pytest.mark.parametrize("inside", [".", "ann"])
-def test_from_inside_the_folder_nothing_is_graded(planted: Planted, inside: str) -> None:
-    """There Python itself would look for modules: of pytest's own, say."""
+def test_nothing_is_graded_from_inside_the_folder(planted: Planted, inside: str) -> None:
+    """There Python itself would import modules from the working directory."""
     (planted.grading.folder / "pluggy.py").write_text(EVIL.format(trace=str(planted.trace)))
     folder = planted.grading.folder / inside
     done = planted.run("-m", "pytest", *planted.words(f"--submissions={planted.grading.folder}"), cwd=folder)
@@ -166,13 +166,13 @@ def test_from_inside_the_folder_nothing_is_graded(planted: Planted, inside: str)
     assert done.stderr == said + "  next: cd into the checkout and grade\n"
 
 
-def test_a_root_of_the_instructors_is_not_a_configuration(planted: Planted) -> None:
+def test_rootdir_does_not_replace_the_configuration(planted: Planted) -> None:
     planted.plant(".pytest.ini", planted.grading.folder)
     planted.run("-m", "pytest", "-VV", "--rootdir", str(planted.grading.top), *planted.apart)
     assert not planted.trace.exists()
 
 
-def test_a_configuration_of_the_instructors_is_theirs(planted: Planted) -> None:
+def test_an_explicit_configuration_is_used(planted: Planted) -> None:
     planted.plant(".pytest.ini", planted.grading.folder)
     (planted.grading.top / "mine.ini").write_text("[pytest]\naddopts = -k ann\n")
     done = planted.run("-m", "pytest", "-c", "mine.ini", *planted.words())
@@ -182,7 +182,7 @@ def test_a_configuration_of_the_instructors_is_theirs(planted: Planted) -> None:
     assert "deselected" in planted.run("-m", "pytest", "-c", "mine.ini", *planted.words()).stdout
 
 
-def test_what_the_instructor_sets_counts(planted: Planted) -> None:
+def test_the_instructors_environment_is_used(planted: Planted) -> None:
     mine = planted.trace.with_name("mine")
     (planted.grading.top / "mine.py").write_text(EVIL.format(trace=str(mine)))
     path = f"{planted.grading.environment['PYTHONPATH']}:{planted.grading.top}"
@@ -193,7 +193,7 @@ def test_what_the_instructor_sets_counts(planted: Planted) -> None:
     assert "deselected" in done.stdout
 
 
-def test_other_runs_of_pytest_are_as_they_were(planted: Planted) -> None:
+def test_other_runs_of_pytest_are_not_changed(planted: Planted) -> None:
     planted.plant("conftest.py", planted.grading.top)
     (planted.grading.top / "test_it.py").write_text("def test_it(): pass\n")
     done = planted.run("-m", "pytest", "-q", "test_it.py")
@@ -202,7 +202,7 @@ def test_other_runs_of_pytest_are_as_they_were(planted: Planted) -> None:
 
 
 def test_without_the_guard_a_configuration_from_the_class_is_refused(planted: Planted) -> None:
-    """Under a program that starts pytest by itself, say: too late for a plugin, in time for a conftest.py."""
+    """For example in a program that runs pytest: too late for a plugin, in time for a conftest.py."""
     (planted.grading.folder / "pytest.ini").write_text("[pytest]\n")
     planted.plant("conftest.py", planted.grading.folder)
     program = f"import sys, pytest; sys.exit(pytest.main({planted.words()!r}))"
@@ -212,8 +212,8 @@ def test_without_the_guard_a_configuration_from_the_class_is_refused(planted: Pl
     assert "pytest took its configuration from the class's folder" in done.stderr
 
 
-def test_the_venv_gets_it(tmp_path: Path) -> None:
-    """And one that was made before, too: `provision/host/venv` does nothing else there."""
+def test_the_venv_has_the_guard(tmp_path: Path) -> None:
+    """Also one made earlier: `provision/host/venv` then only adds the guard."""
     (tmp_path / "provision" / "host").mkdir(parents=True)
     for name in ("provision/host/venv", "provision/host/fwlab.pth", "requirements.lock", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path / name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether the grader sees it when the kernel does not hold what a file says."""
+"""The grader notices when the kernel does not hold the contents of a ruleset file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fwlab.rulesets.render import ruleset_file
 
 
 class FakeHost:
-    """A DUT whose tools answer what they are told to; each call must be one that was foreseen."""
+    """A DUT whose tools give predefined answers; any other call fails."""
 
     def __init__(self, answers: dict[str, str], rc: int = 0) -> None:
         self.answers, self.rc = answers, rc
@@ -39,7 +39,7 @@ Filtered IP addresses:
 Loaded on interfaces:
   eth0 (native mode)                       tcp,udp,ipv6,ipv4,ethernet,allow
 """
-#: What nft, ethtool list; both on the DUT.
+#: Output of nft and ethtool on a DUT.
 ONE_RULE = "table netdev t {\n  chain c {\n    type filter hook ingress device eth0 priority 0;\n    drop\n  }\n}\n"
 LISTED = """table netdev t { # handle 1
 \tchain c { # handle 2
@@ -116,7 +116,7 @@ LEGACY, LEGACY6 = (f"{name}-legacy-save | grep -c ^-A || true" for name in ("ipt
         ("a.sysctl", "-net.core.a=1\n", {"sysctl -n net.core.a": "2\n"}, "net.core.a = 1 (it is 2)"),
     ],
 )
-def test_what_is_missing_is_named(name: str, text: str, answers: dict[str, str], absent: str | None) -> None:
+def test_missing_items_are_named(name: str, text: str, answers: dict[str, str], absent: str | None) -> None:
     assert missing(FakeHost(answers), ruleset_file(name, text)) == absent
 
 
@@ -142,25 +142,25 @@ EVERY_KIND = {
 
 
 class EmptyHost:
-    """A DUT that holds nothing."""
+    """A DUT without any ruleset."""
 
     def run(self, command: str, *_: str) -> SimpleNamespace:
         return SimpleNamespace(rc=0, stdout="0\n" if "| " in command else "", stderr="")
 
 
-def test_nothing_of_any_kind_is_taken_for_loaded_on_an_empty_dut() -> None:
+def test_every_kind_is_missing_on_an_empty_dut() -> None:
     files = [ruleset_file(name, text) for name, text in EVERY_KIND.items()]
     assert {file.kind for file in files} == set(KINDS)
     assert {file.kind for file in files if missing(EmptyHost(), file) is None} == set()
 
 
 @pytest.mark.parametrize("name", [name for name in EVERY_KIND if name != "pf.conf"])
-def test_a_dut_that_is_not_reached_fails_nobody(name: str) -> None:
+def test_an_unreachable_dut_is_inconclusive(name: str) -> None:
     with pytest.raises(Inconclusive, match="lost the connection to the DUT"):
         missing(LostHost(), ruleset_file(name, EVERY_KIND[name]))
 
 
-def test_a_tool_that_does_not_list_fails_nobody() -> None:
+def test_a_tool_that_cannot_list_is_inconclusive() -> None:
     with pytest.raises(Inconclusive, match="the DUT cannot list what it holds: ipset: no such tool"):
         missing(FakeHost({"ipset list -n": ""}, rc=1), ruleset_file("a.ipset", EVERY_KIND["a.ipset"]))
 
@@ -183,7 +183,7 @@ def test_a_tool_that_does_not_list_fails_nobody() -> None:
         ('table t { chain c { log prefix "', {"ip t"}, {}),
     ],
 )
-def test_what_a_text_of_nft_holds(text: str, tables: set[str], rules: dict[str, int]) -> None:
+def test_contents_of_an_nft_file(text: str, tables: set[str], rules: dict[str, int]) -> None:
     found, counted = nft_text.declared(text)
     assert {" ".join(table) for table in found} == tables
     assert {" ".join(table): count for table, count in counted.items() if count} == rules

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Marks are kept whatever happens: each test is a whole grading, on machines that only answer (fake_class.py)."""
+"""Marks are kept whatever happens. Each test is a whole grading on fake machines (fake_class.py)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def verdicts(grading: FakeGrading) -> dict[str, str]:
     return {row["who"]: row["verdict"] for row in grading.marks()}
 
 
-def test_every_row_is_there_from_the_start_and_what_was_handed_in(grading: FakeGrading) -> None:
+def test_every_row_and_the_submissions_are_written_at_the_start(grading: FakeGrading) -> None:
     hand_in(grading, ann="fine", bob="leaks", cid="idle")
     first = grading.top / "first.csv"
     copy = f"test -e {first} || cp {grading.results}/marks.csv {first}"
@@ -52,7 +52,7 @@ def test_one_student_alone(grading: FakeGrading) -> None:
     assert verdicts(grading) == {"ann": "pass"}
 
 
-def test_the_folder_may_go_while_it_is_graded(grading: FakeGrading) -> None:
+def test_the_class_folder_may_vanish_during_grading(grading: FakeGrading) -> None:
     hand_in(grading, ann="fine", bob="leaks", cid="fine")
     done = grading.run(FAKE_WHILE_MEASURING=f"rm -rf {grading.folder}/*")
     assert done.returncode == 1, done.stdout
@@ -60,7 +60,7 @@ def test_the_folder_may_go_while_it_is_graded(grading: FakeGrading) -> None:
     assert not list(grading.folder.iterdir())
 
 
-def test_an_interruption_keeps_the_marks_and_ends_the_machines(grading: FakeGrading) -> None:
+def test_an_interrupt_keeps_the_marks_and_stops_the_machines(grading: FakeGrading) -> None:
     hand_in(grading, ann="fine", bob="stops", cid="fine")
     done = grading.run("-s")
     assert done.returncode == pytest.ExitCode.INTERRUPTED
@@ -69,7 +69,7 @@ def test_an_interruption_keeps_the_marks_and_ends_the_machines(grading: FakeGrad
     assert done.stdout.count("machines down") == 1
 
 
-def test_a_defect_of_ours_is_no_failure_of_a_student(grading: FakeGrading) -> None:
+def test_an_internal_error_does_not_fail_a_student(grading: FakeGrading) -> None:
     hand_in(grading, ann="raises", bob="fine")
     done = grading.run("-s")
     assert done.returncode == 3, done.stdout
@@ -80,8 +80,8 @@ def test_a_defect_of_ours_is_no_failure_of_a_student(grading: FakeGrading) -> No
 
 
 @pytest.mark.parametrize("word", ["fine", "leaks"])
-def test_no_room_for_the_marks(grading: FakeGrading, word: str) -> None:
-    """They are on the screen, and the exit code says that they are nowhere else."""
+def test_marks_on_a_full_disk(grading: FakeGrading, word: str) -> None:
+    """The marks are printed, and the exit code reports that they are not saved."""
     hand_in(grading, ann=word)
     (grading.top / "reports").write_text("in the way\n")
     done = grading.run("-s")
@@ -93,7 +93,7 @@ def test_no_room_for_the_marks(grading: FakeGrading, word: str) -> None:
     assert "machines down" in done.stdout
 
 
-def test_an_exception_in_closing_leaves_no_machine(grading: FakeGrading) -> None:
+def test_an_exception_in_closing_leaves_no_machine_running(grading: FakeGrading) -> None:
     hand_in(grading, ann="fine")
     done = grading.run("-s", FAKE_REPORT="raises")
     assert done.returncode == 3
@@ -102,7 +102,7 @@ def test_an_exception_in_closing_leaves_no_machine(grading: FakeGrading) -> None
     assert verdicts(grading) == {"ann": "pass"}
 
 
-def test_odd_names_are_told_and_stop_nobody(grading: FakeGrading) -> None:
+def test_odd_names_are_reported_and_affect_nobody_else(grading: FakeGrading) -> None:
     grading.hand_in("ann", b"\xff.bad")
     grading.hand_in("bob", b"\x1b[31m\xff.nft", "# on the DUT: leaks\n")
     grading.hand_in("cid", "x" * 240 + ".bad")
@@ -125,7 +125,7 @@ def test_odd_names_are_told_and_stop_nobody(grading: FakeGrading) -> None:
     ElementTree.parse(grading.top / "j.xml")
 
 
-def test_what_the_dut_holds_cannot_be_asked(grading: FakeGrading) -> None:
+def test_a_dut_that_cannot_list_its_rules(grading: FakeGrading) -> None:
     hand_in(grading, ann="fine")
     done = grading.run(FAKE_HOST="lost")
     assert done.returncode == 3
@@ -135,7 +135,7 @@ def test_what_the_dut_holds_cannot_be_asked(grading: FakeGrading) -> None:
     assert verdicts(grading) == {"ann": "pass"}
 
 
-def test_what_the_dut_does_not_hold_is_loaded_once_more_before_it_is_told(grading: FakeGrading) -> None:
+def test_a_missing_ruleset_is_loaded_again_before_it_fails(grading: FakeGrading) -> None:
     hand_in(grading, ann="fine")
     done = grading.run("-s", FAKE_HOST="empty")
     assert done.returncode == 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""From verdicts to pytest's outcomes, JUnit and the exit code: what could not be measured is a skip with its reason."""
+"""Verdicts as pytest's outcomes, in JUnit and in the exit code: inconclusive is skipped with its reason."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ UNCLEAR = factories.attempt(250_000, 250_000, problems=["the DUT was not saturat
 
 
 def said_of(measured: Measured, *wanted: str) -> str | None:
-    """The failure; "inconclusive: ..." where it is none; None if all is as it should be."""
+    """The failure; "inconclusive: ..." if inconclusive; None if all is as expected."""
     try:
         require_failure("wrong-x/ex1", verdicts(measured), measured.refused, frozenset(wanted) if wanted else None)
     except Inconclusive as unclear:
@@ -50,7 +50,7 @@ def test_a_mistake_may_fail_by_any_check(measured: Measured) -> None:
     assert said_of(measured) is None
 
 
-def test_a_mistake_that_passes_is_a_failure_of_the_lab() -> None:
+def test_a_mistake_that_passes_fails_the_lab() -> None:
     assert said_of(GOOD) == "wrong-x/ex1 passes every check"
 
 
@@ -79,12 +79,12 @@ def test_a_wrong_variant_fails_by_the_named_checks(measured: Measured, wanted: l
         (GOOD, ["refused"], "no check"),
     ],
 )
-def test_a_wrong_variant_that_fails_otherwise_is_named(measured: Measured, wanted: list[str], by: str) -> None:
+def test_a_wrong_variant_that_fails_other_checks_is_reported(measured: Measured, wanted: list[str], by: str) -> None:
     assert said_of(measured, *wanted) == f"wrong-x/ex1 fails by {by}, and should fail by {', '.join(sorted(wanted))}"
 
 
 @pytest.mark.parametrize("wanted", [[], ["capacity"], ["refused"]])
-def test_what_was_not_measured_says_nothing_of_a_wrong_one(wanted: list[str]) -> None:
+def test_a_wrong_variant_without_a_result_is_inconclusive(wanted: list[str]) -> None:
     assert all(verdict.outcome is Outcome.INCONCLUSIVE for verdict in verdicts(UNCLEAR))
     assert said_of(UNCLEAR, *wanted).startswith("inconclusive: capacity: the DUT was not saturated")
 
@@ -107,7 +107,7 @@ def grading(tmp_path: Path) -> FakeGrading:
         (["pass", "leaks", "idle"], 1, {"ann": None, "bob": "failure", "cid": "skipped"}),
     ],
 )
-def test_inconclusive_is_a_skip_with_its_reason(grading: FakeGrading, class_: list, code: int, tags: dict) -> None:
+def test_inconclusive_is_skipped_with_its_reason(grading: FakeGrading, class_: list, code: int, tags: dict) -> None:
     for word in class_:
         grading.hand_in(NAMES[word], "rules.iptables", f"# on the DUT: {word}\n*raw\nCOMMIT\n")
     done = grading.run()
@@ -126,7 +126,7 @@ def test_inconclusive_is_a_skip_with_its_reason(grading: FakeGrading, class_: li
         assert checks[test("bob")].get("message").startswith("Failed: Not blocked.")
 
 
-def test_a_lost_dut_is_no_failure_of_those_that_follow(grading: FakeGrading) -> None:
+def test_a_lost_dut_does_not_fail_later_submissions(grading: FakeGrading) -> None:
     for who, word in (("ann", "pass"), ("dan", "dies"), ("eve", "pass")):
         grading.hand_in(who, "rules.iptables", f"# on the DUT: {word}\n*raw\nCOMMIT\n")
     assert grading.run().returncode == 3

@@ -41,7 +41,7 @@ FAULTS = [(kind, item) for kind in ("lab", "predictions", "run") for item in tab
 
 
 def whole(parts: Any) -> Any:
-    """A text of its parts; what is no text stays as it is."""
+    """Join the parts of a text; other values stay as they are."""
     if not (isinstance(parts, list) and any(isinstance(part, dict) and "repeat" in part for part in parts)):
         return parts
     return "".join(part if isinstance(part, str) else repeated(part["of"], part["repeat"]) for part in parts)
@@ -74,7 +74,7 @@ def with_value(data: Any, path: list[Any], value: Any) -> Any:
     return made
 
 
-# ---- what reads each kind -------------------------------------------------------------------------------------
+# ---- readers of each kind -------------------------------------------------------------------------------------
 
 
 def ruleset(folder: Path, item: Item) -> None:
@@ -106,7 +106,7 @@ RUN = factories.a_run(
 
 
 def run(folder: Path, item: Item) -> None:
-    """What is taken for a run has to be judged as well."""
+    """A run that is accepted can also be judged."""
     text = whole(item.get("text", ""))
     if "path" in item:
         text = json.dumps(with_value(json.loads(RUN), item["path"], whole(item["value"])))
@@ -133,7 +133,7 @@ def expected(item: Item) -> tuple[str, str] | None:
     return (item["says"], item["next"]) if "says" in item else None
 
 
-def test_there_are_many() -> None:
+def test_there_are_many_items() -> None:
     assert len(RULESETS) >= 200
     assert len(FAULTS) >= 60
     for items in (RULESETS, FAULTS):
@@ -147,5 +147,5 @@ def test_file_of_a_submission(tmp_path: Path, item: Item) -> None:
 
 
 @pytest.mark.parametrize(("kind", "item"), FAULTS, ids=lambda value: value if isinstance(value, str) else value["name"])
-def test_fault_of_a_file(tmp_path: Path, kind: str, item: Item) -> None:
+def test_error_of_a_file(tmp_path: Path, kind: str, item: Item) -> None:
     assert outcome(READERS[kind], tmp_path, item) == expected(item)

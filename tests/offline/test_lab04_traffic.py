@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""lab04's exercises: the classes differ in source address and destination port, and a list of either does not do."""
+"""lab04's classes differ in source address and destination port; a list of only one does not separate them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ PROJECT = find_project(Path(__file__).parent)
 LAB = load_lab(PROJECT, "lab04-nftables")
 TABLES = TrafficStore(PROJECT, load_topology(PROJECT), LAB)
 TRAFFIC = {exercise.id: exercise.traffic for exercise in LAB.exercises}
-#: Bytes of a frame that the flow decides about: IPv4's checksum and source address, TCP's destination port.
+#: Bytes of a frame that depend on the flow: IPv4 checksum and source address, TCP destination port.
 FLOW_BYTES = {24, 25, 26, 27, 28, 29, 36, 37}
 BLOCKED, NEIGHBOURS, LEGITIMATE = range(3)
-#: A light load has about so many packets, and what it does not meet is not judged.
+#: Packets in a light load, approximately. Flows without a packet are not judged.
 LIGHT = 8192
 each_exercise = pytest.mark.parametrize("exercise", TRAFFIC)
 
@@ -37,28 +37,28 @@ def played(exercise: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @each_exercise
-def test_frames_differ_in_nothing_but_the_flow(exercise: str) -> None:
+def test_frames_differ_only_in_the_flow(exercise: str) -> None:
     bytes_of_frames = TABLES.table(TRAFFIC[exercise]).frames.matrix(124)
     differing = np.flatnonzero((bytes_of_frames != bytes_of_frames[0]).any(axis=0))
     assert set(differing.tolist()) <= FLOW_BYTES
 
 
 @each_exercise
-def test_every_frame_has_a_class_in_the_announced_proportion(exercise: str) -> None:
+def test_frames_have_classes_in_the_declared_proportion(exercise: str) -> None:
     shares = np.bincount(played(exercise)[0], minlength=3) / len(played(exercise)[0])
     assert shares.tolist() == [0.9, 0.05, 0.05]
 
 
 @each_exercise
-def test_a_light_load_meets_every_flow(exercise: str) -> None:
+def test_a_light_load_covers_every_flow(exercise: str) -> None:
     found, sources, ports = played(exercise)
     flows = np.stack([found, sources, ports], axis=1)
     assert len(np.unique(flows[:LIGHT], axis=0)) == len(np.unique(flows, axis=0))
 
 
 @each_exercise
-def test_no_prefix_holds_the_blocked_alone(exercise: str) -> None:
-    """The shortest prefix around what is blocked has neighbours in it, and so do the shortest ranges of ports."""
+def test_no_prefix_covers_only_blocked_sources(exercise: str) -> None:
+    """The shortest prefix around the blocked sources has other sources in it; likewise for ranges of ports."""
     found, sources, ports = played(exercise)
     blocked, others = found == BLOCKED, found != BLOCKED
     inside = (sources >= sources[blocked].min()) & (sources <= sources[blocked].max()) & others
@@ -68,8 +68,8 @@ def test_no_prefix_holds_the_blocked_alone(exercise: str) -> None:
 
 
 @each_exercise
-def test_the_legitimate_network_is_not_all_that_must_pass(exercise: str) -> None:
-    """A ruleset that lets through what is known, and drops the rest, would have to know some hundred flows."""
+def test_more_than_the_legitimate_network_must_pass(exercise: str) -> None:
+    """A ruleset that only accepts known flows would need some hundred of them."""
     found, sources, _ports = played(exercise)
     neighbours = found == NEIGHBOURS
     assert len(np.unique(sources[neighbours])) >= 100
@@ -78,7 +78,7 @@ def test_the_legitimate_network_is_not_all_that_must_pass(exercise: str) -> None
 
 @pytest.mark.parametrize("exercise", ["ex1-ports", "ex3-pairs", "ex4-chains", "ex6-fold", "ex7-budget"])
 def test_ports_are_needed(exercise: str) -> None:
-    """Blocked hosts may use other ports, so blocking hosts is wrong."""
+    """Blocked hosts may use other ports, so it is wrong to block the hosts."""
     found, sources, _ = played(exercise)
     both = np.intersect1d(sources[found == BLOCKED], sources[found == NEIGHBOURS])
     assert len(both) >= 50
@@ -86,13 +86,13 @@ def test_ports_are_needed(exercise: str) -> None:
 
 @pytest.mark.parametrize("exercise", ["ex2-few", "ex3-pairs", "ex4-chains", "ex5-prefixes", "ex6-fold", "ex7-budget"])
 def test_addresses_are_needed(exercise: str) -> None:
-    """Others may use the ports that these hosts may not, so blocking ports is wrong."""
+    """Other hosts may use the blocked ports, so it is wrong to block the ports."""
     found, _, ports = played(exercise)
     assert np.isin(ports[found == BLOCKED], ports[found != BLOCKED]).mean() >= 0.4
 
 
-def test_ex5_is_not_told_apart_by_bits_of_the_address() -> None:
-    """Twos that begin every eighth address could be blocked by one mask in place of the list."""
+def test_ex5_classes_differ_in_no_single_address_bit() -> None:
+    """Else one mask could replace the list."""
     found, sources, _ = played("ex5-prefixes")
     inside = (sources >= sources[found == BLOCKED].min()) & (sources <= sources[found == BLOCKED].max())
     for low_bits in range(1, 10):

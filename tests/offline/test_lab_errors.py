@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Bad lab.yml files, each with the exact words that a user gets.
+"""Bad lab.yml files, each with the exact message that a user gets.
 
 errors/NAME.yml differs from errors/good.yml in one place; errors/NAME.txt is what `fwlab` then says on standard
 error: the file, the field, what is wrong with it, and the next step.
@@ -31,19 +31,19 @@ def checkout(folder: Path, name: str) -> Path:
     return folder
 
 
-def test_every_message_has_its_file() -> None:
+def test_every_message_has_a_lab_file() -> None:
     assert sorted(path.stem for path in ERRORS.glob("*.txt")) == BAD
     assert len(BAD) >= 30
 
 
-def test_the_good_file_is_good(tmp_path: Path) -> None:
-    """Else the others would be refused for something else."""
+def test_the_good_file_is_accepted(tmp_path: Path) -> None:
+    """The bad files differ from it in one item each."""
     lab = load_lab(Project(checkout(tmp_path, "good")), LAB)
     assert list(lab.cases) == ["raw-drop", "rules-16", "rules-64"]
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_file_is_refused_in_these_words(
+def test_bad_file_gets_this_message(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(checkout(tmp_path, name))
@@ -57,7 +57,7 @@ def test_bad_file_is_refused_in_these_words(
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_file_is_refused_with_a_next_step(name: str, tmp_path: Path) -> None:
+def test_bad_file_gets_a_hint(name: str, tmp_path: Path) -> None:
     with pytest.raises(BadInput) as refused:
         load_lab(Project(checkout(tmp_path, name)), LAB)
     assert f"labs/{LAB}/lab.yml:" in refused.value.message

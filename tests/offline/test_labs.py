@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every lab is complete: what its lab.yml names exists, its templates render, its guide's links lead somewhere.
+"""Every lab is complete: what its lab.yml names exists, its templates render, its guide's links have targets.
 
 Labs are found, not listed, and the template for authors is one of them.
 """
@@ -32,10 +32,10 @@ TOPOLOGY = load_topology(PROJECT)
 TEMPLATE = "_template"
 STATES = ("start", "reference", "mistake")
 SECTIONS = ("Question", "Predict", "Measure", "Explain", "When it does not hold")
-#: Where test traffic may come from; filler that is not to match lies outside.
+#: Networks of test traffic. Filler rules that must not match use addresses outside.
 TRAFFIC = ipaddress.ip_network("198.18.0.0/15")
 TRAFFIC6 = ipaddress.ip_network("2001:2::/48")
-#: How such an IPv4 address begins; there are a million of them in the lists, and ipaddress takes its time.
+#: Prefix of such an IPv4 address as text, because ipaddress is slow for the lists' million addresses.
 LAB_ADDRESS = ("198.18.", "198.19.")
 
 
@@ -54,7 +54,7 @@ EXERCISES = [
     for exercise in lab.exercises
     for state in STATES
 ]
-#: The guides; what students write into work/<exercise>/ is theirs.
+#: The guides, without students' files in work/<exercise>/.
 PAGES = sorted(page for page in PROJECT.labs.rglob("*.md") if page.parent.parent.name != "work")
 each_lab = pytest.mark.parametrize("name", LABS)
 
@@ -65,12 +65,12 @@ def rendered(lab: Lab, ruleset: str, parameters: dict) -> list[RulesetFile]:
 
 @cache
 def _rendered(folder: Path, parameters: tuple) -> list[RulesetFile]:
-    """Rendered once: a list of 265 000 takes a while."""
+    """Cached, because a list of 265 000 entries takes long."""
     return lab_ruleset(folder, dict(parameters), TOPOLOGY)
 
 
 def listed(files: list[RulesetFile]) -> list[str]:
-    """The addresses that rules and sets of these files name one by one, comments left out."""
+    """Single addresses in the rules and sets of these files, without comments."""
     lines = (line for file in files for line in file.text.splitlines() if not line.startswith("#"))
     return [found for line in lines for found in re.findall(r"(?<![\d./])\d+\.\d+\.\d+\.\d+(?![\d./])", line)]
 
@@ -84,13 +84,13 @@ def test_folder_is_complete(name: str) -> None:
     lab = LABS[name]
     missing = [file for file in ("README.md", "work/README.md") if not (lab.folder / file).is_file()]
     assert not missing
-    profiles = [t.profile for t in lab.traffic.values() if t.profile]  # TCP connections have none
+    profiles = [t.profile for t in lab.traffic.values() if t.profile]  # traffic of TCP connections has no profile
     assert not [profile for profile in profiles if not (lab.folder / profile).is_file()]
 
 
 @each_lab
-def test_no_ruleset_is_left_over(name: str) -> None:
-    """A folder that no case and no exercise names is never loaded, and so never tested."""
+def test_every_ruleset_is_used(name: str) -> None:
+    """A folder that no case or exercise names would never be loaded or tested."""
     lab = LABS[name]
     named = {case.ruleset for case in lab.cases.values()} | {exercise.id for exercise in lab.exercises}
     assert {path.name for path in (lab.folder / "rulesets").iterdir()} == named
@@ -98,14 +98,14 @@ def test_no_ruleset_is_left_over(name: str) -> None:
 
 @pytest.mark.parametrize(("lab", "case"), CASES)
 def test_case_renders(lab: Lab, case: Case) -> None:
-    """A folder with nothing but a note is a ruleset that loads nothing."""
+    """A folder with only a note is a ruleset that loads nothing."""
     note = lab.folder / "rulesets" / case.ruleset / "README.md"
     assert rendered(lab, case.ruleset, case.parameters) or note.is_file()
 
 
 @pytest.mark.parametrize("case", LABS["lab03-ipset"].cases.values(), ids=lambda case: case.id)
-def test_lab03_holds_what_the_case_says(case: Case) -> None:
-    """So many rules that do not match, or so many entries with the flood's sources among them."""
+def test_lab03_rulesets_have_the_declared_size(case: Case) -> None:
+    """The declared number of rules that do not match, or of entries including the flood's sources."""
     addresses = listed(rendered(LABS["lab03-ipset"], case.ruleset, case.parameters))
     assert len(addresses) == len(set(addresses)), "an address is loaded twice"
     outside = sum(not address.startswith(LAB_ADDRESS) for address in addresses)
@@ -115,7 +115,7 @@ def test_lab03_holds_what_the_case_says(case: Case) -> None:
 
 @pytest.mark.parametrize(("lab", "case"), [p for p in CASES if p.values[1].load == "each"])
 def test_loading_one_by_one_splits_by_lines(lab: Lab, case: Case) -> None:
-    """Each line of an nft file must be a command of its own, or it cannot be loaded line by line."""
+    """Each line of an nft file must be a complete command."""
     for file in rendered(lab, case.ruleset, case.parameters):
         if file.kind == "nft":
             verbs = {line.split()[0] for line in file.text.splitlines() if line and not line.startswith("#")}
@@ -138,7 +138,7 @@ def test_lab03_references_hold_the_whole_blacklist() -> None:
 @pytest.mark.parametrize("lab", LABS.values(), ids=LABS)
 def test_start_reference_and_mistake_differ(lab: Lab) -> None:
     for exercise in lab.exercises:
-        # Notes for the reader do not count, only what is loaded.
+        # Only loaded files count, not notes.
         rules = [
             [(f.name, _rules_only(f)) for f in rendered(lab, f"{exercise.id}/{state}", exercise.parameters)]
             for state in STATES
@@ -151,8 +151,8 @@ def _rules_only(file: RulesetFile) -> list[str]:
 
 
 @each_lab
-def test_templates_spell_no_device_and_no_address_of_the_topology(name: str) -> None:
-    """topology.yml is the only place for those; a lab must survive their change."""
+def test_templates_repeat_no_device_or_address_of_the_topology(name: str) -> None:
+    """topology.yml is their only place, so that a change there needs no change in a lab."""
     ends = [end for link in TOPOLOGY.links.values() for end in link.ends.values()]
     words = {w for end in ends for w in (end.dev, end.mac, end.ipv4.split("/")[0], end.ipv6.split("/")[0])}
     pattern = re.compile(r"(?<![\w.:])(" + "|".join(map(re.escape, sorted(words))) + r")(?![\w.:])")
@@ -167,7 +167,7 @@ def test_templates_spell_no_device_and_no_address_of_the_topology(name: str) -> 
 
 @each_lab
 def test_profiles_play(name: str) -> None:
-    """With the tunables of lab.yml, and inside the networks that a test may use."""
+    """With the tunables of lab.yml, and only from the networks of test traffic."""
     for traffic_id, traffic in LABS[name].traffic.items():
         if traffic.profile is None:
             continue
@@ -192,7 +192,7 @@ def _sources_of(profile: Path, tunables: tuple[tuple[str, object], ...]) -> set[
 
 
 def sources_of(lab: Lab, traffic: str) -> set[tuple[str, int]]:
-    """(source address, source port) of every flow that the profile plays in one round."""
+    """(source address, source port) of every flow of the profile."""
     declared = lab.traffic[traffic]
     return _sources_of(lab.folder / declared.profile, tuple(declared.tunables.items()))
 
@@ -211,16 +211,16 @@ def test_some_exercise_asks_for_states() -> None:
 
 
 @pytest.mark.parametrize(("lab", "exercise", "check"), FILLED)
-def test_what_is_to_be_tracked_leaves_room_for_what_may_be_lost(lab: Lab, exercise: Exercise, check: Check) -> None:
-    """A count that is not in doubt must not fail for packets that a busy host lost."""
+def test_limits_on_states_allow_for_lost_packets(lab: Lab, exercise: Exercise, check: Check) -> None:
+    """Packets that a busy host loses must not fail a correct solution."""
     frames = TrafficStore(PROJECT, TOPOLOGY, lab).table(exercise.traffic).frames
     played = frames.matrix(38)[: exercise.state_packets, 26:]
     flows = len(np.unique(played, axis=0))
     assert check.between[0] <= flows * (1 - MOST_LOST)
 
 
-def test_lab03_flood_comes_from_the_sets() -> None:
-    """An entry that is missing would let its packets through, and they would cost more."""
+def test_lab03_flood_sources_are_in_the_sets() -> None:
+    """Packets of a missing source would pass and cost more."""
     lab = LABS["lab03-ipset"]
     played = {name: {source for source, _ in sources_of(lab, name)} for name in ("flood", "flood-one-source")}
     sets = [case for case in lab.cases.values() if case.traffic and "entries" in case.parameters]
@@ -234,7 +234,7 @@ def addresses_of(lab: Lab, name: str) -> set[str]:
     return {str(ipaddress.IPv4Address(number)) for number in lab.classes[name].sources.numbers()}
 
 
-def test_lab03_blacklists_name_all_attackers_and_no_bystander() -> None:
+def test_lab03_blacklists_have_all_attackers_and_no_other_source() -> None:
     lab = LABS["lab03-ipset"]
     attackers, others = addresses_of(lab, "blacklisted"), addresses_of(lab, "listed")
     bystanders = addresses_of(lab, "bystanders") | addresses_of(lab, "unlisted")
@@ -257,8 +257,8 @@ def test_guide_has_the_five_sections_and_each_exercise(name: str) -> None:
 
 
 @each_lab
-def test_guide_names_only_what_exists(name: str) -> None:
-    """Commands of the guide name this lab, its cases, sweeps and exercises."""
+def test_guide_commands_name_existing_items(name: str) -> None:
+    """The guide's commands name this lab and its cases, sweeps and exercises."""
     lab = LABS[name]
     text = (lab.folder / "README.md").read_text()
     for verb, rest in re.findall(r"fwlab (run|check|predict|report) ([^\n`|]*)", text):
@@ -273,13 +273,13 @@ def test_guide_names_only_what_exists(name: str) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT.labs)))
-def test_relative_links_lead_somewhere(page: Path) -> None:
+def test_relative_links_have_a_target(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text())
     relative = [target for target in targets if not re.match(r"[a-z]+:", target)]
     assert not [target for target in relative if not (page.parent / target).exists()]
 
 
-def test_a_parameter_that_a_template_does_not_get_is_named() -> None:
+def test_a_missing_template_parameter_is_named() -> None:
     folder = PROJECT.labs / "lab03-ipset" / "rulesets" / "iptables-rules"
     with pytest.raises(BadInput, match=r"iptables-rules/rules\.iptables\.j2: 'rules' is undefined"):
         lab_ruleset(folder, {}, TOPOLOGY)

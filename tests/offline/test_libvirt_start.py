@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""provision/host/libvirt finds libvirt by its socket: neither a process's name nor a file left behind misleads it."""
+"""provision/host/libvirt finds libvirt by its socket, not by process names or stale files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 
 SCRIPT = Path(__file__).resolve().parents[2] / "provision/host/libvirt"
 
-#: Listens at its socket and writes its pid file, as the real ones do.
+#: Listens on its socket and writes its pid file, like the real daemons.
 DAEMON = """#!/usr/bin/env python3
 import contextlib, os, pathlib, socket, sys
 name, pid_file = pathlib.Path(sys.argv[0]).name, pathlib.Path(sys.argv[2])
@@ -37,7 +37,7 @@ while True:
         client.sendall(b"here")
 """
 
-#: Answers only where somebody at the socket does.
+#: Answers only if a daemon answers on the socket.
 VIRSH = """#!/usr/bin/env python3
 import os, socket, sys
 if "list" in sys.argv:
@@ -52,7 +52,7 @@ pytestmark = pytest.mark.skipif(Path("/run/systemd/system").exists(), reason="sy
 
 
 class Host:
-    """An ordinary user on a host where some process is called libvirtd, as pgrep would say."""
+    """An ordinary user on a host where an unrelated process is called libvirtd."""
 
     def __init__(self, top: Path) -> None:
         self.home, self.runtime = top / "home", top / "run"
@@ -79,7 +79,7 @@ class Host:
         return int((self.state / f"{name}.pid").read_text())
 
     def starts(self) -> list[str]:
-        """The daemons that have begun, by name. libvirt may answer before the other one has."""
+        """Names of the daemons that have started. libvirt may answer before the other one has."""
         path = self.runtime / "libvirt/starts"
         for _ in range(200):
             found = path.read_text().split() if path.exists() else []
@@ -98,7 +98,7 @@ class Host:
 
 @pytest.fixture
 def host() -> Iterator[Host]:
-    with tempfile.TemporaryDirectory() as top:  # a socket's path is short: not below pytest's own folder
+    with tempfile.TemporaryDirectory() as top:  # the path of a socket must be short, so not tmp_path
         made = Host(Path(top))
         try:
             yield made
@@ -106,19 +106,19 @@ def host() -> Iterator[Host]:
             made.end()
 
 
-def test_a_process_of_that_name_elsewhere_is_not_libvirt(host: Host) -> None:
+def test_another_process_of_that_name_is_not_libvirt(host: Host) -> None:
     done = host.libvirt("start")
     assert (done.returncode, done.stderr) == (0, "")
     assert host.starts() == ["libvirtd", "virtlogd"]
 
 
-def test_what_runs_is_not_started_again(host: Host) -> None:
+def test_a_running_daemon_is_not_started_again(host: Host) -> None:
     assert host.libvirt("start").returncode == 0
     assert host.libvirt("start").returncode == 0
     assert host.starts() == ["libvirtd", "virtlogd"]
 
 
-def test_a_socket_and_a_pid_file_that_outlived_their_daemon_are_not_libvirt(host: Host) -> None:
+def test_stale_socket_and_pid_file_are_not_libvirt(host: Host) -> None:
     for name in ("libvirt-sock", "virtlogd-sock"):
         with socket.socket(socket.AF_UNIX) as gone:
             gone.bind(str(host.runtime / "libvirt" / name))
@@ -136,8 +136,8 @@ def test_stop_ends_what_start_started(host: Host) -> None:
     assert host.libvirt("status").returncode == 1
 
 
-def test_stop_spares_another_process_that_has_the_number(host: Host) -> None:
-    """A daemon of the same name, as in a container, got the number that a pid file still holds."""
+def test_stop_spares_a_process_that_reuses_the_pid(host: Host) -> None:
+    """A daemon of the same name, such as in a container, has the pid of a stale pid file."""
     program = host.home / "libvirtd"
     shutil.copy(shutil.which("sleep"), program)
     other = subprocess.Popen([program, "100"])
@@ -151,15 +151,15 @@ def test_stop_spares_another_process_that_has_the_number(host: Host) -> None:
         other.wait()
 
 
-def test_a_daemon_that_ends_at_once_is_told_with_its_last_words(host: Host) -> None:
+def test_a_daemon_that_exits_at_once_is_reported_with_its_output(host: Host) -> None:
     (host.tools / "libvirtd").write_text("#!/bin/sh\necho libvirtd: no room >&2\nexit 1\n")
     done = host.libvirt("start")
     assert done.returncode == 2
     assert "libvirtd ended as soon as it was started: libvirtd: no room\n  next: read " in done.stderr
 
 
-def test_a_daemon_holds_no_lock_of_whoever_started_it(tmp_path: Path) -> None:
-    """flock(1) around a command that brings machines up would never let go."""
+def test_a_daemon_does_not_inherit_locks(tmp_path: Path) -> None:
+    """Else flock(1) around a command that starts machines would never release its lock."""
     with (tmp_path / "lock").open("w") as lock:
         argv = [str(SCRIPT.with_name("reaper")), "sh", "-c", "ls -l /proc/$$/fd"]
         done = subprocess.run(argv, pass_fds=[lock.fileno()], capture_output=True, text=True, check=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What `make labs` gave, every lab in one go on machines of another boot, against the ranges of today."""
+"""The saved results of `make labs`, measured after another boot, against the current ranges."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ each_lab = pytest.mark.parametrize("name", LABS)
 
 @cache
 def kept(name: str, kind: str) -> tuple[Lab, Run]:
-    """The lab, and its newest results of this kind."""
+    """The lab and its latest results of a kind."""
     return load_lab(PROJECT, name), load_run(max((ROOT / "results" / name).glob(f"*-{kind}.json")), name)
 
 
 @each_lab
-def test_every_case_is_in_it_and_holds(name: str) -> None:
+def test_every_case_was_measured_and_passes(name: str) -> None:
     lab, run = kept(name, "labs")
     assert {case.id for case in run.cases} == set(lab.cases)
     verdicts = judge_cases(lab, run, METRICS)
@@ -43,7 +43,7 @@ def test_every_case_is_in_it_and_holds(name: str) -> None:
     assert [v for v in verdicts if v.outcome is not Outcome.PASS] == []
 
 
-def test_a_run_with_tables_filled_sooner_holds_the_same_ranges() -> None:
+def test_a_run_with_tables_filled_earlier_passes_the_same_ranges() -> None:
     lab, run = kept("lab02-conntrack", "sooner")
     assert {case.id for case in run.cases} == set(lab.cases)
     assert [v for v in judge_cases(lab, run, METRICS) if v.outcome is not Outcome.PASS] == []
@@ -68,7 +68,7 @@ def variants_run(name: str) -> tuple[Lab, Run]:
 
 
 @each_lab
-def test_right_variants_pass_and_wrong_ones_fail_by_what_they_name(name: str) -> None:
+def test_right_variants_pass_and_wrong_ones_fail_the_named_checks(name: str) -> None:
     """Where a run has any variant of an exercise, it has all of them."""
     lab, run = variants_run(name)
     graded = {work.ruleset: work for work in run.exercises if "/variants/" in work.ruleset}
@@ -99,11 +99,11 @@ def test_limits_keep_their_distance_from_every_ruleset(name: str) -> None:
     assert near == {}
 
 
-def test_figures_repeat_in_another_boot() -> None:
+def test_figures_repeat_after_another_boot() -> None:
     apart: dict[str, float] = {}
     for name in LABS:
         (_, shown), (_, again) = kept(name, "full"), kept(name, "labs")
         apart |= differences(shown, again, METRICS["capacity"])
-    outlier = apart.pop("lab02 answered-flowtable")  # differs from one load to the next
+    outlier = apart.pop("lab02 answered-flowtable")  # varies between loads
     assert len(apart) == 389
     assert max(apart.values()) <= 0.005 < outlier < 0.014

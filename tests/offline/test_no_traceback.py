@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Trouble that comes from outside the labs: Ctrl-C, a full disk, files nobody would write. Two lines, no traceback."""
+"""Interrupts, full disks and hostile files give a message of two lines and never a traceback."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def fwlab(*words: str, monkeypatch: pytest.MonkeyPatch) -> int:
     return left.value.code or 0
 
 
-# ---- before anything slow ------------------------------------------------------------------------
+# ---- fast failures ------------------------------------------------------------------------
 
 
 MISTYPED = [
@@ -66,7 +66,7 @@ MISTYPED = [
 
 
 @pytest.mark.parametrize(("words", "message"), MISTYPED, ids=[" ".join(words) for words, _ in MISTYPED])
-def test_what_is_mistyped_is_told_before_kvm_is_tried(
+def test_mistyped_arguments_are_reported_before_the_kvm_probe(
     checkout: Path, words: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (checkout / "labs" / LAB / "work" / "ex1-block").mkdir()
@@ -83,7 +83,7 @@ def test_what_is_mistyped_is_told_before_kvm_is_tried(
 
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
 def test_an_interrupt_during_imports_is_one_line(tmp_path: Path, number: str) -> None:
-    """A module that everything needs interrupts its own import, and would go on for long."""
+    """A module that all others need interrupts its own import, which would take long."""
     stub = f"import os, signal, time\nos.kill(os.getpid(), signal.{number})\ntime.sleep(60)\n"
     (tmp_path / "typer.py").write_text(stub)
     script = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
@@ -93,7 +93,7 @@ def test_an_interrupt_during_imports_is_one_line(tmp_path: Path, number: str) ->
     assert (done.returncode, done.stderr) == (130, "fwlab: interrupted; nothing was started\n")
 
 
-def test_an_entry_that_is_deaf_to_ctrl_c_stays_so() -> None:
+def test_an_ignored_interrupt_stays_ignored() -> None:
     script = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); import sys; sys.argv = ['fwlab', 'list'];"
     script += "import atexit; atexit.register(lambda: print(signal.getsignal(signal.SIGINT) == signal.SIG_IGN));"
     script += "from fwlab.cli.entry import main; main()"
@@ -102,8 +102,8 @@ def test_an_entry_that_is_deaf_to_ctrl_c_stays_so() -> None:
     assert done.stdout.endswith("True\n"), done.stderr
 
 
-def test_the_entry_imports_nothing_of_ours_before_it_listens() -> None:
-    """Else what it guards would have happened already."""
+def test_the_entry_point_handles_interrupts_before_it_imports_fwlab() -> None:
+    """An interrupt during such an import would give a traceback."""
     script = "import sys, fwlab.cli.entry;"
     script += "print(len([m for m in sys.modules if m.startswith('fwlab')]), 'rich' in sys.modules)"
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -116,7 +116,7 @@ def test_the_entry_imports_nothing_of_ours_before_it_listens() -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
 @pytest.mark.parametrize("words", [["list"], ["list", "--json"], ["--help"]], ids=" ".join)
-def test_output_that_nobody_can_take(words: list[str]) -> None:
+def test_output_to_a_full_device(words: list[str]) -> None:
     script = f"import sys; sys.argv = ['fwlab', *{words}]; from fwlab.cli.main import main; main()"
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     with Path("/dev/full").open("w") as full:
@@ -143,7 +143,7 @@ def test_predictions_on_a_full_disk(
 
 
 @pytest.mark.parametrize("name", ["mkdir", "write_text", "rename"])
-def test_a_start_on_a_full_disk_leaves_nothing(
+def test_a_failed_start_on_a_full_disk_leaves_nothing_behind(
     checkout: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(f"fwlab.measure.work_folder.Path.{name}", refuse)
@@ -157,7 +157,7 @@ MEASURING = [["run", LAB, "raw-drop"], ["check", LAB], ["profile", LAB, "raw-dro
 
 
 @pytest.mark.parametrize("words", MEASURING, ids=" ".join)
-def test_reports_that_cannot_be_written_are_told_before_measuring(
+def test_unwritable_reports_are_reported_before_measuring(
     checkout: Path, words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(atomic_write.tempfile, "TemporaryFile", refuse)
@@ -167,7 +167,7 @@ def test_reports_that_cannot_be_written_are_told_before_measuring(
     assert not (checkout / "reports").exists()
 
 
-def test_what_a_session_writes_on_a_full_disk(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_on_a_full_disk(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from fwlab.host.project import load_topology
 
     project = Project(checkout)
@@ -179,13 +179,13 @@ def test_what_a_session_writes_on_a_full_disk(checkout: Path, monkeypatch: pytes
 # ---- files ---------------------------------------------------------------------------------------
 
 
-def test_streams_that_are_nested_deeply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deeply_nested_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "deep.json").write_text("[" * 100_000)
     assert fwlab("traffic", "expand", str(tmp_path / "deep.json"), monkeypatch=monkeypatch) == EXIT_USAGE
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "[]", '"boxes"', "\x00"])
-def test_a_list_of_boxes_that_is_none(checkout: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_list_of_boxes(checkout: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (checkout / ".fwlab").mkdir()
     (checkout / ".fwlab" / "images.json").write_text(text)
     with pytest.raises(CannotMeasure, match="the boxes are not built"):
@@ -196,8 +196,8 @@ NAMES = [b"\xff.nft", b"\xff.bad", b"a\x1b[2J.nft", b"two\nlines.nft", b"\xe2\x8
 
 
 @pytest.mark.parametrize("name", NAMES, ids=repr)
-def test_a_ruleset_whose_name_no_terminal_should_show(tmp_path: Path, name: bytes) -> None:
-    """Its ending decides; what is shown of it is made plain."""
+def test_a_ruleset_name_with_control_characters_is_escaped(tmp_path: Path, name: bytes) -> None:
+    """Only the suffix selects the kind; messages show the name escaped."""
     (tmp_path / os.fsdecode(name)).write_text("table ip x {\n}\n")
     if name.endswith(b".bad"):
         with pytest.raises(BadInput) as error:
@@ -210,8 +210,8 @@ def test_a_ruleset_whose_name_no_terminal_should_show(tmp_path: Path, name: byte
     assert shown.isprintable()
 
 
-def test_a_path_that_is_no_text_is_shown_all_the_same(tmp_path: Path) -> None:
-    """On standard output, which is strict, and with the words of an argument."""
+def test_a_path_that_is_not_utf8_is_shown_escaped(tmp_path: Path) -> None:
+    """Also on standard output, whose encoding is strict, and in error messages."""
     shutil.copytree(ROOT / "labs/lab03-ipset", top := tmp_path / os.fsdecode(b"\xff/labs/lab03-ipset"))
     shutil.rmtree(top / "work")
     checkout = top.parents[1]
@@ -226,6 +226,6 @@ def test_a_path_that_is_no_text_is_shown_all_the_same(tmp_path: Path) -> None:
         assert ("\\udcff" if code == 0 else "\\xfe") in done.stdout + done.stderr
 
 
-def test_names_that_are_no_text_are_escaped_in_files(tmp_path: Path) -> None:
+def test_names_that_are_not_utf8_are_escaped_in_files(tmp_path: Path) -> None:
     path = atomic_write.write_atomically(tmp_path / "marks.csv", "who\udcff,pass\n")
     assert path.read_text() == "who\\udcff,pass\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Progress on a terminal and elsewhere: the words of an event are words, whatever is in them."""
+"""Progress on a terminal and elsewhere shows the text of events literally."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fwlab.report.progress import listener
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_brackets_of_a_students_file_are_no_markup(terminal: bool) -> None:
+def test_brackets_in_a_message_are_not_markup(terminal: bool) -> None:
     out = io.StringIO()
     with listener(Console(file=out, force_terminal=terminal, width=100)) as tell:
         for event in (PlanMade(1), ItemStarted("ex1"), ItemFinished("ex1", "refused: [red]x[/blue].nft: no", False)):

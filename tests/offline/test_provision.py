@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The provision scripts as text: their form, their lint and their package lists."""
+"""The text of the provisioning scripts: form, shellcheck and package lists."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHELL += [ROOT / "packer" / name for name in ("build", "seed", "base/build", "ba
 
 
 def names(path: Path) -> list[str]:
-    """Package names of a list, comments left out."""
+    """Package names of a list, without comments."""
     return [line.strip() for line in path.read_text().splitlines() if line.strip() and not line.startswith("#")]
 
 
@@ -29,7 +29,7 @@ def relative(path: Path) -> str:
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=relative)
-def test_script_is_small_and_strict(path: Path) -> None:
+def test_script_is_short_and_strict(path: Path) -> None:
     lines = path.read_text().splitlines()
     assert len(lines) <= 40
     assert lines[:2] == ["#!/bin/sh", "# SPDX-License-Identifier: GPL-2.0-or-later"]
@@ -37,7 +37,7 @@ def test_script_is_small_and_strict(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=relative)
-def test_script_appends_to_no_file(path: Path) -> None:
+def test_script_does_not_append_to_files(path: Path) -> None:
     assert not re.search(r"(?<![<>])>>(?!>)", path.read_text()), "whole-file writes only: >> is not idempotent"
 
 
@@ -48,12 +48,12 @@ def test_script_ends_by_checking_itself(path: Path) -> None:
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_scripts_are_numbered_so_that_their_order_is_plain(role: str) -> None:
+def test_scripts_are_numbered_in_their_order(role: str) -> None:
     for folder in ("common", role):
         assert all(re.match(r"[1-9][05]-[a-z-]+\.sh$", path.name) for path in (PROVISION / folder).glob("*.sh"))
 
 
-def test_shellcheck_has_no_complaint() -> None:
+def test_shellcheck_finds_nothing() -> None:
     done = subprocess.run([program("shellcheck"), *map(str, SHELL)], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
 
@@ -66,13 +66,13 @@ def test_package_list_names_each_package_once(folder: str) -> None:
     assert all(re.fullmatch(r"[a-z0-9][a-z0-9.+-]+", name) for name in listed)
 
 
-def test_unknown_role_is_refused_by_name() -> None:
+def test_unknown_role_is_refused() -> None:
     done = subprocess.run([PROVISION / "run", "no-such-role"], capture_output=True, text=True)
     assert done.returncode == 2
     assert "no-such-role" in done.stderr
 
 
-def test_host_install_tells_an_ordinary_user_what_root_must_run(tmp_path: Path) -> None:
+def test_host_install_tells_a_user_what_root_must_run(tmp_path: Path) -> None:
     fakes = {"id": "echo 1000", "dpkg-query": "exit 1", "apt-get": "echo called >&2; exit 9"}
     for name, body in fakes.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")

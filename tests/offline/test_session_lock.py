@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One session at a time on a lab's machines; the other says for whom it waits, and goes on when that one ends."""
+"""Only one session at a time uses a lab's machines. Another one names the first, waits, and then goes on."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def wait_for(project: Project, entered: threading.Event) -> tuple[threading.Thre
 
 
 @pytest.mark.parametrize("end", ["leaves", "is killed"])
-def test_the_second_says_for_whom_it_waits_and_goes_on(tmp_path: Path, other: subprocess.Popen[str], end: str) -> None:
+def test_the_second_session_names_the_first_and_waits(tmp_path: Path, other: subprocess.Popen[str], end: str) -> None:
     entered = threading.Event()
     thread, said, asked = wait_for(Project(tmp_path), entered)
     assert asked.wait(30)
@@ -84,12 +84,12 @@ def test_the_second_says_for_whom_it_waits_and_goes_on(tmp_path: Path, other: su
     assert said[0].endswith(f"), which measures {LAB}")
 
 
-def test_other_machines_are_not_waited_for(tmp_path: Path, other: subprocess.Popen[str]) -> None:
+def test_sessions_on_other_machines_do_not_wait(tmp_path: Path, other: subprocess.Popen[str]) -> None:
     with machines_held(Project(tmp_path), LAB, LAB, lambda _: pytest.fail("waited")):
         pass
 
 
-def test_who_is_alone_waits_for_nobody_and_leaves_no_name(tmp_path: Path) -> None:
+def test_a_single_session_does_not_wait_and_leaves_no_name(tmp_path: Path) -> None:
     for _ in range(2):
         with machines_held(Project(tmp_path), STAND, LAB, lambda _: pytest.fail("waited")):
             assert str(os.getpid()) in lock_path(Project(tmp_path), STAND).read_text()
@@ -97,7 +97,7 @@ def test_who_is_alone_waits_for_nobody_and_leaves_no_name(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"lab": 1}', "[" * 5000])
-def test_a_holder_without_a_name_is_another_command(tmp_path: Path, other: subprocess.Popen[str], text: str) -> None:
+def test_a_holder_without_a_name(tmp_path: Path, other: subprocess.Popen[str], text: str) -> None:
     lock_path(Project(tmp_path), STAND).write_text(text)
     entered = threading.Event()
     thread, said, asked = wait_for(Project(tmp_path), entered)
@@ -108,7 +108,7 @@ def test_a_holder_without_a_name_is_another_command(tmp_path: Path, other: subpr
     assert said == ["another command"]
 
 
-def test_without_room_it_is_held_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lock_is_held_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full here")
     project = Project(tmp_path)
@@ -118,7 +118,7 @@ def test_without_room_it_is_held_all_the_same(tmp_path: Path, monkeypatch: pytes
         pass
 
 
-def test_a_lock_that_cannot_be_made_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_that_cannot_be_created_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -128,7 +128,7 @@ def test_a_lock_that_cannot_be_made_is_told(tmp_path: Path, monkeypatch: pytest.
         pass
 
 
-def test_a_long_and_harmful_command_is_told_in_one_short_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_command_with_control_characters_is_one_short_line(monkeypatch: pytest.MonkeyPatch) -> None:
     program = "/usr/lib/python3/site-packages/pytest/__main__.py"
     monkeypatch.setattr("sys.argv", [program, "-k", "a\x1b[2J\udcff" + "b" * 900])
     line = session_lock._command()
@@ -137,7 +137,7 @@ def test_a_long_and_harmful_command_is_told_in_one_short_line(monkeypatch: pytes
     assert line.isprintable()
 
 
-def test_a_grading_says_that_it_waits_although_pytest_keeps_output_back(tmp_path: Path) -> None:
+def test_a_grading_reports_that_it_waits_despite_captured_output(tmp_path: Path) -> None:
     (tmp_path / "labs").mkdir()
     shutil.copy(ROOT / "topology.yml", tmp_path)
     shutil.copytree(ROOT / "labs" / LAB, tmp_path / "labs" / LAB, ignore=shutil.ignore_patterns("work"))

@@ -13,8 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @needs("ruby")
-def test_a_guest_that_does_not_shut_down_is_switched_off() -> None:
-    """The provider's step waits, and its library ends the wait with an error; the next step is to switch it off."""
+def test_a_guest_that_does_not_shut_down_is_powered_off() -> None:
+    """The provider waits for the guest and gets a timeout error from its library; then it powers the guest off."""
     script = """
         require 'json'
         require './provision/vagrant/commands'

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The limits of lab01's and lab02's exercises against the variants that were measured for them: a limit that is moved
-onto the wrong side of one is seen here, without a machine. What was not measured yet is passed over."""
+"""The limits of lab01's and lab02's exercises against measured variants.
+
+A limit on the wrong side of a variant is found here without a machine. Variants not measured yet are skipped.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ PROJECT = find_project(Path(__file__).parent)
 KEPT = "2026-11-22-variants.json"
 LABS = [load_lab(PROJECT, name) for name in ("lab01-forwarding", "lab02-conntrack")]
 EXERCISES = [pytest.param(lab, exercise, id=exercise.id) for lab in LABS for exercise in lab.exercises]
-#: Limits of cost lie so far from the nearest right and wrong variant at least.
+#: The least distance of a cost limit from the nearest right and wrong variant.
 ROOM = 0.007
 
 
@@ -30,7 +32,7 @@ def kept(lab: Lab, exercise: Exercise) -> dict[str, dict]:
 
 
 def failed(exercise: Exercise, row: dict) -> set[str]:
-    """The checks that this row's figures fail, as far as they were measured."""
+    """The measured checks that the figures of this row fail."""
     if REFUSED in row:
         return {REFUSED}
     measured = {check: value for check, (_, value) in row["verdicts"].items() if value is not None}
@@ -42,14 +44,14 @@ def failed(exercise: Exercise, row: dict) -> set[str]:
 
 
 @pytest.mark.parametrize(("lab", "exercise"), EXERCISES)
-def test_there_are_four_of_each_kind_at_least(lab: Lab, exercise: Exercise) -> None:
+def test_there_are_at_least_four_of_each_kind(lab: Lab, exercise: Exercise) -> None:
     variants = load_variants(PROJECT, lab, exercise)
     assert len(variants.right) >= 4
     assert len(variants.wrong) >= 4
 
 
 @pytest.mark.parametrize(("lab", "exercise"), EXERCISES)
-def test_each_variant_ended_as_it_is_declared(lab: Lab, exercise: Exercise) -> None:
+def test_each_variant_has_its_declared_outcome(lab: Lab, exercise: Exercise) -> None:
     variants = load_variants(PROJECT, lab, exercise)
     for name, row in kept(lab, exercise).items():
         found = failed(exercise, row)
@@ -64,8 +66,8 @@ def test_each_variant_ended_as_it_is_declared(lab: Lab, exercise: Exercise) -> N
 
 
 @pytest.mark.parametrize(("lab", "exercise"), EXERCISES)
-def test_limits_of_cost_leave_room_to_both_sides(lab: Lab, exercise: Exercise) -> None:
-    """Trials of one loading lie within half a per cent of each other, and so do those of two hosts."""
+def test_cost_limits_leave_room_on_both_sides(lab: Lab, exercise: Exercise) -> None:
+    """Trials after one load lie within 0.5 % of each other, and so do trials on two hosts."""
     rows = kept(lab, exercise).values()
     for check in exercise.checks:
         values = [row["verdicts"][check.id][1] for row in rows if check.id in row.get("verdicts", {})]
