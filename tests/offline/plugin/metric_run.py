@@ -17,7 +17,7 @@ from fwlab.host.project import Project, load_topology
 from fwlab.judge.verdicts import judge_exercise
 from fwlab.measure.labs import load_lab
 from fwlab.measure.measurer import Measurer
-from fwlab.measure.plan import case_task, lab_part_task
+from fwlab.measure.plan import case_spec, lab_part_spec
 from fwlab.measure.saved_runs import run_in
 from fwlab.metrics.nodes import Nodes
 from fwlab.metrics.registry import METRICS
@@ -50,7 +50,7 @@ class MadeUpNodes:
     def ignore(self, *_: object) -> dict[str, Any]:
         return {}
 
-    use = know = take_all = flows = ignore
+    use = set_flows = absorb_all = flows = ignore
 
     def plays_packets(self, _traffic: str) -> bool:
         return True
@@ -62,9 +62,9 @@ def main(checkout: Path, lab_id: str) -> None:
     context: Any = SimpleNamespace(project=project, topology=load_topology(project), lab=lab)
     made_up: Any = MadeUpNodes()
     measurer = Measurer(Nodes(made_up, made_up, made_up, made_up, lab.classes, lambda *_: contextlib.nullcontext(), 1))
-    run = a_run([measurer.measure(case_task(context, case, 3)) for case in lab.cases.values()], lab=lab.id)
+    run = a_run([measurer.measure(case_spec(context, case, 3)) for case in lab.cases.values()], lab=lab.id)
     exercise = lab.exercises[0]
-    run.exercises.append(measurer.measure(lab_part_task(context, exercise, "reference", 3)))
+    run.exercises.append(measurer.measure(lab_part_spec(context, exercise, "reference", 3)))
     saved = run.model_dump_json()
     run = run_in(saved, "run.json", "")
     model = build_model(lab, run)
