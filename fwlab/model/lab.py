@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 
@@ -20,6 +20,7 @@ from fwlab.model.expectation import DeclaredExpectation, Expectation
 from fwlab.model.lab_file import completed
 from fwlab.model.metric import MetricName, Metrics, TrafficKind, known_metrics, missing_fields
 from fwlab.model.ranges import Ranges
+from fwlab.model.ruleset import SettingsKind
 
 
 class Predict(Strict):
@@ -47,7 +48,8 @@ class Exercise(Strict):
     offered         load as a multiple of the baseline's capacity; needed by checks of survival
     load_dependent  true: a correct ruleset may treat a packet differently under load or after other packets, as rate
                     limits and connection tracking do. Otherwise such a ruleset fails
-    settings        kinds of settings files that are accepted beside rules. They change what every packet costs
+    settings        kinds of settings files (ethtool, routes, sysctl) that are accepted beside rules. They change what
+                    every packet costs
     predict         the prediction that is asked for
     checks          see Check; a name alone stands for one of the lab's `checks`, a list for several of them
     """
@@ -59,7 +61,7 @@ class Exercise(Strict):
     state_packets: int | None = Field(default=None, ge=1)
     offered: float | None = Field(default=None, gt=0)
     load_dependent: bool = False
-    settings: list[Literal["ethtool", "routes", "sysctl"]] = []
+    settings: list[SettingsKind] = []
     predict: Predict
     checks: list[Check] = Field(min_length=1)
 

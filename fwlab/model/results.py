@@ -14,8 +14,8 @@ FORMAT: Final = "fwlab-run/1"
 Accelerator = Literal["tcg", "kvm"]
 #: What the DUT's clock counts.
 Clock = Literal["instructions", "host"]
-#: Which absolute ranges judge a testbed's figures: those that hold on every host (`virtual` in lab.yml), those of the
-#: host's class (`hosts`), or none, which leaves the ratios.
+#: Which absolute ranges judge a testbed's figures: those that hold on every host (`virtual` in ranges.yml), those of
+#: the host's class (`hosts`), or none, which leaves the ratios.
 AbsoluteRanges = Literal["portable", "host_class", "none"]
 
 

@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, ValidationInfo
 
 
 @dataclass(frozen=True)
@@ -23,3 +26,18 @@ def ruleset_hash(files: Iterable[RulesetFile]) -> str:
     for file in files:
         digest.update(f"{file.name}\0{len(file.text)}\0{file.text}".encode())
     return digest.hexdigest()[:16]
+
+
+def _machine_setting(name: str, info: ValidationInfo) -> str:
+    context: Any = info.context
+    kinds = context.get("ruleset_kinds") if isinstance(context, Mapping) else None
+    if kinds is None:
+        return name
+    known = [kind for kind in kinds if kinds[kind].machine_setting]
+    if name not in known:
+        raise ValueError(f"unknown kind of settings {name!r}; known kinds: {', '.join(sorted(known))}")
+    return name
+
+
+#: The name of a ruleset kind that sets the machine up. It is checked where the reader gives the registry as context.
+SettingsKind = Annotated[str, AfterValidator(_machine_setting)]

@@ -18,6 +18,7 @@ import yaml
 from fwlab.cli.predictions import predictions_in
 from fwlab.host.project import Project, read_yaml
 from fwlab.host.yaml_files import read_yaml_file
+from fwlab.measure.labs import REGISTRIES
 from fwlab.measure.saved_runs import load_run
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
@@ -90,7 +91,7 @@ def lab(folder: Path, item: Item) -> None:
     if "old" in item:
         assert item["old"] in GOOD
         text = GOOD.replace(item["old"], whole(item["new"]), 1)
-    read_yaml(Project(folder), written(folder / "labs" / "lab98-trouble" / "lab.yml", item, text), Lab)
+    read_yaml(Project(folder), written(folder / "labs" / "lab98-trouble" / "lab.yml", item, text), Lab, REGISTRIES)
 
 
 def predictions(folder: Path, item: Item) -> None:
