@@ -63,6 +63,7 @@ def test_every_kind_of_command_is_found() -> None:
 def test_fences_have_a_known_tag(page: Path) -> None:
     assert not [f"line {block.line}" for block in blocks(page) if block.tag not in ("sh", "dut", "text")]
     assert page.read_text().count("```") == 2 * len(blocks(page)), "a fence is not closed"
+    assert not re.search(r"^``(?!`)", page.read_text(), re.MULTILINE), "a fence has three backticks"
 
 
 @each_page
