@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""TCP connections: what is declared, what the programs are told, what they say, how answers are counted."""
+"""TCP connections: declaration, configuration of the programs, their reports, and the count of answers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ Errors: fd-unavail 0 addrunavail 0 ftab-full 0 other 0
 """
 
 
-# -- what a lab may declare --
+# -- declaration --
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ Errors: fd-unavail 0 addrunavail 0 ftab-full 0 other 0
         {"background": "flood", "background_pps": 0},
     ],
 )
-def test_what_cannot_be_declared(wrong: dict[str, Any]) -> None:
+def test_invalid_declarations_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Connections(**wrong)
 
@@ -109,10 +109,10 @@ def test_only_a_profile_can(beside: str) -> None:
         Lab.model_validate(lab(beside))
 
 
-# -- what the programs are told --
+# -- configuration --
 
 
-def test_every_address_is_used_and_comes_back() -> None:
+def test_every_address_is_used_and_rewritten_back() -> None:
     rules = tcp.address_rules(WEB, "198.18.0.2")
     maps = [re.findall(r"(\d+) : ([\d.]+)", part) for part in re.findall(r"map \{(.*?)\}", rules)]
     for declared, found in zip((WEB.clients, WEB.servers), maps, strict=True):
@@ -123,14 +123,14 @@ def test_every_address_is_used_and_comes_back() -> None:
     assert f"{back} ip saddr set 198.19.32.0 ip daddr set 198.18.0.2" in rules
 
 
-def test_client_and_server_are_not_chosen_alike() -> None:
-    """One seed for both would give a client always the same server."""
+def test_client_and_server_are_chosen_independently() -> None:
+    """With one seed for both, a client would always get the same server."""
     seeds = re.findall(r"seed (\d+)", tcp.address_rules(WEB, "198.18.0.2"))
     assert len(set(seeds)) == 2
 
 
-def test_behind_the_gate_none_begins_and_the_open_ones_end() -> None:
-    """Only what opens a connection is dropped, and only on its way to the servers."""
+def test_the_gate_blocks_new_connections_only() -> None:
+    """It drops only SYNs, and only those to the servers."""
     assert "chain gate {\n    type filter hook output priority raw - 1; policy accept;\n  }" in (
         tcp.address_rules(WEB, "198.18.0.2")
     ), "open at first"
@@ -155,11 +155,11 @@ def test_the_sink_lets_connections_through_and_counts_the_rest() -> None:
     assert through not in counting_ruleset("eth0", {}).splitlines()
 
 
-# -- what they say --
+# -- reports --
 
 
 def test_flat_out() -> None:
-    """76 were begun, of which 16 waited at the gate, where two asked again."""
+    """76 were started. 16 of them waited at the gate, where two SYNs were retransmitted."""
     found = tcp.wrk_result(WRK, SNMP.format(opens=100, again=3), SNMP.format(opens=176, again=6), 16, 4.1, 5)
     expected = {"opened": 60, "completed": 40, "failed": 3, "retransmitted": 6, "concurrent": 16, "duration_s": 4.1}
     assert found == Clients(program="wrk", **expected)
@@ -173,7 +173,7 @@ def test_at_a_rate() -> None:
 
 
 @pytest.mark.parametrize("report", ["", "Total: connections 3", "wrk: unable to connect", WRK.partition("}\n")[2]])
-def test_a_program_that_says_nothing_is_an_error(report: str) -> None:
+def test_an_incomplete_report_is_an_error(report: str) -> None:
     counts = SNMP.format(opens=0, again=0)
     with pytest.raises(CannotMeasure, match="incomplete report of"):
         tcp.wrk_result(report, counts, counts, 1, 1.0, 0)
@@ -183,7 +183,7 @@ def test_a_program_that_says_nothing_is_an_error(report: str) -> None:
 
 @pytest.mark.parametrize(("connections", "bare"), [(1, 3), (1000, 4711)])
 def test_answers_are_counted_from_packets_and_bytes(connections: int, bare: int) -> None:
-    """Each connection: a SYN of 74 bytes, one answer of 66 + 260, and bare headers of 66, however many."""
+    """Each connection has a SYN of 74 bytes, one answer of 66 + 260, and any number of bare headers of 66."""
     packets = 2 * connections + bare
     octets = connections * (74 + 66 + 260) + bare * 66
     assert tcp.answers(packets, octets, 260) == pytest.approx(connections)
@@ -203,11 +203,11 @@ def test_figures_are_of_the_trials_and_shares_of_the_run_at_a_rate() -> None:
     assert found.tcp[0].packets_per_connection == 10
 
 
-# -- setting up and putting back --
+# -- set-up and restoration --
 
 
 class Node:
-    """Remembers what it was asked; `answer` is what every command prints."""
+    """A node that records its commands. Every command prints `answer`."""
 
     def __init__(self, answer: str = "", fails: str = "") -> None:
         self.asked: list[tuple[str, bytes]] = []
@@ -220,7 +220,7 @@ class Node:
         return self._answer
 
 
-def test_both_ends_are_put_back() -> None:
+def test_both_ends_are_restored() -> None:
     generator, sink = Node(), Node("260\n")
     with tcp_endpoints(generator, sink, "198.18.0.2", WEB) as both:
         assert both.answer_bytes == 260
@@ -235,7 +235,7 @@ def test_both_ends_are_put_back() -> None:
 
 
 @pytest.mark.parametrize("sink", [Node("", fails="nginx -c"), Node("no number"), Node("99")])
-def test_a_server_that_does_not_answer_is_told_and_put_back(sink: Node) -> None:
+def test_a_server_that_does_not_answer_is_reported_and_restored(sink: Node) -> None:
     generator = Node()
     with pytest.raises(CannotMeasure), tcp_endpoints(generator, sink, "198.18.0.2", WEB):
         pytest.fail("nothing may be measured")
@@ -243,19 +243,19 @@ def test_a_server_that_does_not_answer_is_told_and_put_back(sink: Node) -> None:
     assert "ip route del local" in sink.asked[-1][0]
 
 
-def test_a_client_that_ends_early_is_told() -> None:
+def test_a_client_that_ends_early_is_reported() -> None:
     with pytest.raises(CannotMeasure, match="the client ended early"):
         KernelTcpEndpoints(Node("Tcp: x\n---\n"), Node(SNMP.format(opens=0, again=0)), WEB, 260).at_rate(50, 100)
 
 
-def test_a_client_that_is_abandoned_ends_by_itself() -> None:
-    """Its input ends first: a connection that is cut off would leave the program on the node running."""
+def test_an_abandoned_client_ends_by_itself() -> None:
+    """Its input is closed first. Otherwise the program would go on running on the node."""
     program = subprocess.Popen(["sh", "-c", "cat; exit 3"], stdin=PIPE, stdout=PIPE, stderr=PIPE)
     KernelConnectionLoad(Node(), program, 16, Retransmissions(Node())).abandon()
     assert program.returncode == 3
 
 
-def test_a_rate_is_asked_of_httperf() -> None:
+def test_httperf_opens_connections_at_a_rate() -> None:
     node = Node("---\n".join([SNMP.format(opens=0, again=0), HTTPERF, SNMP.format(opens=300, again=0)]))
     sink = Node(SNMP.format(opens=0, again=7))
     assert KernelTcpEndpoints(node, sink, WEB, 260).at_rate(50, 300).completed == 296

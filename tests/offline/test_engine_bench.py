@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""engine/bench, as far as it goes without a machine: the far end counts, the senders send, the summary sums up."""
+"""The parts of engine/bench that need no machine: far end, senders and summary."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_far_end_counts_every_datagram() -> None:
     assert far_end.count() - before == 3
 
 
-def test_the_host_sender_sends_what_it_says(senders: Path) -> None:
+def test_the_host_sender_counts_correctly(senders: Path) -> None:
     far_end = FarEnd()
     command = [str(senders / "link-host"), LOOPBACK, str(far_end.port), "1514", "0.05"]
     sent = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
@@ -59,7 +59,7 @@ def test_the_host_sender_refuses(senders: Path, arguments: list[str]) -> None:
 
 
 def test_the_guest_sender_is_a_multiboot_kernel(senders: Path) -> None:
-    """Its header has to lie in the first 8 KiB of the file, and its words have to add up to nothing."""
+    """The header must be in the file's first 8 KiB, and its fields must add up to zero."""
     kernel = (senders / "link-guest").read_bytes()[:8192]
     at = kernel.index((0x1BADB002).to_bytes(4, "little"))
     words = [int.from_bytes(kernel[at + n : at + n + 4], "little") for n in (0, 4, 8)]
@@ -77,14 +77,14 @@ def test_a_table_has_different_frames_of_one_size(tmp_path: Path) -> None:
     assert {frame[:6] for frame in frames} == {bytes.fromhex(target.replace(":", ""))}
 
 
-def test_every_player_is_told_size_and_time() -> None:
+def test_every_player_gets_size_and_time() -> None:
     for player in players(TOPOLOGY):
         command = player.command(508, 7.5)
         assert "7.5" in command, player.name
         assert player.name.startswith("replay") or "508" in command or str(508 - 42) in command, player.name
 
 
-def test_the_summary_compares_with_the_link_and_the_best_other() -> None:
+def test_the_summary_compares_with_link_and_best_other_player() -> None:
     def rounds(player: str, *rates: int) -> list[dict]:
         return [{"player": player, "size": 60, "pps": rate} for rate in rates]
 
@@ -96,13 +96,13 @@ def test_the_summary_compares_with_the_link_and_the_best_other() -> None:
     assert found["trafgen"]["of_best_other"] == round(90 / 220, 3)
 
 
-def test_the_summary_of_rates_says_how_exact() -> None:
+def test_the_summary_of_rates_gives_the_accuracy() -> None:
     runs = [{"player": "replay", "rate": 1000.0, "pps": rate} for rate in (999, 1000, 1002)]
     row = {"median_pps": 1000, "spread": 0.003, "of_rate": 1.0}
     assert summary(runs)["medians"] == {"1000": {"replay": row}}
 
 
-def test_one_lock_keeps_the_other_out(tmp_path: Path) -> None:
+def test_locks_exclude_each_other(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with Lock(path).turn():
         script = f"import fcntl; fcntl.flock(open({str(path)!r}, 'a'), fcntl.LOCK_EX | fcntl.LOCK_NB)"

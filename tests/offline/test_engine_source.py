@@ -68,7 +68,7 @@ def test_the_binary_needs_no_shared_library(engine: Path) -> None:
     assert "INTERP" not in headers
 
 
-def test_reads_what_python_writes(engine: Path, tmp_path: Path) -> None:
+def test_the_engine_reads_tables_written_by_python(engine: Path, tmp_path: Path) -> None:
     good_table(tmp_path / "good.tbl")
     done = check(engine, tmp_path / "good.tbl")
     assert done.returncode == 0, done.stderr
@@ -77,7 +77,7 @@ def test_reads_what_python_writes(engine: Path, tmp_path: Path) -> None:
     assert figures == {"frames": 8, "streams": 3, "shortest": 60, "longest": 130, "loop_ns": 8000}
 
 
-def test_python_reads_what_it_wrote(tmp_path: Path) -> None:
+def test_a_table_can_be_read_back(tmp_path: Path) -> None:
     frames = [b"a" * 60, b"b" * 1514, b"a" * 60, b"short"]
     write_table(tmp_path / "t.tbl", frames, streams=[0, 5, 0, 65535])
     table = read_table(tmp_path / "t.tbl")
@@ -108,7 +108,7 @@ def test_the_largest_table(engine: Path, tmp_path: Path) -> None:
         (32 + 12, "<H", 9019, "frame 0: 9019 bytes, outside 60..9018"),
     ],
 )
-def test_names_what_is_wrong(
+def test_errors_name_the_field(
     checked_engine: Path, tmp_path: Path, at: int, form: str, value: int | bytes, message: str
 ) -> None:
     path = tmp_path / "bad.tbl"
@@ -189,7 +189,9 @@ def test_refuses_bad_arguments(checked_engine: Path, tmp_path: Path, arguments: 
         ([bytes(60)] * 2, {"loop_ns": 9}, "frames without times"),
     ],
 )
-def test_python_writes_no_bad_table(tmp_path: Path, frames: list[bytes], more: dict, message: str) -> None:
+def test_python_refuses_to_write_an_invalid_table(
+    tmp_path: Path, frames: list[bytes], more: dict, message: str
+) -> None:
     with pytest.raises(BadInput, match=message):
         write_table(tmp_path / "bad.tbl", frames, **more)
     assert list(tmp_path.iterdir()) == []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The sink's counters, asked until all is in: packets may be on their way when it is asked first."""
+"""The sink's counters, which are polled until all packets have arrived."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fwlab.model.declared_traffic import TrafficClass
 
 
 class Answers:
-    """Stands for the sink's node: each question is answered by the next pair of counts, the last one for ever."""
+    """A sink that answers each query with the next pair of counts, and then repeats the last pair."""
 
     def __init__(self, *pairs: tuple[int, int]) -> None:
         self.pairs, self.asked = list(pairs), 0
@@ -57,7 +57,7 @@ def test_waiting_has_a_time_limit() -> None:
 LISTED = TrafficClass(sources={"first": "198.18.64.1", "step": 13, "count": 3})
 
 
-def test_a_list_of_addresses_is_a_set_of_its_own() -> None:
+def test_a_list_of_addresses_becomes_an_nft_set() -> None:
     rules = counting_ruleset("eth0", {"listed": LISTED}).splitlines()
     elements = "198.18.64.1, 198.18.64.14, 198.18.64.27"
     assert f"  set class-listed-sources {{ type ipv4_addr; size 3; elements = {{ {elements} }} }}" in rules
@@ -65,7 +65,7 @@ def test_a_list_of_addresses_is_a_set_of_its_own() -> None:
     assert sum("class-listed" in line for line in rules) == 3  # the counter, the set and one rule
 
 
-def test_lists_of_sources_of_destinations_and_of_pairs() -> None:
+def test_lists_of_sources_destinations_and_pairs() -> None:
     both = TrafficClass(sources=LISTED.sources, destinations={"first": "198.19.0.9", "count": 1}, proto="udp")
     pairs = TrafficClass(sources=LISTED.sources, dports=[80, 443])
     rules = counting_ruleset("eth0", {"both": both, "pairs": pairs})
@@ -76,7 +76,7 @@ def test_lists_of_sources_of_destinations_and_of_pairs() -> None:
 
 
 class Loading:
-    """Stands for the sink's node: what it was told to run, and with what."""
+    """A sink that records its commands and their input."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, bytes]] = []
@@ -87,8 +87,8 @@ class Loading:
         self.told.append((command, data))
 
 
-def test_the_same_classes_are_not_loaded_again() -> None:
-    """A list takes the sink a while; where its table is gone all the same, it is loaded as ever."""
+def test_unchanged_classes_are_reset_instead_of_loaded() -> None:
+    """Loading a list takes a while. If the table is gone, it is loaded as usual."""
     node = Loading()
     counting = Sink(node, "eth0")
     one, other = {"listed": LISTED}, {"all": TrafficClass()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Classes that are declared by a stream of the profile: the same flows on the host and at the sink."""
+"""Traffic classes declared by a stream: host and sink use the same flows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def tcp(source: str, port: int, **more: int) -> Ether:
 
 
 def frames(*named):
-    """One frame of each (name of its stream, packet), in order."""
+    """One frame for each pair of stream name and packet, in order."""
     streams = [
         stream(data=bytes(layer), mode=burst(1), isg=float(n), name=name) for n, (name, layer) in enumerate(named)
     ]
@@ -40,7 +40,7 @@ def test_a_packet_belongs_to_the_stream_that_has_its_flow() -> None:
 
 
 def test_a_stream_without_a_class_may_have_the_same_flow() -> None:
-    """The sink cannot tell them apart, so the host does not either."""
+    """The sink cannot distinguish them, so the host does not either."""
     sent = frames(("bad", tcp("198.18.0.1", 1)), ("more", tcp("198.18.0.1", 1, sport=9)))
     assert classify(sent, CLASSES).tolist() == [0, 0]
 
@@ -65,7 +65,7 @@ def test_two_classes_that_share_a_flow_are_refused() -> None:
         Ether() / IP(src="198.18.0.1", dst="198.19.0.1") / ICMP(),
     ],
 )
-def test_a_class_by_stream_wants_flows(layer: Ether) -> None:
+def test_a_class_by_stream_requires_flows(layer: Ether) -> None:
     with pytest.raises(BadInput, match="stream bad: class evil requires IPv4 packets with ports"):
         listed_flows(frames(("bad", layer)), CLASSES)
 
@@ -76,8 +76,8 @@ def test_classes_by_address_list_no_flows() -> None:
 
 
 @pytest.mark.parametrize("more", [{"src": "198.18.0.0/24"}, {"sport": 1025}, {"proto": "tcp"}])
-def test_a_class_by_stream_has_nothing_else(more: dict) -> None:
-    with pytest.raises(ValidationError, match="declared by its stream alone"):
+def test_a_class_by_stream_has_no_other_criteria(more: dict) -> None:
+    with pytest.raises(ValidationError, match="a class by stream can have no other field"):
         TrafficClass(stream="bad", **more)
 
 
@@ -94,15 +94,15 @@ def test_the_sink_counts_by_the_same_flows() -> None:
     ]
 
 
-def test_a_class_whose_stream_is_not_played_counts_nothing() -> None:
-    """No set may be empty, and no rule may match all."""
+def test_a_class_without_flows_counts_nothing() -> None:
+    """A set must not be empty, and no rule may match everything."""
     rules = counting_ruleset("eth0", CLASSES, flows=listed_flows(frames((None, tcp("198.18.0.1", 1))), CLASSES))
     assert "@" not in rules
     assert "  set " not in rules
     assert "counter class-evil { }" in rules
 
 
-def test_the_sink_declares_anew_when_it_knows_other_flows() -> None:
+def test_the_sink_reloads_its_counters_for_other_flows() -> None:
     class Node:
         loaded: list[bytes] = []
 

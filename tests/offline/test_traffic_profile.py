@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Profiles become streams, run only where they may, and their faults are told by file and line."""
+"""Loading profiles: which ones are run, their streams, and errors with file and line."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def register():
     ]
 
 
-def test_reading_a_profile_asks_the_network_for_nothing(profile, monkeypatch):
+def test_loading_a_profile_sends_nothing(profile, monkeypatch):
     def ask(*_):
         raise AssertionError("a profile made scapy look for an address")
 
@@ -193,7 +193,7 @@ def test_reading_a_profile_asks_the_network_for_nothing(profile, monkeypatch):
     assert base64.b64decode(stream["packet"]["binary"])[:12].hex() == "000000010000000000020000"
 
 
-def test_a_profile_may_import_what_lies_beside_it(profile, project):
+def test_a_profile_may_import_modules_from_its_folder(profile, project):
     (project.root / "labs/lab90-test/fwlab_test_sizes.py").write_text("SIZE = 99\n")
     [stream] = profile("from fwlab_test_sizes import SIZE\n" + FLOOD.replace("size=60", "size=SIZE"))
     assert len(base64.b64decode(stream["packet"]["binary"])) == 99
@@ -204,14 +204,14 @@ def test_a_profile_may_import_what_lies_beside_it(profile, project):
     "name",
     ["profile.py", "submissions/17/profile.py", "labs/profile.py", "labs/lab90-test/work/1/profile.py"],
 )
-def test_what_is_not_a_lab_s_own_is_refused_unread(profile, project, name):
+def test_profiles_outside_the_labs_are_refused_unread(profile, project, name):
     error = fault(profile, f"open({str(project.root / 'ran')!r}, 'w')\n" + FLOOD, name=name)
     assert error.message == f"{name}: not run, because it is not a lab's own profile"
     assert error.hint == "use a profile in the lab's folder; submissions may contain rulesets only"
     assert not (project.root / "ran").exists()
 
 
-def test_a_link_out_of_the_labs_is_refused(project):
+def test_a_symbolic_link_to_outside_the_labs_is_refused(project):
     (project.root / "elsewhere.py").write_text(FLOOD)
     link = project.root / "labs/lab90-test/profile.py"
     link.symlink_to(project.root / "elsewhere.py")
@@ -242,20 +242,20 @@ BROKEN = [
 ]
 
 
-def test_what_only_trex_s_own_client_knows_is_hinted_at(profile):
+def test_features_of_later_clients_get_a_hint(profile):
     error = fault(profile, FLOOD.replace("STLTXCont(pps=1000)", "STLTXCont(pps=1000), core_id=1"))
     assert "unexpected keyword argument 'core_id'" in error.message
     assert error.hint.endswith("; TRex's own client supports more than trex-stl-lib 0.3")
 
 
 @pytest.mark.parametrize(("text", "message"), BROKEN, ids=[message for _, message in BROKEN])
-def test_a_broken_profile_is_told_by_its_line(profile, text, message):
+def test_an_error_names_the_line(profile, text, message):
     error = fault(profile, text)
     assert error.message == f"labs/lab90-test/profile.py{message}"
     assert error.hint
 
 
-def test_an_unknown_instruction_is_told_by_its_line(profile):
+def test_an_unknown_instruction_is_reported_with_its_line(profile):
     text = FLOOD.replace(
         "def register",
         """class STLVmJump(STLVmFixIpv4):

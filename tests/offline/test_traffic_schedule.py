@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which stream sends when: modes, chains, gaps, rates, cores, ties."""
+"""The schedule of streams: modes, chains, gaps, rates, cores, ties."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_cores_take_turns_one_gap_apart(cores):
     assert [t for t, _ in sent(stream(), limit=12, cores=cores)] == [1000 * n for n in range(12)]
 
 
-def test_a_burst_is_shared_with_its_rest():
+def test_a_burst_is_distributed_with_its_remainder():
     assert len(sent(stream(mode=burst(7)), cores=3)) == 7
     per_core = distribute(parse_streams([stream(mode=burst(7))]), 3)
     assert [tasks[0].burst for tasks in per_core] == [3, 2, 2]
@@ -125,7 +125,7 @@ def test_a_pinned_stream_runs_on_its_core_only():
     assert [tasks[0].active for tasks in per_core] == [False, True, False]
 
 
-def test_the_table_of_streams_yields_them_as_gnu_s_hash_table_does():
+def test_the_order_of_streams_is_that_of_gnu_s_hash_table():
     def order(count):
         return [s.id for s in table_order(parse_streams([stream() for _ in range(count)]))]
 
@@ -182,7 +182,7 @@ def test_housekeeping_may_be_skipped_without_changing_ties(count, monkeypatch):
     assert quick[1].tolist() == slow[1].tolist()
 
 
-def test_variables_go_on_over_bursts_and_loops():
+def test_variables_continue_over_bursts_and_loops():
     form = stream(variable(high=100), write(), mode=burst(2), name="a", next="a")
     frames = expand([form], limit=7)
     assert [int.from_bytes(frame[44:46], "big") for frame in frames] == [1, 2, 3, 4, 5, 6, 7]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Frames in their classes, within their addresses, and in a table that an engine can loop over."""
+"""Traffic classes, lab addresses, and the frame table."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def frames(*layers):
         (IP(**FOUR) / TCP(dport=8), {"sources": {"first": "198.18.0.255", "count": 3}, "dports": [8, 7]}, True),
         (IP(**FOUR) / TCP(dport=7), {"sources": {"first": "198.18.0.255", "count": 3}, "dports": [7, 8, 7]}, True),
         (IP(**FOUR) / ICMP(), {"sources": {"first": "198.18.1.1", "count": 1}, "dports": [0]}, False),
-        # The first four bytes of this address are those of 32.1.0.2.
+        # This address starts with the bytes of 32.1.0.2.
         (IPv6(**SIX) / UDP(), {"sources": {"first": "32.1.0.2", "count": 1}}, False),
     ],
 )
@@ -108,7 +108,7 @@ def test_the_first_class_that_fits_counts():
         (Dot1Q(vlan=3) / IP(src="198.18.0.1", dst="9.9.9.9"), "destination 9.9.9.9 is not a lab address"),
     ],
 )
-def test_frames_to_strangers_are_refused(layer, message):
+def test_addresses_outside_the_lab_are_refused(layer, message):
     with pytest.raises(BadInput) as error:
         check_addresses(frames(IP(**FOUR) / UDP(), layer / UDP()))
     assert error.value.message == f"stream 2, frame 2: {message}"
@@ -121,7 +121,7 @@ def test_a_variable_that_leaves_the_lab_s_addresses_is_refused():
         check_addresses(expand([form], limit=10))
 
 
-def test_an_ethernet_group_is_refused():
+def test_a_multicast_mac_address_is_refused():
     with pytest.raises(BadInput) as error:
         check_addresses(expand([stream(flags=2, data=b"\xff" * 6 + packet()[6:])], limit=1))
     assert error.value.message == "stream 1, frame 1: destination ff:ff:ff:ff:ff:ff is a multicast address"
@@ -132,7 +132,7 @@ def test_one_packet_needs_one_frame():
     assert (len(table.frames), table.loop_ns, table.exact) == (1, 1_000_000, True)
 
 
-def test_a_loop_ends_where_the_variable_begins_again():
+def test_a_loop_is_the_period_of_the_variable():
     table = build_table([stream(variable(high=100), write(), variable("w", high=40), write("w", at=46))])
     assert (len(table.frames), table.exact) == (200, True)
 
@@ -155,7 +155,7 @@ def test_random_values_fill_the_table():
     assert (len(table.frames), table.exact) == (500, False)
 
 
-def test_a_loop_that_is_too_long_is_cut():
+def test_a_loop_that_is_too_long_is_truncated():
     program = [variable("a", high=499), variable("b", high=500), write("a"), write("b", at=46)]
     table = build_table([stream(*program)], most=1000)
     assert (len(table.frames), table.exact) == (1000, False)
@@ -167,7 +167,7 @@ def test_a_dependent_variable_makes_the_loop_longer():
     assert len(table.frames) == 70
 
 
-def test_a_profile_that_ends_is_taken_whole():
+def test_a_profile_that_ends_is_repeated_whole():
     first = stream(mode=burst(3), name="a", next="b")
     table = build_table([first, stream(mode=burst(2), name="b", self_start=False)])
     assert (len(table.frames), table.exact) == (5, True)
@@ -190,7 +190,7 @@ def test_a_loop_of_bursts_fills_the_table():
         (stream(flags=8), "the profile sends nothing"),
     ],
 )
-def test_more_than_the_table_holds_is_refused(form, message):
+def test_too_many_frames_are_refused(form, message):
     with pytest.raises(BadInput) as error:
         build_table([form])
     assert error.value.message == message
@@ -203,7 +203,7 @@ def test_a_slow_stream_with_many_values_is_refused():
     assert error.value.message == "stream 2: 1000 values of 'src' need 101000 frames, but the table holds 65536"
 
 
-def test_frames_laid_end_to_end_are_the_frames():
+def test_packed_frames_equal_the_frames():
     sizes = variable(low=60, high=90)
     mixed = [
         stream(),

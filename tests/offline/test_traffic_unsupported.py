@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What TRex has and this project has not is refused by name, with the line of the profile."""
+"""Unsupported features of TRex are refused by name, with the line of the profile."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fwlab.host.project import Project
 from fwlab.model.errors import BadInput
 from tests.offline import factories
 
-#: As TRex's own client has them; PyPI's knows neither.
+#: As in TRex's own client; PyPI's library has neither.
 LATER = """
 class STLTaggedPktGroup(STLFlowStats):
     def to_json(self):
@@ -32,7 +32,7 @@ class Latency(STLFlowStats):
         ("Latency(7, ieee_1588=True)", "IEEE 1588 time stamps are not supported"),
     ],
 )
-def test_what_is_not_supported_is_told_by_its_line(tmp_path: Path, call: str, message: str) -> None:
+def test_an_unsupported_feature_is_reported_with_its_line(tmp_path: Path, call: str, message: str) -> None:
     path = tmp_path / "labs/lab90-test/profile.py"
     path.parent.mkdir(parents=True)
     text = factories.PROFILE.replace("pps=1000))", f"pps=1000),\n            flow_stats={call})")

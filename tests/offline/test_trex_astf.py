@@ -35,12 +35,12 @@ SMALL = Connections(
     background="flood",
     background_pps=2000,
 )
-#: A server's answer as nginx of Debian 12 gives it with the configuration of logic/connections.py: 663 bytes.
+#: A response of Debian 12's nginx with the configuration in tcp_config.py: 663 bytes.
 NGINX_HEAD = 151
 
 
 class Noted:
-    """Any class of the API: what it was made with, and what was called on it."""
+    """Replaces any class of the API and records its arguments and calls."""
 
     def __init__(self, *_: Any, **made_with: Any) -> None:
         assert not _, "the profile says by name what it means"
@@ -66,7 +66,7 @@ def ends_of(profile: Noted) -> tuple[Noted, Noted]:
     return template.made_with["client_template"], template.made_with["server_template"]
 
 
-def test_it_opens_what_is_declared(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_opens_the_declared_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     client, server = ends_of(profile_of(astf_profile("lab90-test", "web", SMALL), [], monkeypatch))
     assert {name: client.made_with[name] for name in ("port", "limit", "cont", "cps")} == {
         "port": 8080,
@@ -81,7 +81,7 @@ def test_it_opens_what_is_declared(monkeypatch: pytest.MonkeyPatch) -> None:
     assert server.made_with["assoc"].made_with["rules"].made_with == {"port": 8080}
 
 
-def test_the_ends_say_what_wrk_and_nginx_say(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_and_responses_are_those_of_wrk_and_nginx(monkeypatch: pytest.MonkeyPatch) -> None:
     client, server = (
         end.made_with["program"].calls
         for end in ends_of(profile_of(astf_profile("lab90-test", "web", SMALL), [], monkeypatch))
@@ -100,8 +100,8 @@ def test_the_ends_say_what_wrk_and_nginx_say(monkeypatch: pytest.MonkeyPatch) ->
     assert "Server: nginx\r\n" in head
 
 
-def test_the_longest_answer_is_one_packet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of an MTU of 1500, with TCP's time stamps."""
+def test_the_longest_response_fits_one_packet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With an MTU of 1500 and TCP time stamps."""
     text = astf_profile("lab90-test", "web", Connections(object_bytes=1280))
     _, server = ends_of(profile_of(text, [], monkeypatch))
     [answer] = [call[1] for call in server.made_with["program"].calls if call[0] == "send"]
@@ -114,7 +114,7 @@ def test_tunables_change_rate_and_number(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (client.made_with["cps"], client.made_with["limit"]) == (2.5, 90)
 
 
-def test_fwlab_s_own_clients_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fwlab_s_own_clients_send_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     client, _ = ends_of(profile_of(astf_profile("lab90-test", "web", SMALL), [], monkeypatch))
     [(_, request), (_, length), _] = client.made_with["program"].calls
     form = astf_form(SMALL, length, cps=50, limit=300, repeat=False)
@@ -126,7 +126,7 @@ def test_fwlab_s_own_clients_say_the_same(monkeypatch: pytest.MonkeyPatch) -> No
     assert (own["port"], own["cps"], own["limit"], own["cont"]) == (8080, 50, 300, False)
 
 
-def test_it_says_what_it_leaves_out() -> None:
+def test_it_mentions_the_background_traffic() -> None:
     assert "its traffic flood in the background, 2000 packets per second" in astf_profile("lab90-test", "web", SMALL)
     assert "beside" not in astf_profile("lab90-test", "web", Connections())
 
@@ -168,8 +168,8 @@ print(json.dumps(ASTFProfile.load(sys.argv[1], tunables=[]).to_json()))
 """
 
 
-def test_trex_s_own_library_takes_every_declaration(tmp_path: Path) -> None:
-    """In a process of its own: TRex brings a scapy along."""
+def test_trex_s_own_library_accepts_every_declaration(tmp_path: Path) -> None:
+    """In a separate process, because TRex contains its own scapy."""
     project = find_project()
     labs = [load_lab(project, lab) for lab in lab_ids(project)]
     declared = {f"{lab.id} {name}": entry.connections for lab in labs for name, entry in lab.traffic.items()}

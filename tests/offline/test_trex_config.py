@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""TRex's configuration and streams, from topology.yml and from profiles."""
+"""TRex's configuration from topology.yml, and its streams from profiles."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def test_frames_leave_with_the_addresses_of_the_link() -> None:
 
 
 @pytest.mark.parametrize("machine", [BIG, Machine(1, 2048, "0000:00:03.0")])
-def test_ports_come_in_pairs_and_the_second_is_none(machine: Machine) -> None:
+def test_the_second_port_is_a_dummy(machine: Machine) -> None:
     settings = config(machine)
     assert len(settings["interfaces"]) == len(settings["port_info"]) == 2
     assert settings["interfaces"][1] == "dummy"
 
 
-def test_a_big_machine_drives_its_own_nic() -> None:
+def test_a_large_machine_uses_dpdk() -> None:
     settings = config(BIG)
     assert settings["interfaces"][0] == "00:03.0"
     assert "low_end" not in settings
@@ -69,7 +69,7 @@ def test_a_small_machine_sends_through_the_kernel(machine: Machine, why: str) ->
     assert "platform" not in settings
 
 
-def test_the_virtual_testbed_is_small_whatever_there_is() -> None:
+def test_the_virtual_testbed_always_uses_the_kernel() -> None:
     assert config(BIG, small=True)["low_end"] is True
 
 
@@ -81,7 +81,7 @@ def ending(packets: int, **fields: Any) -> dict[str, Any]:
     return stream(mode=burst(packets), **fields)
 
 
-def test_streams_follow_each_other_by_number() -> None:
+def test_chained_streams_refer_to_numbers() -> None:
     first = ending(2, name="a", next="b")
     second = ending(3, name="b", next="a", self_start=False)
     found = server_streams([first, second])
@@ -94,7 +94,7 @@ def test_a_disabled_stream_is_not_sent() -> None:
     assert [item["stream_id"] for item in found] == [2]
 
 
-def test_random_variables_draw_what_the_frame_table_draws() -> None:
+def test_random_variables_have_the_seeds_of_the_frame_table() -> None:
     seeds = [item["stream"]["random_seed"] for item in server_streams([steady(1), steady(2)], seed=7)]
     assert seeds == [7, 8]
     assert server_streams([steady(1, random_seed=99)], seed=7)[0]["stream"]["random_seed"] == 99
@@ -110,7 +110,7 @@ def test_a_profile_that_ends_is_refused(streams: list[dict[str, Any]]) -> None:
     assert "--engine replay" in caught.value.hint
 
 
-def test_a_chain_that_counts_down_ends_too() -> None:
+def test_a_chain_with_a_repeat_count_is_refused_too() -> None:
     with pytest.raises(BadInput, match="ends"):
         server_streams([ending(5, name="a", next="a", action_count=3)])
     assert server_streams([ending(5, name="a", next="a")])
@@ -130,14 +130,14 @@ def test_a_stream_without_a_share_is_left_out() -> None:
     assert [item["stream_id"] for item in found] == [1]
 
 
-def test_bursts_are_not_counted() -> None:
+def test_bursts_cannot_be_counted() -> None:
     streams = server_streams([steady(10), ending(5, name="a", next="a")])
     with pytest.raises(BadInput, match="stream 2"):
         counted_streams(streams, {0: 5, 1: 5})
 
 
 def test_shares_are_those_of_the_frame_table() -> None:
-    """One loop and a half of a lab's mix: as many of each stream as the replay engine plays."""
+    """One and a half loops: as many packets of each stream as the replay engine plays."""
     lab = load_lab(PROJECT, "lab03-ipset")
     tables = TrafficStore(PROJECT, TOPOLOGY, lab)
     frames = tables.table("attack").frames

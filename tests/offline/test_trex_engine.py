@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The trex engine against a server of the test's own, which speaks TRex's RPC and keeps a port's state."""
+"""The engine `trex`, against a fake server that implements TRex's RPC and the state of a port."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def engine(ssh: Ssh, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trex]:
     assert all(process.poll() is not None for process in ssh.processes), "something runs on after close"
 
 
-def test_a_counted_run_sends_exactly_so_many(engine: Trex, server: Server, tables: TrafficStore) -> None:
+def test_a_counted_run_sends_the_exact_number(engine: Trex, server: Server, tables: TrafficStore) -> None:
     engine.use(tables, "attack")
     played = engine.start(load=2000, count=5000).wait(timeout=60)
     assert (played.sent, played.attempted) == (5000, 5000)
@@ -55,7 +55,7 @@ def test_a_counted_run_sends_exactly_so_many(engine: Trex, server: Server, table
     assert sum(s["mode"]["total_pkts"] for s in server.streams.values()) == 5000
 
 
-def test_flat_out_is_the_whole_line_until_stopped(engine: Trex, server: Server, tables: TrafficStore) -> None:
+def test_flat_out_uses_the_line_rate_until_stopped(engine: Trex, server: Server, tables: TrafficStore) -> None:
     engine.use(tables, "flood")
     playing = engine.start()
     playing._port.transmits()
@@ -68,7 +68,7 @@ def test_flat_out_is_the_whole_line_until_stopped(engine: Trex, server: Server, 
     assert server.methods().index("stop_traffic") < len(server.methods()) - 1, "counters are read after the stop"
 
 
-def test_what_the_kernel_dropped_was_not_sent(engine: Trex, ssh: Ssh, tables: TrafficStore) -> None:
+def test_packets_dropped_by_the_kernel_do_not_count_as_sent(engine: Trex, ssh: Ssh, tables: TrafficStore) -> None:
     engine.use(tables, "flood")
     playing = engine.start(load=1000, count=800)
     ssh.dropped = 30
@@ -76,7 +76,7 @@ def test_what_the_kernel_dropped_was_not_sent(engine: Trex, ssh: Ssh, tables: Tr
     assert (played.attempted, played.sent) == (800, 770)
 
 
-def test_what_the_kernel_sent_of_its_own_is_not_counted(engine: Trex, ssh: Ssh, tables: TrafficStore) -> None:
+def test_other_packets_of_the_kernel_are_not_counted(engine: Trex, ssh: Ssh, tables: TrafficStore) -> None:
     engine.use(tables, "flood")
     playing = engine.start(load=1000, count=800)
     ssh.stray = 3
@@ -92,10 +92,8 @@ def test_runs_follow_each_other_on_one_server(engine: Trex, server: Server, ssh:
     assert len(ssh.processes) == 2, "one server and one tunnel"
 
 
-def test_a_closed_engine_plays_again_when_it_is_used(
-    engine: Trex, ssh: Ssh, server: Server, tables: TrafficStore
-) -> None:
-    """Clients of TCP connections had the link meanwhile."""
+def test_a_closed_engine_restarts_when_used(engine: Trex, ssh: Ssh, server: Server, tables: TrafficStore) -> None:
+    """In the meantime the TCP clients used the link."""
     engine.use(tables, "attack")
     assert engine.start(load=2000, count=1000).wait(timeout=60).sent == 1000
     engine.close()
@@ -105,19 +103,19 @@ def test_a_closed_engine_plays_again_when_it_is_used(
     assert server.methods().count("acquire") == 2
 
 
-def test_a_run_that_does_not_end_is_ended(engine: Trex, server: Server, tables: TrafficStore) -> None:
+def test_a_run_that_does_not_end_is_stopped(engine: Trex, server: Server, tables: TrafficStore) -> None:
     engine.use(tables, "flood")
     playing = engine.start(load=1000, count=10**9)
     assert 0 < playing.wait(timeout=0.05).sent < 10**9
     assert server.left == 0
 
 
-def test_the_configuration_is_there_before_the_server(engine: Trex, ssh: Ssh, tables: TrafficStore) -> None:
+def test_the_configuration_is_written_before_the_server_starts(engine: Trex, ssh: Ssh, tables: TrafficStore) -> None:
     engine.use(tables, "flood")
     assert b"low_end: true" in ssh.files["/etc/trex_cfg.yaml"]
 
 
-def test_what_was_abandoned_counts_for_nobody(engine: Trex, server: Server, tables: TrafficStore) -> None:
+def test_abandoned_packets_are_not_counted(engine: Trex, server: Server, tables: TrafficStore) -> None:
     engine.use(tables, "flood")
     playing = engine.start()
     playing._port.transmits()
@@ -127,7 +125,7 @@ def test_what_was_abandoned_counts_for_nobody(engine: Trex, server: Server, tabl
 
 
 @pytest.mark.parametrize(("small", "own_driver"), [(True, False), (False, True)])
-def test_a_nic_that_trex_drives_goes_back_to_the_kernel(
+def test_a_nic_driven_by_trex_is_rebound_to_the_kernel(
     server: Server, ssh: Ssh, tables: TrafficStore, small: bool, own_driver: bool
 ) -> None:
     ssh.machine = "6\n8388608\n0000:00:03.0\n"
@@ -141,14 +139,14 @@ def test_a_nic_that_trex_drives_goes_back_to_the_kernel(
 
 
 @pytest.mark.parametrize("load", [0, -1, float("inf"), float("nan")])
-def test_a_load_of_nothing_is_refused(engine: Trex, server: Server, tables: TrafficStore, load: float) -> None:
+def test_an_invalid_load_is_refused(engine: Trex, server: Server, tables: TrafficStore, load: float) -> None:
     engine.use(tables, "flood")
     with pytest.raises(BadInput, match="sends nothing"):
         engine.start(load=load)
     assert "start_traffic" not in server.methods()
 
 
-def test_machines_without_trex_are_told(engine: Trex, ssh: Ssh, tables: TrafficStore) -> None:
+def test_machines_without_trex_are_reported(engine: Trex, ssh: Ssh, tables: TrafficStore) -> None:
     ssh.there = "no"
     with pytest.raises(CannotMeasure, match="no TRex") as caught:
         engine.use(tables, "flood")
@@ -156,14 +154,16 @@ def test_machines_without_trex_are_told(engine: Trex, ssh: Ssh, tables: TrafficS
     assert not ssh.processes
 
 
-def test_a_server_that_ends_at_once_says_why(engine: Trex, server: Server, ssh: Ssh, tables: TrafficStore) -> None:
+def test_a_server_that_ends_at_once_is_reported_with_its_log(
+    engine: Trex, server: Server, ssh: Ssh, tables: TrafficStore
+) -> None:
     server.silent, ssh.program = True, "exit 3"
     with pytest.raises(CannotMeasure, match="TRex ended with 3") as caught:
         engine.use(tables, "flood")
     assert "no such device" in caught.value.message
 
 
-def test_a_server_that_dies_under_way_is_the_fault(
+def test_a_server_that_dies_during_a_run_is_reported(
     engine: Trex, server: Server, ssh: Ssh, tables: TrafficStore
 ) -> None:
     engine.use(tables, "flood")
@@ -176,14 +176,14 @@ def test_a_server_that_dies_under_way_is_the_fault(
     playing.abandon()
 
 
-def test_trex_refuses_in_its_own_words(engine: Trex, server: Server, tables: TrafficStore) -> None:
+def test_errors_of_trex_are_passed_on(engine: Trex, server: Server, tables: TrafficStore) -> None:
     server.refuses["add_stream"] = "VM: offset 99 is beyond the packet"
     engine.use(tables, "flood")
     with pytest.raises(CannotMeasure, match="add_stream: VM: offset 99"):
         engine.start()
 
 
-def test_long_batches_go_in_parts_and_every_answer_is_read(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_batches_are_split_and_every_answer_is_checked(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fwlab.generator.trex.rpc.BATCH_BYTES", 400)
     rpc = Rpc(f"tcp://127.0.0.1:{server.port}")
     try:
@@ -198,7 +198,7 @@ def test_long_batches_go_in_parts_and_every_answer_is_read(server: Server, monke
         rpc.close()
 
 
-def test_after_no_answer_the_next_question_is_heard(server: Server) -> None:
+def test_a_request_works_after_a_timeout(server: Server) -> None:
     rpc = Rpc(f"tcp://127.0.0.1:{server.port}", timeout_s=0.05)
     try:
         server.silent = True
@@ -214,7 +214,7 @@ def test_after_no_answer_the_next_question_is_heard(server: Server) -> None:
     ("asked", "sent", "limited"),
     [(None, 10, False), (1000, 10_000, False), (1000, 9_600, False), (1000, 5_000, True)],
 )
-def test_an_engine_at_its_ceiling_says_so(asked: float | None, sent: int, limited: bool) -> None:
+def test_an_engine_at_its_ceiling_is_reported(asked: float | None, sent: int, limited: bool) -> None:
     played = PlaybackResult(sent, sent, 10.0, asked)
     assert bool(played.limited) == limited
     assert not limited or played.limited.startswith("generator limited: asked for 1,000 pps, it sent 500")

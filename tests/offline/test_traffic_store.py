@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Frame tables on their way to the generator: how long they may be, and which of them stay there."""
+"""Frame tables: their maximum length, and which of them stay cached on the generator."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fwlab.traffic.frame_loop import TABLE_FRAMES
 
 
 class FakeGenerator:
-    """A node that keeps files, as far as the commands that it is given say so."""
+    """A node that interprets the few commands it is given, and keeps the files in memory."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {f"{FOLDER}/left": b"by a session before"}
@@ -43,7 +43,7 @@ class FakeGenerator:
 
 @pytest.fixture
 def replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """An engine that may keep ten bytes, and what tells it to use a table of so many."""
+    """An engine that may cache ten bytes, and a function that makes it use a table of a given size."""
     monkeypatch.setattr(replay_module, "CACHE_BYTES", 10)
     node = FakeGenerator()
     engine = Replay(node, "eth0")
@@ -57,7 +57,7 @@ def replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return use
 
 
-def test_a_table_that_is_there_is_not_sent_again(replay) -> None:
+def test_a_cached_table_is_not_copied_again(replay) -> None:
     replay("a", 4)
     held = dict(replay("b", 4).files)
     node = replay("a", 4)
@@ -67,7 +67,7 @@ def test_a_table_that_is_there_is_not_sent_again(replay) -> None:
     ]
 
 
-def test_what_was_not_used_for_longest_goes_first(replay) -> None:
+def test_the_least_recently_used_table_is_removed_first(replay) -> None:
     replay("a", 4)
     replay("b", 4)
     replay("a", 4)
@@ -75,27 +75,27 @@ def test_what_was_not_used_for_longest_goes_first(replay) -> None:
     assert set(replay("b", 8).files.values()) == {b"b" * 8}
 
 
-def test_a_table_larger_than_what_is_kept_is_there_alone(replay) -> None:
+def test_a_table_larger_than_the_cache_is_kept_alone(replay) -> None:
     replay("a", 4)
     assert list(replay("b", 40).files.values()) == [b"b" * 40]
     assert list(replay("c", 4).files.values()) == [b"cccc"]
 
 
-# ---- how long a table is ----------------------------------------------------------------------------------------
+# ---- the length of a table ----------------------------------------------------------------------------------------
 
 
-def test_a_table_that_the_generator_cannot_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_that_the_generator_cannot_hold_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frame_table, "MAX_BYTES", 1 << 20)
     frames = [number.to_bytes(2, "big").ljust(1500, b"x") for number in range(2000)]
     with pytest.raises(BadInput, match=r"2 MiB of frames, more than 1"):
         write_table(tmp_path / "t", frames)
-    write_table(tmp_path / "t", frames[:1] * 2000)  # the same bytes lie there once
+    write_table(tmp_path / "t", frames[:1] * 2000)  # identical frames are stored once
 
 
 @pytest.mark.parametrize(
     ("fills", "most"), [([None], TABLE_FRAMES), ([7, 250_000, None], 250_000), ([5_000_000], MAX_FRAMES)]
 )
-def test_a_loop_is_as_long_as_a_case_wants_states(fills: list[int | None], most: int) -> None:
+def test_a_loop_is_long_enough_for_the_states_of_a_case(fills: list[int | None], most: int) -> None:
     project = find_project()
     lab = load_lab(project, "lab03-ipset")
     lab.cases.clear()
@@ -106,7 +106,7 @@ def test_a_loop_is_as_long_as_a_case_wants_states(fills: list[int | None], most:
 
 
 def test_packets_offered_are_counted_by_the_classes_of_the_lab() -> None:
-    """The names and the counts come from one set of classes, the lab's own."""
+    """Names and counts come from one set of classes, the lab's own."""
     project = find_project()
     lab = load_lab(project, "lab03-ipset")
     store = TrafficStore(project, load_topology(project), lab)

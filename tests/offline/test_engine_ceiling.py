@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An engine that cannot send what a trial asks for: the trial says so, whichever engine it is."""
+"""An engine that cannot reach the intended load: the trial reports it, for every engine."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tests.offline.factories import a_lab, attempt
 
 
 class Engine:
-    """Sends what it is told to, `share` as fast; also the DUT, which takes all of it and sends nothing on."""
+    """An engine that sends at `share` of the load; and the DUT, which receives everything and forwards nothing."""
 
     def __init__(self, share: float) -> None:
         self.share, self.sent = share, 0
 
     def drain(self) -> None:
-        """Its ring is empty."""
+        """The ring is empty."""
 
     def counters(self) -> dict[str, int]:
         return {"eth1.rx_packets": self.sent, "eth2.tx_packets": 0}
@@ -48,16 +48,16 @@ def delivered_by(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return deliver(nodes, task).added_to(attempt()).problems
 
 
-def test_a_trial_above_the_ceiling_says_generator_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trial_above_the_ceiling_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     [problem] = delivered_by(Engine(0.5), monkeypatch)
     assert problem == "generator limited: asked for 1,000 pps, it sent 500"
 
 
-def test_a_trial_that_got_its_load_has_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trial_at_its_load_has_no_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     assert delivered_by(Engine(1.0), monkeypatch) == []
 
 
-def test_the_replay_engine_says_it_too() -> None:
+def test_the_replay_engine_reports_it_too() -> None:
     report = json.dumps({"sent": 5000, "attempted": 5100, "duration_s": 10.0})
     process = subprocess.Popen(
         ["sh", "-c", f"read -r _; echo '{report}'"], stdin=-1, stdout=-1, stderr=-1, start_new_session=True
@@ -67,7 +67,7 @@ def test_the_replay_engine_says_it_too() -> None:
 
 
 @pytest.mark.parametrize("load", [0, -5, float("nan"), float("inf")])
-def test_a_load_of_nothing_starts_nothing(load: float) -> None:
+def test_an_invalid_load_starts_nothing(load: float) -> None:
     engine = Replay(SimpleNamespace(), "eth0")  # a node that anything would fail on
     with pytest.raises(BadInput, match="sends nothing") as caught:
         engine.start(load=load)
@@ -75,5 +75,5 @@ def test_a_load_of_nothing_starts_nothing(load: float) -> None:
 
 
 @pytest.mark.parametrize("load", [None, 0.5, 1e6])
-def test_any_other_load_is_one(load: float | None) -> None:
+def test_other_loads_are_accepted(load: float | None) -> None:
     check_load(load)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The field engine, instruction by instruction, and chains against one that goes frame by frame."""
+"""The field engine: each instruction, and chains compared with a frame-by-frame implementation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def words(*instructions, count=8, at=44, cores=1, **fields):
         ({"value_list": [7, 9, 8], "step": 2}, [7, 8, 9, 7, 8, 9, 7, 8]),
     ],
 )
-def test_a_variable_walks(fields, expected):
+def test_the_values_of_a_variable(fields, expected):
     assert words(variable(**fields), write()) == expected
 
 
@@ -48,15 +48,15 @@ def test_a_variable_of_every_size_is_written_whole(size, big):
     assert frame[44 + size :] == bytes(60 - 44 - size)
 
 
-def test_the_constant_is_added_and_cut_to_the_size():
+def test_the_constant_is_added_and_truncated():
     assert words(variable(), write(add_value=-3), count=3) == [0xFFFE, 0xFFFF, 0]
 
 
-def test_a_write_ahead_of_its_variable_sees_the_frame_before():
+def test_a_write_before_its_variable_uses_the_previous_value():
     assert words(write(), variable(), count=4) == [5, 1, 2, 3]
 
 
-def test_a_dependent_variable_moves_when_the_first_has_gone_round():
+def test_a_dependent_variable_advances_when_the_first_wraps():
     low = variable("low", high=3, next_var="high", split_to_cores=False)
     high = variable("high", low=10, high=12, split_to_cores=False)
     assert words(low, high, write("high"), count=10) == [10, 10, 10, 11, 11, 11, 12, 12, 12, 10]
@@ -83,7 +83,7 @@ def test_repeatable_random_repeats_after_its_limit():
     assert all(100 <= value <= 900 for value in values)
 
 
-def test_clients_and_ports_walk_together():
+def test_clients_and_ports_advance_together():
     clients = {"type": "tuple_flow_var", "name": "t", "ip_min": 1, "ip_max": 3, "flags": 0}
     form = {**clients, "port_min": 50, "port_max": 52, "limit_flows": 8}
     assert words(form, write("t.ip", at=44), at=46, count=9) == [1, 2, 3, 1, 2, 3, 1, 2, 1]
@@ -148,7 +148,7 @@ LAYERS = [
 
 
 @pytest.mark.parametrize(("packet_", "l3", "kind"), LAYERS, ids=["tcp4", "udp4", "tcp6", "udp6"])
-def test_checksums_that_the_card_completes(packet_, l3, kind):
+def test_checksums_completed_by_the_network_card(packet_, l3, kind):
     data = bytes(MAC / packet_)
     fix = {"type": "fix_checksum_hw", "l2_len": 14, "l3_len": l3, "l4_type": kind}
     form = stream(variable(), write(at=14 + l3), fix, data=data)
@@ -165,7 +165,7 @@ def rebuilt(frame: bytes, size: int) -> bytes:
     return bytes(layers).ljust(len(frame), b"\0")
 
 
-def test_a_card_s_checksums_are_left_to_the_card():
+def test_offloaded_checksums_are_left_to_the_network_card():
     fix = {"type": "fix_checksum_hw", "l2_len": 14, "l3_len": 20, "l4_type": 11}
     [frame] = expand([stream(variable(), fix)], limit=1)
     assert frame[24:26] == b"\0\0"  # IPv4's own
@@ -196,7 +196,7 @@ def test_mac_addresses_come_from_the_port_unless_the_packet_keeps_them():
     }
 
 
-def test_latency_streams_end_in_their_trailer():
+def test_frames_of_latency_streams_end_with_a_trailer():
     stats = {"enabled": True, "rule_type": "latency", "stream_id": 7}
     [frame] = expand([stream(flow_stats=stats)], limit=1)
     assert frame[-16:].hex() == "ab01000078563412ffeeddccbbaa9988"
@@ -226,7 +226,7 @@ def test_every_core_sends_all_values_of_a_variable_that_is_not_split():
 
 
 def interpret(instructions, count):
-    """Variables as the engine defines them, one frame after the other: what each write puts down."""
+    """The values that each write stores, computed frame by frame."""
     state = {}
     for ins in instructions:
         if ins["type"] == "flow_var":
@@ -262,7 +262,7 @@ def interpret(instructions, count):
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_chains_of_variables_behave_as_one_frame_after_the_other(seed):
+def test_chains_of_variables_equal_the_frame_by_frame_result(seed):
     dice = random.Random(seed)
     length = dice.randint(1, 4)
     chain = []

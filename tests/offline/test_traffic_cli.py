@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`fwlab traffic expand` and `fwlab traffic show`, as a user types them."""
+"""The commands `fwlab traffic expand` and `fwlab traffic show`."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def checkout(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_expand_writes_trex_s_capture(tmp_path):
+def test_expand_writes_the_same_capture_as_trex(tmp_path):
     run("expand", VECTORS / "udp_1pkt_mac.json", "--pcap", tmp_path / "a.pcap")
     assert read_pcap(tmp_path / "a.pcap") == read_pcap(VECTORS / "udp_1pkt_mac.pcap")
 
@@ -102,7 +102,7 @@ def test_expand_takes_limit_and_cores_from_the_file_or_the_command(tmp_path):
     }
 
 
-def test_expand_without_a_limit_stops_where_trex_does(tmp_path):
+def test_expand_without_a_limit_stops_as_trex_does(tmp_path):
     (tmp_path / "a.json").write_text(json.dumps([stream()]))
     assert json.loads(run("expand", tmp_path / "a.json", "--json"))["frames"] == 5000
 
@@ -149,7 +149,7 @@ def test_a_refused_stream_writes_no_capture(tmp_path):
     assert not (tmp_path / "a.pcap").exists()
 
 
-def test_show_tells_classes_rates_and_first_frames(checkout):
+def test_show_prints_classes_rates_and_first_frames(checkout):
     output = run("show", "lab90-test", "flood")
     assert "lab90-test flood: profile.py last=3" in output
     assert "3 frames, repeated every 0.003 s at the profile's own rates" in output
@@ -175,7 +175,7 @@ def test_show_writes_what_would_be_sent(checkout):
     assert frames[0][:12].hex(":", 6) == "525400120001:525400120002"  # from the generator to the DUT
 
 
-def test_show_tells_what_connections_are_declared(checkout):
+def test_show_prints_declared_connections(checkout):
     assert run("show", "lab90-test", "web").splitlines() == [
         "lab90-test web: TCP connections, one object each",
         "  clients     198.18.32.0/24, 256 addresses",
@@ -192,7 +192,7 @@ def test_show_tells_what_connections_are_declared(checkout):
     assert told["connections"]["background_pps"] == 2000
 
 
-def test_show_goes_through_frames_and_connections_alike(checkout):
+def test_show_prints_frames_and_connections_alike(checkout):
     declared = (checkout / "labs/lab90-test/lab.yml").read_text()
     kept = [line for line in declared.splitlines() if "stray" not in line]
     (checkout / "labs/lab90-test/lab.yml").write_text("\n".join(kept))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The replay engine as the host starts and stops it: the shell's part, with a stand-in for the engine."""
+"""How the host starts and stops the replay engine: the shell command, with a substitute for the engine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fwlab.generator import replay as replay_module
 from fwlab.generator.replay import LONG_RUN, Replay
 from fwlab.model.errors import CannotMeasure
 
-#: Listens late, as the engine does on a busy host; then ends by its signal alone, and reports.
+#: Installs its signal handler late, as the engine does on a busy host, then reports when it gets the signal.
 LATE = f"""#!{sys.executable}
 import signal, sys, time
 def report(*_):
@@ -28,7 +28,7 @@ while True:
 
 
 class Here:
-    """Stands for the generator: what would run there runs here."""
+    """A generator whose commands run on this host."""
 
     def __init__(self, programs: Path) -> None:
         self._programs = programs
@@ -52,12 +52,12 @@ def replay(tmp_path: Path) -> Replay:
     return Replay(Here(tmp_path), "eth0")
 
 
-def test_a_stop_before_the_engine_listens_still_brings_its_report(replay: Replay) -> None:
+def test_a_stop_before_the_engine_handles_signals_still_yields_the_report(replay: Replay) -> None:
     played = replay.start().stop(timeout=30)
     assert (played.sent, played.attempted, played.duration_s) == (5, 7, 0.5)
 
 
-def test_a_host_that_is_gone_ends_the_engine(replay: Replay) -> None:
+def test_the_engine_stops_if_the_host_is_gone(replay: Replay) -> None:
     playing = replay.start()
     playing._process.stdin.close()
     out, errors = playing._process.stdout.read(), playing._process.stderr.read()
@@ -66,7 +66,7 @@ def test_a_host_that_is_gone_ends_the_engine(replay: Replay) -> None:
 
 
 class Asked:
-    """Stands for the generator: keeps what it was told to run."""
+    """A generator that records its commands."""
 
     def __init__(self) -> None:
         self.commands: list[str] = []
@@ -81,7 +81,7 @@ def command(*, emulated: bool, load: float | None, count: int | None) -> str:
     return node.commands[0]
 
 
-def test_a_long_count_has_the_nic_to_itself_where_the_cpu_is_emulated() -> None:
+def test_a_long_counted_run_uses_the_virtio_driver_on_an_emulated_cpu() -> None:
     said = command(emulated=True, load=9000, count=LONG_RUN)
     assert f"--rate 9000 --count {LONG_RUN} --driver virtio </dev/null" in said
     assert said.index("wait $p") < said.index("systemd-networkd-wait-online -q -i eth7") < said.index("exit $r")
@@ -97,14 +97,16 @@ def test_a_long_count_has_the_nic_to_itself_where_the_cpu_is_emulated() -> None:
         (False, 9000, LONG_RUN),
     ],
 )
-def test_else_the_nic_stays_the_kernels(emulated: bool, load: float | None, count: int | None) -> None:
+def test_other_runs_use_the_xdp_driver(emulated: bool, load: float | None, count: int | None) -> None:
     said = command(emulated=emulated, load=load, count=count)
     assert "--driver" not in said
     assert "networkd" not in said
 
 
 @pytest.mark.parametrize("given_back", [True, False])
-def test_a_nic_without_its_addresses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given_back: bool) -> None:
+def test_a_nic_without_its_addresses_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given_back: bool
+) -> None:
     program = tmp_path / "fwlab-replay"
     program.write_text("""#!/bin/sh\necho '{"sent": 5, "attempted": 5, "duration_s": 0.5}'\n""")
     program.chmod(0o755)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""TRex as the clients of TCP connections, against a server of the test's own in stateful mode."""
+"""TCP connections by TRex, against a fake server in stateful mode."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ANSWER = 251
 
 
 class Sink:
-    """The sink's nginx, whose answer has `length` bytes, and its kernel, which sends `again` segments once more."""
+    """The sink's nginx, whose response has `length` bytes, and its kernel, which retransmits `again` segments."""
 
     def __init__(self, length: str = f"{ANSWER}\n") -> None:
         self.length, self.again, self.asked = length, 0, []
@@ -58,7 +58,9 @@ def both(ssh: Ssh, sink: Sink) -> Iterator[TrexTcpEndpoints]:
         yield made
 
 
-def test_a_rate_is_as_many_connections_as_were_asked_for(both: TrexTcpEndpoints, server: Stateful, sink: Sink) -> None:
+def test_at_a_rate_it_opens_as_many_connections_as_requested(
+    both: TrexTcpEndpoints, server: Stateful, sink: Sink
+) -> None:
     server.again, server.unfinished, server.dropped = 2, 3, 3
     found = both.at_rate(50.5, 1000)
     assert (server.asked["cps"], server.asked["limit"], server.asked["cont"]) == (50.5, 1000, False)
@@ -67,7 +69,7 @@ def test_a_rate_is_as_many_connections_as_were_asked_for(both: TrexTcpEndpoints,
     assert "stop" not in server.methods(), "it ends by itself"
 
 
-def test_flat_out_goes_on_until_it_is_stopped(both: TrexTcpEndpoints, server: Stateful, sink: Sink) -> None:
+def test_flat_out_continues_until_stopped(both: TrexTcpEndpoints, server: Stateful, sink: Sink) -> None:
     opening = both.flat_out()
     sink.again, server.unfinished = 7, 16
     found = opening.stop()
@@ -79,7 +81,7 @@ def test_flat_out_goes_on_until_it_is_stopped(both: TrexTcpEndpoints, server: St
 
 
 @pytest.mark.parametrize(("small", "most"), [(True, MOST_OPEN), (False, 512)])
-def test_a_slowed_dut_has_few_open_as_trex_does_not_wait_long(
+def test_few_connections_are_open_on_a_slowed_dut(
     ssh: Ssh, sink: Sink, server: Stateful, small: bool, most: int
 ) -> None:
     with trex_tcp_endpoints(ssh, sink, TOPOLOGY, WEB, small=small) as both:
@@ -94,7 +96,7 @@ def test_runs_follow_each_other_on_one_server(both: TrexTcpEndpoints, server: St
     assert len(ssh.processes) == 2, "one server and one tunnel"
 
 
-def test_the_server_is_stateful_and_both_ends_are_put_back(ssh: Ssh, sink: Sink, server: Stateful) -> None:
+def test_the_server_is_stateful_and_both_ends_are_restored(ssh: Ssh, sink: Sink, server: Stateful) -> None:
     with trex_tcp_endpoints(ssh, sink, TOPOLOGY, WEB, small=True) as both:
         assert both.answer_bytes == ANSWER
         assert " --astf " in ssh.opened[0]
@@ -103,17 +105,17 @@ def test_the_server_is_stateful_and_both_ends_are_put_back(ssh: Ssh, sink: Sink,
     assert "ip route del local 198.19.32.0/30" in sink.asked[-1]
 
 
-# -- what goes wrong --
+# -- failures --
 
 
-def test_fewer_than_asked_for(both: TrexTcpEndpoints, server: Stateful) -> None:
+def test_fewer_connections_than_requested_are_an_error(both: TrexTcpEndpoints, server: Stateful) -> None:
     server.gives_up = 40
     with pytest.raises(CannotMeasure, match="TRex opened 40 of 1000 connections in") as told:
         both.at_rate(50, 1000)
     assert "--engine replay" in told.value.hint
 
 
-def test_a_profile_that_trex_does_not_begin(
+def test_a_profile_that_does_not_start_is_an_error(
     both: TrexTcpEndpoints, server: Stateful, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(astf, "START_TIMEOUT_S", 0.05)
@@ -122,17 +124,17 @@ def test_a_profile_that_trex_does_not_begin(
         both.flat_out()
 
 
-def test_connections_that_do_not_end(both: TrexTcpEndpoints, server: Stateful) -> None:
+def test_connections_that_do_not_end_are_an_error(both: TrexTcpEndpoints, server: Stateful) -> None:
     opening = both.flat_out()
     server.ends = False
     with pytest.raises(CannotMeasure, match=r"TRex does not end its connections within 0\.05 s"):
         opening.stop(timeout=0.05)
 
 
-def test_trex_dies_while_it_opens_them(
+def test_a_server_that_dies_is_reported(
     both: TrexTcpEndpoints, server: Stateful, ssh: Ssh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its end is the fault, not the answer that is not given."""
+    """The error names the server's end, not the missing answer."""
     opening = both.flat_out()
     server.silent = True
     ssh.processes[0].kill()
@@ -148,13 +150,13 @@ def test_trex_dies_while_it_opens_them(
     ("there", "length", "told"),
     [("no", f"{ANSWER}\n", "generator: no TRex in /opt/trex"), ("yes", "99", "nginx does not answer on port 8080")],
 )
-def test_an_end_that_is_not_there_leaves_nothing_running(ssh: Ssh, there: str, length: str, told: str) -> None:
+def test_a_missing_endpoint_leaves_nothing_running(ssh: Ssh, there: str, length: str, told: str) -> None:
     ssh.there = there
     with pytest.raises(CannotMeasure, match=told), trex_tcp_endpoints(ssh, Sink(length), TOPOLOGY, WEB, small=True):
         pytest.fail("nothing may be measured")
 
 
-# -- who opens them --
+# -- selection --
 
 
 @pytest.mark.parametrize(
@@ -166,10 +168,10 @@ def test_an_end_that_is_not_there_leaves_nothing_running(ssh: Ssh, there: str, l
         ("replay", True, False, "wrk"),
     ],
 )
-def test_the_engine_chooses_the_clients(
+def test_trex_opens_connections_only_if_asked_for_by_name(
     engine: str, asked: bool, beside: bool, who: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """TRex where it is asked for by name; a server of it that plays packets beside cannot open connections."""
+    """A TRex server that plays background packets cannot open connections."""
     monkeypatch.setattr("fwlab.generator.trex.engine.trex_tcp_endpoints", lambda *_, small: ("trex", small))
     monkeypatch.setattr(engines, "tcp_endpoints", lambda *_: ("wrk", True))
     declared = WEB.model_copy(update={"background": "flood", "background_pps": 10}) if beside else WEB
