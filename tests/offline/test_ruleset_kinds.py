@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from fwlab.host.project import Project
+from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
 from fwlab.model.registry import IncompleteKind, Registry, discover
 from fwlab.model.ruleset import RulesetFile
@@ -97,3 +100,15 @@ def test_settings_of_the_machine_are_loaded_first_or_last() -> None:
     """A link that is set anew forgets its filters; only a rule brings the settings of connection tracking."""
     order = [kind.machine_setting for kind in KINDS.values()]
     assert order == [True, True, *[False] * (len(order) - 3), True]
+
+
+def test_an_exercise_accepts_kinds_of_settings_that_are_registered(tmp_path: Path) -> None:
+    root = Path(__file__).resolve().parents[2]
+    lab = tmp_path / "labs" / "lab01-forwarding"
+    shutil.copytree(root / "labs" / lab.name, lab, ignore=shutil.ignore_patterns("work"))
+    text = (lab / "lab.yml").read_text()
+    assert "settings: [ethtool" in text
+    assert any(exercise.settings for exercise in load_lab(Project(tmp_path), lab.name).exercises)
+    (lab / "lab.yml").write_text(text.replace("settings: [ethtool", "settings: [nft"))
+    with pytest.raises(BadInput, match="unknown kind of settings 'nft'; known kinds: ethtool, routes, sysctl"):
+        load_lab(Project(tmp_path), lab.name)
