@@ -3,8 +3,8 @@
 
     fwlab author ranges LAB [RUN.json]        (without a file: the lab's latest run, reports/LAB/run.json)
 
-Medians of cases that the run did not measure stay, with the kernel and the source that they had. Keep the run itself
-under results/ with `fwlab author publish`, so that every range has its raw results.
+Medians of cases that the run did not measure stay, with the kernel and the source that they had. The run itself must be
+kept under results/ first (`fwlab author publish`), so that every range has its raw results.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from fwlab.host.atomic_write import write_atomically
-from fwlab.host.project import Project
+from fwlab.host.project import Project, shown
 from fwlab.judge.statistics import Figure, figure
 from fwlab.judge.verdicts import doubts
+from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
@@ -33,8 +34,14 @@ _HEAD = """\
 
 
 def write_ranges(project: Project, lab: Lab, run: Run) -> list[Path]:
-    """Write labs/LAB/ranges.yml. Raises BadInput as `renewed` does."""
-    source = f"results/{lab.id}/{run.started[:10]}-full.json"  # where `publish` keeps the run
+    """Write labs/LAB/ranges.yml. Raises BadInput as `renewed` does, and for a run that is not kept under results/."""
+    kept = project.root / "results" / lab.id / f"{run.started[:10]}-full.json"  # where `publish` keeps it
+    source = shown(project, kept)
+    if not kept.is_file() or load_run(kept, lab.id).started != run.started:
+        raise BadInput(
+            f"the run of {run.started} is not kept as {source}: a range needs raw results",
+            f"fwlab author publish {lab.id} RUN.json",
+        )
     return [write_atomically(project.labs / lab.id / "ranges.yml", as_yaml(lab, renewed(lab, run, source)))]
 
 

@@ -161,8 +161,15 @@ def test_the_ranges_of_a_lab_are_those_of_its_own_raw_results(name: str, tmp_pat
     """Nothing in the file was typed by hand, and nothing is out of date."""
     lab, run = load_lab(PROJECT, name), load_run(newest(name), name)
     (tmp_path / "labs" / name).mkdir(parents=True)
+    (tmp_path / "results").symlink_to(ROOT / "results")
     (path,) = write_ranges(Project(tmp_path), lab.with_ranges(Ranges()), run)
     assert path.read_text() == (lab.folder / "ranges.yml").read_text()
+
+
+def test_a_run_that_is_not_kept_makes_no_range(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="a range needs raw results") as refused:
+        write_ranges(Project(tmp_path), LAB, a_run([measured(LAB, "raw-drop", 300_000)]))
+    assert "fwlab author publish lab99-made-up" in refused.value.hint
 
 
 @each_measured
