@@ -5,16 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from fwlab.judge.statistics import scale
 from fwlab.metrics.dut_counters import through
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession, Nodes
-from fwlab.metrics.protocol import BaseMetric
+from fwlab.metrics.protocol import BaseMetric, MeasurableMetric
 from fwlab.metrics.saturation import Attempt, Saturation, SaturationResult
 from fwlab.metrics.step import Phase, Step
 from fwlab.metrics.traffic_guard import traffic_guard
-from fwlab.model.metric import Display, Tolerance, TrafficKind
+from fwlab.model.metric import Display, InvalidatedBy, Tolerance, TrafficKind
 from fwlab.model.results import Measured, TestbedFacts
 from fwlab.model.trial import Delivery, Trial
 
@@ -24,6 +25,8 @@ MOST_IDLE = 0.0005
 MOST_OTHER = 0.005
 #: Of the packets received on the first link, this share may arrive on the last: nodes send a few of their own.
 MOST_BACK = 0.001
+#: Trials on the virtual testbed are usually closer together than this share of their median.
+USUAL_SPREAD = 0.02
 #: How many idle trials, for each wanted one, end the attempt at a level; at the last level more are allowed. A few
 #: idle trials cost less time than a slower DUT.
 IDLE_AT_A_LEVEL, IDLE_AT_LAST_LEVEL = 2, 6
@@ -47,9 +50,9 @@ class Capacity(BaseMetric):
     )
     tolerance = Tolerance(share=0.015, ratio=0.03)
     needs_clock = True
-    invalidated_by = "any class"
-    least_busy = 1 - MOST_IDLE
-    usual_spread = 0.02
+    invalidated_by: InvalidatedBy = "any class"
+    least_busy: float | None = 1 - MOST_IDLE
+    usual_spread: float | None = USUAL_SPREAD
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         return [capacity(trial, testbed) for trial in measured.trials if trial.busy_s > 0]
@@ -61,7 +64,7 @@ class Capacity(BaseMetric):
         return measured.trials
 
 
-METRIC = Capacity()
+METRIC: Final[MeasurableMetric] = Capacity()
 
 
 def capacity(trial: Trial, testbed: TestbedFacts) -> float:

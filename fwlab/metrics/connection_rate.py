@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from fwlab.dut.protocol import Window
 from fwlab.generator.protocol import TcpEndpoints
@@ -20,7 +20,7 @@ from fwlab.generator.tcp_config import answers
 from fwlab.judge.statistics import scale
 from fwlab.metrics.measurement_spec import MeasurementSpec, given
 from fwlab.metrics.nodes import MeasuringSession, Nodes
-from fwlab.metrics.protocol import CONNECTIONS, BaseMetric
+from fwlab.metrics.protocol import CONNECTIONS, BaseMetric, MeasurableMetric
 from fwlab.metrics.saturation import Attempt, Saturation, SaturationResult
 from fwlab.metrics.step import Phase, Step
 from fwlab.metrics.traffic_guard import traffic_guard
@@ -63,7 +63,7 @@ class ConnectionRate(BaseMetric):
     tolerance = Tolerance(share=0.03, ratio=0.05)
     needs_clock = True
     traffic = CONNECTIONS
-    least_busy = 1 - MOST_IDLE_LOOP
+    least_busy: float | None = 1 - MOST_IDLE_LOOP
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         return [trial.completed / trial.busy_s * scale(testbed) for trial in measured.tcp if trial.busy_s > 0]
@@ -80,7 +80,7 @@ class ConnectionRate(BaseMetric):
         return []
 
 
-METRIC = ConnectionRate()
+METRIC: Final[MeasurableMetric] = ConnectionRate()
 
 
 @dataclass(frozen=True)

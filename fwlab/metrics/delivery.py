@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from fwlab.metrics.capacity import FLOOD
 from fwlab.metrics.connection_rate import CONNECT
@@ -18,11 +19,11 @@ from fwlab.metrics.dut_counters import through
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession, Nodes
 from fwlab.metrics.partial_result import PartialResult
-from fwlab.metrics.protocol import ANY_TRAFFIC, BaseMetric
+from fwlab.metrics.protocol import ANY_TRAFFIC, BaseMetric, MeasurableMetric
 from fwlab.metrics.step import Phase, Step
 from fwlab.metrics.traffic_guard import traffic_guard
 from fwlab.model.errors import CannotMeasure
-from fwlab.model.metric import Display, Tolerance, TrafficKind
+from fwlab.model.metric import Display, InvalidatedBy, Tolerance, TrafficKind
 from fwlab.model.results import Measured, TestbedFacts
 from fwlab.model.trial import Delivery
 
@@ -54,7 +55,7 @@ class Delivered(BaseMetric):
     tolerance = Tolerance(absolute=0.0005)
     traffic = ANY_TRAFFIC
     by_class = True
-    invalidated_by = "own class"
+    invalidated_by: InvalidatedBy = "own class"
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         """One share of all plays together: a median would hide what only one of them shows."""
@@ -71,7 +72,7 @@ class Delivered(BaseMetric):
         return [FLOOD, AFTER_FLOOD] if spec.load_dependent else [BEFORE_FLOOD, FLOOD, AFTER_FLOOD]
 
 
-METRIC = Delivered()
+METRIC: Final[MeasurableMetric] = Delivered()
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession
 from fwlab.metrics.partial_result import PartialResult
-from fwlab.metrics.protocol import WITH_OR_WITHOUT, BaseMetric
+from fwlab.metrics.protocol import WITH_OR_WITHOUT, BaseMetric, MeasurableMetric
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.metric import Display, TrafficKind
 from fwlab.model.results import Measured, TestbedFacts
@@ -45,4 +46,4 @@ class Entries(BaseMetric):
         return [COUNT]
 
 
-METRIC = Entries()
+METRIC: Final[MeasurableMetric] = Entries()

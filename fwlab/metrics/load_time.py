@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from fwlab.judge.statistics import scale
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import Nodes
 from fwlab.metrics.partial_result import PartialResult
-from fwlab.metrics.protocol import WITH_OR_WITHOUT, BaseMetric
+from fwlab.metrics.protocol import WITH_OR_WITHOUT, BaseMetric, MeasurableMetric
 from fwlab.metrics.step import Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Measured, TestbedFacts
@@ -39,7 +40,7 @@ class LoadTime(BaseMetric):
         return []
 
 
-METRIC = LoadTime()
+METRIC: Final[MeasurableMetric] = LoadTime()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,27 +5,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from fwlab.metrics.protocol import BaseMetric
+from fwlab.metrics.protocol import MeasurableMetric
+from fwlab.model.metric import Metric
 from fwlab.model.registry import Registry, discover
 
-REQUIRED = (
-    "unit",
-    "display",
-    "position",
-    "tolerance",
-    "portable",
-    "needs_clock",
-    "traffic",
-    "needs",
-    "by_class",
-    "invalidated_by",
-    "least_busy",
-    "usual_spread",
-    "keeps_ruleset",
-    "steps",
-    "values",
-    "trials",
-    "reservations",
+#: The attributes and methods of the protocol.
+REQUIRED = tuple(
+    name
+    for protocol in (Metric, MeasurableMetric)
+    for name in dict.fromkeys((*protocol.__annotations__, *vars(protocol)))
+    if not name.startswith("_")
 )
 
-METRICS: Final[Registry[BaseMetric]] = discover("metric", "fwlab.metrics", "METRIC", "fwlab.metrics", REQUIRED)
+METRICS: Final[Registry[MeasurableMetric]] = discover("metric", "fwlab.metrics", "METRIC", "fwlab.metrics", REQUIRED)

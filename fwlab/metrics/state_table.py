@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Final
 
 from fwlab.metrics.delivery import RATE_S, play, real_rate
 from fwlab.metrics.measurement_spec import MeasurementSpec, given
 from fwlab.metrics.nodes import MeasuringSession, Nodes
 from fwlab.metrics.partial_result import PartialResult
-from fwlab.metrics.protocol import BaseMetric
+from fwlab.metrics.protocol import BaseMetric, MeasurableMetric
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Measured, TestbedFacts
@@ -38,7 +39,7 @@ class TrackedStates(BaseMetric):
     unit = "count"
     position = 70
     display = Display("tracked connections", whole=True)
-    needs = MappingProxyType({"state_packets": "state_packets, the number of packets to play"})
+    needs: Mapping[str, str] = MappingProxyType({"state_packets": "state_packets, the number of packets to play"})
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         return [] if measured.states is None else [float(measured.states.held)]
@@ -55,7 +56,7 @@ class StateBytes(BaseMetric):
     position = 80
     display = Display("memory of a tracked connection", "bytes")
     tolerance = Tolerance(share=0.015, ratio=0.03)
-    needs = TrackedStates.needs
+    needs: Mapping[str, str] = TrackedStates.needs
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         each = measured.states.bytes_each if measured.states else None
@@ -65,7 +66,7 @@ class StateBytes(BaseMetric):
         return [FILL]
 
 
-METRIC = (TrackedStates(), StateBytes())
+METRIC: Final[tuple[MeasurableMetric, ...]] = (TrackedStates(), StateBytes())
 
 
 @dataclass(frozen=True, kw_only=True)

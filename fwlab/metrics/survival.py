@@ -13,20 +13,21 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Final
 
 from fwlab.metrics.capacity import FLOOD, busy_rates
 from fwlab.metrics.dut_counters import through
 from fwlab.metrics.measurement_spec import MeasurementSpec, given
 from fwlab.metrics.nodes import MeasuringSession, Nodes
 from fwlab.metrics.partial_result import PartialResult
-from fwlab.metrics.protocol import BaseMetric
+from fwlab.metrics.protocol import BaseMetric, MeasurableMetric
 from fwlab.metrics.step import Phase, Step
 from fwlab.metrics.traffic_guard import traffic_guard
 from fwlab.model.errors import CannotMeasure
-from fwlab.model.metric import Display, Tolerance, TrafficKind
+from fwlab.model.metric import Display, InvalidatedBy, Tolerance, TrafficKind
 from fwlab.model.results import Measured, TestbedFacts
 from fwlab.model.trial import Delivery
 
@@ -66,13 +67,13 @@ class Survival(BaseMetric):
         x_label="{parameter}, times the capacity of {baseline}",
     )
     tolerance = Tolerance(absolute=0.02)
-    needs = MappingProxyType(
+    needs: Mapping[str, str] = MappingProxyType(
         {
             "victim_class": "victim_class, the class whose packets survive or not",
             "offered": "offered, a multiple of the baseline",
         }
     )
-    invalidated_by = "any class"
+    invalidated_by: InvalidatedBy = "any class"
     keeps_ruleset = True  # a sweep over the load alone: a long ruleset takes longer to load than to measure
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
@@ -84,7 +85,7 @@ class Survival(BaseMetric):
         return [FLOOD, SURVIVE]
 
 
-METRIC = Survival()
+METRIC: Final[MeasurableMetric] = Survival()
 
 
 @dataclass(frozen=True, kw_only=True)

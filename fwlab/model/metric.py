@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 TrafficKind = Literal["packets", "connections", "none"]
 #: Where a value is shown: among the figures that have a ratio to a baseline, in a table of its sweeps, or by itself.
 Table = Literal["ratio", "sweep", "plain"]
+#: Which traffic class a ruleset must treat alike at any load for a check to count: the check's own, every one, or none.
+InvalidatedBy = Literal["own class", "any class", "none"]
 
 
 @dataclass(frozen=True)
@@ -89,8 +91,7 @@ class Metric(Protocol):
     traffic   what it can be measured on
     needs     fields that a case or an exercise must give for it, and what they are; fields that it has not are ignored
     by_class  whether it is the share of one traffic class, which a check has to name
-    invalidated_by  which traffic class must be treated the same at any load for a check to count: the check's own,
-              any at all, or none
+    invalidated_by  a load-dependent treatment of which traffic class makes a check fail
     least_busy  share of a trial in which the DUT must be busy; None where it need not be saturated
     usual_spread  trials further apart than this are measured once more on the virtual testbed; None: never
     """
@@ -105,7 +106,7 @@ class Metric(Protocol):
     traffic: frozenset[TrafficKind]
     needs: Mapping[str, str]
     by_class: bool
-    invalidated_by: Literal["own class", "any class", "none"]
+    invalidated_by: InvalidatedBy
     least_busy: float | None
     usual_spread: float | None
 

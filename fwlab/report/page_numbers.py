@@ -95,7 +95,7 @@ def _trials() -> list[Row]:
             f"more than {capacity.IDLE_AT_A_LEVEL}",
         ),
         ("Packets that the sink may send back", _percent(capacity.MOST_BACK)),
-        ("Spread that repeats a measurement", _above(capacity.METRIC.usual_spread)),
+        ("Spread that repeats a measurement", _above(capacity.USUAL_SPREAD)),
         ("Spread that makes a verdict inconclusive", _above(verdicts.LARGEST_SPREAD)),
         ("Time for one exercise", f"{EXERCISE_S:g} s"),
     ]

@@ -145,11 +145,12 @@ def test_without_the_plug_in_the_lab_names_an_unknown_metric(checkout: Path) -> 
     assert f"labs/{LAB}/lab.yml: cases.one.metric: unknown metric 'cache_misses'; known metrics: cap" in done.stderr
 
 
-def test_a_metric_that_lacks_something_stops_the_import(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("line", "lacks"), [('    unit = "misses"\n', "unit"), ("    def steps(", "steps")])
+def test_a_metric_that_lacks_something_stops_the_import(line: str, lacks: str, tmp_path: Path) -> None:
     for name in ("fwlab_cache_misses.py", "fwlab_cache_misses-1.0.dist-info"):
         source = PLUGIN / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
     module = tmp_path / "fwlab_cache_misses.py"
-    module.write_text(module.read_text().replace('    unit = "misses"\n', ""))
+    module.write_text(module.read_text().replace(line, "    def _steps(" if "def" in line else ""))
     done = measured(tmp_path, tmp_path)
-    assert done.stderr.splitlines()[-1].endswith("metric in fwlab_cache_misses:METRIC: unit missing")
+    assert done.stderr.splitlines()[-1].endswith(f"metric in fwlab_cache_misses:METRIC: {lacks} missing")

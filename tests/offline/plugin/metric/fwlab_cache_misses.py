@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession
 from fwlab.metrics.partial_result import PartialResult
-from fwlab.metrics.protocol import BaseMetric
+from fwlab.metrics.protocol import BaseMetric, MeasurableMetric
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Measured
@@ -40,4 +41,4 @@ class CacheMisses(BaseMetric):
         return [PLAY]
 
 
-METRIC = CacheMisses()
+METRIC: Final[MeasurableMetric] = CacheMisses()

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The measurer: which steps it takes, in which order, and what it makes of their partial results."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fwlab.measure import measurer
+from fwlab.measure.measurer import Measurer
+from fwlab.metrics.capacity import FLOOD
+from fwlab.metrics.connection_rate import CONNECT
+from fwlab.metrics.delivery import AFTER_FLOOD, BEFORE_FLOOD
+from fwlab.metrics.entries import COUNT
+from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.nodes import Nodes
+from fwlab.metrics.partial_result import PartialResult
+from fwlab.metrics.perf_profile import PROFILE
+from fwlab.metrics.state_table import FILL
+from fwlab.metrics.step import Phase, Step
+from fwlab.metrics.survival import SURVIVE
+from fwlab.model.errors import Refused
+from fwlab.model.results import Measured
+from tests.offline.factories import a_lab, measured
+
+
+def spec(*metrics: str, **fields: Any) -> MeasurementSpec:
+    return MeasurementSpec("one", "One", "drop", [], list(metrics), traffic="flood", **fields)
+
+
+@pytest.mark.parametrize(
+    ("asked", "steps"),
+    [
+        (spec("capacity"), [FLOOD]),
+        (spec("generator", "capacity", sampled=True), [FLOOD, PROFILE]),
+        (spec("delivered", "capacity"), [BEFORE_FLOOD, FLOOD, AFTER_FLOOD]),
+        (spec("delivered", load_dependent=True), [FLOOD, AFTER_FLOOD]),
+        (spec("survival", "load_time"), [FLOOD, SURVIVE]),
+        (spec("entries", "state_bytes", "states"), [FILL, COUNT]),
+    ],
+)
+def test_each_step_is_taken_once_in_the_order_of_the_phases(asked: MeasurementSpec, steps: list[Step]) -> None:
+    assert measurer._steps(asked, "packets") == steps
+
+
+def test_on_connections_only_what_connections_can_measure_is_measured() -> None:
+    assert measurer._steps(spec("delivered", "connections", "capacity", sampled=True), "connections") == [CONNECT]
+
+
+def on_nodes(*steps: Step, left: tuple[str, ...] = (), monkeypatch: pytest.MonkeyPatch) -> Measured:
+    """A measurement of these steps, on a DUT whose reset leaves something behind."""
+    nodes: Any = SimpleNamespace(
+        reset=lambda next_ruleset=None: list(left), plays_packets=lambda _traffic: False, use=None, within=None
+    )
+    monkeypatch.setattr(measurer, "_steps", lambda _spec, _played: steps)
+    return Measurer(Nodes(nodes, nodes, nodes, nodes, {}, lambda _level: nodes, 1)).measure(spec("capacity"))
+
+
+def finds(phase: Phase = Phase.FLOOD, despite_problems: bool = True, **fields: Any) -> Step:
+    return Step(phase, lambda _session, _spec, _so_far: PartialResult(**fields), despite_problems)
+
+
+def test_partial_results_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = finds(extra={"a": [1.0]}, problems=["one"]), finds(extra={"b": [2.0]}, problems=["two"])
+    found = on_nodes(*steps, monkeypatch=monkeypatch)
+    assert (found.extra, found.problems) == ({"a": [1.0], "b": [2.0]}, ["one", "two"])
+
+
+def test_after_a_problem_only_steps_that_do_not_need_the_figures_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = finds(despite_problems=False, extra={"a": [1.0]}), finds(extra={"b": [2.0]})
+    found = on_nodes(*steps, left=("table ip f",), monkeypatch=monkeypatch)
+    assert found.extra == {"b": [2.0]}
+    assert "table ip f" in found.problems[0]
+
+
+def test_what_was_found_before_a_refusal_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> PartialResult:
+        raise Refused("line 2 failed")
+
+    found = on_nodes(finds(extra={"a": [1.0]}), Step(Phase.LAST, refuse), monkeypatch=monkeypatch)
+    assert (found.extra, found.refused) == ({"a": [1.0]}, "line 2 failed")
+
+
+def test_a_result_does_not_change() -> None:
+    found = measured(a_lab(), "raw-drop", 300_000)
+    with pytest.raises(ValidationError):
+        found.problems = ["later"]
+    assert PartialResult(problems=["later"]).added_to(found).problems == ["later"]
+    assert found.problems == []
+
+
+def test_extra_values_are_written_only_if_there_are_any() -> None:
+    found = measured(a_lab(), "raw-drop", 300_000)
+    assert "extra" not in found.model_dump()
+    found = PartialResult(extra={"a": [1.0]}).added_to(found)
+    assert Measured.model_validate_json(found.model_dump_json()) == found
