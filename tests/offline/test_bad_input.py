@@ -201,7 +201,7 @@ def test_invalid_profile_is_reported_before_anything_starts(
 def test_predictions_that_are_not_numbers(checkout: Path, text: str | bytes) -> None:
     lab = load_lab(Project(checkout), LAB)
     (lab.folder / "work" / "predictions.yml").write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(BadInput, match=r"^work/predictions\.yml(:2: not YAML|: must )") as refused:
+    with pytest.raises(BadInput, match=r"^work/predictions\.yml(:2: not YAML|: not text|: must )") as refused:
         read_predictions(lab)
     assert refused.value.hint == f"fix labs/{LAB}/work/predictions.yml, or delete it and predict again"
 

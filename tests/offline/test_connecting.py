@@ -126,7 +126,7 @@ class Testbed:
 
 
 @pytest.mark.parametrize("enough", [0, 1, 2])
-def test_the_dut_is_slowed_until_it_is_never_idle(enough: int) -> None:
+def test_the_dut_is_throttled_until_it_is_never_idle(enough: int) -> None:
     bed = Testbed(enough)
     found = bed.measure(WEB, ["connections"])
     assert (found.slowed, len(found.tcp), found.problems) == (enough, 5, [])
@@ -147,13 +147,13 @@ def test_dut_and_clients_must_agree(seen: float, agree: bool) -> None:
 
 
 @pytest.mark.parametrize(("seen", "agree"), [(5210, True), (5220, False), (4890, False)])
-def test_answers_that_were_sent_again_cross_the_dut_twice(seen: float, agree: bool) -> None:
+def test_retransmitted_responses_cross_the_dut_twice(seen: float, agree: bool) -> None:
     """As beside a flood, which takes acknowledgements with it. 100 segments more are no reason to see fewer."""
     found = Testbed(seen=seen, clients=counted(retransmitted=100)).measure(WEB, ["connections"])
     assert (found.problems == []) == agree
 
 
-def test_no_more_connections_end_than_began() -> None:
+def test_completed_connections_do_not_exceed_opened_ones() -> None:
     """5016 began; a fifth of the packets is in a trial, whether 5016 answers crossed the DUT or 5200."""
     found = Testbed(seen=5200, clients=counted(retransmitted=100)).measure(WEB, ["connections"])
     share = 10_000 / (30_000 + 4 * 5200)
@@ -164,7 +164,7 @@ def test_no_more_connections_end_than_began() -> None:
     ("program", "again", "doubtful"),
     [("trex", 1003, False), ("trex", 1004, True), ("wrk", 100, False), ("wrk", 101, True)],
 )
-def test_what_is_sent_again_is_no_figure_of_the_dut(program: str, again: int, doubtful: bool) -> None:
+def test_many_retransmissions_are_inconclusive(program: str, again: int, doubtful: bool) -> None:
     """A fifth of the 5016 that were opened where TRex waits for half a second, a fiftieth where the kernel waits."""
     found = Testbed(clients=counted(program=program, retransmitted=again)).measure(WEB, ["connections"])
     assert found.problems == (
@@ -172,26 +172,26 @@ def test_what_is_sent_again_is_no_figure_of_the_dut(program: str, again: int, do
     )
 
 
-def test_delivered_is_at_a_light_rate() -> None:
+def test_delivered_is_measured_at_a_light_rate() -> None:
     bed = Testbed()
     found = bed.measure(WEB, ["connections", "delivered"])
     assert bed.rates == [(125.0, 500)], "a quarter of 5000 in 10 s, for 4 s"
     assert [clients.intended_load for clients in found.clients] == [None, 125.0]
 
 
-def test_nothing_is_opened_for_what_is_only_loaded() -> None:
+def test_load_time_opens_no_connections() -> None:
     spec = MeasurementSpec("plain", "", "plain", [], ["load_time"], traffic="web")
     assert METRICS["load_time"].steps(spec, "connections") == []
 
 
-def test_engine_is_out_of_the_clients_way() -> None:
+def test_the_engine_leaves_the_nic_to_the_clients() -> None:
     bed = Testbed()
     bed.measure(WEB, ["connections"])
     assert bed.closed == 1
     assert bed.loads == []
 
 
-def test_what_is_played_beside_is_counted_on_its_own() -> None:
+def test_background_traffic_is_counted_separately() -> None:
     bed = Testbed()
     declared = Traffic(connections={"background": "flood", "background_pps": 100}).connections
     found = bed.measure(declared, ["connections"])
@@ -201,7 +201,7 @@ def test_what_is_played_beside_is_counted_on_its_own() -> None:
     assert found.clients[0].completed == 5000
 
 
-def test_what_is_beside_at_the_light_rate_alone_leaves_the_trials_to_themselves() -> None:
+def test_background_at_the_light_rate_only_does_not_run_in_trials() -> None:
     bed = Testbed()
     beside = {"background": "flood", "background_pps": 100, "background_flat_out": False}
     declared = Traffic(connections=beside).connections
@@ -216,13 +216,13 @@ def test_what_is_beside_at_the_light_rate_alone_leaves_the_trials_to_themselves(
 
 
 @pytest.mark.parametrize(("program", "doubtful"), [("wrk", False), ("trex", True)])
-def test_what_a_flood_beside_takes_is_sent_again_and_no_sign_of_a_busy_host(program: str, doubtful: bool) -> None:
+def test_retransmissions_under_a_flood_do_not_mean_a_busy_host(program: str, doubtful: bool) -> None:
     declared = Traffic(connections={"background": "flood", "background_pps": 100}).connections
     bed = Testbed(clients=counted(program=program, retransmitted=2000))
     assert any("sent again" in problem for problem in bed.measure(declared, ["connections"]).problems) == doubtful
 
 
-def test_a_rate_beside_that_the_generator_cannot_keep_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_background_rate_above_the_generators_limit_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     short = "generator limited: asked for 100 pps, it sent 70"
     monkeypatch.setattr(Testbed._Engine, "limited", short)
     declared = Traffic(connections={"background": "flood", "background_pps": 100}).connections
@@ -231,14 +231,14 @@ def test_a_rate_beside_that_the_generator_cannot_keep_is_told_once(monkeypatch: 
     assert Testbed().measure(WEB, ["connections"]).problems == []
 
 
-def test_a_trial_has_the_connections_that_its_packets_make() -> None:
+def test_connections_of_a_trial_follow_from_its_packets() -> None:
     """5016 begun and 5000 answered, 50 000 packets in all; in a trial 10 000 of them, a fifth."""
     trials = Testbed().measure(WEB, ["connections"]).tcp
     assert {trial.completed for trial in trials} == {5008 / 5}
     assert {trial.packets for trial in trials} == {10_000}
 
 
-def test_what_is_played_beside_makes_no_connections() -> None:
+def test_background_packets_are_not_counted_as_connections() -> None:
     """Only the packets of the last link count then: 4 000 of 20 000, a fifth as well."""
     bed = Testbed()
     bed.flood = 70_000

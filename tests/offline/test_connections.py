@@ -99,12 +99,12 @@ def lab(beside: str) -> dict[str, Any]:
     }
 
 
-def test_a_profile_can_be_played_beside_connections() -> None:
+def test_a_profile_can_be_background_traffic() -> None:
     assert Lab.model_validate(lab("flood")).traffic["attacked"].connections.background_pps == 100
 
 
 @pytest.mark.parametrize("beside", ["web", "nothing"])
-def test_only_a_profile_can(beside: str) -> None:
+def test_only_a_profile_can_be_background_traffic(beside: str) -> None:
     with pytest.raises(ValidationError, match=f"background: {beside} is not a traffic with a profile"):
         Lab.model_validate(lab(beside))
 
@@ -138,7 +138,7 @@ def test_the_gate_blocks_new_connections_only() -> None:
     assert tcp.gate_rule(WEB) == f"rule ip fwlab-clients gate {towards} tcp flags & (syn | ack) == syn counter drop"
 
 
-def test_the_server_has_one_object_and_ends_each_connection() -> None:
+def test_the_server_sends_one_object_and_closes_each_connection() -> None:
     config = tcp.server_config(WEB, "/run/x.pid", "/run/x")
     # Object and FIN in one packet: the connection ends with the object.
     for line in ("sendfile on;", "tcp_nopush on;", "root /run/x;", f"try_files /{tcp.OBJECT} =404;"):
@@ -182,7 +182,7 @@ def test_an_incomplete_report_is_an_error(report: str) -> None:
 
 
 @pytest.mark.parametrize(("connections", "bare"), [(1, 3), (1000, 4711)])
-def test_answers_are_counted_from_packets_and_bytes(connections: int, bare: int) -> None:
+def test_responses_are_counted_from_packets_and_bytes(connections: int, bare: int) -> None:
     """Each connection has a SYN of 74 bytes, one answer of 66 + 260, and any number of bare headers of 66."""
     packets = 2 * connections + bare
     octets = connections * (74 + 66 + 260) + bare * 66

@@ -28,18 +28,18 @@ def of_connections(run: Run) -> list[Verdict]:
     return [v for v in judge_cases(load_lab(Project(ROOT), LAB), run, METRICS) if v.metric == "connections"]
 
 
-def test_they_are_not_judged_by_the_ranges_of_wrk() -> None:
+def test_connections_of_trex_are_not_judged_by_the_ranges_of_wrk() -> None:
     verdicts = of_connections(saved("trex"))
     assert len(verdicts) == 3, "two absolute, one ratio"
     assert {verdict.outcome for verdict in verdicts} == {Outcome.INCONCLUSIVE}
     assert all("TRex opened these connections" in verdict.text for verdict in verdicts)
 
 
-def test_those_of_wrk_are() -> None:
+def test_connections_of_wrk_are_judged() -> None:
     assert {verdict.outcome for verdict in of_connections(saved("full"))} == {Outcome.PASS}
 
 
-def test_the_dut_carries_as_many_packets_for_either() -> None:
+def test_the_dut_forwards_as_many_packets_for_both() -> None:
     """What the guide says of the two runs: connections differ by their packets, and not by the DUT."""
     packets = []
     for kind in ("trex", "full"):

@@ -67,43 +67,43 @@ def only(lab: Lab, run: Run) -> Crossover:
 
 
 class TestWhere:
-    def test_straight_lines_of_cost_meet_where_they_meet(self) -> None:
+    def test_straight_cost_lines_cross_where_expected(self) -> None:
         found = only(lab_of(), run_of(lab_of()))
         assert found.value == pytest.approx(20, rel=1e-3)  # the made-up trials are whole packets
         assert (found.parameter, found.first, found.last, found.always) == ("ports", 0, 100, False)
 
-    def test_capacity_would_give_another_number(self) -> None:
+    def test_interpolating_capacity_would_give_another_result(self) -> None:
         """Between 0 and 50 the curve of capacities is bent: its chord crosses the set's elsewhere."""
         low, high, flat = 1 / LIST(0), 1 / LIST(50), 1 / SET(0)
         chord = 50 * (low - flat) / (low - high)
         assert abs(chord - 20) > 1
 
-    def test_the_interval_is_that_of_the_luckiest_and_the_unluckiest(self) -> None:
+    def test_the_interval_comes_from_the_extreme_trials(self) -> None:
         found = only(lab_of(), run_of(lab_of(), around=40))
         assert found.low == pytest.approx(16, rel=1e-2)
         assert found.high == pytest.approx(24, rel=1e-2)
 
-    def test_without_spread_there_is_no_width(self) -> None:
+    def test_without_spread_the_interval_has_no_width(self) -> None:
         found = only(lab_of(), run_of(lab_of()))
         assert found.low == found.value == found.high
 
-    def test_what_never_gets_ahead_does_not_cross(self) -> None:
+    def test_a_sweep_that_is_never_faster_does_not_cross(self) -> None:
         found = only(lab_of(), run_of(lab_of(), ahead=lambda n: 4000 + 20 * n))
         assert (found.value, found.low, found.high, found.always) == (None, None, None, False)
         assert position(found) == "not up to 100 ports"
 
-    def test_what_is_ahead_all_along_does_not_cross(self) -> None:
+    def test_a_sweep_that_is_always_faster_does_not_cross(self) -> None:
         found = only(lab_of(), run_of(lab_of(), ahead=lambda n: 2900))
         assert (found.value, found.low, found.high, found.always) == (None, None, None, True)
         assert position(found) == "from 0 ports on"
 
-    def test_it_counts_from_where_the_advantage_lasts(self) -> None:
+    def test_the_last_crossing_counts(self) -> None:
         """Ahead at first, behind at 50, ahead again at 100."""
         costs = {0: 2900, 50: 4100, 100: 4900}
         found = only(lab_of(), run_of(lab_of(), ahead=costs.get))
         assert 50 < found.value < 100
 
-    def test_an_interval_may_reach_beyond_what_was_measured(self) -> None:
+    def test_an_interval_may_exceed_the_measured_range(self) -> None:
         found = only(lab_of(), run_of(lab_of(), ahead=lambda n: 4960, around=30))
         assert found.value == pytest.approx(98, rel=1e-2)
         assert found.high is None
@@ -119,7 +119,7 @@ class TestWhere:
 
 
 class TestWhichRuns:
-    def test_one_common_point_is_no_line(self) -> None:
+    def test_one_common_point_gives_no_crossing(self) -> None:
         lab = lab_of()
         run = run_of(lab)
         cases = [case for case in run.cases if case.id in ("list-0", "list-50", "set-50", "set-100")]
@@ -164,7 +164,7 @@ class TestShown:
         assert (entry["id"], entry["value"], entry["low"]) == ("ports", found.value, found.low)
         assert entry["published"] == [{"source": "S3", "value": 120.0, "unit": "ports", "ratio": None}]
 
-    def test_a_run_without_one_says_nothing_of_it(self) -> None:
+    def test_a_run_without_a_crossing_does_not_mention_it(self) -> None:
         run = a_run([measured(self.LAB, "raw-drop", 300_000)])
         assert "Crossovers" not in page(build_model(self.LAB, run))
         assert run_document(build_model(self.LAB, run))["crossings"] == []

@@ -34,7 +34,7 @@ def senders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_the_far_end_counts_every_datagram() -> None:
+def test_the_receiver_counts_every_datagram() -> None:
     far_end = FarEnd()
     before = far_end.count()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:

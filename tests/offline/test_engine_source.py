@@ -122,7 +122,7 @@ def test_errors_name_the_field(
     assert done.stdout == ""
 
 
-def test_no_truncated_table_passes_or_crashes(checked_engine: Path, tmp_path: Path) -> None:
+def test_truncated_tables_are_refused_without_a_crash(checked_engine: Path, tmp_path: Path) -> None:
     path = tmp_path / "cut.tbl"
     whole = good_table(path)
     for length in [*range(0, 200, 7), len(whole) - 1]:
@@ -131,7 +131,7 @@ def test_no_truncated_table_passes_or_crashes(checked_engine: Path, tmp_path: Pa
         assert done.returncode == 2, (length, done.stderr)
 
 
-def test_no_damaged_table_crashes(checked_engine: Path, tmp_path: Path) -> None:
+def test_damaged_tables_do_not_crash(checked_engine: Path, tmp_path: Path) -> None:
     path = tmp_path / "random.tbl"
     whole = good_table(path)
     chance = random.Random(20)

@@ -20,7 +20,7 @@ def drawn(stacks: dict[str, int], cost: float | None = 2000) -> ElementTree.Elem
     return ElementTree.fromstring(flame(stacks, cost, "instructions per packet"))
 
 
-def test_each_box_says_its_share_and_its_cost() -> None:
+def test_each_box_has_its_share_and_its_cost() -> None:
     titles = [title.text for title in drawn(STACKS).iter("title")]
     assert titles == [
         "net_rx_action: 100 %, 2000 instructions per packet",
@@ -46,13 +46,13 @@ def test_names_are_cut_to_their_box() -> None:
     assert len(label) < 10
 
 
-def test_a_box_without_room_has_no_label_but_a_title() -> None:
+def test_a_narrow_box_has_a_title_but_no_label() -> None:
     root = drawn({"narrow": 1, "wide": 199})
     assert "narrow" not in [text.text for text in root.iter("text")]
     assert any(title.text.startswith("narrow: 0.50 %") for title in root.iter("title"))
 
 
-def test_nothing_sampled_is_no_drawing() -> None:
+def test_no_samples_give_no_drawing() -> None:
     assert flame({}, 2000, "ns per packet") == ""
 
 
@@ -85,5 +85,5 @@ def test_the_page_shows_a_sampled_case() -> None:
     assert "<script" not in text
 
 
-def test_a_page_without_samples_does_not_speak_of_them() -> None:
+def test_a_page_without_samples_does_not_mention_them() -> None:
     assert "packet's time" not in page(build_model(LAB, a_run([measured(LAB, "raw-drop", 250_000)])))

@@ -56,7 +56,7 @@ ALLOWED = {
 
 
 @pytest.mark.parametrize(("kind", "line"), [(kind, line) for kind, lines in ALLOWED.items() for line in lines])
-def test_what_a_ruleset_may_say(kind: str, line: str) -> None:
+def test_accepted_rulesets(kind: str, line: str) -> None:
     assert ruleset_file(f"rules.{kind}", line + "\n").kind == kind
 
 
@@ -175,7 +175,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("kind", "line"), [(kind, line) for kind, lines in REFUSED.items() for line in lines])
-def test_what_it_may_not_is_named_with_its_line(kind: str, line: str) -> None:
+def test_refused_rulesets_are_reported_with_the_line(kind: str, line: str) -> None:
     fine = ALLOWED[kind][0] if kind in ALLOWED else "*filter"
     with pytest.raises(BadInput, match=rf"^rules\.{kind}:3: .") as refused:
         ruleset_file(f"rules.{kind}", f"{fine}\n# mine\n{line}\n{fine}\n")
@@ -184,7 +184,7 @@ def test_what_it_may_not_is_named_with_its_line(kind: str, line: str) -> None:
 
 @pytest.mark.parametrize("kind", [kind.name for kind in KINDS.values() if kind.suffix[0] == "."])
 @pytest.mark.parametrize("character", ["\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\0"])
-def test_what_only_some_take_for_the_end_of_a_line(kind: str, character: str) -> None:
+def test_unusual_line_separators_are_refused(kind: str, character: str) -> None:
     """Else a line that is a comment here would be an instruction to the tool, or the other way round."""
     with pytest.raises(BadInput, match=rf"^rules\.{kind}:2: a control character"):
         ruleset_file(f"rules.{kind}", f"# one\n# two{character}include\n")
@@ -205,7 +205,7 @@ def test_settings_are_loaded_last_and_links_first() -> None:
     assert ordered.index("d.ipset") < ordered.index("e.iptables")
 
 
-def test_what_each_file_may_is_too_much_together(tmp_path: Path) -> None:
+def test_limits_apply_to_all_files_together(tmp_path: Path) -> None:
     """A jump bomb, or sets of all memory, handed in by pieces."""
     (tmp_path / "a.nft").write_text("add table ip t\n" + "".join(calls(n) for n in range(4)))
     (tmp_path / "b.nft").write_text("".join(calls(n) for n in range(4, 8)) + "add rule ip t c8 accept\n")

@@ -50,14 +50,14 @@ class TestAbsoluteRange:
     LAB = a_lab([ABSOLUTE])
 
     @pytest.mark.parametrize("pps", [291_000, 300_000, 309_000])
-    def test_inside_or_on_its_edge_passes(self, pps: float) -> None:
+    def test_inside_the_range_or_on_its_bound_passes(self, pps: float) -> None:
         verdict = one(judged(self.LAB, measured(self.LAB, "raw-drop", pps)))
         assert verdict.outcome is Outcome.PASS
         assert verdict.text == "Well done."
         assert verdict.value == pps
 
     @pytest.mark.parametrize("pps", [290_999, 309_001])
-    def test_just_outside_fails_and_says_why(self, pps: float) -> None:
+    def test_just_outside_fails_with_a_reason(self, pps: float) -> None:
         verdict = one(judged(self.LAB, measured(self.LAB, "raw-drop", pps)))
         assert verdict.outcome is Outcome.FAIL
         assert (verdict.text, verdict.why, verdict.source) == ("Look again.", "Invented reason.", ["S1"])

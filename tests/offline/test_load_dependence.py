@@ -45,7 +45,7 @@ IN_PART = light(0, 0.11)
     [flood(0, 1), flood(0, 0.97), flood(0, 1.03), flood(0, 1, missed=0.3), flood(0, 0.5, taken=900), None],
     ids=["as light", "a little less", "a little more", "a slow sink", "too few packets to say", "not counted"],
 )
-def test_an_honest_ruleset_is_let_be(during: Delivery | None) -> None:
+def test_a_correct_ruleset_passes(during: Delivery | None) -> None:
     assert changes(found(RIGHT, during, RIGHT)) == {}
 
 
@@ -64,13 +64,13 @@ def test_a_class_that_passes_in_part_is_not_compared_in_the_flood() -> None:
         (RIGHT, flood(0, 1), light(0, 0.5), {"others": "it blocks others after the flood and not before it"}),
     ],
 )
-def test_what_behaves_otherwise_at_another_time_is_said(
+def test_load_dependent_behaviour_is_reported(
     before: Delivery, during: Delivery, after: Delivery, says: dict[str, str]
 ) -> None:
     assert changes(found(before, during, after)) == says
 
 
-def test_it_fails_in_the_class_and_in_the_figure_that_it_bought() -> None:
+def test_it_fails_the_class_and_the_figure_that_it_improved() -> None:
     cheat = found(RIGHT, flood(0, 0), RIGHT)
     capacity, delivered = judge_exercise(LAB.exercises[0], cheat, a_run([]), METRICS)
     assert (capacity.outcome, delivered.outcome) == (Outcome.FAIL, Outcome.PASS), "the attacker is blocked at all times"
@@ -83,13 +83,13 @@ def test_an_exercise_that_teaches_limits_may_want_it() -> None:
     assert capacity.outcome is Outcome.PASS
 
 
-def test_what_is_in_doubt_stays_in_doubt() -> None:
+def test_an_inconclusive_result_stays_inconclusive() -> None:
     busy = found(RIGHT, flood(0, 0), RIGHT).model_copy(update={"problems": ["7 packets were lost on their way"]})
     capacity, _ = judge_exercise(LAB.exercises[0], busy, a_run([]), METRICS)
     assert capacity.outcome is Outcome.INCONCLUSIVE
 
 
-def test_what_one_play_shows_is_not_hidden_by_the_others() -> None:
+def test_one_failing_playback_is_not_hidden_by_the_others() -> None:
     """One attacker of a thousand is missing in the list, and only the longest play visits it."""
     slips = light(0.001, 1, sent=8000)
     _, delivered = judge_exercise(

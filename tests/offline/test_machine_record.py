@@ -95,7 +95,7 @@ def checkout(tmp_path: Path) -> Checkout:
 
 
 @needs_ruby
-def test_what_libvirt_has_is_what_is_read(checkout: Checkout, nothing_runs: None) -> None:
+def test_the_record_matches_libvirt(checkout: Checkout, nothing_runs: None) -> None:
     checkout.define(LAB, clock=CLOCK)
     checkout.define(f"{LAB}-generator", kind="kvm")
     checkout.update("dut", "generator")
@@ -133,7 +133,7 @@ def test_destroyed_machines_leave_the_record(checkout: Checkout, nothing_runs: N
 
 @needs_ruby
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"machines": 7}'])
-def test_a_damaged_record_is_written_anew(checkout: Checkout, nothing_runs: None, text: str) -> None:
+def test_a_damaged_record_is_replaced(checkout: Checkout, nothing_runs: None, text: str) -> None:
     checkout.path.parent.mkdir(parents=True)
     checkout.path.write_text(text)
     checkout.define(LAB, clock=CLOCK)
@@ -142,7 +142,7 @@ def test_a_damaged_record_is_written_anew(checkout: Checkout, nothing_runs: None
 
 
 @needs_ruby
-def test_machines_that_come_up_at_once_do_not_lose_each_other(checkout: Checkout, nothing_runs: None) -> None:
+def test_machines_that_start_at_the_same_time_are_all_recorded(checkout: Checkout, nothing_runs: None) -> None:
     checkout.define(LAB, clock=CLOCK)
     checkout.define(f"{LAB}-generator")
     write = "FirewallLab::Record.update(project, [dut, generator][n % 2], 'box')"
@@ -152,7 +152,7 @@ def test_machines_that_come_up_at_once_do_not_lose_each_other(checkout: Checkout
 
 
 @needs("vagrant")
-def test_vagrant_writes_it_down_after_each_of_its_actions(checkout: Checkout) -> None:
+def test_vagrant_updates_the_record_after_each_action(checkout: Checkout) -> None:
     shutil.copy(ROOT / "Vagrantfile", checkout.root)
     script = """
 at_exit do
@@ -213,12 +213,12 @@ def test_qemu_says_what_it_is(words: list[str], made: Made | None, netdev: list[
     assert from_command_line(line) == made
 
 
-def test_machines_of_an_older_checkout_tell_by_their_qemu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machines_without_a_record_are_known_by_their_qemu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine_record, "_running", lambda *_: VIRTUAL)
     assert machines_made(Project(tmp_path), TOPOLOGY, 3, LAB) == VIRTUAL
 
 
-def test_a_record_that_qemu_belies_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_that_contradicts_qemu_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project = record(tmp_path)
     monkeypatch.setattr(machine_record, "_running", lambda *_: VIRTUAL)
     assert machines_made(project, TOPOLOGY, 3, LAB).boxes == {"dut": "fwlab-dut-0"}
@@ -233,7 +233,7 @@ def test_a_record_that_qemu_belies_is_refused(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "{}", "[" * 100_000, '{"format": "fwlab-machines/2"}', "\xff", '{"machines": {"dut": {}}}']
 )
-def test_what_is_no_record_is_told(tmp_path: Path, nothing_runs: None, text: str) -> None:
+def test_an_invalid_record_is_reported(tmp_path: Path, nothing_runs: None, text: str) -> None:
     project = record(tmp_path)
     record_path(project, LAB).write_text(text, encoding="latin-1")
     with pytest.raises(CannotMeasure, match=f".fwlab/{LAB}/machines.json: not a record of machines") as error:
@@ -250,7 +250,7 @@ def no_probe(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("made", [VIRTUAL, REAL, EMULATED])
-def test_who_asks_for_none_takes_what_is_there(made: Made, no_probe: None) -> None:
+def test_without_a_request_the_machines_testbed_is_used(made: Made, no_probe: None) -> None:
     chosen = settle(TestbedRequest(), made, LAB)
     assert (chosen.name, chosen.accelerator, chosen.forced) == (made.testbed, made.accelerator, False)
 
@@ -264,7 +264,7 @@ def test_machines_of_the_other_testbed_are_refused(no_probe: None) -> None:
         settle(TestbedRequest("virtual"), REAL, LAB)
 
 
-def test_grading_measures_on_the_virtual_testbed_unless_told(no_probe: None) -> None:
+def test_grading_uses_the_virtual_testbed_by_default(no_probe: None) -> None:
     with pytest.raises(CannotMeasure, match="made for the real testbed; grading measures on the virtual one"):
         settle(TestbedRequest(grading=True), REAL, LAB)
     assert settle(TestbedRequest(grading=True), VIRTUAL, LAB).name == "virtual"
@@ -288,6 +288,6 @@ def test_results_have_the_facts_of_the_machines() -> None:
     assert facts.note.startswith("emulated by the wall clock")
 
 
-def test_an_unknown_testbed_is_told_at_once() -> None:
+def test_an_unknown_testbed_is_refused_at_once() -> None:
     with pytest.raises(BadInput, match="unknown testbed fast"):
         TestbedRequest("fast")

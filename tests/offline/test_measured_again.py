@@ -81,13 +81,13 @@ def measure(*found: dict | Exception, restores: int = 0, **of_run: object) -> tu
     return run.cases[0], measurer, told
 
 
-def test_what_is_beyond_doubt_is_measured_once() -> None:
+def test_a_conclusive_result_is_measured_once() -> None:
     found, measurer, told = measure(GOOD, GOOD)
     assert (measurer.left, found.measured_again, told) == (1, [], [])
 
 
 @pytest.mark.parametrize("first", [APART, IDLE])
-def test_a_doubt_is_measured_away_and_is_on_record(first: dict) -> None:
+def test_an_inconclusive_result_is_measured_again_and_recorded(first: dict) -> None:
     found, measurer, told = measure(first, GOOD)
     assert measurer.left == 0
     assert found.trials == GOOD["trials"]
@@ -96,31 +96,31 @@ def test_a_doubt_is_measured_away_and_is_on_record(first: dict) -> None:
     assert told == [f"raw-drop: {found.measured_again[0]}: measuring once more"]
 
 
-def test_trials_that_are_further_apart_than_usual_are_measured_once_more() -> None:
+def test_trials_with_unusual_spread_are_measured_again() -> None:
     found, measurer, _told = measure(STRANGE, GOOD)
     assert (measurer.left, found.trials) == (0, GOOD["trials"])
     assert found.measured_again == ["the trials are 3.4% apart; at most 2% is usual here"]
 
 
-def test_real_time_has_more_apart_and_is_not_measured_again_for_that() -> None:
+def test_spread_in_real_time_is_not_measured_again() -> None:
     kvm = testbed(name="real", accelerator="kvm", clock="host", ns_per_instruction=None)
     found, measurer, _ = measure(STRANGE, GOOD, testbed=kvm)
     assert (measurer.left, found.trials) == (1, STRANGE["trials"])
 
 
-def test_the_second_counts_even_if_it_is_no_better_and_there_is_no_third() -> None:
+def test_the_second_measurement_counts_and_there_is_no_third() -> None:
     found, measurer, _ = measure(APART, IDLE, GOOD)
     assert measurer.left == 1
     assert found.problems == IDLE["problems"]
     assert found.measured_again == ["the trials are 6.9% apart; at most 5% can be judged"]
 
 
-def test_a_refused_ruleset_is_an_answer_and_not_tried_again() -> None:
+def test_a_refused_ruleset_is_not_tried_again() -> None:
     found, measurer, _ = measure({"trials": [], "refused": "no such table"}, GOOD)
     assert (measurer.left, found.refused) == (1, "no such table")
 
 
-def test_a_machine_that_dies_is_not_asked_again() -> None:
+def test_a_dead_machine_is_not_used_again() -> None:
     found, measurer, _ = measure(CannotMeasure("the DUT is gone", "vagrant up"), GOOD)
     assert measurer.left == 1
     assert (found.problems, found.measured_again) == (["the DUT is gone"], [])
@@ -135,14 +135,14 @@ def test_a_machine_that_dies_the_second_time_leaves_its_reason() -> None:
 GONE = CannotMeasure("lost the connection to the dut", "vagrant up")
 
 
-def test_a_dut_that_was_put_back_is_measured_again() -> None:
+def test_a_restored_dut_is_measured_again() -> None:
     found, measurer, _ = measure(GONE, GOOD, restores=1)
     assert measurer.left == 0
     assert (found.trials, found.problems, found.lost) == (GOOD["trials"], [], [])
     assert found.measured_again == ["lost the connection to the dut"]
 
 
-def test_a_ruleset_that_costs_the_dut_twice_has_failed() -> None:
+def test_a_ruleset_that_kills_the_dut_twice_has_failed() -> None:
     """In between it was put back, and answered: it was no accident of the host's."""
     found, _, _ = measure(GONE, GONE, restores=2)
     assert found.lost == ["lost the connection to the dut"] * 2
@@ -151,7 +151,7 @@ def test_a_ruleset_that_costs_the_dut_twice_has_failed() -> None:
     assert verdict.text == "the DUT did not survive this ruleset, twice: lost the connection to the dut"
 
 
-def test_a_dut_that_is_lost_once_and_slow_then_is_inconclusive() -> None:
+def test_a_dut_lost_once_and_then_slow_is_inconclusive() -> None:
     found, _, _ = measure(GONE, Overdue("it was not measured within 240 s"), restores=2)
     assert (found.lost, found.problems) == ([], ["it was not measured within 240 s"])
 
@@ -162,13 +162,13 @@ def test_what_takes_too_long_is_not_tried_again() -> None:
     assert found.problems == ["it was not measured within 240 s"]
 
 
-def test_the_next_is_measured_on_a_dut_that_was_put_back() -> None:
+def test_the_next_item_is_measured_on_a_restored_dut() -> None:
     session = Session(None, Scripted(GONE, GONE, GOOD), Backup(2), a_run([]), Path("none"), lambda _event: None)
     session.measure_exercises([TASK, TASK])
     assert [len(found.trials) for found in session.run.exercises] == [0, len(GOOD["trials"])]
 
 
-def test_where_the_dut_is_gone_for_good_the_rest_is_inconclusive() -> None:
+def test_after_losing_the_dut_for_good_the_rest_is_inconclusive() -> None:
     session = Session(None, Scripted(GONE, GOOD), Backup(0), a_run([]), Path("none"), lambda _event: None)
     session.measure_exercises([TASK, TASK])
     assert [found.problems for found in session.run.exercises] == [[GONE.message]] * 2

@@ -82,7 +82,7 @@ def files_in(cache: Path) -> list[Path]:
 
 @pytest.mark.parametrize("algorithm", ["sha256", "sha512"])
 @pytest.mark.parametrize("prefix", [False, True])
-def test_cloud_image_of_this_host_is_used_where_it_lies(
+def test_local_cloud_image_is_used_in_place(
     base_variables, disk: Path, tmp_path: Path, algorithm: str, prefix: bool
 ) -> None:
     sum_ = (f"{algorithm}:" if prefix else "") + sum_of(disk, algorithm)
@@ -117,7 +117,7 @@ def test_wrong_checksum_of_a_cloud_image_names_both_and_leaves_nothing(
     assert disk.exists()
 
 
-def test_cloud_image_that_breaks_off_is_told_as_such(base_variables, disk, address: str, tmp_path: Path) -> None:
+def test_truncated_cloud_image_is_reported(base_variables, disk, address: str, tmp_path: Path) -> None:
     with pytest.raises(BuildError, match=r"ended after 700 of 1512 bytes") as caught:
         get(base_variables(f"{address}/short/image", sum_of(disk)), tmp_path / "cache")
     assert "FWLAB_BASE_URL" in caught.value.hint
@@ -152,16 +152,14 @@ def test_download_of_a_cloud_image_can_be_stopped(base_variables, disk, address:
         ("/a.qcow2", "file:http://127.0.0.1/SHA512SUMS", "no SHA-512 or SHA-256: file:http"),
     ],
 )
-def test_cloud_image_that_cannot_be_had_is_named(
-    base_variables, tmp_path: Path, url: str, checksum: str, what: str
-) -> None:
+def test_missing_cloud_image_is_named(base_variables, tmp_path: Path, url: str, checksum: str, what: str) -> None:
     with pytest.raises(BuildError, match=what) as caught:
         get(base_variables(url, checksum), tmp_path)
     assert caught.value.hint
     assert not files_in(tmp_path)
 
 
-def test_what_is_no_disk_is_no_cloud_image(base_variables, disk: Path, address: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_disk_is_refused(base_variables, disk: Path, address: str, tmp_path: Path) -> None:
     disk.write_bytes(b"a tar.xz, say" * 100)
     for url in (str(disk), f"{address}/debian%2012.raw"):
         with pytest.raises(BuildError, match=f"^{url}: neither a qcow2 image nor a raw disk") as caught:
@@ -170,7 +168,7 @@ def test_what_is_no_disk_is_no_cloud_image(base_variables, disk: Path, address: 
     assert not files_in(tmp_path / "cache")
 
 
-def test_boxes_go_by_the_cloud_images_content_and_not_by_its_place(base_variables, checkout: Path) -> None:
+def test_cache_keys_depend_on_the_cloud_images_content_not_its_path(base_variables, checkout: Path) -> None:
     first, moved = base_variables("/a.qcow2", "a" * 128), base_variables("http://127.0.0.1/b.qcow2", "A" * 128)
     other = base_variables("/a.qcow2", "b" * 128)
     keys = [content_key(checkout, "sink", base_settings(image)) for image in (first, moved, other)]
@@ -178,7 +176,7 @@ def test_boxes_go_by_the_cloud_images_content_and_not_by_its_place(base_variable
     assert base_settings(None) == SETTINGS
 
 
-def test_what_only_a_cloud_image_needs_rebuilds_no_other_box(base_variables, checkout: Path) -> None:
+def test_files_for_cloud_images_do_not_affect_other_boxes(base_variables, checkout: Path) -> None:
     cloud = base_settings(base_variables("/a.qcow2", "a" * 128))
     before = [content_key(checkout, "sink", settings) for settings in (SETTINGS, cloud)]
     script = checkout / "packer/cloud/05-cloud-image.sh"
@@ -188,7 +186,7 @@ def test_what_only_a_cloud_image_needs_rebuilds_no_other_box(base_variables, che
     assert before[1] != after[1]
 
 
-def test_cloud_images_script_is_a_provision_script() -> None:
+def test_the_cloud_images_script_is_a_provisioning_script() -> None:
     """As tests/offline/test_provision.py asks of those in provision/."""
     for path in (PACKER / "cloud").iterdir():
         text = path.read_text()

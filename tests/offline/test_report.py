@@ -40,27 +40,27 @@ def printed(run: Run, width: int = 100, lab: Lab = LAB) -> str:
 
 class TestTerminal:
     @pytest.mark.parametrize(("width", "widest"), [(80, 80), (100, 100), (200, 100)])
-    def test_nothing_is_wider_than_asked(self, width: int, widest: int) -> None:
+    def test_output_fits_the_width(self, width: int, widest: int) -> None:
         lines = printed(RUN, width).splitlines()
         assert max(cell_len(line.rstrip()) for line in lines) <= widest
 
-    def test_ours_stands_beside_the_published_figure(self) -> None:
+    def test_our_figure_is_next_to_the_published_one(self) -> None:
         line = next(line for line in printed(RUN).splitlines() if line.startswith("set-1000"))
         figures = ["273.0", "0.910", "0.910 S1", "0 %", "3663", "0.02100", "0.22 %"]
         assert " ".join(line.split()) == " ".join(["set-1000", *figures, "pass"])
 
-    def test_what_failed_says_why(self) -> None:
+    def test_failures_have_a_reason(self) -> None:
         text = " ".join(printed(RUN).split())
         assert "set-1: 270.0 kpps, expected at least 280 kpps. Look again. Invented reason." in text
 
-    def test_prediction_beside_measurement(self) -> None:
+    def test_prediction_is_next_to_the_measurement(self) -> None:
         assert "You predicted 300.0 kpps, measured 255.0 kpps: 0.850 of the prediction" in printed(RUN)
 
-    def test_a_refusal_is_said_once(self) -> None:
+    def test_a_refusal_is_shown_once(self) -> None:
         refused = attempt(trials=[], deliveries=[], refused="iptables-restore: line 3 failed")
         assert printed(a_run([], [refused])).count("line 3 failed") == 1
 
-    def test_markup_in_a_tools_words_is_shown_as_it_is(self) -> None:
+    def test_markup_in_a_tools_message_is_shown_literally(self) -> None:
         refused = attempt(trials=[], deliveries=[], refused="bad word [/bold] here")
         assert "bad word [/bold] here" in printed(a_run([], [refused]))
 
@@ -116,14 +116,14 @@ class TestPage:
         targets = [value for name, value in parsed.attributes if name in ("href", "xlink:href")]
         assert all(target.startswith("#") for target in targets)
 
-    def test_identifiers_are_unique_and_every_reference_leads_to_one(self, parsed: Balanced) -> None:
+    def test_identifiers_are_unique_and_references_resolve(self, parsed: Balanced) -> None:
         ids = [value for name, value in parsed.attributes if name == "id"]
         assert len(ids) == len(set(ids))
         used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', self.HTML))
         assert used
         assert used <= set(ids)
 
-    def test_it_says_under_which_conditions(self, parsed: Balanced) -> None:
+    def test_it_shows_the_conditions(self, parsed: Balanced) -> None:
         for fact in ("6.1.0-dut", "Made-up CPU <7>", "virtual", "abcdef012345", "2026-01-02", "nokaslr"):
             assert fact in parsed.text
 
@@ -148,7 +148,7 @@ class TestPage:
         assert "<script>" not in text
         assert text.count("&lt;script&gt;") == 1
 
-    def test_a_run_of_nothing_is_still_a_page(self) -> None:
+    def test_an_empty_run_has_a_page(self) -> None:
         text = page(build_model(LAB, a_run([])))
         assert "<svg" not in text
         assert "Conditions" in text
@@ -159,7 +159,7 @@ class TestPlot:
         found = {line.id: [x for x, _ in line.points] for line in build_model(LAB, RUN).curves["capacity"]}
         assert found == {"rules": [16, 1024], "set": [1, 1000]}
 
-    def test_what_was_only_loaded_is_in_the_plot_of_load_times_alone(self) -> None:
+    def test_load_only_cases_appear_only_in_the_plot_of_load_times(self) -> None:
         assert [line.id for line in build_model(LAB, RUN).curves["load_time"]] == ["rules", "set", "load-each"]
 
     def test_a_published_ratio_is_drawn_at_our_baseline(self) -> None:
@@ -175,7 +175,7 @@ class TestPlot:
         assert build_model(LAB, a_run([case])).curves["capacity"] == ()
         assert plots(build_model(LAB, a_run([case])), METRICS["capacity"]) == []
 
-    def test_it_is_an_element_with_a_line_for_each_sweep(self) -> None:
+    def test_a_plot_is_an_element_with_a_line_for_each_sweep(self) -> None:
         (svg,) = plots(build_model(LAB, RUN), METRICS["capacity"])
         root = ElementTree.fromstring(svg.replace("xlink:href", "href"))
         assert root.tag == "svg"
@@ -194,7 +194,7 @@ class TestPlot:
             assert "nan" not in svg
             assert "inf" not in re.sub(r">[^<]*<", "><", svg)
 
-    def test_it_takes_the_colour_of_the_page(self) -> None:
+    def test_plots_inherit_the_colour_of_the_page(self) -> None:
         (svg,) = plots(build_model(LAB, RUN), METRICS["capacity"])
         assert "currentColor" in svg
         assert not re.search(r"#(?:123457|000000|ffffff)\b", svg)
@@ -223,7 +223,7 @@ class TestMarkdown:
         assert re.findall(r"^\| Rules, rules (\d+) ", table, re.MULTILINE) == ["16", "20", "24", "27", "31", "35"]
         assert "14 more steps of the sweeps are in the raw results." in table
 
-    def test_what_has_no_baseline_is_a_table_of_its_own(self) -> None:
+    def test_cases_without_a_baseline_have_a_separate_table(self) -> None:
         run = a_run([measured(LAB, "raw-drop", 300_000, metric="generator", generator_pps=290_000.0)])
         assert "| case | generator, kpps |\n| --- | ---: |\n| Raw drop | 290.0 |" in figures_table(
             build_model(LAB, run)
@@ -241,7 +241,7 @@ class TestWriting:
         assert sorted(p.name for p in folder.iterdir()) == ["report.html", "run.json"]
         assert Run.model_validate_json((folder / "run.json").read_text()) == RUN
 
-    def test_a_folder_that_cannot_be_made_is_named(self, tmp_path: Path) -> None:
+    def test_a_folder_that_cannot_be_created_is_named(self, tmp_path: Path) -> None:
         (tmp_path / "taken").write_text("a file")
         with pytest.raises(FwlabError, match="taken.*cannot be written"):
             write_atomically(tmp_path / "taken" / "report.html", "text")

@@ -38,7 +38,7 @@ python3
 """
 
 
-def test_equal_stacks_are_counted_from_the_outside_inwards() -> None:
+def test_equal_stacks_are_counted_outermost_first() -> None:
     assert fold(PRINTED.splitlines()) == {
         "ksoftirqd/0;virtnet_poll;ip_rcv;ip_forward": 2,
         "kworker/0:1-eve;gc_worker": 1,
@@ -50,11 +50,11 @@ def test_an_address_without_a_name_is_a_function_too() -> None:
     assert fold(["a", "\tffff0000", "\tffff1111 outer"]) == {"a;outer;[unknown]": 1}
 
 
-def test_nothing_printed_is_nothing_sampled() -> None:
+def test_no_output_means_no_samples() -> None:
     assert fold([]) == {}
 
 
-def test_perf_knows_what_it_is_asked_for(tmp_path: Path) -> None:
+def test_perf_accepts_the_arguments(tmp_path: Path) -> None:
     """It reads its arguments and ends: nothing is sampled here. The image has perf; a host need not."""
     if not shutil.which("perf"):
         pytest.skip("perf is not installed")
@@ -111,7 +111,7 @@ def nodes(said: list[str], stacks: dict[str, int], dies: bool = False) -> Any:
     return SimpleNamespace(dut=dut, throttle=slowed, engine=SimpleNamespace(start=play))
 
 
-def test_perf_is_there_before_the_packets_and_read_after_them() -> None:
+def test_perf_starts_before_the_packets_and_is_read_after_them() -> None:
     said: list[str] = []
     found = sample(nodes(said, {"ksoftirqd/0;net_rx_action;poll": FEWEST}), 2)
     perf, arm = f"perf at {len(RATES)} rates", f"arm {SECONDS:g} s"
@@ -120,7 +120,7 @@ def test_perf_is_there_before_the_packets_and_read_after_them() -> None:
     assert not found.problems
 
 
-def test_too_few_samples_are_a_doubt() -> None:
+def test_too_few_samples_are_a_problem() -> None:
     found = sample(nodes([], {"ksoftirqd/0;net_rx_action;poll": FEWEST - 1, "swapper;do_idle": 5000}), 0)
     assert found.problems == [f"the DUT was sampled {FEWEST - 1} times at work; at least {FEWEST} say something"]
 
@@ -143,7 +143,7 @@ def test_a_node_that_dies_leaves_no_traffic_behind() -> None:
         ("load-each-nft-16", "only a case with a traffic profile can be sampled"),
     ],
 )
-def test_what_cannot_be_sampled_is_said_before_any_machine_starts(case: str, message: str) -> None:
+def test_cases_without_a_profile_are_refused_before_any_machine_starts(case: str, message: str) -> None:
     result = CliRunner().invoke(app, ["profile", "lab03-ipset", case, "--testbed", "virtual"])
     assert isinstance(result.exception, BadInput)
     assert message in result.exception.message

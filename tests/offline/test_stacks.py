@@ -14,15 +14,15 @@ STACKS = {"poll": 4, "poll;receive": 3, "poll;receive;alloc": 1, "poll;send": 2}
 
 
 class TestOfPackets:
-    def test_who_was_interrupted_is_left_out(self) -> None:
+    def test_the_interrupted_function_is_left_out(self) -> None:
         raw = {"ksoftirqd/0;kthread;run;net_rx_action;poll": 5, "swapper;idle;irq;net_rx_action;poll": 2}
         assert of_packets(raw) == {"net_rx_action;poll": 7}
 
     @pytest.mark.parametrize("program", ["swapper", "swapper/1", "perf", "perf-exec", "python3"])
-    def test_who_idles_or_measures_has_no_part(self, program: str) -> None:
+    def test_idle_and_perf_samples_are_left_out(self, program: str) -> None:
         assert of_packets({f"{program};do_idle": 9, "net;net_rx_action;poll": 1}) == {"net_rx_action;poll": 1}
 
-    def test_packets_served_on_top_of_perf_are_packets(self) -> None:
+    def test_packets_processed_within_perf_are_counted(self) -> None:
         assert of_packets({"perf;read;irq;net_rx_action;poll": 3}) == {"net_rx_action;poll": 3}
 
     def test_a_worker_of_the_kernel_keeps_its_name(self) -> None:
@@ -31,7 +31,7 @@ class TestOfPackets:
 
 
 class TestShares:
-    def test_own_and_whole(self) -> None:
+    def test_self_and_total_shares(self) -> None:
         assert shares(STACKS) == [
             FunctionShare("poll", 0.4, 1.0),
             FunctionShare("receive", 0.3, 0.4),
@@ -45,7 +45,7 @@ class TestShares:
             FunctionShare("walk", 0.5, 0.5),
         ]
 
-    def test_own_shares_are_the_whole(self) -> None:
+    def test_self_shares_sum_to_one(self) -> None:
         assert sum(share.own for share in shares(STACKS)) == pytest.approx(1)
 
     def test_nothing_sampled(self) -> None:
@@ -53,7 +53,7 @@ class TestShares:
 
 
 class TestBoxes:
-    def test_a_box_lies_on_its_caller(self) -> None:
+    def test_a_box_is_above_its_caller(self) -> None:
         assert boxes(STACKS) == [
             Box("poll", 0, 0.0, 1.0, 10),
             Box("receive", 1, 0.4, 0.4, 4),
@@ -61,7 +61,7 @@ class TestBoxes:
             Box("send", 1, 0.8, 0.2, 2),
         ]
 
-    def test_narrow_ones_are_left_out_with_what_they_call(self) -> None:
+    def test_narrow_boxes_are_left_out_with_their_callees(self) -> None:
         assert [box.name for box in boxes(STACKS, narrowest=0.2)] == ["poll", "receive", "send"]
 
     def test_no_two_boxes_of_a_row_overlap(self) -> None:

@@ -44,16 +44,14 @@ def folder(tmp_path: Path) -> Path:
         "a\n\n\n",
     ],
 )
-def test_what_looks_like_a_template_reaches_the_tool_unchanged(
-    folder: Path, setting: SimpleNamespace, text: str
-) -> None:
+def test_template_syntax_reaches_the_tool_unchanged(folder: Path, setting: SimpleNamespace, text: str) -> None:
     (folder / "rules.nft").write_text(text)
     (exercise,) = setting.lab.exercises
     (file,) = work_spec(setting, exercise, folder).files
     assert (file.name, file.kind, file.text) == ("rules.nft", "nft", text)
 
 
-def test_a_template_in_a_submission_is_no_ruleset(folder: Path) -> None:
+def test_a_template_in_a_submission_is_refused(folder: Path) -> None:
     (folder / "rules.nft.j2").write_text("{{ 7*7 }}\n")
     with pytest.raises(BadInput, match=r"(?m)^rules\.nft\.j2: no tool loads such a file$"):
         student_ruleset(folder)
@@ -110,7 +108,7 @@ def test_option_that_runs_a_program_is_refused(option: str, ending: str) -> None
 @pytest.mark.parametrize(
     "rule", ["-m statistic --mode random --probability 0.5", "-m mac", "-j MARK", "-A MINE", "-m multiport"]
 )
-def test_options_that_only_resemble_it_are_not(rule: str) -> None:
+def test_similar_options_are_accepted(rule: str) -> None:
     assert ruleset_file("rules.iptables", f"*mangle\n{rule}\n# -M is for comments\n").text.startswith("*mangle")
 
 
@@ -141,7 +139,7 @@ def test_folder_that_is_a_link(folder: Path, tmp_path: Path) -> None:
         student_ruleset(tmp_path / "link")
 
 
-def test_notes_and_hidden_files_are_left_alone(folder: Path) -> None:
+def test_notes_and_hidden_files_are_ignored(folder: Path) -> None:
     for name in ("notes.md", "notes.txt", ".rules.nft.swp", "rules.iptables"):
         (folder / name).write_text(RULES)
     assert [file.name for file in student_ruleset(folder)] == ["rules.iptables"]
@@ -191,7 +189,7 @@ def test_settings_are_refused_where_the_exercise_is_about_rules(
     assert {file.name for file in work_spec(setting, allowed, folder).files} == {name, "rules.iptables"}
 
 
-def test_refusal_of_settings_names_those_that_are_taken(folder: Path, setting: SimpleNamespace) -> None:
+def test_refused_settings_list_the_accepted_ones(folder: Path, setting: SimpleNamespace) -> None:
     (folder / "links.ethtool").write_text(SETTINGS["links.ethtool"])
     exercise = setting.lab.exercises[0].model_copy(update={"settings": ["sysctl"]})
     with pytest.raises(BadInput, match=r"the exercise is about rules and \*\.sysctl\n"):
@@ -221,12 +219,12 @@ def test_too_much_in_all(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("data", [RULES.replace("\n", "\r\n").encode(), b"\xef\xbb\xbf" + RULES.encode()])
-def test_a_file_of_windows_is_taken(folder: Path, data: bytes) -> None:
+def test_windows_line_ends_are_accepted(folder: Path, data: bytes) -> None:
     (folder / "rules.iptables").write_bytes(data)
     assert [file.text for file in student_ruleset(folder)] == [RULES]
 
 
-def test_other_carriage_returns_are_none_of_windows(folder: Path) -> None:
+def test_other_carriage_returns_are_refused(folder: Path) -> None:
     (folder / "rules.iptables").write_bytes(b"*raw\n-A PREROUTING -j DROP\r-A PREROUTING -j ACCEPT\nCOMMIT\n")
     with pytest.raises(BadInput, match=r"rules\.iptables:2: a control character \('\\r'\)"):
         student_ruleset(folder)
@@ -243,7 +241,7 @@ def test_other_carriage_returns_are_none_of_windows(folder: Path) -> None:
         ("für.bad".encode(), "für.bad"),
     ],
 )
-def test_names_are_told_in_plain_letters(folder: Path, name: bytes, shown: str) -> None:
+def test_names_are_shown_escaped(folder: Path, name: bytes, shown: str) -> None:
     """And what loads, loads: the name is only told."""
     path = folder / os.fsdecode(name)
     path.write_text("# nothing\n")

@@ -93,7 +93,7 @@ def test_terminal_guide_and_page_show_it(lab: Lab, run: Run) -> None:
         assert "times the capacity of" in text
 
 
-def test_the_curve_begins_at_no_attack(lab: Lab, run: Run) -> None:
+def test_the_curve_starts_without_attack(lab: Lab, run: Run) -> None:
     (svg,) = plots(build_model(lab, run), METRICS["survival"])
     assert "attack, times the capacity of raw-drop" in svg
     assert "survival, %" in svg

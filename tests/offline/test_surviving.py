@@ -133,7 +133,7 @@ def survived(world: World, result: Measured) -> list[float]:
     return METRICS["survival"].values(measured_on(world, result), testbed())
 
 
-def test_above_its_capacity_the_dut_takes_what_it_can_of_each_class() -> None:
+def test_above_its_capacity_the_dut_loses_an_equal_share_of_each_class() -> None:
     """Twice the unit is offered. A DUT that processes 1, 0.5 and 0.1 units of this mix takes a half, a quarter ..."""
     result = measured_on(World(), found(UNIT, UNIT // 2, UNIT // 10))
     assert METRICS["survival"].values(result, testbed()) == pytest.approx([0.5, 0.25, 0.05])
@@ -145,18 +145,18 @@ def test_below_its_capacity_nothing_is_lost() -> None:
     assert survived(World(), found(2 * UNIT, 5 * UNIT)) == [1.0, 1.0]
 
 
-def test_how_much_the_generator_sent_beyond_that_does_not_matter() -> None:
+def test_the_generators_excess_does_not_matter() -> None:
     """Nor how busy the host was: in one second or in ten, the same share of what was taken arrives."""
     for sent, taken in [(60_000, 50_000), (900_000, 20_000)]:
         assert survived(World(sent=sent, taken=taken), found(UNIT)) == [pytest.approx(0.5)]
 
 
-def test_what_the_ruleset_itself_drops_of_the_class_is_lost_as_well() -> None:
+def test_packets_of_the_class_that_the_ruleset_drops_are_lost() -> None:
     assert survived(World(passes=0.25), found(UNIT)) == [pytest.approx(0.125)]
     assert survived(World(passes=0.25), found(5 * UNIT)) == [pytest.approx(0.25)]
 
 
-def test_a_class_that_nothing_is_left_of() -> None:
+def test_a_class_that_is_dropped_completely() -> None:
     assert survived(World(passes=0), found(5 * UNIT)) == [0]
 
 
@@ -164,25 +164,25 @@ def test_without_a_filter_the_attack_arrives_too_and_is_not_counted() -> None:
     assert survived(World(dropped=False), found(UNIT)) == [pytest.approx(0.5)]
 
 
-def test_it_plays_as_slow_as_the_trials_were() -> None:
+def test_playback_uses_the_throttle_level_of_the_trials() -> None:
     world = World()
     survived(world, found(UNIT, slowed=2))
     assert world.steps == [2]
 
 
-def test_a_sink_that_does_not_keep_up_is_helped_by_slowing_the_dut() -> None:
+def test_the_dut_is_throttled_for_a_slow_sink() -> None:
     world = World(dropped=False, sink=[20_000, 44_000, float("inf"), float("inf")])
     assert survived(world, found(UNIT)) == [pytest.approx(0.5)]
     assert world.steps == [0, 1, 2]
 
 
-def test_what_a_sink_misses_now_and_then_it_misses_blindly() -> None:
+def test_occasional_losses_at_the_sink_are_independent_of_the_class() -> None:
     world = World(dropped=False, sink=[49_000] * 4)
     assert survived(world, found(UNIT)) == [pytest.approx(0.5, rel=0.001)]
     assert world.steps == [0]
 
 
-def test_a_sink_that_never_keeps_up_is_told() -> None:
+def test_a_sink_that_never_keeps_up_is_reported() -> None:
     result = measured_on(World(dropped=False, sink=[20_000] * 4), found(UNIT))
     assert result.problems == ["the sink counted 20000 of 50000 packets that the DUT sent on"]
 
@@ -195,7 +195,7 @@ def test_a_sink_that_never_keeps_up_is_told() -> None:
         pytest.param(6 * UNIT, 10_000, id="all of it"),
     ],
 )
-def test_a_play_lasts_until_the_dut_has_taken_enough(clock: Clock, rate: int, wanted: int) -> None:
+def test_playback_lasts_until_the_dut_has_received_enough(clock: Clock, rate: int, wanted: int) -> None:
     result = measured_on(World(taken=0, pace=500), found(rate))
     polls = -(-wanted // 500)
     assert clock.now == pytest.approx((polls - 1) * survival.POLL_S)
@@ -210,13 +210,13 @@ def test_a_small_share_of_a_rare_class_needs_fewer_of_it(clock: Clock) -> None:
     assert clock.now == pytest.approx(5 * survival.POLL_S), "3000 packets"
 
 
-def test_a_slow_dut_is_not_waited_for_without_end(clock: Clock) -> None:
+def test_waiting_for_a_slow_dut_has_a_limit(clock: Clock) -> None:
     result = measured_on(World(taken=5000), found(UNIT))
     assert survival.LONGEST_S <= clock.now <= survival.LONGEST_S + survival.POLL_S
     assert result.problems == []
 
 
-def test_too_few_of_the_class_are_told() -> None:
+def test_too_few_packets_of_the_class_are_reported() -> None:
     result = measured_on(World(taken=900), found(UNIT))
     assert result.problems == ["the DUT took 90 packets of legitimate; at least 100 say something"]
 
@@ -229,6 +229,6 @@ def test_without_the_baseline_there_is_no_multiple(base: Measured | None) -> Non
     assert (world.steps, result.survivals) == ([], [])
 
 
-def test_a_generator_that_is_not_heard_is_no_survival_of_zero() -> None:
+def test_a_silent_generator_is_not_a_survival_of_zero() -> None:
     with pytest.raises(CannotMeasure, match="no packet reached the DUT"):
         survived(World(taken=0), found(UNIT))

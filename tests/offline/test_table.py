@@ -25,7 +25,7 @@ def row(case_id: str, run: Run = RUN, lab: Lab = LAB) -> Row:
 
 
 class TestRows:
-    def test_ratio_is_to_the_baseline_of_the_same_run(self) -> None:
+    def test_ratio_uses_the_baseline_of_the_same_run(self) -> None:
         assert row("set-1000").of("capacity").ratio == pytest.approx(0.91)
         assert row("raw-drop").of("capacity").ratio == 1.0
 
@@ -39,7 +39,7 @@ class TestRows:
     def test_the_cost_of_a_packet_is_the_inverse_of_the_capacity(self) -> None:
         assert row("rules-16").of("capacity").cost == pytest.approx(1e9 / 240_000)
 
-    def test_published_figures_stand_beside_the_metric_of_their_unit(self) -> None:
+    def test_published_figures_are_next_to_the_metric_of_their_unit(self) -> None:
         by_metric = {m.metric.name: [p.source for p in m.published] for m in row("set-1000").metrics}
         assert by_metric == {"capacity": ["S1"], "load_time": []}
 
@@ -60,13 +60,13 @@ class TestRows:
     def test_outcome_of_a_case(self, case_id: str, outcome: Outcome | None) -> None:
         assert row(case_id).outcome is outcome
 
-    def test_a_doubt_is_inconclusive_where_nothing_was_expected(self) -> None:
+    def test_a_problem_without_expectations_is_inconclusive(self) -> None:
         run = a_run([measured(LAB, "rules-16", trials=trials(240_000, busy_share=0.5))])
         found = row("rules-16", run)
         assert found.outcome is Outcome.INCONCLUSIVE
         assert found.problems == ("DUT not saturated: busy 50.0% of a trial",)
 
-    def test_a_refused_ruleset_fails_where_nothing_was_expected(self) -> None:
+    def test_a_refused_ruleset_without_expectations_fails(self) -> None:
         found = row("rules-16", a_run([measured(LAB, "rules-16", refused="line 2 failed")]))
         assert (found.outcome, found.problems) == (Outcome.FAIL, ("not loaded: line 2 failed",))
 
@@ -126,7 +126,7 @@ class TestDocuments:
         for document in (run_document(build_model(LAB, RUN)), check_document(build_model(LAB, RUN))):
             assert json.loads(json.dumps(document, allow_nan=False)) == document
 
-    def test_a_case_without_a_figure_is_in_doubt(self) -> None:
+    def test_a_case_without_a_figure_is_inconclusive(self) -> None:
         case = run_document(build_model(LAB, a_run([measured(LAB, "raw-drop")])))["cases"][0]
         assert (case["trials"], case["median"], case["verdict"]) == ([], None, "inconclusive")
 
@@ -139,7 +139,7 @@ def test_digits(value: float, text: str) -> None:
     assert formatting.digits(value) == text
 
 
-def test_the_far_end_of_a_range_is_not_rounded_into_it() -> None:
+def test_bounds_are_not_rounded_into_the_range() -> None:
     lab = a_lab(checks=[check(metric="delivered", between=[0.9995, 1.0005], **{"class": "others"})])
     verdict = build_model(lab, a_run([], [attempt(250_000)])).exercises[0].verdicts[0]
     assert formatting.expected_range(verdict) == "99.95 % to 100.05 %"

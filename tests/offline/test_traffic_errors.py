@@ -134,7 +134,7 @@ def test_a_wrong_instruction(program, message):
     assert error.hint
 
 
-def test_an_unknown_instruction_is_told_what_there_is():
+def test_an_unknown_instruction_lists_the_known_ones():
     assert refuse(stream({"type": "jump"})).hint == (
         "use one of: flow_var, flow_var_rand_limit, tuple_flow_var, write_flow_var, write_mask_flow_var, "
         "trim_pkt_size, fix_checksum_ipv4, fix_checksum_hw, fix_checksum_icmpv6"

@@ -41,7 +41,7 @@ def test_the_values_of_a_variable(fields, expected):
 
 @pytest.mark.parametrize("size", [1, 2, 4, 8])
 @pytest.mark.parametrize("big", [True, False])
-def test_a_variable_of_every_size_is_written_whole(size, big):
+def test_variables_of_every_size_are_written_completely(size, big):
     top = (1 << 8 * size) - 1
     [frame] = expand([stream(variable(low=top - 5, high=top, size=size), write(is_big_endian=big))], limit=1)
     assert frame[44 : 44 + size] == (top - 5).to_bytes(size, "big" if big else "little")
@@ -63,7 +63,7 @@ def test_a_dependent_variable_advances_when_the_first_wraps():
     assert words(low, high, write("low"), count=10) == [1, 2, 3, 1, 2, 3, 1, 2, 3, 1]
 
 
-def test_random_stays_in_its_range_and_follows_its_seed():
+def test_random_values_stay_in_range_and_depend_on_the_seed():
     dice = variable(low=3, high=9, op="random")
     first = words(dice, write(), count=500, random_seed=1)
     assert set(first) == set(range(3, 10))
@@ -203,7 +203,7 @@ def test_frames_of_latency_streams_end_with_a_trailer():
     assert frame[18:20] == b"\xff\xff"
 
 
-def test_streams_without_statistics_do_not_carry_the_mark():
+def test_streams_without_statistics_are_not_marked():
     marked = bytes(MAC / IP(src="198.18.0.9", dst="198.19.0.9", id=0xFF01) / UDP())
     [frame] = expand([stream(data=marked)], limit=1)
     assert frame[18:20] == b"\xef\x01"

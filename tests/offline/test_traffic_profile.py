@@ -157,7 +157,7 @@ def register():
     }
 
 
-def test_keywords_of_later_clients_are_understood(profile):
+def test_keywords_of_later_trex_versions_are_accepted(profile):
     [stream] = profile(
         HEAD
         + """

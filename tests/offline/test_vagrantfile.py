@@ -116,7 +116,7 @@ def seed_file(checkout: Path, machine: str, name: str) -> str:
 
 
 @needs_ruby
-def test_ports_are_those_that_the_package_computes(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ruby_and_python_compute_the_same_ports(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FWLAB_PORT_OFFSET", str(OFFSET))
     machines = described(checkout)
     for role, name in MACHINES.items():
@@ -128,7 +128,7 @@ def test_ports_are_those_that_the_package_computes(checkout: Path, monkeypatch: 
 
 
 @needs_ruby
-def test_a_setting_of_nothing_is_none(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_setting_counts_as_unset(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     empty = dict.fromkeys(("FWLAB_PORT_OFFSET", "FWLAB_LIBVIRT_URI", "FWLAB_CACHE", "FWLAB_TESTBED", "FWLAB_ACCEL"), "")
     script = "m = project.machines.find { |one| one.role == 'dut' };"
     script += "puts JSON.generate([m.ssh_port, project.libvirt_uri, project.cache, project.driver(m)])"
@@ -172,7 +172,7 @@ def test_only_the_virtual_dut_counts_instructions(checkout: Path, testbed: str, 
 
 
 @needs_ruby
-def test_management_is_on_the_loopback_address_and_leads_nowhere(checkout: Path) -> None:
+def test_management_is_on_loopback_only(checkout: Path) -> None:
     for machine in described(checkout).values():
         netdev = machine["qemu"][1]
         assert f"hostfwd=tcp:127.0.0.1:{machine['ssh']}-" in netdev
@@ -265,7 +265,7 @@ def test_status_of_a_lab_is_that_of_its_machines(checkout: Path) -> None:
         (["status"], {"FWLAB_PORT_OFFSET": "ten"}, "FWLAB_PORT_OFFSET=ten is not a whole number"),
     ],
 )
-def test_trouble_is_one_message_with_the_next_step(
+def test_errors_are_one_message_with_a_hint(
     checkout: Path, words: list[str], extra: dict[str, str], message: str
 ) -> None:
     done = vagrant(checkout, *words, **extra)
@@ -278,7 +278,7 @@ def test_trouble_is_one_message_with_the_next_step(
 
 @needs_ruby
 @pytest.mark.parametrize("kind", ["tcp", "udp"])
-def test_taken_port_is_named(checkout: Path, kind: str) -> None:
+def test_port_in_use_is_named(checkout: Path, kind: str) -> None:
     """The check itself, since `vagrant up` makes it only once the boxes are built."""
     machine = described(checkout)["lab03-ipset"]
     port = next(port for protocol, port, _ in machine["ports"] if protocol == kind)

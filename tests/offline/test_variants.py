@@ -63,7 +63,7 @@ def test_variants_are_declared_and_loadable(lab: Lab, exercise: Exercise) -> Non
 
 
 @each_exercise
-def test_where_there_are_variants_there_are_enough_of_both(lab: Lab, exercise: Exercise) -> None:
+def test_an_exercise_with_variants_has_enough_of_both_kinds(lab: Lab, exercise: Exercise) -> None:
     variants = load_variants(PROJECT, lab, exercise)
     least = 2 if lab.folder.name == TEMPLATE else 4
     if variants.names:
@@ -71,7 +71,7 @@ def test_where_there_are_variants_there_are_enough_of_both(lab: Lab, exercise: E
 
 
 @each_exercise
-def test_each_variant_is_something_of_its_own(lab: Lab, exercise: Exercise) -> None:
+def test_variants_differ(lab: Lab, exercise: Exercise) -> None:
     names = load_variants(PROJECT, lab, exercise).names
     own = lab.folder / "rulesets" / exercise.id
     folders = [own / part for part in ("start", "reference", "mistake")] if names else []
@@ -156,7 +156,7 @@ def test_exercise_without_variants_has_none(copied: SimpleNamespace) -> None:
 # ---- as works to grade -----------------------------------------------------------------------------------------
 
 
-def test_variants_are_works_with_what_they_must_come_to(copied: SimpleNamespace) -> None:
+def test_variants_become_works_with_their_expected_outcome(copied: SimpleNamespace) -> None:
     works = own_work(copied, ["variants"])
     assert [(work.who, work.expected, work.fails) for work in works] == [
         ("right-nft", Outcome.PASS, None),
