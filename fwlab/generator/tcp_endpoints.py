@@ -35,8 +35,8 @@ from fwlab.model.errors import CannotMeasure
 from fwlab.model.trial import Clients
 
 #: Our files on a node. A reboot removes them, and the settings that they hold.
-RULES, SCRIPT, CONFIG, PID, DOCUMENT_ROOT, SAVED_SYSCTLS = (
-    f"/run/fwlab-{name}" for name in ("clients.nft", "wrk.lua", "nginx.conf", "nginx.pid", "served", "sysctls")
+SCRIPT, CONFIG, PID, DOCUMENT_ROOT, SAVED_SYSCTLS = (
+    f"/run/fwlab-{name}" for name in ("wrk.lua", "nginx.conf", "nginx.pid", "served", "sysctls")
 )
 #: A connection that takes longer counts as failed (s).
 CONNECTION_TIMEOUT_S = 10
