@@ -6,7 +6,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 
 from fwlab.rulesets.kind import Call, Faults, Loader, RulesetKind, Shown
 from fwlab.rulesets.kinds.lines import LINKS, instructions
@@ -54,7 +54,7 @@ def _wrong(words: list[str]) -> str | None:
     return None
 
 
-@cache
+@lru_cache(4096)
 def _address(text: str) -> bool:
     try:
         address = ipaddress.ip_address(text)
