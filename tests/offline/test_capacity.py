@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Overload with the sink at the DUT's other side: it takes, and whatever it answers is told."""
+"""Trials of capacity: the sink must stay silent, and its counts of the flood are kept by class."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ def overload(nodes: Nodes, spec: MeasurementSpec = TASK) -> Measured:
     return capacity.measure(nodes, spec, Saturation(nodes.levels)).added_to(blank)
 
 
-def test_what_the_sink_answers_is_told_for_the_dut_has_forwarded_it() -> None:
+def test_replies_of_the_sink_are_a_problem() -> None:
     found = overload(World(always=37).nodes())
     assert found.problems == ["the sink replied with 37 packets; it must stay silent"]
 
 
 @pytest.mark.parametrize("answers", [0, int(MOST_BACK * TAKEN)])
-def test_what_nodes_say_by_themselves_is_let_be(answers: int) -> None:
+def test_a_few_packets_of_the_nodes_own_are_ignored(answers: int) -> None:
     found = overload(World(always=answers).nodes())
     assert (found.problems, found.trials) == ([], [FULL])
 
@@ -84,7 +84,7 @@ def test_the_next_case_is_judged_by_its_own_packets() -> None:
     assert overload(nodes).problems == []
 
 
-def test_the_sink_takes_all_before_anything_is_played() -> None:
+def test_the_sink_absorbs_everything_before_traffic_starts() -> None:
     world = World(answers=TAKEN)
     found = Measurer(world.nodes()).measure(TASK)
     assert world.done == ["take all", "play"]
@@ -106,8 +106,8 @@ def test_the_sink_is_told_once_and_again_after_connections() -> None:
     assert f"tcp dport {web.port} accept".encode() in told[1]
 
 
-def test_what_the_sink_gets_of_the_flood_is_counted_by_class() -> None:
-    """Where the exercise asks what is delivered: whether that is so in the flood, too."""
+def test_arrivals_in_the_flood_are_counted_by_class() -> None:
+    """If the exercise asks for the delivered share, it must be the same in the flood."""
     world = World()
     nodes = world.nodes()
     nodes.dut.drain = lambda: None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Packets that a busy host loses on the way are no one's firewall: the load is tried again smaller, or in doubt."""
+"""Packets lost outside the firewall: the play is repeated at a smaller load, or the figure is in doubt."""
 
 from __future__ import annotations
 
@@ -68,19 +68,19 @@ def test_a_load_that_loses_on_the_way_is_tried_again_smaller(way: Way, monkeypat
     assert delivery.delivered("attacker") == 0.5, "what the rules drop is dropped"
 
 
-def test_what_never_arrives_whole_is_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_losses_at_every_load_are_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     [problem] = delivered(Way(before=1), monkeypatch).problems
     assert problem == "267 of 2666 packets were lost on their way to the DUT"
     [problem] = delivered(Way(behind=1), monkeypatch).problems
     assert problem == "134 of 1333 packets were lost between the DUT and the sink"
 
 
-def test_the_duts_own_packets_are_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packets_of_the_dut_itself_are_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     assert delivered(Way(own=2), monkeypatch).problems == []
 
 
 class Late:
-    """An engine that takes a while to begin, on a clock of its own; then the DUT takes in `pace` packets a second."""
+    """An engine that starts late, on a clock of its own; then the DUT receives `pace` packets per second."""
 
     def __init__(self, begins_s: float, pace: float) -> None:
         self.begins_s, self.pace, self.now, self.ended = begins_s, pace, 0.0, False
@@ -113,14 +113,14 @@ def rate(late: Late, monkeypatch: pytest.MonkeyPatch) -> float:
 def test_what_the_dut_carries_is_counted_from_its_first_packets_on(
     begins_s: float, pace: float, off: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However late they are, and however slow the ruleset: a burst may take longer than one looks."""
+    """However late they come and however slow the ruleset is: a burst may take longer than the watch."""
     late = Late(begins_s, pace)
     assert rate(late, monkeypatch) == pytest.approx(pace, rel=off)
     assert late.ended
 
 
 @pytest.mark.parametrize(("begins_s", "pace"), [(1e9, 17_000), (0, 0)])
-def test_an_engine_that_is_not_heard_is_told(begins_s: float, pace: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_that_sends_nothing_is_named(begins_s: float, pace: float, monkeypatch: pytest.MonkeyPatch) -> None:
     late = Late(begins_s, pace)
     with pytest.raises(CannotMeasure, match="no packet reached the DUT"):
         rate(late, monkeypatch)

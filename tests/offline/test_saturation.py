@@ -14,7 +14,7 @@ FULL, STARVED = Trial(duration_s=2, busy_s=2, processed=9), Trial(duration_s=2, 
 
 
 class Dut:
-    """Never idle from step `enough` on; at step `nearly` idle in one trial, with as many others as asked."""
+    """Never idle from level `enough` on; at level `nearly` idle in one trial, with all the others valid."""
 
     def __init__(self, enough: int, nearly: int | None = None, disturbed: int = 0) -> None:
         self.enough, self.nearly, self.disturbed = enough, nearly, disturbed
@@ -42,12 +42,12 @@ def searched(saturation: Saturation, dut: Dut) -> Measured:
 
 
 @pytest.mark.parametrize("enough", range(STEPS))
-def test_steps_are_taken_until_the_dut_is_never_idle(enough: int) -> None:
+def test_the_level_rises_until_the_dut_is_never_idle(enough: int) -> None:
     dut = Dut(enough, disturbed=2)
     found = searched(Saturation(STEPS), dut)
     assert dut.tried == list(range(enough + 1))
     assert (found.slowed, found.trials, found.problems) == (enough, [FULL] * WANTED, [])
-    assert (found.idle_trials, found.disturbed_trials) == (0, 2), "those of the step that did, not of all"
+    assert (found.idle_trials, found.disturbed_trials) == (0, 2), "those of the last level, not of all"
 
 
 def test_the_next_case_begins_where_the_last_one_ended() -> None:
@@ -57,7 +57,7 @@ def test_the_next_case_begins_where_the_last_one_ended() -> None:
     assert dut.tried == [0, 1, 2, 2]
 
 
-def test_a_case_that_was_never_idle_where_it_began_lets_the_next_begin_one_step_down() -> None:
+def test_after_a_case_that_was_never_idle_at_its_first_level_the_next_begins_one_level_lower() -> None:
     saturation, dut = Saturation(STEPS), Dut(enough=0)
     searched(saturation, Dut(enough=3))
     for _ in range(5):
@@ -65,8 +65,8 @@ def test_a_case_that_was_never_idle_where_it_began_lets_the_next_begin_one_step_
     assert dut.tried == [3, 2, 1, 0, 0]
 
 
-def test_a_step_that_just_does_is_kept() -> None:
-    """Idle in a trial or two, and yet as many others as asked: a step down would be one too many."""
+def test_a_level_that_is_just_enough_is_kept() -> None:
+    """The DUT was idle in a trial, but enough others are valid: one level lower would be too low."""
     saturation, dut = Saturation(STEPS), Dut(enough=3, nearly=2)
     searched(saturation, Dut(enough=2))
     first, second = searched(saturation, dut), searched(saturation, dut)
@@ -74,7 +74,7 @@ def test_a_step_that_just_does_is_kept() -> None:
     assert (first.slowed, first.idle_trials, first.problems) == (2, 1, []) == (second.slowed, 1, second.problems)
 
 
-def test_a_dut_that_is_idle_even_on_the_last_step_is_a_problem() -> None:
+def test_a_dut_that_is_idle_even_at_the_last_level_is_a_problem() -> None:
     saturation, dut = Saturation(STEPS), Dut(enough=STEPS, disturbed=3)
     found = searched(saturation, dut)
     assert dut.tried == [0, 1, 2, 3]
@@ -83,22 +83,22 @@ def test_a_dut_that_is_idle_even_on_the_last_step_is_a_problem() -> None:
         ("DUT not saturated: 1 of 5 valid trials (6 idle, 3 with other CPU load); busy 75.0% of the idlest")
     ]
     searched(saturation, dut)
-    assert dut.tried[4:] == [3], "the next case does not begin anew at the foot"
+    assert dut.tried[4:] == [3], "the next case does not begin at level 0 again"
 
 
-def test_on_the_hosts_clock_there_is_one_step() -> None:
+def test_on_the_hosts_clock_there_is_one_level() -> None:
     saturation, dut = Saturation(1), Dut(enough=1)
     assert len(searched(saturation, dut).problems) == 1
     assert not searched(saturation, Dut(enough=0)).problems
     assert dut.tried == [0]
 
 
-def test_a_case_without_a_single_trial_is_told_in_words() -> None:
+def test_a_case_without_a_single_valid_trial_has_a_message() -> None:
     search = Saturation(1).search(lambda _level: Attempt([], [], [FULL] * 26), WANTED)
     assert search.problems == ["DUT not saturated: 0 of 5 valid trials (0 idle, 26 with other CPU load)"]
 
 
-def test_what_an_attempt_raises_passes_and_the_level_stays_where_it_was() -> None:
+def test_an_attempt_that_raises_leaves_the_level_unchanged() -> None:
     def breaks(step: int) -> Attempt[Trial]:
         raise OSError(f"at step {step}")
 
