@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Fields that lab.yml no longer has. The error message of an old file says what to write instead."""
+"""Fields that lab.yml does not have, or not there. The error message says what to write instead."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ _RENAMED = {
     "exercises": {"fill": "state_packets"},
 }
 _IN_RANGES = "ranges.yml has the numbers; list the cases under `cases`, then run `fwlab author ranges LAB`"
-#: By section: fields that have gone elsewhere.
-_MOVED = {
+#: By section: fields that have gone elsewhere, or that are there in another form.
+_MISPLACED = {
+    "cases": {"series": "this must be a list: what differs, case by case"},
+    "sweeps": {"series": "this must be a list: what differs, sweep by sweep"},
     "needs": {"clock": "this field never had an effect; remove it"},
     "expectations": {
         "virtual": _IN_RANGES,
@@ -27,10 +29,10 @@ _MOVED = {
 
 
 def advice(place: tuple[str | int, ...]) -> str | None:
-    """What to do about the unknown field at `place`, such as ("cases", 0, "fill"); None if it never existed."""
+    """What to do about the unknown field at `place`, such as ("cases", 0, "fill"); None if nothing is known of it."""
     if len(place) < 2:
         return None
     section, field = str(place[0]), str(place[-1])
     if field in _RENAMED.get(section, {}):
         return f"this field is now called {_RENAMED[section][field]}"
-    return _MOVED.get(section, {}).get(field)
+    return _MISPLACED.get(section, {}).get(field)
