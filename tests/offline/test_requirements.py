@@ -20,7 +20,8 @@ def normal(name: str) -> str:
 
 
 DECLARED = {normal(line) for line in PROJECT["dependencies"]}
-LOCKED = {normal(line) for line in re.findall(r"^[\w.-]+==", (ROOT / "requirements.lock").read_text(), re.MULTILINE)}
+LOCK = (ROOT / "requirements.lock").read_text()
+LOCKED = {normal(line) for line in re.findall(r"^[\w.-]+==", LOCK, re.MULTILINE)}
 
 
 def imported() -> dict[str, str]:
@@ -51,3 +52,8 @@ def test_imports_are_declared() -> None:
 def test_declared_packages_are_locked() -> None:
     extra = {normal(line) for lines in PROJECT["optional-dependencies"].values() for line in lines}
     assert (DECLARED | extra) - LOCKED == set()
+
+
+def test_the_lock_names_no_source_of_packages() -> None:
+    """An option such as --find-links would name a folder or a mirror of one machine."""
+    assert re.findall(r"^-.*", LOCK, re.MULTILINE) == []
