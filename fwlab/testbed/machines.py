@@ -68,28 +68,28 @@ class Machines:
         return settle(self._request, self.made, self._lab.id)
 
     def throttle(self) -> Throttle:
-        """Throttles the DUT, as far as its testbed allows."""
+        """What throttles the DUT, by the levels of its testbed."""
         forwarded = self._topology.ports.address, self._topology.ssh_port(self._lab.number, "dut")
         return Throttle(self.testbed.kind.throttle, *forwarded)
 
     def _made(self) -> Made | None:
         return machines_made(self._project, self._topology, self._lab.number, self._lab.id)
 
-    def up(self, told: Callable[[str], None]) -> None:
+    def up(self, tell: Callable[[str], None]) -> None:
         """`vagrant up` of the lab, for the testbed of its halted machines, else for one chosen now.
 
-        Each line that Vagrant prints goes to `told`.
+        Each line that Vagrant prints goes to `tell`.
         """
         testbed = settle(self._request, self._made(), self._lab.id)
-        self._vagrant(["up", self._lab.id], told, UP_TIMEOUT_S, testbed.environment())
+        self._vagrant(["up", self._lab.id], tell, UP_TIMEOUT_S, testbed.environment())
         silent = [role for role in ROLES if not self._ssh[role].answers()]
         if silent:
             raise CannotMeasure(f"{self._lab.id}: no SSH answer from: {', '.join(silent)}", "fwlab doctor")
 
-    def destroy(self, told: Callable[[str], None]) -> None:
+    def destroy(self, tell: Callable[[str], None]) -> None:
         for ssh in self._ssh.values():
             ssh.close()
-        self._vagrant(["destroy", "-f", self._lab.id], told, 300)
+        self._vagrant(["destroy", "-f", self._lab.id], tell, 300)
 
     def _port_open(self, role: Role) -> bool:
         port = self._topology.ssh_port(self._lab.number, role)
@@ -98,7 +98,7 @@ class Machines:
             return probe.connect_ex((self._topology.ports.address, port)) == 0
 
     def _vagrant(
-        self, arguments: list[str], told: Callable[[str], None], timeout: float, chosen: Mapping[str, str] | None = None
+        self, arguments: list[str], tell: Callable[[str], None], timeout: float, chosen: Mapping[str, str] | None = None
     ) -> None:
         if shutil.which("vagrant") is None:
             raise CannotMeasure("vagrant is not installed", "make setup")
@@ -118,7 +118,7 @@ class Machines:
         try:
             for line in piped(process.stdout):
                 lines.append(line.rstrip())
-                told(line.rstrip())
+                tell(line.rstrip())
             process.wait(timeout)
         except BaseException:
             # An interrupted Vagrant undoes what it began: give it time.

@@ -62,16 +62,16 @@ def machines_held(project: Project, machines: str, lab: str, waits: Callable[[st
 
 
 def _wait(file: BinaryIO, waits: Callable[[str], None]) -> None:
-    told: str | None = None
+    named: str | None = None
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except BlockingIOError:
             holder = _holder(file)
-            if told is None or holder not in (None, told):
-                told = holder or "another command"
-                waits(told)
+            if named is None or holder not in (None, named):
+                named = holder or "another command"
+                waits(named)
             time.sleep(POLL_S)
 
 
