@@ -277,9 +277,11 @@ def test_labs_table_has_a_row_a_lab(checkout: Path) -> None:
 
 
 def test_stale_pages_are_written_once(checkout: Path) -> None:
+    for other in checkout.glob("labs/*/README.md"):  # their figures need results/
+        other.unlink()
     page = checkout / "README.md"
     call = "<!-- [[[cog\nfrom fwlab.report import page_numbers\ncog.outl(page_numbers.labs())\n]]] -->"
     page.write_text(f"before\n{call}\nold\n<!-- [[[end]]] -->\nafter\n")
-    assert page in refresh(Project(checkout))
+    assert refresh(Project(checkout)) == [page]
     assert page.read_text() == f"before\n{call}\n{labs_of(Project(checkout))}\n<!-- [[[end]]] -->\nafter\n"
     assert refresh(Project(checkout)) == []
