@@ -8,7 +8,6 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from fwlab.dut.linux.agent import connection_table
 from fwlab.dut.linux.agent.agent import Agent
 from fwlab.dut.linux.agent.rulesets import Rulesets
 from fwlab.dut.linux.agent.start_state import StartState
@@ -269,45 +268,3 @@ def test_which_tables_cost_every_packet() -> None:
     assert KINDS["ip6tables"].hooks("*raw\nCOMMIT\n") == ["ip6tables raw"]
     assert not KINDS["iptables-nft"].hooks(text)
     assert not KINDS["nft"].hooks("table ip t {\n}\n")
-
-
-# ---- what is held ---------------------------------------------------------------------------------------------
-
-SLABINFO = """slabinfo - version: 2.1
-# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : tunables <l> <b> <s> : slabdata
-nf_conntrack_expect      0      0    208   19    1 : tunables    0    0    0 : slabdata      0      0      0
-nf_conntrack       1000   1008    256   16    1 : tunables    0    0    0 : slabdata     63     63      0
-"""
-
-
-def test_entries_are_rules_and_addresses() -> None:
-    kernel = FakeKernel()
-    kernel.there = ["ip_set", "nf_tables", "ip_tables"]
-    kernel.answers = {
-        "ipset list -t": "Name: a\nNumber of entries: 3\nName: b\nNumber of entries: 4\n",
-        "nft -j list ruleset": '{"nftables": [{"rule": {}}, {"set": {"elem": [1, 2]}}, {"map": {}}, {"table": {}}]}',
-        "iptables-legacy-save": "*raw\n:OUTPUT ACCEPT\n-A OUTPUT -j DROP\nCOMMIT\n",
-    }
-    counted = agent(kernel).entries({})["entries"]
-    assert {kind: count for kind, count in counted.items() if count} == {"ipset": 7, "nft": 3, "iptables": 1}
-
-
-def test_memory_of_the_connection_table() -> None:
-    assert connection_table.slabs(SLABINFO, "nf_conntrack") == (256, 63 * 4096)
-    assert connection_table.slabs(SLABINFO, "nf_conn") == (0, 0)
-
-
-def test_a_dut_that_tracks_nothing_has_no_states() -> None:
-    kernel = FakeKernel()
-    kernel.there = ["x_tables"]
-    assert set(agent(kernel).states({})["states"].values()) == {0}
-
-
-def test_buckets_take_whole_pages() -> None:
-    kernel = FakeKernel()
-    kernel.there = ["nf_conntrack"]
-    for name, number in (("count", "7"), ("max", "1000"), ("buckets", "1000")):
-        kernel.files[f"/proc/sys/net/netfilter/nf_conntrack_{name}"] = number
-    kernel.files["/proc/slabinfo"] = SLABINFO
-    found = connection_table.states(kernel)
-    assert (found["held"], found["most"], found["buckets"], found["bucket_bytes"]) == (7, 1000, 1000, 8192)

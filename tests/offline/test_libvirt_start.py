@@ -164,3 +164,9 @@ def test_a_daemon_does_not_inherit_locks(tmp_path: Path) -> None:
         argv = [str(SCRIPT.with_name("reaper")), "sh", "-c", "ls -l /proc/$$/fd"]
         done = subprocess.run(argv, pass_fds=[lock.fileno()], capture_output=True, text=True, check=True)
     assert str(tmp_path / "lock") not in done.stdout
+
+
+def test_libvirt_script_refuses_an_unknown_command() -> None:
+    done = subprocess.run([SCRIPT, "restart"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "next: " in done.stderr

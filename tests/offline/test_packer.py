@@ -39,13 +39,6 @@ def test_template_is_valid(tmp_path: Path, image: str, kernel: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("folder", [PACKER, PACKER / "plugins"], ids=["packer", "plugins"])
-def test_templates_are_formatted(folder: Path) -> None:
-    program("packer")
-    done = subprocess.run(["packer", "fmt", "-check", "-diff", folder], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 @pytest.mark.parametrize(
     ("path", "changed"),
     [

@@ -294,9 +294,3 @@ def test_port_in_use_is_named(checkout: Path, kind: str) -> None:
     assert f"{kind} port 127.0.0.1:{port} (" in said
     assert "of lab03-ipset) is taken" in said
     assert "FWLAB_PORT_OFFSET=100" in said
-
-
-def test_libvirt_script_refuses_an_unknown_command() -> None:
-    done = subprocess.run([ROOT / "provision/host/libvirt", "restart"], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "next: " in done.stderr
