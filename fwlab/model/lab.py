@@ -18,7 +18,7 @@ from fwlab.model.declared import Identifier, Strict, Value
 from fwlab.model.declared_traffic import Traffic, TrafficClass
 from fwlab.model.expectation import DeclaredExpectation, Expectation
 from fwlab.model.lab_file import completed
-from fwlab.model.metric import MetricName, Metrics, TrafficKind, known_metrics, missing_fields
+from fwlab.model.metric import MetricName, Metrics, TrafficKind, judgeable, known_metrics, missing_fields
 from fwlab.model.ranges import Ranges
 from fwlab.model.ruleset import SettingsKind
 
@@ -215,8 +215,10 @@ class Lab(Strict):
         sweeps = self._case_ids_of_sweeps()
         for expectation in self.declared_expectations:
             expectation.refuse_unknown(metrics, sweeps)
+            judgeable(expectation.metric, known, f"expectation {expectation.id}")
         for name, check in self.shared_checks.items():
             check.refuse_unknown(f"check {name}", set(self.classes), metrics, known)
+            judgeable(check.metric, known, f"check {name}")
         self._check_exercises(metrics, known)
         for crossing in self.crossings:
             for name in (crossing.slower, crossing.faster):
@@ -255,6 +257,7 @@ class Lab(Strict):
                 raise ValueError(f"{where}: unknown traffic {exercise.traffic}")
             for check in exercise.checks:
                 check.refuse_unknown(where, set(self.classes), metrics, known)
+                judgeable(check.metric, known, where)
             asked = list(dict.fromkeys(check.metric for check in exercise.checks))
             self._refuse_wrong_traffic(where, exercise.traffic, asked, known)
             for missing in missing_fields(exercise, asked, known):

@@ -86,7 +86,7 @@ class Metric(Protocol):
     name      as in lab.yml and in results, such as "load_time"
     unit      of its values: pps, cps, s, ratio, count, bytes
     position  its place among the metrics, wherever they stand in an order
-    portable  whether the virtual testbed gives the same figure on any host
+    portable  whether the virtual testbed gives the same figure on any host; otherwise it is never judged
     needs_clock  whether an absolute range holds only for the clock on which it was measured
     traffic   what it can be measured on
     needs     fields that a case or an exercise must give for it, and what they are; fields that it has not are ignored
@@ -138,6 +138,12 @@ def _known(name: str, info: ValidationInfo) -> str:
 
 #: The name of a metric in a document. It is checked where the reader gives the registry as context.
 MetricName = Annotated[str, AfterValidator(_known)]
+
+
+def judgeable(name: str, metrics: Metrics, where: str) -> None:
+    """Raises ValueError if figures of this metric differ from host to host: no range can hold for them."""
+    if name in metrics and not metrics[name].portable:
+        raise ValueError(f"{where}: {name} differs from host to host and cannot be judged")
 
 
 def missing_fields(item: object, names: Sequence[str], metrics: Metrics) -> list[str]:
