@@ -224,7 +224,7 @@ def _contents(folder: Path) -> dict[Path, int]:
 # ---- links, messages, the table of labs ----------------------------------------------------------
 
 
-@each_page
+@pytest.mark.parametrize("page", all_pages(PROJECT), ids=relative)
 def test_relative_links_have_a_target(page: Path) -> None:
     for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", page.read_text()):
         if re.match(r"[a-z]+:", target):
