@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
@@ -50,6 +51,31 @@ def relative(path: Path) -> str:
 def is_code(path: Path) -> bool:
     named = path.name in ("Makefile", "Vagrantfile")
     return path.suffix in CODE or named or (not path.suffix and path.read_bytes()[:2] == b"#!")
+
+
+_CONTAINERS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+
+
+def _state(path: Path) -> list[str]:
+    """Places where a module keeps state: `global`, or a list, dict or set that is not named as a constant."""
+    tree = ast.parse(text(path))
+    found = [f"{path.name}:{node.lineno} global" for node in ast.walk(tree) if isinstance(node, ast.Global)]
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, _CONTAINERS):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = [target.id for target in targets if isinstance(target, ast.Name)]
+            found += [f"{path.name}:{node.lineno} {name}" for name in names if name != "__all__" and not name.isupper()]
+    return found
+
+
+def test_modules_keep_no_state() -> None:
+    assert [place for path in sorted((ROOT / "fwlab").rglob("*.py")) for place in _state(path)] == []
+
+
+def test_state_is_found(tmp_path: Path) -> None:
+    module = tmp_path / "module.py"
+    module.write_text("seen = {}\nLIMITS = {1: 2}\ndef f():\n    global seen\n")
+    assert _state(module) == ["module.py:4 global", "module.py:1 seen"]
 
 
 def test_no_module_has_a_catch_all_name() -> None:
