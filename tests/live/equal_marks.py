@@ -29,7 +29,7 @@ from fwlab.rulesets.files import rendered
 
 LAB = "lab03-ipset"
 #: Exercise, which of the lab's own rulesets, and the mark that it must get.
-HANDED_IN = (("ex3-ipset", "reference", "pass"), ("ex6-budget", "mistake", "fail"))
+HANDED_IN = (("ex3-ipset", "reference", "pass"), ("ex1-one-host", "mistake", "fail"))
 BURN = "while True: pass"
 
 
