@@ -15,7 +15,7 @@ from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Lab
-from fwlab.model.results import Run
+from fwlab.model.results import Measured, Run
 from fwlab.model.variants import REFUSED
 from fwlab.model.verdict import Outcome
 from fwlab.report.repeatability_table import differences
@@ -61,41 +61,44 @@ def test_references_pass_starts_and_mistakes_fail(name: str) -> None:
     assert own == {f"{exercise.id}/{part}": wanted[part] for exercise in lab.exercises for part in wanted}
 
 
-def variants_run(name: str) -> tuple[Lab, Run]:
-    """The lab, and the newest run that graded its variants: one of its own, or the one that graded everything."""
+@cache
+def graded(name: str) -> tuple[Lab, dict[str, tuple[Measured, Run]]]:
+    """The lab, and by ruleset its newest measurement: in the run that graded all, or in one of variants alone."""
+    lab = load_lab(PROJECT, name)
     folder = ROOT / "results" / name
-    return kept(name, "graded-variants" if list(folder.glob("*-graded-variants.json")) else "labs-exercises")
+    runs = [max(folder.glob("*-labs-exercises.json")), *sorted(folder.glob("*-graded-variants*.json"))]
+    loaded = [load_run(path, name) for path in runs]
+    return lab, {measured.ruleset: (measured, run) for run in loaded for measured in run.exercises}
 
 
 @each_lab
 def test_right_variants_pass_and_wrong_ones_fail_the_named_checks(name: str) -> None:
-    """Where a run has any variant of an exercise, it has all of them."""
-    lab, run = variants_run(name)
-    graded = {work.ruleset: work for work in run.exercises if "/variants/" in work.ruleset}
+    """Once any variant of an exercise was graded, all of them were."""
+    lab, rulesets = graded(name)
     for exercise in lab.exercises:
-        if not any(ruleset.startswith(f"{exercise.id}/") for ruleset in graded):
+        if not any(ruleset.startswith(f"{exercise.id}/variants/") for ruleset in rulesets):
             continue
         variants = load_variants(PROJECT, lab, exercise)
         for variant in variants.names:
-            work = graded[f"{exercise.id}/variants/{variant}"]
+            measured, run = rulesets[f"{exercise.id}/variants/{variant}"]
             wrong = variants.wrong.get(variant)
             if wrong is not None and wrong.fails == [REFUSED]:
-                assert work.refused, work.ruleset
+                assert measured.refused, measured.ruleset
                 continue
-            outcomes = {v.check: v.outcome for v in judge_exercise(exercise, work, run, METRICS)}
+            outcomes = {v.check: v.outcome for v in judge_exercise(exercise, measured, run, METRICS)}
             failing = {check for check, outcome in outcomes.items() if outcome is not Outcome.PASS}
-            assert failing == set(wrong.fails if wrong else []), work.ruleset
+            assert failing == set(wrong.fails if wrong else []), measured.ruleset
 
 
 @each_lab
 def test_limits_keep_their_distance_from_every_ruleset(name: str) -> None:
     """Medians repeat to a fifth of this, so no ruleset that was graded can end on the other side."""
-    lab, run = variants_run(name)
+    lab, rulesets = graded(name)
     near = {}
-    for work in run.exercises:
-        for verdict in judge_exercise(lab.exercise(work.id), work, run, METRICS):
+    for ruleset, (measured, run) in rulesets.items():
+        for verdict in judge_exercise(lab.exercise(measured.id), measured, run, METRICS):
             if METRICS[verdict.metric].needs_clock and verdict.value and abs(verdict.value / verdict.low - 1) < MARGIN:
-                near[f"{work.ruleset} {verdict.check}"] = verdict.value / verdict.low
+                near[f"{ruleset} {verdict.check}"] = verdict.value / verdict.low
     assert near == {}
 
 
