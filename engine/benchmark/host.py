@@ -35,6 +35,7 @@ class Lock:
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
+        """Hold the lock for one round."""
         if self._file and self._since is None:
             fcntl.flock(self._file, fcntl.LOCK_EX)
             self._since = time.monotonic()
@@ -59,6 +60,7 @@ class FarEnd:
         self.port: int = self._socket.getsockname()[1]
 
     def count(self) -> int:
+        """Datagrams that have arrived."""
         rows = (line.split() for line in Path("/proc/net/udp").read_text().splitlines()[1:])
         return next(int(row[12]) for row in rows if row[9] == self._inode)
 
@@ -83,6 +85,7 @@ class FarEnd:
 
 
 def free_port() -> int:
+    """A UDP port on loopback that is free now."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind((LOOPBACK, 0))
         return probe.getsockname()[1]
@@ -120,6 +123,7 @@ def pin_process(pid: int) -> str:
 
 
 def describe() -> dict[str, Any]:
+    """The host: CPU, number of CPUs, kernel and QEMU."""
     models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
     shown = subprocess.run(["qemu-system-x86_64", "--version"], capture_output=True, text=True, check=False).stdout
     return {

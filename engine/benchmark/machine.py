@@ -42,6 +42,7 @@ class Bench:
         self.place = ""
 
     def await_boot(self) -> None:
+        """Wait for SSH, then pin QEMU's threads. Raises CannotMeasure after BOOT_S."""
         end = time.monotonic() + BOOT_S
         while True:
             with contextlib.suppress(CannotMeasure):

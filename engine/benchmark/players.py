@@ -50,6 +50,7 @@ class Player:
 
 
 def players(topology: Topology) -> list[Player]:
+    """The programs to compare, in the order in which a round runs them."""
     near, far = topology.end(LINK, "generator"), topology.end(LINK, "dut")
     link = {"dev": near.dev, "mac": far.mac, "own": near.mac}
 

@@ -43,6 +43,7 @@ class Ceiling:
         self._runs: list[dict[str, Any]] = []
 
     def runs(self, sizes: list[int]) -> list[dict[str, Any]]:
+        """All rounds of these frame sizes (bytes); one record for each run."""
         for size in sizes:
             _copy_tables(self._bench, self._folder, size, self._topology)
             for number in range(self._options.rounds):

@@ -33,6 +33,8 @@ PROGRAMS = ("vagrant", "virsh", "qemu-system-x86_64", "qemu-img", "packer", "mmd
 
 @dataclass(frozen=True)
 class Finding:
+    """One thing that was examined: what was found (`says`), and the next command if it is not ok."""
+
     item: str
     ok: bool
     says: str

@@ -13,6 +13,7 @@ EXIT_INTERRUPTED = 130
 
 
 def main() -> None:
+    """Run the command line. Ctrl-C during start-up ends it without a traceback."""
     # A KeyboardInterrupt inside an import can surface as some other exception. Nothing has been started yet.
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     if before[signal.SIGINT] is signal.default_int_handler:  # otherwise the parent process has disabled Ctrl-C

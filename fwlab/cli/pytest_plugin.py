@@ -42,6 +42,7 @@ class CheckAt:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of grading."""
     group = parser.getgroup("fwlab", "Firewall Performance Lab")
     group.addoption("--testinfra", action="store_true", help="grade on the lab's machines")
     group.addoption("--lab", metavar="LAB", help="the lab to grade, such as lab03-ipset (default: all)")
@@ -78,12 +79,14 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Let pytest's summary say why something is inconclusive."""
     if config.getoption("testinfra"):
         config.option.reportchars += "s"  # print why something could not be measured
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
+    """Read what is to be graded, before any machine starts."""
     config.stash[_ENDS] = set()
     if not config.getoption("testinfra"):
         return
@@ -131,12 +134,14 @@ def _announce(config: pytest.Config, text: str) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    """Release the machines."""
     if _GRADING in config.stash:
         config.stash[_GRADING].close()  # in case pytest did not reach pytest_sessionfinish
 
 
 @pytest.fixture
 def grading(request: pytest.FixtureRequest) -> GradingSession:
+    """The session that all checks of this run share."""
     return request.config.stash[_GRADING]
 
 
@@ -206,6 +211,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, None]:
+    """Report what could not be measured as skipped."""
     report = (yield).get_result()
     error = call.excinfo.value if call.excinfo else None
     if isinstance(error, (Inconclusive, CannotMeasure)):
@@ -222,6 +228,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Save the marks and set pytest's exit code."""
     if _GRADING not in session.config.stash:
         return
     grading, ends = session.config.stash[_GRADING], session.config.stash[_ENDS]
@@ -239,6 +246,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print each lab's marks."""
     if _GRADING not in config.stash:
         return
     grading = config.stash[_GRADING]

@@ -47,6 +47,7 @@ class Window:
 
     @property
     def busy_share(self) -> float:
+        """Share of the trial in which the CPU was busy, 0 to 1."""
         return self.busy_s / self.duration_s if self.duration_s else 0.0
 
 
@@ -186,4 +187,5 @@ class DutSystem(Protocol):
 
     name: str
 
-    def connect(self, ssh: Ssh, devices: list[str]) -> Dut: ...
+    def connect(self, ssh: Ssh, devices: list[str]) -> Dut:
+        """A connection to the DUT behind `ssh`. Nothing is sent before `open`."""

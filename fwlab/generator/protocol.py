@@ -75,7 +75,8 @@ class Engine(Protocol):
     """Plays a lab's traffic out of the generator, for one session."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The engine's name in the registry."""
 
     def use(self, store: TrafficStore, traffic: str) -> None:
         """Select the traffic that the next `start` plays. Raises BadInput, CannotMeasure."""
@@ -98,14 +99,15 @@ class ConnectionLoad(Protocol):
 
 
 class TcpEndpoints(Protocol):
-    """Client and server of a lab's TCP connections, set up as declared. `answer_bytes`: one HTTP response with its
-    headers."""
+    """Client and server of a lab's TCP connections, set up as declared."""
 
     @property
-    def connections(self) -> Connections: ...
+    def connections(self) -> Connections:
+        """What they were set up for."""
 
     @property
-    def answer_bytes(self) -> int: ...
+    def answer_bytes(self) -> int:
+        """Bytes of one HTTP response, headers included."""
 
     def flat_out(self) -> ConnectionLoad:
         """Keep `connections.concurrent` connections open, or as many as the client supports, until stopped."""
@@ -132,21 +134,19 @@ class Availability:
 
 
 class EngineKind(Protocol):
-    """One entry of the registry of engines.
-
-    name        what `--engine` takes
-    position    its place in lists, and its precedence under `--engine auto`: the lowest comes first
-    automatic   whether `--engine auto` may choose it
-    """
+    """One entry of the registry of engines."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What `--engine` takes."""
 
     @property
-    def position(self) -> int: ...
+    def position(self) -> int:
+        """Its place in lists; `--engine auto` tries the lowest first."""
 
     @property
-    def automatic(self) -> bool: ...
+    def automatic(self) -> bool:
+        """Whether `--engine auto` may choose it."""
 
     def availability(self, project: Project) -> Availability:
         """Whether the generator's image holds the engine. No machine is contacted."""

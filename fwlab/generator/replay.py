@@ -63,6 +63,7 @@ class ReplayPlayback:
         return self._finish(b"stop\n", 60)
 
     def abandon(self) -> None:
+        """Kill the engine's process; the counts are lost."""
         self._process.kill()
         self._process.wait()
 

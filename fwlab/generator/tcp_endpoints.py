@@ -71,6 +71,7 @@ class Retransmissions:
         self._before = ssh.run(_COUNTERS)
 
     def since(self) -> int:
+        """Segments retransmitted since this object was made."""
         return retransmissions(self._before, self._ssh.run(_COUNTERS))
 
 

@@ -25,6 +25,7 @@ def test_dut_forwards(grading: GradingSession, lab: str) -> None:
 
 
 def test_package(grading: GradingSession, lab: str, package: str) -> None:
+    """A package that the lab needs is installed on the DUT."""
     assert grading.host(lab).package(package).is_installed, f"the DUT lacks the package {package}"
 
 
@@ -35,6 +36,7 @@ def test_module(grading: GradingSession, lab: str, module: str) -> None:
 
 
 def test_sysctl(grading: GradingSession, lab: str, sysctl: tuple[str, int | str]) -> None:
+    """A setting that the lab needs has the declared value on the DUT."""
     name, value = sysctl
     assert str(grading.host(lab).sysctl(name)) == str(value)
 

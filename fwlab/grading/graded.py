@@ -64,6 +64,7 @@ class Work:
 
     @property
     def name(self) -> str:
+        """The check's name: who/exercise."""
         return f"{self.who}/{self.exercise.id}"
 
     def ruleset(self, context: RunContext) -> str:

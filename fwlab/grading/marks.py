@@ -64,9 +64,11 @@ class Records:
         self.trouble: str | None = None
 
     def write(self, path: Path, text: str) -> None:
+        """Write a file of marks."""
         self.attempt(write_atomically, path, text)
 
     def attempt(self, write: Callable[..., Any], *arguments: Any) -> None:
+        """Call `write`. The first error is kept in `trouble` and reported."""
         try:
             write(*arguments)
         except Exception as error:  # noqa: BLE001 - a defect in a report costs no marks either

@@ -99,6 +99,7 @@ class Submissions:
         return json.dumps(told, indent=1) + "\n"
 
     def close(self) -> None:
+        """Remove the copies."""
         self._copies.cleanup()
 
 

@@ -15,6 +15,7 @@ FOLDERS = "variants"
 
 
 def variant_folder(lab: Lab, exercise: Exercise, name: str) -> Path:
+    """The folder that holds a variant's files."""
     return lab.folder / "rulesets" / exercise.id / FOLDERS / name
 
 

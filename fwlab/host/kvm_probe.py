@@ -75,6 +75,7 @@ def kvm_works(kernel: Path | None = None, *, again: bool = False, boot_sector: b
 
 
 def qemu_version() -> str:
+    """QEMU's version as it prints it, or "unknown"."""
     said = subprocess.run([QEMU, "--version"], capture_output=True, text=True, check=False).stdout.strip().splitlines()
     return said[0].replace("QEMU emulator version ", "").split(" (")[0] if said else "unknown"
 

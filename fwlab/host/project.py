@@ -31,10 +31,12 @@ class Project:
 
     @property
     def labs(self) -> Path:
+        """The folder with a folder per lab."""
         return self.root / "labs"
 
     @property
     def state(self) -> Path:
+        """What `vagrant up` and sessions record; not part of the repository."""
         return self.root / ".fwlab"
 
 
@@ -52,6 +54,7 @@ def find_project(start: Path | None = None) -> Project:
 
 
 def load_topology(project: Project) -> Topology:
+    """topology.yml of this checkout. Raises BadInput."""
     return read_yaml(project, project.root / "topology.yml", Topology)
 
 

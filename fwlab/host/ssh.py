@@ -129,6 +129,7 @@ class Ssh:
         return False
 
     def lost(self, words: str = "") -> CannotMeasure:
+        """The error for a lost connection; it quotes the last line of `words`, ssh's own message."""
         detail = f": {words.strip().splitlines()[-1]}" if words.strip() else ""
         return CannotMeasure(
             f"lost the connection to the {self.role}{detail}",
@@ -136,4 +137,5 @@ class Ssh:
         )
 
     def close(self) -> None:
+        """End the shared connection."""
         subprocess.run([*self._base[:-1], "-O", "exit", self.role], capture_output=True, check=False)

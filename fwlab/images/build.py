@@ -54,6 +54,7 @@ class Builder:
 
     @property
     def packer(self) -> Path:
+        """The folder of Packer's templates."""
         return self.project.root / "packer"
 
     def ready_box(self, image: str) -> dict[str, Any]:

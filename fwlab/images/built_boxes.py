@@ -18,6 +18,7 @@ Boxes = dict[str, dict[str, Any]]
 
 
 def boxes_path(project: Project) -> Path:
+    """The file that lists the boxes built here."""
     return project.state / "images.json"
 
 

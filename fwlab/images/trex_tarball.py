@@ -35,6 +35,7 @@ class Tarball:
     path: Path | None
 
     def record(self) -> dict[str, str]:
+        """What the image's manifest says about TRex."""
         return {"version": self.version, "sha256": self.sha256}
 
 

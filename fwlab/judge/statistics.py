@@ -27,18 +27,22 @@ class Figure:
 
     @property
     def median(self) -> float:
+        """Median of the values."""
         return statistics.median(self.values)
 
     @property
     def low(self) -> float:
+        """Smallest value."""
         return min(self.values)
 
     @property
     def high(self) -> float:
+        """Largest value."""
         return max(self.values)
 
     @property
     def spread(self) -> float:
+        """Largest less smallest value, as a share of the median; 0 if that is 0."""
         return (self.high - self.low) / self.median if self.median else 0.0
 
 

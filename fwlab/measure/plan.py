@@ -49,6 +49,7 @@ def _baseline_first(lab: Lab, chosen: list[Case]) -> list[Case]:
 
 
 def case_spec(context: RunContext, case: Case, trials: int | None) -> MeasurementSpec:
+    """How to measure a case; `trials` replaces the case's number of trials. Raises BadInput for its ruleset."""
     lab = context.lab
     return MeasurementSpec(
         id=case.id,
@@ -70,6 +71,7 @@ def case_spec(context: RunContext, case: Case, trials: int | None) -> Measuremen
 
 
 def chosen_exercises(lab: Lab, name: str | None) -> list[Exercise]:
+    """The exercise of that name, or all for None. Raises BadInput for an unknown name."""
     if name is None:
         return list(lab.exercises)
     exercise = lab.exercise(name)

@@ -65,6 +65,7 @@ class Recovery:
         return all(ssh.answers() for ssh in self._others)
 
     def close(self) -> None:
+        """Discard the saved state, which takes disk space."""
         with contextlib.suppress(CannotMeasure):
             if self._state is not None:
                 self._state.discard()

@@ -21,6 +21,7 @@ SMALLEST, LARGEST = 1e-12, 2.0**63
 
 
 def reports_folder(project: Project, lab_id: str) -> Path:
+    """Where the lab's runs are saved."""
     return project.root / "reports" / lab_id
 
 

@@ -86,6 +86,7 @@ class Passage:
 
     @property
     def lost_before(self) -> int:
+        """Packets lost between generator and DUT."""
         return max(0, self.sent - self.taken)
 
 

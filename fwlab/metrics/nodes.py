@@ -61,4 +61,5 @@ class MeasuringSession:
         return self._results.get(spec_id or "")
 
     def keep(self, measured: Measured) -> None:
+        """Keep a result for later measurements that refer to it."""
         self._results[measured.id] = measured

@@ -56,7 +56,9 @@ class BaseMetric:
         return list(measured.extra.get(self.name, []))
 
     def trials(self, measured: Measured) -> Sequence[TimedTrial]:
+        """The trials behind the values; none by default."""
         return []
 
     def reservations(self, measured: Measured) -> list[str]:
+        """Nothing by default."""
         return []

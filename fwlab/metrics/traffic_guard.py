@@ -11,7 +11,8 @@ from typing import Protocol, TypeVar
 class Started(Protocol):
     """Packets or connections that are being played."""
 
-    def abandon(self) -> object: ...
+    def abandon(self) -> object:
+        """Stop playing. Never raises."""
 
 
 T = TypeVar("T", bound=Started)

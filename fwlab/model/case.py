@@ -164,9 +164,11 @@ class Sweep(_Measurement):
         return f"{self.traffic}-{self.parameter}-{value}" if self.varies == "traffic" else self.traffic
 
     def case_ids(self) -> list[str]:
+        """The ids of its cases, in order."""
         return [self._case_id(value) for value in self.values]
 
     def cases(self) -> list[Case]:
+        """One case for each value of the parameter."""
         common = {name: getattr(self, name) for name in _Measurement.model_fields}
         return [
             Case(

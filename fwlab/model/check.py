@@ -37,6 +37,7 @@ class Check(Rationale):
 
     @property
     def id(self) -> str:
+        """The check's name within its exercise."""
         return f"{self.metric}-{self.traffic_class}" if self.traffic_class else self.metric
 
     @model_validator(mode="before")

@@ -135,6 +135,7 @@ class Lab(Strict):
 
     @property
     def folder(self) -> Path:
+        """The folder that holds lab.yml."""
         return self._folder
 
     @property
@@ -191,6 +192,7 @@ class Lab(Strict):
         return every
 
     def exercise(self, exercise_id: str) -> Exercise | None:
+        """The exercise of this id; None if the lab has none."""
         return next((e for e in self.exercises if e.id == exercise_id), None)
 
     def _every_case(self) -> list[Case]:

@@ -77,7 +77,8 @@ class TimedTrial(Protocol):
     """A trial that knows for which share of its time the DUT's CPU was busy."""
 
     @property
-    def busy_share(self) -> float: ...
+    def busy_share(self) -> float:
+        """0 to 1."""
 
 
 class Metric(Protocol):

@@ -68,6 +68,8 @@ class TestbedFacts(_Strict):
 
 
 class DutFacts(_Strict):
+    """The DUT of a run: kernel release, command line, clock source, and its image's manifest."""
+
     kernel: str
     cmdline: str
     clocksource: str
@@ -158,4 +160,5 @@ class Run(_Strict):
     predictions: dict[str, float] = {}
 
     def case(self, case_id: str) -> Measured | None:
+        """The result of this case; None if the run has none."""
         return next((c for c in self.cases if c.id == case_id), None)

@@ -19,6 +19,8 @@ class _Strict(BaseModel):
 
 
 class Ports(_Strict):
+    """Ports on the host: base + per_lab * number of the lab + offset of the node or link end."""
+
     address: str
     ssh_base: int
     link_base: int
@@ -32,10 +34,13 @@ class Clock(_Strict):
 
     @property
     def ns_per_instruction(self) -> int:
+        """Nanoseconds of the DUT's clock per instruction."""
         return 1 << self.icount_shift
 
 
 class Machine(_Strict):
+    """The virtual hardware that all nodes have in common. `receive_ring`: packets."""
+
     type: str
     cpu_model: str
     nic_model: str
@@ -53,6 +58,8 @@ class WithTrex(_Strict):
 
 
 class Node(_Strict):
+    """One machine. `image`: the box, by name; `system`: a DUT's operating system (fwlab/dut)."""
+
     image: str
     system: str = "linux"
     cpus: int
@@ -62,6 +69,8 @@ class Node(_Strict):
 
 
 class LinkEnd(_Strict):
+    """One end of a link: the NIC, as its machine names it, and its addresses."""
+
     dev: str
     mac: str
     ipv4: str
@@ -79,6 +88,8 @@ class Link(_Strict):
 
 
 class Topology(_Strict):
+    """The whole file."""
+
     ports: Ports
     clock: Clock
     machine: Machine
@@ -103,4 +114,5 @@ class Topology(_Strict):
         return base + shift + self.ports.per_lab * lab_number + offset
 
     def end(self, link: str, role: Role) -> LinkEnd:
+        """The node's end of a link. Raises KeyError."""
         return self.links[link].ends[role]

@@ -98,6 +98,7 @@ class TcpTrial(_Timed):
 
     @property
     def packets_per_connection(self) -> float | None:
+        """Packets that the DUT received for each completed connection; None if there were none."""
         return self.packets / self.completed if self.completed else None
 
 

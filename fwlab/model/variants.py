@@ -34,6 +34,7 @@ class Variants(Strict):
 
     @property
     def names(self) -> list[str]:
+        """All variants: the right ones first."""
         return [*self.right, *self.wrong]
 
     @model_validator(mode="after")

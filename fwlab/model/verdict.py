@@ -11,6 +11,8 @@ from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNMEASURED
 
 
 class Outcome(StrEnum):
+    """How a comparison ends."""
+
     PASS = "pass"
     FAIL = "fail"
     INCONCLUSIVE = "inconclusive"
@@ -44,6 +46,7 @@ def overall(outcomes: list[Outcome]) -> Outcome:
 
 
 def exit_code(outcomes: list[Outcome]) -> int:
+    """The program's exit code for these outcomes."""
     return {
         Outcome.PASS: EXIT_PASS,
         Outcome.FAIL: EXIT_FAIL,

@@ -43,6 +43,7 @@ def quantity(value: float, metric: Metric) -> str:
 
 
 def ratio(value: float | None) -> str:
+    """A ratio with three significant digits."""
     return NOTHING if value is None else digits(value, 3)
 
 
@@ -101,6 +102,7 @@ def cost_unit(testbed: TestbedFacts) -> str:
 
 
 def describe_testbed(testbed: TestbedFacts) -> str:
+    """The testbed, its clock and its link in one line."""
     clock = "instruction clock" if testbed.clock == "instructions" else "host clock"
     words = f"{testbed.name}, {testbed.accelerator}, {clock}, {testbed.engine} over {testbed.link}"
     return f"{words} (forced)" if testbed.forced else words

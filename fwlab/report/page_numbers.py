@@ -48,6 +48,7 @@ def labs() -> str:
 
 
 def labs_of(project: Project) -> str:
+    """README.md's table of labs."""
     rows = ["| lab | question | minutes | sources |", "|---|---|---:|---|"]
     for lab_id in lab_ids(project):
         lab = load_lab(project, lab_id)

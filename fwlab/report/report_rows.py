@@ -77,6 +77,7 @@ class Row:
 
     @property
     def id(self) -> str:
+        """The case's or exercise's id."""
         return self.measured.id
 
     def of(self, metric: str) -> MetricRow | None:

@@ -24,12 +24,14 @@ class Machine(Protocol):
     def run(self, *argv: str, text: str | None = None) -> CompletedProcess[str]:
         """Run a tool whose failure does not matter."""
 
-    def read(self, path: str) -> str: ...
+    def read(self, path: str) -> str:
+        """The text of a file. Raises OSError."""
 
     def write(self, path: str, text: str) -> None:
         """Write to a file of the kernel; an error does not matter."""
 
-    def exists(self, path: str) -> bool: ...
+    def exists(self, path: str) -> bool:
+        """Whether a file exists."""
 
     def modules(self) -> list[str]:
         """Names of the loaded kernel modules, the youngest first."""
@@ -95,10 +97,12 @@ class Shown(Protocol):
 
 
 def no_hooks(text: str) -> list[str]:
+    """For a kind whose files cost a packet nothing while they are empty."""
     return []
 
 
 def unchanged(text: str) -> str:
+    """For a kind whose text is sent as it is."""
     return text
 
 

@@ -39,5 +39,6 @@ def suffixes() -> list[str]:
 
 
 def in_loading_order(files: Iterable[RulesetFile]) -> list[RulesetFile]:
+    """Sorted by kind in loading order, then by name."""
     order = list(KINDS)
     return sorted(files, key=lambda file: (order.index(file.kind), file.name))

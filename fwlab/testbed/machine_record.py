@@ -77,14 +77,17 @@ class Made:
 
     @property
     def testbed(self) -> str:
+        """Name of the testbed."""
         return self.kind.name
 
     @property
     def ns_per_instruction(self) -> int | None:
+        """Nanoseconds of the DUT's clock per instruction; None on the host's clock."""
         return None if self.icount_shift is None else 1 << self.icount_shift
 
 
 def record_path(project: Project, lab_id: str) -> Path:
+    """Where `vagrant up` records the lab's machines."""
     return project.state / lab_id / "machines.json"
 
 

@@ -39,6 +39,7 @@ class Machines:
         self._ssh = {role: Ssh(config, role) for role in ROLES}
 
     def ssh(self, role: Role) -> Ssh:
+        """The connection to a node."""
         return self._ssh[role]
 
     def running(self) -> bool:
@@ -87,6 +88,7 @@ class Machines:
             raise CannotMeasure(f"{self._lab.id}: no SSH answer from: {', '.join(silent)}", "fwlab doctor")
 
     def destroy(self, tell: Callable[[str], None]) -> None:
+        """Destroy the lab's machines. `tell` receives Vagrant's output line by line."""
         for ssh in self._ssh.values():
             ssh.close()
         self._vagrant(["destroy", "-f", self._lab.id], tell, 300)

@@ -40,6 +40,7 @@ class Testbed:
 
     @property
     def name(self) -> str:
+        """Name of the testbed."""
         return self.kind.name
 
     @property

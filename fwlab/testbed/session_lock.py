@@ -42,6 +42,7 @@ class Holder:
 
 
 def lock_path(project: Project, machines: str) -> Path:
+    """The file that a session on these machines locks."""
     return project.state / machines / "session.lock"
 
 

@@ -20,7 +20,8 @@ class TestbedKind(Protocol):
     """One testbed, apart from any machines."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What `--testbed` takes."""
 
     @property
     def clock(self) -> Clock:

@@ -26,6 +26,7 @@ libc.ptrace.restype = ctypes.c_long
 
 
 def ptrace(request: int, thread: int, data: int = 0) -> None:
+    """ptrace(2) on one thread. Raises OSError."""
     if libc.ptrace(request, thread, None, data) == -1:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
@@ -38,6 +39,7 @@ def resume(thread: int, status: int) -> None:
 
 
 def run_for(thread: int, seconds: float) -> None:
+    """Let the thread run. A signal that stops it is delivered to it within a millisecond."""
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         found, status = os.waitpid(thread, os.WNOHANG | WALL)
@@ -47,6 +49,7 @@ def run_for(thread: int, seconds: float) -> None:
 
 
 def stop_for(thread: int, seconds: float) -> None:
+    """Stop the thread, then resume it. Raises SystemExit if it exits, OSError if it is gone."""
     ptrace(INTERRUPT, thread)
     while True:
         _, status = os.waitpid(thread, WALL)
@@ -60,6 +63,7 @@ def stop_for(thread: int, seconds: float) -> None:
 
 
 def main() -> int:
+    """Run and stop the thread in turn. Returns the exit status: 1 if ptrace is denied."""
     thread, run_s, stop_s = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
     parent = os.getppid()
     asked_to_exit: list[bool] = []

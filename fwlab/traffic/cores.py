@@ -44,10 +44,12 @@ class Task:
 
     @property
     def start_delay(self) -> float:
+        """Seconds before the first burst."""
         return self.stream.isg / 1_000_000 + self.lead
 
     @property
     def burst_delay(self) -> float:
+        """Seconds between two bursts."""
         return self.stream.mode.ibg / 1_000_000 + self.trail + self.lead
 
 

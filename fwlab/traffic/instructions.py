@@ -20,6 +20,8 @@ S32 = Annotated[int, Field(ge=-(1 << 31), le=(1 << 31) - 1)]
 
 
 class Instruction(BaseModel):
+    """One instruction of a field engine's program, as TRex's API encodes it."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     type: str
 
@@ -153,6 +155,8 @@ class TrimSize(Instruction):
 
 
 class FixIpv4(Instruction):
+    """Compute the checksum of the IPv4 header at this offset."""
+
     type: Literal["fix_checksum_ipv4"]
     pkt_offset: U16
 
@@ -167,6 +171,8 @@ class FixHw(Instruction):
 
 
 class FixIcmpv6(Instruction):
+    """Compute the ICMPv6 checksum. Lengths of the headers before it, in bytes."""
+
     type: Literal["fix_checksum_icmpv6"]
     l2_len: U16
     l3_len: U16

@@ -27,6 +27,8 @@ class _Form(BaseModel):
 
 
 class Rate(_Form):
+    """A stream's rate: packets per second, bits per second of layer 1 or 2, or per cent of the line rate."""
+
     type: Literal["pps", "bps_L1", "bps_L2", "percentage"]
     value: float
 
@@ -50,6 +52,8 @@ class Mode(_Form):
 
 
 class Packet(_Form):
+    """`binary`: the frame without its FCS, in base64. `meta`: a comment."""
+
     binary: str
     meta: str = ""
 
@@ -66,6 +70,8 @@ class Program(_Form):
 
 
 class FlowStats(_Form):
+    """TRex's counters of this stream. They do not change what is sent."""
+
     enabled: bool = False
     stream_id: int | None = None
     vxlan: bool = False
@@ -125,6 +131,7 @@ class Stream(_Form):
 
     @property
     def instructions(self) -> list[Instruction]:
+        """The field engine's program, validated."""
         return self._instructions
 
     @property
@@ -139,6 +146,7 @@ class Stream(_Form):
 
     @property
     def label(self) -> str:
+        """How error messages name the stream."""
         name = f" ({self.name})" if self.name is not None else ""
         return f"stream {self._index + 1}{name}"
 

@@ -38,11 +38,13 @@ class Range:
 
     @classmethod
     def make(cls, low: int, high: int, start: int, step: int, up: bool = True) -> Range:
+        """The range that steps by `step`, which may be larger than the range."""
         size = high - low + 1
         return cls(low, high, start, step % size, up, step // size)
 
     @property
     def size(self) -> int:
+        """How many values it has."""
         return self.high - self.low + 1
 
     def peek(self, steps: int, forward: bool, carry: bool = False) -> tuple[int, bool]:
@@ -70,6 +72,7 @@ class RangeVariable:
 
     @property
     def before(self) -> int:
+        """The value before the first packet."""
         return self.range.peek(1, forward=False)[0] & self._mask
 
     @property
@@ -77,6 +80,7 @@ class RangeVariable:
         return (1 << self.bits) - 1
 
     def values(self, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """The first `count` values, and where they wrapped around."""
         low, high, step = (v & self._mask for v in (self.range.low, self.range.high, self.range.step))
         span, first = high - low + 1, self.before
         offset = (first - low) if self.range.up else (high - first)
@@ -113,9 +117,11 @@ class ListVariable:
 
     @property
     def before(self) -> int:
+        """The value before the first packet."""
         return self.places.peek(1, forward=False)[0] & ((1 << self.bits) - 1)
 
     def values(self, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """The first `count` values, and where they wrapped around."""
         size, step, first = len(self.items), self.places.step, self.places.start
         moves = step * np.arange(count, dtype=np.int64)
         index = (first + moves if self.places.up else first - moves) % size
@@ -135,12 +141,14 @@ class RandomLimitVariable:
     before: int = 0
 
     def values(self, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """The first `count` values, and where they wrapped around."""
         period, per = min(self.limit, max(count, 1)), prng.DRAWS[self.size]
         numbers = prng.combine(prng.draws(self.seed, period * per).reshape(period, per))
         turn = np.arange(count) % self.limit
         return prng.ranged(numbers, self.low, self.high)[turn % period], turn == 0
 
     def for_core(self, core: int, cores: int) -> None:
+        """Take this core's share of the values, with a seed of its own."""
         self.seed *= ((core + 1) * 514229) & 0xFFFFFFFF
         self.limit = share(self.limit, core, cores)
 

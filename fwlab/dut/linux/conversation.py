@@ -77,6 +77,7 @@ class Conversation:
         return self.receive(timeout)
 
     def send(self, request: dict[str, Any]) -> None:
+        """Send a request and wait for nothing. Raises CannotMeasure if the connection is lost."""
         self._number += 1
         self._operation = request["op"]
         line = json.dumps({**request, "number": self._number}).encode() + b"\n"

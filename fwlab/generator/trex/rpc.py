@@ -67,6 +67,7 @@ class Rpc:
             _result(method, answer)
 
     def close(self) -> None:
+        """Disconnect."""
         self._drop()
         self._context.term()
 

@@ -124,6 +124,7 @@ class Server:
                 raise CannotMeasure(f"generator: TRex does not answer within {START_TIMEOUT_S} s{self._end_of_log()}")
 
     def alive(self) -> bool:
+        """Whether the server's process runs."""
         return self._process is not None and self._process.poll() is None
 
     def ended(self) -> CannotMeasure:

@@ -46,6 +46,7 @@ class TrexPlayback:
         return self._played()
 
     def abandon(self) -> None:
+        """Stop sending. Never raises; the counts are lost."""
         self._port.forget()
         with contextlib.suppress(CannotMeasure):
             self._port.stop()
@@ -92,6 +93,7 @@ class Port:
         self._ask("start_traffic", handler=self._handler, profile_id="_", **parameters)
 
     def stop(self) -> None:
+        """Stop sending. Raises CannotMeasure."""
         self._ask("stop_traffic", handler=self._handler, profile_id="_")
 
     def forget(self) -> None:
@@ -99,6 +101,7 @@ class Port:
         self._before = None
 
     def transmits(self) -> bool:
+        """Whether TRex still sends."""
         return self._ask("get_port_status")["state"] in _TRANSMITTING
 
     def sent(self) -> tuple[int, int]:
@@ -177,5 +180,6 @@ class Trex:
         return TrexPlayback(self._port, load, count)
 
     def close(self) -> None:
+        """Stop the server. `use` starts it again."""
         self._server.stop()
         self._port = self._loaded = None

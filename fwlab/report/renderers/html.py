@@ -24,6 +24,8 @@ TEMPLATE = Path(__file__).with_name("page.html.j2")
 
 
 class Html:
+    """One HTML page without external files."""
+
     name = "html"
     file = "report.html"
 

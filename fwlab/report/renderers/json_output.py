@@ -69,6 +69,7 @@ def check_document(model: ReportModel) -> Document:
 
 
 def verdict_document(verdict: Verdict) -> Document:
+    """A verdict as plain data. JSON has no infinity: an open side of a range is None."""
     data = verdict.model_dump(mode="python")
     data["metric"], data["outcome"] = verdict.metric, verdict.outcome.value
     for side in ("value", "low", "high"):

@@ -20,6 +20,8 @@ LONG_SWEEP, STEPS_SHOWN = 12, 6
 
 
 class Markdown:
+    """The table of figures, as lab pages show it."""
+
     name = "markdown"
     file = None
 

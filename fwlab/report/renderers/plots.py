@@ -10,6 +10,8 @@ from fwlab.report.model import ReportModel
 
 
 class Plots:
+    """Every curve of the run as SVG."""
+
     name = "plots"
     file = None
 

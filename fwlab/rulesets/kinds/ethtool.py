@@ -56,6 +56,7 @@ _LISTED_AS = {
 
 
 def absent(shown: Shown, lines: list[str]) -> str | None:
+    """The first setting that the NIC does not have."""
     wanted: dict[tuple[str, str], dict[str, str]] = {}
     for device, option, *pairs in map(str.split, lines):
         wanted.setdefault((device, option), {}).update(zip(pairs[::2], pairs[1::2], strict=True))

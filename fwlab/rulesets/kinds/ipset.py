@@ -54,6 +54,7 @@ class _Set:
 
 
 def validate(lines: list[str]) -> Faults:
+    """Only the commands of COMMANDS, and no more memory than the DUT has for sets."""
     taken, unknown = 0, _Set(0, MOST_ENTRIES)
     sets: dict[str, _Set] = {}
     for place, line in enumerate(lines, 1):
@@ -131,6 +132,7 @@ def _addresses(part: str) -> int:
 
 
 def absent(shown: Shown, lines: list[str]) -> str | None:
+    """Sets and maps that do not exist."""
     wanted: set[str] = set()
     for words in map(command, map(shlex.split, lines)):
         names = [word for word in words[1:] if not word.startswith("-")]
@@ -145,6 +147,8 @@ def absent(shown: Shown, lines: list[str]) -> str | None:
 
 
 class IpsetLoader(Loader):
+    """Restores a file with `ipset restore`."""
+
     tool = ("ipset", "restore")
 
     def one_by_one(self, name: str, text: str) -> Iterator[list[str]]:

@@ -35,6 +35,7 @@ _USUAL_HASH = 8192
 
 
 def validate(lines: list[str]) -> Faults:
+    """No program or file named, no hash that takes all memory, no chains that call each other too often."""
     hashes = 0
     for place, line in enumerate(lines, 1):
         if longer_than(line, LONGEST_LINE):
@@ -155,6 +156,8 @@ class IptablesNftLoader(Loader):
 
 
 class IptablesLoader(IptablesNftLoader):
+    """Restores a file with iptables-legacy."""
+
     tool = ("iptables-legacy-restore",)
     command = "iptables-legacy"
     save: ClassVar[str] = "iptables-legacy-save"
@@ -187,6 +190,8 @@ class IptablesLoader(IptablesNftLoader):
 
 
 class Ip6tablesLoader(IptablesLoader):
+    """The same for IPv6."""
+
     tool = ("ip6tables-legacy-restore",)
     command = "ip6tables-legacy"
     save = "ip6tables-legacy-save"

@@ -33,6 +33,7 @@ _COMPUTED = {
 
 
 def validate(lines: list[str]) -> Faults:
+    """No word of NFT_REFUSED, no large set, no other device, no chains that call each other too often."""
     text = "\n".join(lines)
     if any(word in text for word in NFT_REFUSED):
         number = 1
@@ -118,6 +119,7 @@ LIST = "nft -a -t list ruleset"
 
 
 def absent(shown: Shown, lines: list[str]) -> str | None:
+    """Tables, or rules of a table, that are not listed."""
     tables, rules = nft_text.declared("\n".join(lines))
     listed = nft_text.listed(shown.check_output(LIST))
     missing = sorted(" ".join(table) for table in tables if table not in listed)
@@ -130,6 +132,8 @@ def absent(shown: Shown, lines: list[str]) -> str | None:
 
 
 class NftLoader(Loader):
+    """Loads a file in one transaction with `nft -f`."""
+
     tool = ("nft", "-f", "-")
 
     def one_by_one(self, name: str, text: str) -> Iterator[list[str]]:

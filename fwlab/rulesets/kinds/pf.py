@@ -15,6 +15,7 @@ _HIDES = re.compile(r"\\(?!$)|\S\\$")
 
 
 def validate(lines: list[str]) -> Faults:
+    """Nothing that reads other files."""
     for number, line in enumerate(lines, 1):
         reads = _READS.search(line)
         if reads:
@@ -28,6 +29,7 @@ def validate(lines: list[str]) -> Faults:
 
 
 def absent(shown: Shown, lines: list[str]) -> str | None:
+    """All of it."""
     return "any of it: this DUT does not run pf"
 
 

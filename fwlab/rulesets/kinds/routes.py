@@ -27,6 +27,7 @@ HOW = "write `route add PREFIX via ADDRESS dev eth0` or eth1, towards 198.18.0.0
 
 
 def validate(lines: list[str]) -> Faults:
+    """Only `route add` and `route replace` within the lab's networks."""
     for number, words in instructions(lines):
         complaint = _wrong(words)
         if complaint:
@@ -83,6 +84,7 @@ def marked(text: str) -> str:
 
 
 def absent(shown: Shown, lines: list[str]) -> str | None:
+    """How many routes the kernel lacks."""
     # `replace` may name a prefix again; family and type come before it.
     before = {"-4", "-6", "route", "add", "replace", *TYPES}
     prefixes = {next(word for word in line.split() if word not in before) for line in lines}
@@ -91,6 +93,8 @@ def absent(shown: Shown, lines: list[str]) -> str | None:
 
 
 class RouteLoader(Loader):
+    """Loads a file with `ip -batch`."""
+
     tool = ("ip", "-batch", "-")
 
     def calls(self, name: str, text: str, *, each: bool) -> Sequence[Call]:

@@ -29,6 +29,7 @@ _DEVICES = {*LINKS, "all", "default", "lo"}
 
 
 def validate(lines: list[str]) -> Faults:
+    """Only settings under net that a reset can restore, and of the test links only."""
     for place, line in enumerate(lines, 1):
         key, equals, value = (part.strip() for part in line.partition("="))
         key = key.lstrip("-").strip()
@@ -51,6 +52,7 @@ def validate(lines: list[str]) -> Faults:
 
 
 def absent(shown: Shown, lines: list[str]) -> str | None:
+    """The first setting with another value."""
     for line in lines:
         if line.startswith(";"):
             continue

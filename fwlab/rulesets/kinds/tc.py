@@ -28,6 +28,7 @@ TC_REFUSED = re.compile(r"exec|bpf|ipt|xt|obj.*|bytecode.*|pinned")
 
 
 def validate(lines: list[str]) -> Faults:
+    """Only filters and queues on the test links; nothing that names a file or a program."""
     for number, words in instructions(lines):
         strange = first_other(words, TC_WORD)
         if strange is not None:
@@ -74,6 +75,7 @@ def _limits(words: list[str]) -> Iterator[str]:
 
 
 def absent(shown: Shown, lines: list[str]) -> str | None:
+    """Devices without any filter."""
     devices = {words[words.index("dev") + 1] for words in map(str.split, lines) if words[0] == "filter"}
     for device in sorted(devices):
         places = ("ingress", "egress", "root")
@@ -83,6 +85,8 @@ def absent(shown: Shown, lines: list[str]) -> str | None:
 
 
 class TcLoader(Loader):
+    """Loads a file with `tc -batch`."""
+
     tool = ("tc", "-batch", "-")
 
     def undo(self, loaded: bool) -> None:

@@ -76,6 +76,7 @@ def _is_operand(command: str, text: str) -> bool:
 
 
 def absent(shown: Shown, lines: list[str]) -> str | None:
+    """Addresses that the map does not hold."""
     wanted = set()
     for command, *words in map(str.split, lines):
         operand = _taken_apart(command, words)[0][0]
@@ -84,6 +85,8 @@ def absent(shown: Shown, lines: list[str]) -> str | None:
 
 
 class XdpFilterLoader(Loader):
+    """Runs xdp-filter once per line."""
+
     def calls(self, name: str, text: str, *, each: bool) -> Sequence[Call]:
         """One call for each line. The maps of xdp-filter hold 10 000 addresses at most.
 

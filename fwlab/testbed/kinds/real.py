@@ -11,6 +11,8 @@ from fwlab.testbed.throttle import UNTHROTTLED
 
 
 class Real:
+    """A DUT on the host's clock, under KVM where that works."""
+
     name = "real"
     position = 1
     clock: Clock = "host"

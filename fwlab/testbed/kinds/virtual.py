@@ -25,6 +25,8 @@ CLOSED_LOOP = (Level(0.2, 0.0005), Level(0.12, 0.0005), Level(0.08, 0.0005), Lev
 
 
 class Virtual:
+    """An emulated DUT whose clock counts instructions: the same figures on every host."""
+
     name = "virtual"
     position = 2
     clock: Clock = "instructions"

@@ -7,6 +7,8 @@ from fwlab.host.requirement import Requirement
 
 
 class Socket:
+    """Links as UDP sockets on the loopback address."""
+
     name = "socket"
     summary = "UDP between two QEMUs on the loopback address"
     netdevs = ("socket", "dgram")

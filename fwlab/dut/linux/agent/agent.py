@@ -40,6 +40,7 @@ class Agent:
         self.cut_off = False
 
     def operations(self) -> dict[str, Callable[[Request], Answer]]:
+        """The operations by name."""
         return {
             operation.__name__: operation
             for operation in (
@@ -50,6 +51,7 @@ class Agent:
         }
 
     def holds_a_ruleset(self) -> bool:
+        """Whether this session has loaded anything that a reset must undo."""
         return bool(self._rulesets.own)
 
     # ---- the DUT ----------------------------------------------------------------------------------------------
@@ -74,6 +76,7 @@ class Agent:
         }
 
     def states(self, _request: Request) -> Answer:
+        """The connection table, as `Dut.states` returns it."""
         return {"states": connection_table.states(self._kernel)}
 
     # ---- rulesets ---------------------------------------------------------------------------------------------
@@ -120,29 +123,35 @@ class Agent:
         return {"reached": reached}
 
     def entries(self, _request: Request) -> Answer:
+        """How many rules and addresses the kernel holds, by kind of file."""
         return {"entries": self._rulesets.entries()}
 
     # ---- packets ----------------------------------------------------------------------------------------------
 
     def blackhole(self, request: Request) -> Answer:
+        """Drop whatever leaves by `device`. `added`: False if a queue of the ruleset is there already."""
         added = blackhole.add(self._kernel, request["device"])
         if added:
             self._rulesets.own.add("tc")  # so that it is removed however this session ends
         return {"added": added}
 
     def remove_blackhole(self, request: Request) -> Answer:
+        """Let packets leave by `device` again."""
         blackhole.remove(self._kernel, request["device"])
         return {}
 
     def counters(self, request: Request) -> Answer:
+        """The packet counters of these devices, since boot."""
         return {"counters": Counters(request["devices"]).read()}
 
     def drain(self, request: Request) -> Answer:
+        """Wait until `device` has received nothing for `quiet_s` seconds, at most `patience_s` seconds."""
         device = request["device"]
         Counters([device]).drain(device, request["quiet_s"], request["patience_s"])
         return {}
 
     def measure(self, request: Request) -> Answer:
+        """Wait for packets on the first device, then count trials. Answers as `trials.measure` does."""
         device = request["devices"][0]
         with trials.ahead_of_packets():
             counters = Counters(request["devices"])
@@ -162,6 +171,7 @@ class Agent:
         return {}
 
     def record_stacks(self, request: Request) -> Answer:
+        """Wait for packets on the first device, then sample for `seconds`. Returns counters and times."""
         if self._perf is None:
             raise Refusal("perf was not started")
         with trials.ahead_of_packets():
@@ -170,6 +180,7 @@ class Agent:
             return {"recorded": self._perf.record(counters, device, **timing)}
 
     def read_stacks(self, _request: Request) -> Answer:
+        """Samples by call stack. Ends perf."""
         if self._perf is None:
             raise Refusal("perf was not started")
         perf, self._perf = self._perf, None

@@ -29,6 +29,7 @@ class Kernel:
         return subprocess.run(argv, input=text, capture_output=True, text=True, errors="replace", check=False)
 
     def read(self, path: str) -> str:
+        """The text of a file of the kernel. Raises OSError."""
         return read(path)
 
     def write(self, path: str, text: str) -> None:
@@ -37,6 +38,7 @@ class Kernel:
             file.write(text)
 
     def exists(self, path: str) -> bool:
+        """Whether the file exists."""
         return os.path.exists(path)
 
     def modules(self) -> list[str]:
@@ -53,6 +55,7 @@ class Kernel:
 
 
 def read(path: str) -> str:
+    """The text of a file. Raises OSError."""
     with open(path) as file:
         return file.read()
 
