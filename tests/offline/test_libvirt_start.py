@@ -136,6 +136,16 @@ def test_stop_ends_what_start_started(host: Host) -> None:
     assert host.libvirt("status").returncode == 1
 
 
+def test_stop_ends_a_daemon_that_was_slow_to_start(host: Host) -> None:
+    """libvirt answers before virtlogd has written its pid."""
+    slow = DAEMON.replace("server = ", "import time; time.sleep(1)\nserver = ")
+    (host.tools / "virtlogd").write_text(slow)
+    assert host.libvirt("start").returncode == 0
+    pid = host.pid("virtlogd")
+    assert host.libvirt("stop").returncode == 0
+    assert not Path(f"/proc/{pid}").exists()
+
+
 def test_stop_spares_a_process_that_reuses_the_pid(host: Host) -> None:
     """A daemon of the same name, such as in a container, has the pid of a stale pid file."""
     program = host.home / "libvirtd"
