@@ -9,7 +9,6 @@ import time
 from fwlab.metrics import load_time
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession, Nodes
-from fwlab.metrics.partial_result import PartialResult
 from fwlab.metrics.perf_profile import PROFILE
 from fwlab.metrics.registry import METRICS
 from fwlab.metrics.step import Step
@@ -37,16 +36,16 @@ class Measurer:
         try:
             if not self._keeps_ruleset(spec, measured.ruleset_hash):
                 self._on_dut = None
-                measured = self._reset(spec).added_to(measured)
-                measured = load_time.load(nodes, spec).added_to(measured)
+                measured = measured.plus(problems=self._reset(spec))
+                measured = measured.plus(loads=load_time.load(nodes, spec))
                 self._on_dut = measured.ruleset_hash
             played = self._prepare(spec)
             for step in _steps(spec, played):
                 if step.despite_problems or not measured.problems:
-                    measured = step.run(self._session, spec, measured).added_to(measured)
+                    measured = step.run(self._session, spec, measured)
         except Refused as refusal:
-            measured = measured.model_copy(update={"refused": refusal.message})
-        measured = measured.model_copy(update={"wall_s": round(time.monotonic() - began, 1)})
+            measured = measured.plus(refused=refusal.message)
+        measured = measured.plus(wall_s=round(time.monotonic() - began, 1))
         self._session.keep(measured)
         return measured
 
@@ -54,15 +53,16 @@ class Measurer:
         """Whether the ruleset is on the DUT and may stay there."""
         return self._on_dut == hash_of_files and all(METRICS[name].keeps_ruleset for name in spec.metrics)
 
-    def _reset(self, spec: MeasurementSpec) -> PartialResult:
-        """Restore the DUT's start state. A load time is measured on a DUT that has nothing of the ruleset yet."""
+    def _reset(self, spec: MeasurementSpec) -> list[str]:
+        """Restore the DUT's start state; returns the problem if that fails.
+
+        A load time is measured on a DUT that has nothing of the ruleset yet.
+        """
         nodes = self._session.nodes
         left = nodes.dut.reset(next_ruleset=None if spec.asks_for("load_time") else spec.files)
         if left and nodes.restore():
             left = nodes.dut.reset()
-        if not left:
-            return PartialResult()
-        return PartialResult(problems=[f"the DUT is not in its start state (vagrant reload LAB): {'; '.join(left)}"])
+        return [f"the DUT is not in its start state (vagrant reload LAB): {'; '.join(left)}"] if left else []
 
     def _prepare(self, spec: MeasurementSpec) -> TrafficKind:
         """Select the traffic, and let the sink take all of it: a reply would go through the DUT at the DUT's cost."""

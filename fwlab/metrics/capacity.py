@@ -5,17 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from fwlab.judge.statistics import scale
 from fwlab.metrics.dut_counters import through
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession, Nodes
-from fwlab.metrics.protocol import BaseMetric, MeasurableMetric
-from fwlab.metrics.saturation import Attempt, Saturation, SaturationResult
+from fwlab.metrics.protocol import MeasurableMetric
+from fwlab.metrics.saturation import Attempt
 from fwlab.metrics.step import Phase, Step
 from fwlab.metrics.traffic_guard import traffic_guard
-from fwlab.model.metric import Display, InvalidatedBy, Tolerance, TrafficKind
+from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Measured, TestbedFacts
 from fwlab.model.trial import Delivery, Trial
 
@@ -32,7 +31,7 @@ USUAL_SPREAD = 0.02
 IDLE_AT_A_LEVEL, IDLE_AT_LAST_LEVEL = 2, 6
 
 
-class Capacity(BaseMetric):
+class Capacity(MeasurableMetric):
     """Packets per busy second that the DUT processed; on the virtual testbed on the reference CPU."""
 
     name = "capacity"
@@ -50,9 +49,9 @@ class Capacity(BaseMetric):
     )
     tolerance = Tolerance(share=0.015, ratio=0.03)
     needs_clock = True
-    invalidated_by: InvalidatedBy = "any class"
-    least_busy: float | None = 1 - MOST_IDLE
-    usual_spread: float | None = USUAL_SPREAD
+    invalidated_by = "any class"
+    least_busy = 1 - MOST_IDLE
+    usual_spread = USUAL_SPREAD
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         return [capacity(trial, testbed) for trial in measured.trials if trial.busy_s > 0]
@@ -64,7 +63,7 @@ class Capacity(BaseMetric):
         return measured.trials
 
 
-METRIC: Final[MeasurableMetric] = Capacity()
+METRIC = Capacity()
 
 
 def capacity(trial: Trial, testbed: TestbedFacts) -> float:
@@ -78,16 +77,6 @@ def busy_rates(measured: Measured) -> list[float]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CapacityResult(SaturationResult):
-    """The trials, what the generator sent in the meantime, and what became of the flood if that was counted."""
-
-    trials: list[Trial]
-    generator_sent: int
-    generator_pps: float
-    flood: Delivery | None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Flood(Attempt[Trial]):
     """The trials of one level; packets that the generator sent for them, and how fast; where they arrived."""
 
@@ -96,19 +85,17 @@ class Flood(Attempt[Trial]):
     delivery: Delivery | None
 
 
-def measure(nodes: Nodes, spec: MeasurementSpec, saturation: Saturation) -> CapacityResult:
+def measure(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
     """Trials flat out, the DUT throttled level by level until it is never idle."""
+    nodes = session.nodes
     before = nodes.dut.received()
-    search = saturation.search(lambda level: _flood(nodes, spec, level), spec.trial.count)
+    search = session.saturation("flood").search(lambda level: _flood(nodes, spec, level), spec.trial.count)
     received, *_, back = (now - then for (now, _), (then, _) in zip(nodes.dut.received(), before, strict=True))
-    problems = list(search.problems)
-    if back > MOST_BACK * received:
-        # Each of them cost the DUT as much as a packet of a trial, and the trials do not count them.
-        problems.append(f"the sink replied with {back} packets; it must stay silent")
+    # Each reply cost the DUT as much as a packet of a trial, and the trials do not count them.
+    replied = back > MOST_BACK * received
     flood = search.attempt
-    return CapacityResult(
-        **search.fields(),
-        problems=problems,
+    return search.added_to(so_far).plus(
+        problems=[f"the sink replied with {back} packets; it must stay silent"] if replied else [],
         trials=flood.valid,
         generator_sent=flood.sent,
         generator_pps=flood.pps,
@@ -161,9 +148,5 @@ def _delivery(nodes: Nodes, spec: MeasurementSpec, sent: int, before: tuple[int,
     )
 
 
-def _measure(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> CapacityResult:
-    return measure(session.nodes, spec, session.saturation("flood"))
-
-
 #: Trials flat out. Other metrics are measured with what they find.
-FLOOD = Step(Phase.FLOOD, _measure)
+FLOOD = Step(Phase.FLOOD, measure)

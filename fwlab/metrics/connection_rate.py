@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from fwlab.dut.protocol import Window
 from fwlab.generator.protocol import TcpEndpoints
@@ -20,8 +20,8 @@ from fwlab.generator.tcp_config import answers
 from fwlab.judge.statistics import scale
 from fwlab.metrics.measurement_spec import MeasurementSpec, given
 from fwlab.metrics.nodes import MeasuringSession, Nodes
-from fwlab.metrics.protocol import CONNECTIONS, BaseMetric, MeasurableMetric
-from fwlab.metrics.saturation import Attempt, Saturation, SaturationResult
+from fwlab.metrics.protocol import CONNECTIONS, MeasurableMetric
+from fwlab.metrics.saturation import Attempt
 from fwlab.metrics.step import Phase, Step
 from fwlab.metrics.traffic_guard import traffic_guard
 from fwlab.model.declared_traffic import Connections
@@ -53,7 +53,7 @@ LIGHT, LIGHT_S = 0.25, 4.0
 T = TypeVar("T")
 
 
-class ConnectionRate(BaseMetric):
+class ConnectionRate(MeasurableMetric):
     """New TCP connections per busy second that are completed; on the virtual testbed on the reference CPU."""
 
     name = "connections"
@@ -63,7 +63,7 @@ class ConnectionRate(BaseMetric):
     tolerance = Tolerance(share=0.03, ratio=0.05)
     needs_clock = True
     traffic = CONNECTIONS
-    least_busy: float | None = 1 - MOST_IDLE_LOOP
+    least_busy = 1 - MOST_IDLE_LOOP
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         return [trial.completed / trial.busy_s * scale(testbed) for trial in measured.tcp if trial.busy_s > 0]
@@ -80,7 +80,7 @@ class ConnectionRate(BaseMetric):
         return []
 
 
-METRIC: Final[MeasurableMetric] = ConnectionRate()
+METRIC = ConnectionRate()
 
 
 @dataclass(frozen=True)
@@ -139,27 +139,9 @@ class FlatOut(Attempt[Window]):
         return problems
 
 
-@dataclass(frozen=True, kw_only=True)
-class ConnectionResult(SaturationResult):
-    """The trials, what the clients counted run by run, and what became of the background traffic."""
-
-    tcp: list[TcpTrial]
-    clients: list[Clients]
-    deliveries: list[Delivery]
-    generator_sent: int | None
-    generator_pps: float | None
-
-
-def _background_flat_out(connections: Connections) -> bool:
-    """Whether background traffic is played while the loop runs flat out."""
-    return connections.background is not None and connections.background_flat_out
-
-
-def measure(nodes: Nodes, spec: MeasurementSpec, saturation: Saturation, doubted: bool = False) -> ConnectionResult:
-    """Trials flat out; then one at a light rate, if the share that is delivered is asked for.
-
-    doubted  an earlier step found a problem: there is no trial at a light rate
-    """
+def measure(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
+    """Trials flat out; if `delivered` is asked for and nothing is in doubt, then one at a light rate."""
+    nodes = session.nodes
     connections = given(nodes.tables.connections(spec.traffic_name), "connections")
     if connections.background is not None and connections.background_flat_out:
         nodes.engine.use(nodes.tables, connections.background)
@@ -170,18 +152,18 @@ def measure(nodes: Nodes, spec: MeasurementSpec, saturation: Saturation, doubted
     nodes.sink.load_counters(nodes.classes, connections)
     wanted = spec.trial.count
     with nodes.tcp(connections) as endpoints:
-        search = saturation.search(lambda level: _flat_out(nodes, endpoints, spec, level), wanted)
+        search = session.saturation("closed loop").search(
+            lambda level: _flat_out(nodes, endpoints, spec, level), wanted
+        )
         flat = search.attempt
-        problems = [*search.problems, *(flat.problems() if len(flat.valid) == wanted else [])]
+        found = search.added_to(so_far).plus(problems=flat.problems() if len(flat.valid) == wanted else [])
         clients, background = [flat.clients], flat.background
-        if spec.asks_for("delivered") and not (problems or doubted):
-            light, beside = _at_light_rate(nodes, endpoints, flat.clients)
-            clients, background = [*clients, light], beside
-    if background is not None and background.limited:
-        problems.append(f"beside the connections: {background.limited}")
-    return ConnectionResult(
-        **search.fields(),
-        problems=problems,
+        if spec.asks_for("delivered") and not found.problems:
+            light, background = _at_light_rate(nodes, endpoints, flat.clients)
+            clients.append(light)
+    limited = background and background.limited
+    return found.plus(
+        problems=[f"beside the connections: {limited}"] if limited else [],
         tcp=flat.trials(),
         clients=clients,
         deliveries=[background.delivery] if background else [],
@@ -208,7 +190,7 @@ def _flat_out(nodes: Nodes, endpoints: TcpEndpoints, spec: MeasurementSpec, leve
         return Attempt(*windows), opening.stop()
 
     before = nodes.dut.received()
-    beside = _background_flat_out(endpoints.connections)
+    beside = endpoints.connections.background_flat_out
     with nodes.throttle(level, loop=True):
         (windows, clients), background = (
             _with_background(nodes, endpoints.connections, run) if beside else (run(), None)
@@ -256,9 +238,5 @@ def _with_background(nodes: Nodes, connections: Connections, run: Callable[[], T
     return result, Background(delivery, round(played.rate, 1), played.limited)
 
 
-def _connect(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> ConnectionResult:
-    return measure(session.nodes, spec, session.saturation("closed loop"), doubted=bool(so_far.problems))
-
-
 #: TCP connections, flat out and at a light rate.
-CONNECT = Step(Phase.FLOOD, _connect)
+CONNECT = Step(Phase.FLOOD, measure)

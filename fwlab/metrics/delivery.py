@@ -11,19 +11,17 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from fwlab.metrics.capacity import FLOOD
 from fwlab.metrics.connection_rate import CONNECT
 from fwlab.metrics.dut_counters import through
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession, Nodes
-from fwlab.metrics.partial_result import PartialResult
-from fwlab.metrics.protocol import ANY_TRAFFIC, BaseMetric, MeasurableMetric
+from fwlab.metrics.protocol import ANY_TRAFFIC, MeasurableMetric
 from fwlab.metrics.step import Phase, Step
 from fwlab.metrics.traffic_guard import traffic_guard
 from fwlab.model.errors import CannotMeasure
-from fwlab.model.metric import Display, InvalidatedBy, Tolerance, TrafficKind
+from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Measured, TestbedFacts
 from fwlab.model.trial import Delivery
 
@@ -45,7 +43,7 @@ LOOK_S, PATIENCE_S = 0.05, 20.0
 SETTLED_S = 0.5
 
 
-class Delivered(BaseMetric):
+class Delivered(MeasurableMetric):
     """Share of a traffic class that reaches the sink at a load that the DUT can carry."""
 
     name = "delivered"
@@ -55,7 +53,7 @@ class Delivered(BaseMetric):
     tolerance = Tolerance(absolute=0.0005)
     traffic = ANY_TRAFFIC
     by_class = True
-    invalidated_by: InvalidatedBy = "own class"
+    invalidated_by = "own class"
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         """One share of all plays together: a median would hide what only one of them shows."""
@@ -72,7 +70,7 @@ class Delivered(BaseMetric):
         return [FLOOD, AFTER_FLOOD] if spec.load_dependent else [BEFORE_FLOOD, FLOOD, AFTER_FLOOD]
 
 
-METRIC: Final[MeasurableMetric] = Delivered()
+METRIC = Delivered()
 
 
 @dataclass(frozen=True)
@@ -90,27 +88,22 @@ class Passage:
         return max(0, self.sent - self.taken)
 
 
-@dataclass(frozen=True, kw_only=True)
-class DeliveryResult(PartialResult):
-    """What became of the packets, play by play."""
-
-    deliveries: list[Delivery]
-
-
-def deliver_few(nodes: Nodes, spec: MeasurementSpec) -> DeliveryResult:
+def deliver_few(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
     """The same few packets before the flood and after it: a ruleset must not treat them differently."""
-    return _deliver(nodes, spec, [(FIRST_LOAD / 2**again, FIRST_PACKETS) for again in range(len(LIGHT))])
+    plays = [(FIRST_LOAD / 2**again, FIRST_PACKETS) for again in range(len(LIGHT))]
+    return _deliver(session.nodes, spec, so_far, plays)
 
 
-def deliver(nodes: Nodes, spec: MeasurementSpec) -> DeliveryResult:
+def deliver(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
     """Play at a light load and count by class what arrives."""
-    carried = real_rate(nodes)
+    carried = real_rate(session.nodes)
     low, high = DELIVERY_PACKETS
     loads = [max(20.0, share * carried) for share in LIGHT]
-    return _deliver(nodes, spec, [(load, int(min(high, max(low, load * DELIVERY_S)))) for load in loads])
+    plays = [(load, int(min(high, max(low, load * DELIVERY_S)))) for load in loads]
+    return _deliver(session.nodes, spec, so_far, plays)
 
 
-def _deliver(nodes: Nodes, spec: MeasurementSpec, plays: Sequence[tuple[float, int]]) -> DeliveryResult:
+def _deliver(nodes: Nodes, spec: MeasurementSpec, so_far: Measured, plays: Sequence[tuple[float, int]]) -> Measured:
     """(load, packets) of one play after the other, until only the ruleset drops packets."""
     for load, count in plays:
         nodes.dut.drain()  # what a flood left in the ring would be counted
@@ -133,7 +126,7 @@ def _deliver(nodes: Nodes, spec: MeasurementSpec, plays: Sequence[tuple[float, i
         offered=nodes.tables.offered(spec.traffic_name, passage.sent),
         arrived=arrived,
     )
-    return DeliveryResult(deliveries=[delivery], problems=problems)
+    return so_far.plus(deliveries=[delivery], problems=problems)
 
 
 def play(nodes: Nodes, load: float, count: int) -> Passage:
@@ -179,19 +172,12 @@ def _once_taken(nodes: Nodes, count: int, since: int) -> tuple[int, float]:
         time.sleep(LOOK_S)
 
 
-def _before_flood(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> DeliveryResult:
-    return deliver_few(session.nodes, spec)
-
-
-def _after_flood(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> DeliveryResult:
+def _after_flood(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
     """A ruleset that may depend on the load has no few packets to compare."""
-    few = [] if spec.load_dependent else [deliver_few(session.nodes, spec)]
-    results = [*few, deliver(session.nodes, spec)]
-    return DeliveryResult(
-        deliveries=[delivery for result in results for delivery in result.deliveries],
-        problems=[problem for result in results for problem in result.problems],
-    )
+    if not spec.load_dependent:
+        so_far = deliver_few(session, spec, so_far)
+    return deliver(session, spec, so_far)
 
 
-BEFORE_FLOOD = Step(Phase.BEFORE_FLOOD, _before_flood)
+BEFORE_FLOOD = Step(Phase.BEFORE_FLOOD, deliver_few)
 AFTER_FLOOD = Step(Phase.AFTER_FLOOD, _after_flood, despite_problems=False)

@@ -4,33 +4,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
 
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession
-from fwlab.metrics.partial_result import PartialResult
-from fwlab.metrics.protocol import WITH_OR_WITHOUT, BaseMetric, MeasurableMetric
+from fwlab.metrics.protocol import WITH_OR_WITHOUT, MeasurableMetric
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.metric import Display, TrafficKind
 from fwlab.model.results import Measured, TestbedFacts
 
 
-@dataclass(frozen=True, kw_only=True)
-class EntriesResult(PartialResult):
-    """Addresses in sets and maps, plus rules."""
-
-    entries: int
-
-
-def _count(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> EntriesResult:
-    return EntriesResult(entries=session.nodes.dut.entries())
+def _count(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
+    return so_far.plus(entries=session.nodes.dut.entries())
 
 
 COUNT = Step(Phase.LAST, _count)
 
 
-class Entries(BaseMetric):
+class Entries(MeasurableMetric):
     """A count, taken when everything else has been measured."""
 
     name = "entries"
@@ -46,4 +36,4 @@ class Entries(BaseMetric):
         return [COUNT]
 
 
-METRIC: Final[MeasurableMetric] = Entries()
+METRIC = Entries()

@@ -7,17 +7,16 @@ It says whether the generator was the limit, differs from host to host, and is n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from fwlab.metrics.capacity import FLOOD
 from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.protocol import BaseMetric, MeasurableMetric
+from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.step import Step
 from fwlab.model.metric import Display, TrafficKind
 from fwlab.model.results import Measured, TestbedFacts
 
 
-class Generator(BaseMetric):
+class Generator(MeasurableMetric):
     """Seen while the trials of capacity are measured."""
 
     name = "generator"
@@ -33,4 +32,4 @@ class Generator(BaseMetric):
         return [FLOOD]
 
 
-METRIC: Final[MeasurableMetric] = Generator()
+METRIC = Generator()

@@ -4,14 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
 
 from fwlab.judge.statistics import scale
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import Nodes
-from fwlab.metrics.partial_result import PartialResult
-from fwlab.metrics.protocol import WITH_OR_WITHOUT, BaseMetric, MeasurableMetric
+from fwlab.metrics.protocol import WITH_OR_WITHOUT, MeasurableMetric
 from fwlab.metrics.step import Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Measured, TestbedFacts
@@ -20,7 +17,7 @@ from fwlab.model.results import Measured, TestbedFacts
 SMALL = 1 << 20
 
 
-class LoadTime(BaseMetric):
+class LoadTime(MeasurableMetric):
     """Every ruleset is loaded before anything else; a case that asks for its load time loads it more than once."""
 
     name = "load_time"
@@ -40,26 +37,19 @@ class LoadTime(BaseMetric):
         return []
 
 
-METRIC: Final[MeasurableMetric] = LoadTime()
+METRIC = LoadTime()
 
 
-@dataclass(frozen=True, kw_only=True)
-class LoadResult(PartialResult):
-    """Seconds of busy DUT time, for each time that the whole ruleset was loaded."""
-
-    loads: list[float]
-
-
-def load(nodes: Nodes, spec: MeasurementSpec) -> LoadResult:
-    """Load the ruleset. Raises Refused.
+def load(nodes: Nodes, spec: MeasurementSpec) -> list[float]:
+    """Load the ruleset. Returns seconds of busy DUT time, for each time that all of it was loaded. Raises Refused.
 
     If the load time is asked for, a small ruleset is loaded again: the first time also loads kernel modules, so only
     the later ones count.
     """
     if not spec.files:
-        return LoadResult(loads=[])
+        return []
     again = spec.asks_for("load_time") and not spec.each and sum(len(file.text) for file in spec.files) < SMALL
     times = 1 + (max(1, min(3, spec.trial.count)) if again else 0)
     report = nodes.dut.load(spec.files, each=spec.each, times=times)
     runs = report.runs[1:] if again else report.runs
-    return LoadResult(loads=[sum(item.seconds for item in run) for run in runs])
+    return [sum(item.seconds for item in run) for run in runs]

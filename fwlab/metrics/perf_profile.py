@@ -14,12 +14,9 @@ model of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from fwlab.metrics.call_stacks import of_packets
 from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import MeasuringSession, Nodes
-from fwlab.metrics.partial_result import PartialResult
+from fwlab.metrics.nodes import MeasuringSession
 from fwlab.metrics.step import Phase, Step
 from fwlab.metrics.traffic_guard import traffic_guard
 from fwlab.model.results import Measured
@@ -32,17 +29,13 @@ RATES = (211, 227, 241, 257, 271, 283, 293, 307, 317, 331, 347, 359, 373, 383, 3
 FEWEST = 500
 
 
-@dataclass(frozen=True, kw_only=True)
-class ProfileResult(PartialResult):
-    """Samples by call stack, of packets alone."""
-
-    stacks: dict[str, int]
-
-
-def sample(nodes: Nodes, level: int) -> ProfileResult:
-    """Sample the DUT under overload, at the throttle level of the trials of capacity."""
+def sample(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
+    """Sample the DUT under overload, at the throttle level of the trials of capacity; nothing without trials."""
+    if not so_far.trials:
+        return so_far
+    nodes = session.nodes
     nodes.dut.prepare_stacks(RATES)
-    with nodes.throttle(level):
+    with nodes.throttle(so_far.slowed):
         nodes.dut.arm_stacks(seconds=SECONDS)
         with traffic_guard(nodes.engine.start()) as playback:
             nodes.dut.collect_stacks(timeout=600)
@@ -50,11 +43,7 @@ def sample(nodes: Nodes, level: int) -> ProfileResult:
     stacks = of_packets(nodes.dut.read_stacks())
     seen = sum(stacks.values())
     few = [f"the DUT was sampled {seen} times at work; at least {FEWEST} say something"] if seen < FEWEST else []
-    return ProfileResult(stacks=stacks, problems=few)
+    return so_far.plus(stacks=stacks, problems=few)
 
 
-def _sample(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> PartialResult:
-    return sample(session.nodes, so_far.slowed) if so_far.trials else PartialResult()
-
-
-PROFILE = Step(Phase.PROFILE, _sample, despite_problems=False)
+PROFILE = Step(Phase.PROFILE, sample, despite_problems=False)

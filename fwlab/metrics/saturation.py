@@ -7,12 +7,12 @@ level the DUT gets less real time, which its own clock cannot see. On the host's
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from fwlab.metrics.partial_result import PartialResult
 from fwlab.model.metric import TimedTrial
+from fwlab.model.results import Measured
 
 T = TypeVar("T", bound=TimedTrial)
 
@@ -51,16 +51,6 @@ class Attempt(Generic[T]):
 A = TypeVar("A", bound=Attempt[Any])
 
 
-@dataclass(frozen=True, kw_only=True)
-class SaturationResult(PartialResult):
-    """At which level the trials were made, and which of them were left out."""
-
-    slowed: int
-    idle_trials: int
-    disturbed_trials: int
-    disturbed_by: Mapping[str, float]
-
-
 @dataclass(frozen=True)
 class Search(Generic[A]):
     """The last attempt, its level, and why its trials are too few, if they are."""
@@ -69,14 +59,15 @@ class Search(Generic[A]):
     level: int
     problems: Sequence[str] = ()
 
-    def fields(self) -> dict[str, Any]:
-        """The fields of a SaturationResult, without problems."""
-        return {
-            "slowed": self.level,
-            "idle_trials": len(self.attempt.unsaturated),
-            "disturbed_trials": len(self.attempt.perturbed),
-            "disturbed_by": self.attempt.shares(),
-        }
+    def added_to(self, measured: Measured) -> Measured:
+        """The result with the level of the trials, which of them were left out, and the problems."""
+        return measured.plus(
+            slowed=self.level,
+            idle_trials=len(self.attempt.unsaturated),
+            disturbed_trials=len(self.attempt.perturbed),
+            disturbed_by=self.attempt.shares(),
+            problems=self.problems,
+        )
 
 
 class Saturation:

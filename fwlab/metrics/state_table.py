@@ -3,16 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from types import MappingProxyType
-from typing import Final
 
 from fwlab.metrics.delivery import RATE_S, play, real_rate
 from fwlab.metrics.measurement_spec import MeasurementSpec, given
-from fwlab.metrics.nodes import MeasuringSession, Nodes
-from fwlab.metrics.partial_result import PartialResult
-from fwlab.metrics.protocol import BaseMetric, MeasurableMetric
+from fwlab.metrics.nodes import MeasuringSession
+from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Measured, TestbedFacts
@@ -32,14 +29,14 @@ PLAYED_AGAIN = 0.001
 MOST_LOST = 0.005
 
 
-class TrackedStates(BaseMetric):
+class TrackedStates(MeasurableMetric):
     """Connections that the DUT tracks after a counted number of packets."""
 
     name = "states"
     unit = "count"
     position = 70
     display = Display("tracked connections", whole=True)
-    needs: Mapping[str, str] = MappingProxyType({"state_packets": "state_packets, the number of packets to play"})
+    needs = MappingProxyType({"state_packets": "state_packets, the number of packets to play"})
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         return [] if measured.states is None else [float(measured.states.held)]
@@ -48,7 +45,7 @@ class TrackedStates(BaseMetric):
         return [FILL]
 
 
-class StateBytes(BaseMetric):
+class StateBytes(MeasurableMetric):
     """Kernel memory that one tracked connection takes."""
 
     name = "state_bytes"
@@ -56,7 +53,7 @@ class StateBytes(BaseMetric):
     position = 80
     display = Display("memory of a tracked connection", "bytes")
     tolerance = Tolerance(share=0.015, ratio=0.03)
-    needs: Mapping[str, str] = TrackedStates.needs
+    needs = TrackedStates.needs
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         each = measured.states.bytes_each if measured.states else None
@@ -66,23 +63,16 @@ class StateBytes(BaseMetric):
         return [FILL]
 
 
-METRIC: Final[tuple[MeasurableMetric, ...]] = (TrackedStates(), StateBytes())
+METRIC = (TrackedStates(), StateBytes())
 
 
-@dataclass(frozen=True, kw_only=True)
-class StatesResult(PartialResult):
-    """The connection table after the last play."""
-
-    states: States
-
-
-def fill(nodes: Nodes, spec: MeasurementSpec) -> StatesResult:
+def fill(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
     """Play `spec.state_packets` packets from the beginning of the traffic, then count. The ruleset is loaded again.
 
     States time out during the plays. All that are to be there at the end need time-outs (net.netfilter.*) that are
     longer than all plays together.
     """
-    count = given(spec.state_packets, "state_packets")
+    nodes, count = session.nodes, given(spec.state_packets, "state_packets")
     carried = real_rate(nodes, min(LONGEST_LOOK_S, max(RATE_S, count / PACKETS_A_LOOK)))
     # Watching the DUT has left states behind, and modules that hold them.
     nodes.dut.reset()
@@ -102,11 +92,7 @@ def fill(nodes: Nodes, spec: MeasurementSpec) -> StatesResult:
     if missing > MOST_LOST:
         lost = round(missing * passage.sent)
         problems.append(f"{lost} of {passage.sent} packets were lost before the DUT could track them")
-    return StatesResult(states=States(played=passage.sent, **nodes.dut.states()), problems=problems)
+    return so_far.plus(states=States(played=passage.sent, **nodes.dut.states()), problems=problems)
 
 
-def _fill(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> StatesResult:
-    return fill(session.nodes, spec)
-
-
-FILL = Step(Phase.STATES, _fill)
+FILL = Step(Phase.STATES, fill)

@@ -9,7 +9,6 @@ from enum import IntEnum
 
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession
-from fwlab.metrics.partial_result import PartialResult
 from fwlab.model.results import Measured
 
 
@@ -29,10 +28,10 @@ class Phase(IntEnum):
 class Step:
     """One thing to do on the nodes.
 
-    run      is given the session, the specification and the result so far
+    run      is given the session, the specification and the result so far, and returns that plus what it found
     despite_problems  take this step although an earlier one found a problem
     """
 
     phase: Phase
-    run: Callable[[MeasuringSession, MeasurementSpec, Measured], PartialResult]
+    run: Callable[[MeasuringSession, MeasurementSpec, Measured], Measured]
     despite_problems: bool = True

@@ -13,21 +13,18 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from types import MappingProxyType
-from typing import Final
 
 from fwlab.metrics.capacity import FLOOD, busy_rates
 from fwlab.metrics.dut_counters import through
 from fwlab.metrics.measurement_spec import MeasurementSpec, given
 from fwlab.metrics.nodes import MeasuringSession, Nodes
-from fwlab.metrics.partial_result import PartialResult
-from fwlab.metrics.protocol import BaseMetric, MeasurableMetric
+from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.step import Phase, Step
 from fwlab.metrics.traffic_guard import traffic_guard
 from fwlab.model.errors import CannotMeasure
-from fwlab.model.metric import Display, InvalidatedBy, Tolerance, TrafficKind
+from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Measured, TestbedFacts
 from fwlab.model.trial import Delivery
 
@@ -48,7 +45,7 @@ FEWEST = 100
 MIX = 100_000
 
 
-class Survival(BaseMetric):
+class Survival(MeasurableMetric):
     """Share of a traffic class that reaches the sink while the DUT is offered a multiple of what it can forward."""
 
     name = "survival"
@@ -67,13 +64,13 @@ class Survival(BaseMetric):
         x_label="{parameter}, times the capacity of {baseline}",
     )
     tolerance = Tolerance(absolute=0.02)
-    needs: Mapping[str, str] = MappingProxyType(
+    needs = MappingProxyType(
         {
             "victim_class": "victim_class, the class whose packets survive or not",
             "offered": "offered, a multiple of the baseline",
         }
     )
-    invalidated_by: InvalidatedBy = "any class"
+    invalidated_by = "any class"
     keeps_ruleset = True  # a sweep over the load alone: a long ruleset takes longer to load than to measure
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
@@ -85,25 +82,16 @@ class Survival(BaseMetric):
         return [FLOOD, SURVIVE]
 
 
-METRIC: Final[MeasurableMetric] = Survival()
+METRIC = Survival()
 
 
-@dataclass(frozen=True, kw_only=True)
-class SurvivalResult(PartialResult):
-    """What became of the packets of the last play."""
-
-    survivals: Sequence[Delivery] = ()
-
-
-def survive(nodes: Nodes, spec: MeasurementSpec, so_far: Measured, base: Measured | None) -> SurvivalResult:
-    """Play the mix flat out, after the trials of capacity with it.
-
-    base  the baseline, measured earlier in the same session
-    """
+def survive(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
+    """Play the mix flat out, after the trials of capacity with it; the baseline was measured before."""
+    nodes, base = session.nodes, session.result(spec.baseline)
     unit = None if base is None or base.problems else _rate(base)
     if unit is None:
         problem = f"the load is a multiple of the capacity of {spec.baseline}, which was not measured"
-        return SurvivalResult(problems=[problem])
+        return so_far.plus(problems=[problem])
     load = given(spec.offered, "offered") * unit
     wanted = _enough(nodes, spec, (_rate(so_far) or 0.0) / load)
     problems = []
@@ -118,7 +106,7 @@ def survive(nodes: Nodes, spec: MeasurementSpec, so_far: Measured, base: Measure
     received = _received(delivery, given(spec.victim_class, "victim_class"))
     if received < FEWEST:
         problems.append(f"the DUT took {received:.0f} packets of {spec.victim_class}; at least {FEWEST} say something")
-    return SurvivalResult(survivals=[delivery], problems=problems)
+    return so_far.plus(survivals=[delivery], problems=problems)
 
 
 def _received(delivery: Delivery, traffic_class: str) -> float:
@@ -163,8 +151,4 @@ def _play(nodes: Nodes, spec: MeasurementSpec, load: float, level: int, wanted: 
     )
 
 
-def _survive(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> SurvivalResult:
-    return survive(session.nodes, spec, so_far, session.result(spec.baseline))
-
-
-SURVIVE = Step(Phase.SURVIVAL, _survive, despite_problems=False)
+SURVIVE = Step(Phase.SURVIVAL, survive, despite_problems=False)

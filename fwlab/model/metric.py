@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 from pydantic import AfterValidator, ValidationInfo
@@ -84,6 +85,9 @@ class TimedTrial(Protocol):
 class Metric(Protocol):
     """What every part of the project may ask of a metric. `fwlab.metrics.protocol` adds how it is measured.
 
+    The values here are those of a metric that needs packets, gives the same figure on every host, and does not need a
+    saturated DUT.
+
     name      as in lab.yml and in results, such as "load_time"
     unit      of its values: pps, cps, s, ratio, count, bytes
     position  its place among the metrics, wherever they stand in an order
@@ -99,26 +103,32 @@ class Metric(Protocol):
 
     name: str
     unit: str
-    position: int
     display: Display
-    tolerance: Tolerance
-    portable: bool
-    needs_clock: bool
-    traffic: frozenset[TrafficKind]
-    needs: Mapping[str, str]
-    by_class: bool
-    invalidated_by: InvalidatedBy
-    least_busy: float | None
-    usual_spread: float | None
+    position: int = 1000
+    tolerance: Tolerance = Tolerance()
+    portable: bool = True
+    needs_clock: bool = False
+    traffic: frozenset[TrafficKind] = frozenset({"packets"})
+    needs: Mapping[str, str] = MappingProxyType({})
+    by_class: bool = False
+    invalidated_by: InvalidatedBy = "none"
+    least_busy: float | None = None
+    usual_spread: float | None = None
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
-        """Every trial's value in the metric's unit; empty where it was not measured."""
+        """Every trial's value in the metric's unit; empty where it was not measured.
+
+        Usually what the metric's steps recorded in `extra` under its name.
+        """
+        return list(measured.extra.get(self.name, []))
 
     def trials(self, measured: Measured) -> Sequence[TimedTrial]:
         """The trials in which the DUT had to be saturated; none where `least_busy` is None."""
+        return []
 
     def reservations(self, measured: Measured) -> list[str]:
         """Why the figure cannot be held against a range, although nothing went wrong; usually nothing."""
+        return []
 
 
 Metrics = Mapping[str, Metric]

@@ -142,6 +142,19 @@ class Measured(_Strict):
         """The names of all metrics that it was measured for, the main one first."""
         return [self.metric, *self.also]
 
+    def plus(self, **found: Any) -> Measured:
+        """This result and these fields: lists and mappings are extended, other values replaced, None left out."""
+        update: dict[str, Any] = {}
+        for name, new in found.items():
+            before = getattr(self, name)
+            if isinstance(before, list) and new is not None:
+                update[name] = [*before, *new]
+            elif isinstance(before, dict) and new is not None:
+                update[name] = {**before, **new}
+            elif new is not None:
+                update[name] = new
+        return self.model_copy(update=update)
+
 
 class Run(_Strict):
     """One session with one lab."""

@@ -14,8 +14,7 @@ from fwlab.measure.measurer import Measurer
 from fwlab.metrics import capacity
 from fwlab.metrics.capacity import MOST_BACK
 from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import Nodes
-from fwlab.metrics.saturation import Saturation
+from fwlab.metrics.nodes import MeasuringSession, Nodes
 from fwlab.model.case import Trials
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.results import Measured
@@ -62,7 +61,7 @@ class World:
 
 def overload(nodes: Nodes, spec: MeasurementSpec = TASK) -> Measured:
     blank = Measured(id="x", title="x", ruleset="x", ruleset_hash="")
-    return capacity.measure(nodes, spec, Saturation(nodes.levels)).added_to(blank)
+    return capacity.measure(MeasuringSession(nodes), spec, blank)
 
 
 def test_replies_of_the_sink_are_a_problem() -> None:

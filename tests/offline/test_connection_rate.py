@@ -13,9 +13,8 @@ from fwlab.dut.protocol import Window
 from fwlab.metrics import connection_rate
 from fwlab.metrics.connection_rate import LEAST_PACKETS
 from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import Nodes
+from fwlab.metrics.nodes import MeasuringSession, Nodes
 from fwlab.metrics.registry import METRICS
-from fwlab.metrics.saturation import Saturation
 from fwlab.model.case import Trials
 from fwlab.model.declared_traffic import Connections, Traffic
 from fwlab.model.results import Measured
@@ -120,7 +119,7 @@ class Testbed:
         nodes = Nodes(bed, engine, Sink(), Tables(), {}, slowed, steps, 1024, lambda _c: contextlib.nullcontext(bed))
         task = MeasurementSpec("plain", "", "plain", [], metrics, traffic="web", trial=Trials(count=5))
         found = Measured(id="plain", title="", ruleset="", ruleset_hash="")
-        found = connection_rate.measure(nodes, task, Saturation(steps)).added_to(found)
+        found = connection_rate.measure(MeasuringSession(nodes), task, found)
         self.loads, self.closed = engine.loads, engine.closed
         return found
 

@@ -11,7 +11,7 @@ import pytest
 from fwlab.generator.protocol import PlaybackResult
 from fwlab.metrics import delivery
 from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import Nodes
+from fwlab.metrics.nodes import MeasuringSession, Nodes
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.results import Measured
 from tests.offline.factories import a_lab, attempt
@@ -56,7 +56,7 @@ def delivered(way: Way, monkeypatch: pytest.MonkeyPatch) -> Measured:
     tables = SimpleNamespace(offered=lambda traffic, sent: {"attacker": sent})
     nodes = Nodes(way, way, way, tables, a_lab().classes, lambda step: nullcontext(), 1)
     task = MeasurementSpec(id="x", title="X", ruleset="x", files=[], metrics=["delivered"], traffic="flood")
-    return delivery.deliver(nodes, task).added_to(attempt())
+    return delivery.deliver(MeasuringSession(nodes), task, attempt())
 
 
 @pytest.mark.parametrize("way", [Way(before=5000), Way(behind=5000)])

@@ -15,7 +15,7 @@ from fwlab.generator.protocol import PlaybackResult, check_load
 from fwlab.generator.replay import Replay, ReplayPlayback
 from fwlab.metrics.delivery import deliver
 from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import Nodes
+from fwlab.metrics.nodes import MeasuringSession, Nodes
 from fwlab.model.errors import BadInput
 from tests.offline.factories import a_lab, attempt
 
@@ -45,7 +45,7 @@ def delivered_by(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     sink = SimpleNamespace(load_counters=lambda classes: None, settled_counts=lambda _all_of: {"attacker": 0})
     nodes = Nodes(engine, engine, sink, tables, a_lab().classes, lambda step: nullcontext(), 1)
     task = MeasurementSpec(id="x", title="X", ruleset="x", files=[], metrics=["delivered"], traffic="flood")
-    return deliver(nodes, task).added_to(attempt()).problems
+    return deliver(MeasuringSession(nodes), task, attempt()).problems
 
 
 def test_a_trial_above_the_ceiling_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

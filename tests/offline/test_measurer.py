@@ -17,7 +17,6 @@ from fwlab.metrics.delivery import AFTER_FLOOD, BEFORE_FLOOD
 from fwlab.metrics.entries import COUNT
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import Nodes
-from fwlab.metrics.partial_result import PartialResult
 from fwlab.metrics.perf_profile import PROFILE
 from fwlab.metrics.state_table import FILL
 from fwlab.metrics.step import Phase, Step
@@ -60,7 +59,7 @@ def on_nodes(*steps: Step, left: tuple[str, ...] = (), monkeypatch: pytest.Monke
 
 
 def finds(phase: Phase = Phase.FLOOD, despite_problems: bool = True, **fields: Any) -> Step:
-    return Step(phase, lambda _session, _spec, _so_far: PartialResult(**fields), despite_problems)
+    return Step(phase, lambda _session, _spec, so_far: so_far.plus(**fields), despite_problems)
 
 
 def test_partial_results_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +76,7 @@ def test_after_a_problem_only_steps_that_do_not_need_the_figures_are_taken(monke
 
 
 def test_what_was_found_before_a_refusal_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> PartialResult:
+    def refuse(*_: object) -> Measured:
         raise Refused("line 2 failed")
 
     found = on_nodes(finds(extra={"a": [1.0]}), Step(Phase.LAST, refuse), monkeypatch=monkeypatch)
@@ -88,12 +87,12 @@ def test_a_result_does_not_change() -> None:
     found = measured(a_lab(), "raw-drop", 300_000)
     with pytest.raises(ValidationError):
         found.problems = ["later"]
-    assert PartialResult(problems=["later"]).added_to(found).problems == ["later"]
+    assert found.plus(problems=["later"]).problems == ["later"]
     assert found.problems == []
 
 
 def test_extra_values_are_written_only_if_there_are_any() -> None:
     found = measured(a_lab(), "raw-drop", 300_000)
     assert "extra" not in found.model_dump()
-    found = PartialResult(extra={"a": [1.0]}).added_to(found)
+    found = found.plus(extra={"a": [1.0]})
     assert Measured.model_validate_json(found.model_dump_json()) == found

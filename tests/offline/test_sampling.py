@@ -16,8 +16,12 @@ from typer.testing import CliRunner
 
 from fwlab.cli.main import app
 from fwlab.dut.linux.agent.perf_samples import clocks, fold
+from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.nodes import MeasuringSession
 from fwlab.metrics.perf_profile import FEWEST, RATES, SECONDS, sample
 from fwlab.model.errors import BadInput, CannotMeasure
+from fwlab.model.results import Measured
+from tests.offline.factories import attempt
 
 #: As `perf script -F comm,ip,sym` prints it.
 PRINTED = """ksoftirqd/0
@@ -81,7 +85,9 @@ class Played:
         self._said.append("abandon")
 
 
-def nodes(said: list[str], stacks: dict[str, int], dies: bool = False) -> Any:
+def sampled(said: list[str], stacks: dict[str, int], level: int = 0, dies: bool = False) -> Measured:
+    """What is found on such nodes, after trials of capacity at this throttle level."""
+
     @contextlib.contextmanager
     def slowed(step: int) -> Iterator[None]:
         said.append(f"slow {step}")
@@ -108,12 +114,14 @@ def nodes(said: list[str], stacks: dict[str, int], dies: bool = False) -> Any:
         collect_stacks=collect,
         read_stacks=read,
     )
-    return SimpleNamespace(dut=dut, throttle=slowed, engine=SimpleNamespace(start=play))
+    nodes: Any = SimpleNamespace(dut=dut, throttle=slowed, engine=SimpleNamespace(start=play))
+    spec = MeasurementSpec(id="x", title="X", ruleset="x", files=[], metrics=["capacity"], traffic="flood")
+    return sample(MeasuringSession(nodes), spec, attempt(1000).plus(slowed=level))
 
 
 def test_perf_starts_before_the_packets_and_is_read_after_them() -> None:
     said: list[str] = []
-    found = sample(nodes(said, {"ksoftirqd/0;net_rx_action;poll": FEWEST}), 2)
+    found = sampled(said, {"ksoftirqd/0;net_rx_action;poll": FEWEST}, level=2)
     perf, arm = f"perf at {len(RATES)} rates", f"arm {SECONDS:g} s"
     assert said == [perf, "slow 2", arm, "play", "collect", "full speed", "stop", "read"]
     assert found.stacks == {"net_rx_action;poll": FEWEST}
@@ -121,14 +129,14 @@ def test_perf_starts_before_the_packets_and_is_read_after_them() -> None:
 
 
 def test_too_few_samples_are_a_problem() -> None:
-    found = sample(nodes([], {"ksoftirqd/0;net_rx_action;poll": FEWEST - 1, "swapper;do_idle": 5000}), 0)
+    found = sampled([], {"ksoftirqd/0;net_rx_action;poll": FEWEST - 1, "swapper;do_idle": 5000})
     assert found.problems == [f"the DUT was sampled {FEWEST - 1} times at work; at least {FEWEST} say something"]
 
 
 def test_a_node_that_dies_leaves_no_traffic_behind() -> None:
     said: list[str] = []
     with pytest.raises(CannotMeasure):
-        sample(nodes(said, {}, dies=True), 0)
+        sampled(said, {}, dies=True)
     assert said[-1] == "abandon"
 
 

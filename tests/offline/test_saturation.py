@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from fwlab.metrics.saturation import Attempt, Saturation, SaturationResult
+from fwlab.metrics.saturation import Attempt, Saturation
 from fwlab.model.results import Measured
 from fwlab.model.trial import Trial
 
@@ -37,8 +37,7 @@ def a_case() -> Measured:
 def searched(saturation: Saturation, dut: Dut) -> Measured:
     """The next case of a session."""
     search = saturation.search(dut.attempt, WANTED)
-    found = SaturationResult(**search.fields(), problems=search.problems).added_to(a_case())
-    return found.model_copy(update={"trials": search.attempt.valid})
+    return search.added_to(a_case()).plus(trials=search.attempt.valid)
 
 
 @pytest.mark.parametrize("enough", range(STEPS))

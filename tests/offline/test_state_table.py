@@ -12,6 +12,7 @@ from fwlab.generator.protocol import PlaybackResult
 from fwlab.judge.statistics import figure
 from fwlab.metrics import delivery, state_table
 from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.nodes import MeasuringSession
 from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Measured
 from tests.offline.factories import testbed
@@ -73,7 +74,7 @@ def filled(monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(state_table, "real_rate", lambda _nodes, seconds: looked.append(seconds) or seen)
         task = MeasurementSpec("x", "x", "x", [], ["states", "state_bytes"], traffic="flows", state_packets=count)
         found = Measured(id="x", title="x", ruleset="x", ruleset_hash="", metric="states")
-        found = state_table.fill(SimpleNamespace(dut=dut, engine=engine), task).added_to(found)
+        found = state_table.fill(MeasuringSession(SimpleNamespace(dut=dut, engine=engine)), task, found)
         return dut, engine, found
 
     run.looked = looked

@@ -14,7 +14,7 @@ import pytest
 from fwlab.generator.protocol import PlaybackResult
 from fwlab.metrics import survival
 from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import Nodes
+from fwlab.metrics.nodes import MeasuringSession, Nodes
 from fwlab.metrics.registry import METRICS
 from fwlab.metrics.survival import survive
 from fwlab.model.errors import CannotMeasure
@@ -126,7 +126,10 @@ BASE = measured(a_lab(), "raw-drop", SHOWN, SHOWN - 4, SHOWN + 4)
 
 
 def measured_on(world: World, result: Measured, base: Measured | None = BASE) -> Measured:
-    return survive(world.nodes(), TASK, result, base).added_to(result)
+    session = MeasuringSession(world.nodes())
+    if base is not None:
+        session.keep(base)
+    return survive(session, TASK, result)
 
 
 def survived(world: World, result: Measured) -> list[float]:

@@ -4,12 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession
-from fwlab.metrics.partial_result import PartialResult
-from fwlab.metrics.protocol import BaseMetric, MeasurableMetric
+from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Measured
@@ -17,20 +15,20 @@ from fwlab.model.results import Measured
 PACKETS = 1000
 
 
-def _play(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> PartialResult:
+def _play(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
     nodes, values = session.nodes, []
     for _ in range(spec.trial.count):
         before = nodes.dut.cache_misses()
         nodes.engine.start(load=100.0, count=PACKETS).wait(timeout=60)
         values.append((nodes.dut.cache_misses() - before) / PACKETS)
-    return PartialResult(extra={"cache_misses": values})
+    return so_far.plus(extra={"cache_misses": values})
 
 
 PLAY = Step(Phase.AFTER_FLOOD, _play)
 
 
-class CacheMisses(BaseMetric):
-    """Its values are in `extra` of the result, where BaseMetric finds them."""
+class CacheMisses(MeasurableMetric):
+    """Its values are in `extra` of the result, under its name."""
 
     name = "cache_misses"
     unit = "misses"
@@ -41,4 +39,4 @@ class CacheMisses(BaseMetric):
         return [PLAY]
 
 
-METRIC: Final[MeasurableMetric] = CacheMisses()
+METRIC = CacheMisses()
