@@ -7,7 +7,7 @@ from fwlab.dut.protocol import DutSystem
 from fwlab.model.errors import BadInput
 from fwlab.model.registry import Registry, discover
 
-DUTS: Registry[DutSystem] = discover("DUT", "fwlab.dut", "SYSTEM", "fwlab.duts", required=("connect",))
+DUTS: Registry[DutSystem] = discover("DUT", "fwlab.dut", "SYSTEM", "fwlab.duts", DutSystem)
 
 
 def dut_system(name: str) -> DutSystem:

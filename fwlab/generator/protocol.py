@@ -74,10 +74,6 @@ class Playback(Protocol):
 class Engine(Protocol):
     """Plays a lab's traffic out of the generator, for one session."""
 
-    @property
-    def name(self) -> str:
-        """The engine's name in the registry."""
-
     def use(self, store: TrafficStore, traffic: str) -> None:
         """Select the traffic that the next `start` plays. Raises BadInput, CannotMeasure."""
 
@@ -99,15 +95,14 @@ class ConnectionLoad(Protocol):
 
 
 class TcpEndpoints(Protocol):
-    """Client and server of a lab's TCP connections, set up as declared."""
+    """Client and server of a lab's TCP connections.
 
-    @property
-    def connections(self) -> Connections:
-        """What they were set up for."""
+    connections   what they were set up for
+    answer_bytes  bytes of one HTTP response, headers included
+    """
 
-    @property
-    def answer_bytes(self) -> int:
-        """Bytes of one HTTP response, headers included."""
+    connections: Connections
+    answer_bytes: int
 
     def flat_out(self) -> ConnectionLoad:
         """Keep `connections.concurrent` connections open, or as many as the client supports, until stopped."""
@@ -134,19 +129,16 @@ class Availability:
 
 
 class EngineKind(Protocol):
-    """One entry of the registry of engines."""
+    """One entry of the registry of engines.
 
-    @property
-    def name(self) -> str:
-        """What `--engine` takes."""
+    name       what `--engine` takes
+    position   its place in lists; `--engine auto` tries the lowest first
+    automatic  whether `--engine auto` may choose it
+    """
 
-    @property
-    def position(self) -> int:
-        """Its place in lists; `--engine auto` tries the lowest first."""
-
-    @property
-    def automatic(self) -> bool:
-        """Whether `--engine auto` may choose it."""
+    name: str
+    position: int
+    automatic: bool
 
     def availability(self, project: Project) -> Availability:
         """Whether the generator's image holds the engine. No machine is contacted."""

@@ -19,13 +19,7 @@ from fwlab.testbed.selection import Testbed
 
 AUTO = "auto"
 #: `replay`, `trex`, and those that entry points add. No other module of this package may import this one.
-ENGINES: Registry[EngineKind] = discover(
-    "engine",
-    "fwlab.generator",
-    "ENGINE",
-    "fwlab.engines",
-    required=("position", "automatic", "availability", "check", "make", "tcp_endpoints"),
-)
+ENGINES: Registry[EngineKind] = discover("engine", "fwlab.generator", "ENGINE", "fwlab.engines", EngineKind)
 
 
 @dataclass(frozen=True)

@@ -31,11 +31,11 @@ def judge_cases(lab: Lab, run: Run, metrics: Metrics) -> list[Verdict]:
         for case_id, between in _absolute(expectation, run).items():
             measured = run.case(case_id)
             if measured is not None:
-                verdicts.append(_verdict(expectation, expectation.id, metric, measured, between, None, run))
+                verdicts.append(_verdict(expectation, metric, measured, between, None, run))
         for case_id, between in expectation.ratio.items():
             measured, base = run.case(case_id), run.case(expectation.ratio_to or "")
             if measured is not None and base is not None:
-                verdicts.append(_verdict(expectation, expectation.id, metric, measured, between, base, run))
+                verdicts.append(_verdict(expectation, metric, measured, between, base, run))
     return verdicts
 
 
@@ -46,14 +46,15 @@ def judge_exercise(exercise: Exercise, measured: Measured, run: Run, metrics: Me
     for check in exercise.checks:
         metric = metrics[check.metric]
         if (reason := _load_dependent(check, metric, changed)) and not measured.problems:
-            verdicts.append(_verdict_of(check, check.id, measured, Outcome.FAIL, None, check.between, None, reason))
+            verdicts.append(_verdict_of(check, measured, check.between, None, Outcome.FAIL, reason))
             continue
         base = run.case(check.ratio_to) if check.ratio_to else None
         if check.ratio_to and base is None and measured.refused is None:
-            verdicts.append(_unmeasured(check, measured, f"case {check.ratio_to} was not measured beside it"))
+            missing = f"case {check.ratio_to} was not measured beside it"
+            verdicts.append(_verdict_of(check, measured, check.between, None, Outcome.INCONCLUSIVE, missing))
         else:
             traffic_class = check.traffic_class or ""
-            verdicts.append(_verdict(check, check.id, metric, measured, check.between, base, run, traffic_class))
+            verdicts.append(_verdict(check, metric, measured, check.between, base, run, traffic_class))
     return verdicts
 
 
@@ -120,7 +121,6 @@ def _absolute(expectation: Expectation, run: Run) -> dict[str, Range]:
 
 def _verdict(
     rule: Expectation | Check,
-    rule_id: str,
     metric: Metric,
     measured: Measured,
     between: Range,
@@ -128,13 +128,11 @@ def _verdict(
     run: Run,
     traffic_class: str = "",
 ) -> Verdict:
+    verdict = partial(_verdict_of, rule, measured, between, base)
     if len(measured.lost) > 1:
-        text = f"the DUT did not survive this ruleset, twice: {measured.lost[-1]}"
-        return _verdict_of(rule, rule_id, measured, Outcome.FAIL, None, between, base, text)
+        return verdict(Outcome.FAIL, f"the DUT did not survive this ruleset, twice: {measured.lost[-1]}")
     if measured.refused is not None:
-        return _verdict_of(
-            rule, rule_id, measured, Outcome.FAIL, None, between, base, f"not loaded: {measured.refused}"
-        )
+        return verdict(Outcome.FAIL, f"not loaded: {measured.refused}")
     own = figure(measured, metric, run.testbed, traffic_class)
     base_figure = figure(base, metric, run.testbed) if base is not None else None
     doubted = faults if _clear(own, base_figure, base, between) else partial(doubts, run=run)
@@ -151,12 +149,11 @@ def _verdict(
     if isinstance(rule, Check) and base is None and metric.needs_clock and not rule.applies_to(run.dut.kernel):
         reasons.append(f"this range was measured on kernel {rule.kernel}, the DUT runs {run.dut.kernel}")
     if reasons or own is None:
-        text = "; ".join(dict.fromkeys(reasons))
-        return _verdict_of(rule, rule_id, measured, Outcome.INCONCLUSIVE, None, between, base, text)
+        return verdict(Outcome.INCONCLUSIVE, "; ".join(dict.fromkeys(reasons)))
     value = own.median if base_figure is None else own.median / base_figure.median
-    inside = between[0] <= value <= between[1]
-    text = rule.passed if inside else rule.failed
-    return _verdict_of(rule, rule_id, measured, Outcome.PASS if inside else Outcome.FAIL, value, between, base, text)
+    if between[0] <= value <= between[1]:
+        return verdict(Outcome.PASS, rule.passed, value)
+    return verdict(Outcome.FAIL, rule.failed, value)
 
 
 def _clear(own: Figure | None, base_figure: Figure | None, base: Measured | None, between: Range) -> bool:
@@ -186,17 +183,16 @@ def _beyond(found: Figure | None, most: float, limit: str) -> list[str]:
 
 def _verdict_of(
     rule: Expectation | Check,
-    rule_id: str,
     measured: Measured,
-    outcome: Outcome,
-    value: float | None,
     between: Range,
     base: Measured | None,
+    outcome: Outcome,
     text: str,
+    value: float | None = None,
 ) -> Verdict:
     return Verdict(
         subject=measured.id,
-        check=rule_id,
+        check=rule.id,
         metric=rule.metric,
         outcome=outcome,
         value=value,
@@ -207,7 +203,3 @@ def _verdict_of(
         why=rule.why.strip(),
         source=rule.source,
     )
-
-
-def _unmeasured(check: Check, measured: Measured, reason: str) -> Verdict:
-    return _verdict_of(check, check.id, measured, Outcome.INCONCLUSIVE, None, check.between, None, reason)

@@ -53,14 +53,20 @@ class Registry(Mapping[str, Kind], Generic[Kind]):
         return len(self._kinds)
 
 
-def discover(
-    concept: str, package: str, attribute: str, group: str | None, required: Iterable[str] = ()
-) -> Registry[Kind]:
+def required_by(protocol: type) -> list[str]:
+    """The attributes and methods that a protocol, and those that it extends, ask of a kind."""
+    declared = [vars(one) for one in reversed(protocol.__mro__[:-1])]
+    names = [name for one in declared for name in (*one.get("__annotations__", ()), *one)]
+    return [name for name in dict.fromkeys(names) if not name.startswith("_")]
+
+
+def discover(concept: str, package: str, attribute: str, group: str | None, protocol: type) -> Registry[Kind]:
     """All kinds of one concept.
 
     package    its modules are searched for `attribute`; a module without it is a helper
     attribute  the name under which a module declares its kind; a tuple declares several
     group      the group of entry points that kinds from elsewhere are registered in; None takes the package's alone
+    protocol   what each kind must have
 
     Also works where the package is inside a zip file.
     """
@@ -73,4 +79,4 @@ def discover(
         from importlib.metadata import entry_points  # a large import, which the agent on a DUT does without
 
         found += [(entry.value, entry.load()) for entry in entry_points(group=group)]
-    return Registry(concept, found, required)
+    return Registry(concept, found, required_by(protocol))

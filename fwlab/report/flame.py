@@ -20,110 +20,21 @@ LETTER = 6.7
 #: Boxes narrower than this share are not drawn: they take less than a pixel.
 NARROWEST = 0.001
 #: Parts of the kernel by prefixes of their functions' names, in Okabe and Ito's colours; the first match counts.
-PARTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    (
-        "driver",
-        "#0072B2",
-        (
-            "virtnet",
-            "virtqueue",
-            "vring",
-            "receive_buf",
-            "start_xmit",
-            "try_fill",
-            "free_old_xmit",
-            "detach_buf",
-            "page_to_skb",
-            "skb_recv_done",
-            "add_recvbuf",
-            "xdp_",
-            "bpf_prog",
-        ),
-    ),
-    (
-        "filter",
-        "#D55E00",
-        (
-            "nf_",
-            "nft_",
-            "ipt_",
-            "ip6t_",
-            "xt_",
-            "iptable",
-            "ip6table",
-            "ip_set",
-            "hash_ip",
-            "set_match",
-            "tcf_",
-            "u32_",
-            "fl_",
-            "tc_",
-            "cls_",
-            "udp_error",
-            "tcp_error",
-        ),
-    ),
-    (
-        "memory",
-        "#E69F00",
-        (
-            "kmem",
-            "kfree",
-            "kmalloc",
-            "skb",
-            "__skb",
-            "build_skb",
-            "__build_skb",
-            "__napi_build",
-            "__napi_alloc",
-            "napi_skb",
-            "page",
-            "__page",
-            "get_page",
-            "clear_page",
-            "alloc",
-            "__alloc",
-            "free_",
-            "__free",
-            "___slab",
-            "memset",
-            "memcpy",
-            "put_page",
-            "__put_page",
-            "consume_skb",
-            "sock_wfree",
-            "slab",
-        ),
-    ),
-    (
-        "GRO",
-        "#56B4E9",
-        ("dev_gro", "napi_gro", "inet_gro", "ipv6_gro", "udp4_gro", "udp6_gro", "udp_gro", "tcp4_gro", "gro_"),
-    ),
-    (
-        "routing",
-        "#009E73",
-        ("ip_", "ip6_", "ipv6_", "__ip_", "fib", "rt_", "rt6", "dst_", "inet_", "neigh", "arp_", "ipv4_"),
-    ),
-    (
-        "sending",
-        "#CC79A7",
-        (
-            "__dev_queue",
-            "dev_queue",
-            "dev_hard",
-            "sch_",
-            "__qdisc",
-            "qdisc",
-            "validate_xmit",
-            "netif_skb",
-            "netdev_",
-            "pfifo",
-            "fq_",
-            "harmonize",
-        ),
-    ),
-)
+PARTS = (
+    ("driver", "#0072B2", """
+        virtnet virtqueue vring receive_buf start_xmit try_fill free_old_xmit detach_buf page_to_skb skb_recv_done
+        add_recvbuf xdp_ bpf_prog"""),
+    ("filter", "#D55E00", """
+        nf_ nft_ ipt_ ip6t_ xt_ iptable ip6table ip_set hash_ip set_match tcf_ u32_ fl_ tc_ cls_ udp_error
+        tcp_error"""),
+    ("memory", "#E69F00", """
+        kmem kfree kmalloc skb __skb build_skb __build_skb __napi_build __napi_alloc napi_skb page __page get_page
+        clear_page alloc __alloc free_ __free ___slab memset memcpy put_page __put_page consume_skb sock_wfree slab"""),
+    ("GRO", "#56B4E9", "dev_gro napi_gro inet_gro ipv6_gro udp4_gro udp6_gro udp_gro tcp4_gro gro_"),
+    ("routing", "#009E73", "ip_ ip6_ ipv6_ __ip_ fib rt_ rt6 dst_ inet_ neigh arp_ ipv4_"),
+    ("sending", "#CC79A7", """
+        __dev_queue dev_queue dev_hard sch_ __qdisc qdisc validate_xmit netif_skb netdev_ pfifo fq_ harmonize"""),
+)  # fmt: skip
 OTHER = ("other", "#808080")
 
 
@@ -150,7 +61,7 @@ def flame(stacks: Stacks, cost: float | None, unit: str) -> str:
 
 def part(name: str) -> tuple[str, str]:
     """The part of the kernel that a function belongs to, by its name, and its colour."""
-    return next(((label, colour) for label, colour, starts in PARTS if name.startswith(starts)), OTHER)
+    return next(((label, colour) for label, colour, starts in PARTS if name.startswith(tuple(starts.split()))), OTHER)
 
 
 def _drawn(box: Box, deepest: int, cost: float | None, unit: str) -> str:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Protocol
 
 from fwlab.model.registry import Registry, discover
 from fwlab.report.model import ReportModel
@@ -23,6 +23,4 @@ class Renderer(Protocol):
         """The run as text, complete with its last line end."""
 
 
-RENDERERS: Final[Registry[Renderer]] = discover(
-    "renderer", "fwlab.report.renderers", "RENDERER", "fwlab.renderers", ("file", "render")
-)
+RENDERERS: Registry[Renderer] = discover("renderer", "fwlab.report.renderers", "RENDERER", "fwlab.renderers", Renderer)

@@ -133,7 +133,3 @@ class RulesetKind:
     cumulative: bool = False
     sent: Callable[[str], str] = unchanged
     hooks: Callable[[str], list[str]] = no_hooks
-
-
-#: What the registry asks of a kind, whatever class it is of.
-REQUIRED = tuple(RulesetKind.__dataclass_fields__)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from fwlab.model.registry import IncompleteKind, Registry, discover
 from fwlab.model.ruleset import RulesetFile
-from fwlab.rulesets.kind import REQUIRED, RulesetKind
+from fwlab.rulesets.kind import RulesetKind
 
 GROUP = "fwlab.ruleset_kinds"
 
@@ -21,7 +21,7 @@ def with_distinct_suffixes(kinds: Registry[RulesetKind]) -> Registry[RulesetKind
     return kinds
 
 
-KINDS = with_distinct_suffixes(discover("ruleset kind", "fwlab.rulesets.kinds", "KIND", GROUP, REQUIRED))
+KINDS = with_distinct_suffixes(discover("ruleset kind", "fwlab.rulesets.kinds", "KIND", GROUP, RulesetKind))
 
 
 def kind_of(name: str) -> RulesetKind | None:

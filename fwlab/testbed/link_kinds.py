@@ -8,7 +8,7 @@ Vagrant's side of a kind is provision/vagrant/links/NAME.rb; a plug-in puts that
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Protocol
 
 from fwlab.host.requirement import Requirement
 from fwlab.model.errors import BadInput
@@ -17,27 +17,22 @@ from fwlab.model.topology import Topology
 
 
 class LinkKind(Protocol):
-    """How the two ends of a link are joined."""
+    """How the two ends of a link are joined.
 
-    @property
-    def name(self) -> str:
-        """As topology.yml, the record of the machines and the results call it."""
+    name     as topology.yml, the record of the machines and the results call it
+    summary  what carries the frames, in a few words
+    netdevs  types of QEMU's -netdev that carry it: they identify the links of machines that run
+    """
 
-    @property
-    def summary(self) -> str:
-        """What carries the frames, in a few words."""
-
-    @property
-    def netdevs(self) -> tuple[str, ...]:
-        """The types of QEMU's -netdev that carry it: they identify the links of machines that run."""
+    name: str
+    summary: str
+    netdevs: tuple[str, ...]
 
     def requirements(self) -> tuple[Requirement, ...]:
         """What the host must have."""
 
 
-LINKS: Final[Registry[LinkKind]] = discover(
-    "link kind", "fwlab.testbed.links", "LINK", "fwlab.links", ("summary", "netdevs", "requirements")
-)
+LINKS: Registry[LinkKind] = discover("link kind", "fwlab.testbed.links", "LINK", "fwlab.links", LinkKind)
 
 
 def link_kinds(topology: Topology) -> tuple[LinkKind, ...]:

@@ -17,23 +17,18 @@ from fwlab.testbed.throttle import Levels
 
 
 class TestbedKind(Protocol):
-    """One testbed, apart from any machines."""
+    """One testbed, apart from any machines.
 
-    @property
-    def name(self) -> str:
-        """What `--testbed` takes."""
+    name      what `--testbed` takes
+    clock     what the DUT's clock counts: instructions, or the host's time
+    throttle  how far the DUT may be throttled without a change in its figures
+    grading   whether grading takes this testbed where none is asked for; true for exactly one
+    """
 
-    @property
-    def clock(self) -> Clock:
-        """What the DUT's clock counts: instructions, or the host's time."""
-
-    @property
-    def throttle(self) -> Levels:
-        """How far the DUT may be throttled without a change in its figures."""
-
-    @property
-    def grading(self) -> bool:
-        """Whether grading takes this testbed where none is asked for. True for exactly one."""
+    name: str
+    clock: Clock
+    throttle: Levels
+    grading: bool
 
     def default(self, kvm: KvmAnswer) -> bool:
         """Whether this testbed is used on a host with this KVM where none is asked for."""
@@ -51,9 +46,6 @@ class TestbedKind(Protocol):
         """What a reader of its figures must know; empty where nothing is unusual."""
 
 
-REQUIRED = ("clock", "throttle", "grading", "default", "accelerator", "matches", "ranges", "note")
-
-
 def checked(kinds: Registry[TestbedKind]) -> Registry[TestbedKind]:
     """The same kinds. Raises IncompleteKind unless exactly one is for grading."""
     grading = [kind.name for kind in kinds.values() if kind.grading]
@@ -62,7 +54,7 @@ def checked(kinds: Registry[TestbedKind]) -> Registry[TestbedKind]:
     return kinds
 
 
-TESTBEDS: Final = checked(discover("testbed", "fwlab.testbed.kinds", "TESTBED", "fwlab.testbeds", REQUIRED))
+TESTBEDS: Final = checked(discover("testbed", "fwlab.testbed.kinds", "TESTBED", "fwlab.testbeds", TestbedKind))
 
 
 def grading_testbed() -> TestbedKind:

@@ -15,9 +15,9 @@ import pytest
 from fwlab.host.project import Project
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
-from fwlab.model.registry import IncompleteKind, Registry, discover
+from fwlab.model.registry import IncompleteKind, Registry, discover, required_by
 from fwlab.model.ruleset import RulesetFile
-from fwlab.rulesets.kind import REQUIRED, RulesetKind
+from fwlab.rulesets.kind import RulesetKind
 from fwlab.rulesets.kinds.nft import KIND as NFT
 from fwlab.rulesets.registry import KINDS, with_distinct_suffixes
 from fwlab.rulesets.render import ruleset_file
@@ -52,17 +52,17 @@ def test_a_file_of_an_unknown_kind_is_not_passed_unchecked() -> None:
         validate(RulesetFile("rules.x", "no-such-kind", "anything\n"))
 
 
-@pytest.mark.parametrize("lacking", REQUIRED)
+@pytest.mark.parametrize("lacking", required_by(RulesetKind))
 def test_a_kind_that_lacks_anything_is_refused(lacking: str) -> None:
-    half = SimpleNamespace(**{name: getattr(NFT, name) for name in REQUIRED if name != lacking})
+    half = SimpleNamespace(**{name: getattr(NFT, name) for name in required_by(RulesetKind) if name != lacking})
     with pytest.raises(IncompleteKind, match=f"ruleset kind in some.module: {lacking} missing"):
-        Registry("ruleset kind", [("some.module", half)], REQUIRED)
+        Registry("ruleset kind", [("some.module", half)], required_by(RulesetKind))
 
 
 def test_a_file_belongs_to_one_kind() -> None:
     other: RulesetKind = replace(NFT, name="other", suffix=".my.nft")
     with pytest.raises(IncompleteKind, match=r"ruleset kinds other and nft both claim \*\.my\.nft"):
-        with_distinct_suffixes(Registry("ruleset kind", [("a", NFT), ("b", other)], REQUIRED))
+        with_distinct_suffixes(Registry("ruleset kind", [("a", NFT), ("b", other)], required_by(RulesetKind)))
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_kinds_are_found_in_a_folder_and_in_a_zip_file(package: Any, zipped: boo
     kind = "from types import SimpleNamespace\nKIND = SimpleNamespace(name={!r}, position={})\n"
     name = f"found_{'zipped' if zipped else 'plain'}"
     package(name, zipped, late=kind.format("late", 2), early=kind.format("early", 1), helper="")
-    found: Registry[Any] = discover("kind", name, "KIND", None)
+    found: Registry[Any] = discover("kind", name, "KIND", None, object)
     assert list(found) == ["early", "late"]
     assert dict(found.origins) == {"early": f"{name}.early", "late": f"{name}.late"}
 

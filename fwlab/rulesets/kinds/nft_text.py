@@ -22,7 +22,8 @@ def declared(text: str) -> tuple[set[Table], Counter[Table]]:
     text deletes or flushes something."""
     tables: set[Table] = set()
     rules: Counter[Table] = Counter()
-    for words, body in _statements(text):
+    tokens = [token for token in _TOKEN.findall(text) if token[0] != "#" and token != "\\\n"]
+    for words, body in _statements(tokens):
         verb = words[0] if words[0] in _MAKES | {"delete", "destroy", "flush", "replace", "reset"} else ""
         words = words[1:] if verb else words
         kind = words[0] if words else ""
@@ -65,41 +66,18 @@ def _table(words: list[str]) -> Table | None:
     return ("ip", words[0]) if words else None
 
 
-def _statements(text: str) -> Iterator[tuple[list[str], list[str]]]:
-    """Commands on the outermost level: their words, and the tokens of the block that follows them."""
-    words: list[str] = []
-    body: list[str] = []
-    depth = 0
-    for token in _TOKEN.findall(text):
-        if token.startswith("#") or token == "\\\n":
-            continue
-        if depth:
-            depth += (token == "{") - (token == "}")
-            if depth:
-                body.append(token)
-        elif token == "{":
-            depth = 1
-        elif token in (";", "\n"):
-            if words:
-                yield words, body
-            words, body = [], []
-        elif token != "}":
-            words += token.split()
-    if words:
-        yield words, body
-
-
 def _rules_in(body: list[str]) -> int:
     """How many rules the chains in a table's block have."""
-    return sum(_count(block) for words, block in _blocks(body) if words[:1] == ["chain"])
+    return sum(_count(block) for words, block in _statements(body) if words[:1] == ["chain"])
 
 
 def _count(body: list[str]) -> int:
     """How many rules a chain's block has. The braces of a set inside a rule belong to the rule."""
-    return sum(words[0] not in _NO_RULE for words, _ in _blocks(body))
+    return sum(words[0] not in _NO_RULE for words, _ in _statements(body))
 
 
-def _blocks(tokens: list[str]) -> Iterator[tuple[list[str], list[str]]]:
+def _statements(tokens: list[str]) -> Iterator[tuple[list[str], list[str]]]:
+    """Statements on the outermost level: their words, and the tokens of the block that follows them."""
     words: list[str] = []
     body: list[str] = []
     depth = 0

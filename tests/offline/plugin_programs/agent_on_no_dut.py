@@ -16,7 +16,7 @@ from fwlab.dut.linux.agent.agent import Agent  # noqa: E402
 from fwlab.dut.linux.agent.kernel import Kernel  # noqa: E402
 from fwlab.dut.linux.agent.start_state import StartState  # noqa: E402
 from fwlab.model.registry import discover  # noqa: E402
-from fwlab.rulesets.kind import REQUIRED  # noqa: E402
+from fwlab.rulesets.kind import RulesetKind  # noqa: E402
 
 
 class NoDut(Kernel):
@@ -53,5 +53,5 @@ class Unchanged(StartState):
 
 
 kernel = NoDut()
-kinds = discover("ruleset kind", "fwlab.rulesets.kinds", "KIND", None, REQUIRED)
+kinds = discover("ruleset kind", "fwlab.rulesets.kinds", "KIND", None, RulesetKind)
 rpc.main(Agent(kernel, kinds, Unchanged(kernel)))

@@ -4,9 +4,8 @@
 from fwlab.dut.linux.agent.agent import Agent
 from fwlab.dut.linux.agent.kernel import Kernel
 from fwlab.dut.linux.agent.rpc import main
-from fwlab.model.registry import Registry, discover
-from fwlab.rulesets.kind import REQUIRED, RulesetKind
+from fwlab.model.registry import discover
+from fwlab.rulesets.kind import RulesetKind
 
 # Kinds from entry points are packed into this package, so no entry point is looked up on the DUT.
-kinds: Registry[RulesetKind] = discover("ruleset kind", "fwlab.rulesets.kinds", "KIND", None, REQUIRED)
-main(Agent(Kernel(), kinds))
+main(Agent(Kernel(), discover("ruleset kind", "fwlab.rulesets.kinds", "KIND", None, RulesetKind)))
