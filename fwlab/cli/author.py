@@ -15,7 +15,7 @@ from fwlab.cli import ranges
 from fwlab.cli.options import LabName, SavedRun, Verbose
 from fwlab.cli.publish import publish
 from fwlab.cli.repeatability import benchmark_cases, document, measure, write_document
-from fwlab.host.project import Project, find_project, load_topology, shown
+from fwlab.host.project import Project, find_project, shown
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run, reports_folder
@@ -23,6 +23,7 @@ from fwlab.model.lab import Lab
 from fwlab.model.results import Run
 from fwlab.report.pages import refresh
 from fwlab.report.progress import listener
+from fwlab.testbed.dut_choice import topology_of
 from fwlab.testbed.selection import TestbedRequest
 
 app = typer.Typer(help="Publish runs, renew ranges and pages, measure repeatability.", no_args_is_help=True)
@@ -58,7 +59,7 @@ def repeatability_command(
     project = find_project()
     found = load_lab(project, lab)
     chosen = benchmark_cases(found, cases or [])
-    context = RunContext(project, load_topology(project), found, TestbedRequest("virtual"))
+    context = RunContext(project, topology_of(project, found), found, TestbedRequest("virtual"))
     with listener(Console(stderr=True), verbose=verbose) as tell:
         result = document(measure(context, chosen, tell), chosen)
     path = write_document(project, found, result)

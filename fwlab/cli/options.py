@@ -10,9 +10,10 @@ import typer
 
 from fwlab.generator.selection import AUTO, ENGINES
 from fwlab.generator.selection import choose as choose_engine
-from fwlab.host.project import find_project, load_topology
+from fwlab.host.project import find_project
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import load_lab
+from fwlab.testbed.dut_choice import topology_of
 from fwlab.testbed.selection import TestbedRequest
 from fwlab.testbed.testbeds import TESTBEDS
 
@@ -46,4 +47,5 @@ def run_context(
     lab = load_lab(project, lab_id)
     borrowed = load_lab(project, machines) if machines else None
     choose_engine(project, engine)  # to fail at once if it is not there
-    return RunContext(project, load_topology(project), lab, TestbedRequest(testbed), seed, keep, borrowed, engine)
+    topology = topology_of(project, borrowed or lab)
+    return RunContext(project, topology, lab, TestbedRequest(testbed), seed, keep, borrowed, engine)

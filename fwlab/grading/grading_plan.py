@@ -9,12 +9,13 @@ from pathlib import Path
 from fwlab.generator.selection import AUTO
 from fwlab.grading.graded import OUTCOMES, Work, handed_in, own_work
 from fwlab.grading.submissions import Submissions
-from fwlab.host.project import Project, is_measured, lab_ids, load_topology
+from fwlab.host.project import Project, is_measured, lab_ids
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import base_cases, chosen_cases
 from fwlab.measure.traffic_check import refuse_unplayable_traffic
 from fwlab.model.errors import BadInput
+from fwlab.testbed.dut_choice import topology_of
 from fwlab.testbed.selection import TestbedRequest
 
 
@@ -51,14 +52,13 @@ def plan_grading(project: Project, options: GradingOptions) -> GradingPlan:
     if options.submissions is not None and options.lab is None:
         raise BadInput("--submissions needs --lab", "name the lab whose exercises were handed in")
     labs = [options.lab] if options.lab else [name for name in lab_ids(project) if is_measured(project, name)]
-    topology, testbed = load_topology(project), TestbedRequest(options.testbed, grading=True)
+    testbed = TestbedRequest(options.testbed, grading=True)
     borrowed = load_lab(project, options.machines) if options.machines else None
-    contexts = {
-        name: RunContext(
-            project, topology, load_lab(project, name), testbed, borrowed_from=borrowed, engine=options.engine
-        )
-        for name in labs
-    }
+    contexts = {}
+    for name in labs:
+        lab = load_lab(project, name)
+        topology = topology_of(project, borrowed or lab)
+        contexts[name] = RunContext(project, topology, lab, testbed, borrowed_from=borrowed, engine=options.engine)
     submissions = Submissions() if options.submissions is not None else None
     works = {name: _works(context, options, submissions) for name, context in contexts.items()}
     for name, context in contexts.items():

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from string import ascii_lowercase
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -57,6 +58,13 @@ class WithTrex(_Strict):
     cpu_model: str
 
 
+class OtherSystem(_Strict):
+    """What a node's machine has instead if it runs another system. `nic`: its NICs are nic0, nic1, ... by PCI slot."""
+
+    image: str
+    nic: str
+
+
 class Node(_Strict):
     """One machine. `image`: the box, by name; `system`: a DUT's operating system (fwlab/dut)."""
 
@@ -66,6 +74,12 @@ class Node(_Strict):
     memory_mib: int
     ssh_offset: int
     with_trex: WithTrex | None = None
+    other_systems: dict[str, OtherSystem] = {}
+
+    @property
+    def systems(self) -> list[str]:
+        """Every system that the node can run, the usual one first."""
+        return [self.system, *self.other_systems]
 
 
 class LinkEnd(_Strict):
@@ -86,6 +100,14 @@ class Link(_Strict):
     ends: dict[Role, LinkEnd]
     behind: dict[Role, list[str]]
 
+    def with_dut_nics(self, nic: str) -> Link:
+        """The same link with the DUT's NIC under another name: eth1 is vtnet1, for example."""
+        end = self.ends.get("dut")
+        if end is None:
+            return self
+        renamed = end.model_copy(update={"dev": nic + end.dev.lstrip(ascii_lowercase)})
+        return self.model_copy(update={"ends": {**self.ends, "dut": renamed}})
+
 
 class Topology(_Strict):
     """The whole file."""
@@ -95,6 +117,24 @@ class Topology(_Strict):
     machine: Machine
     nodes: dict[Role, Node]
     links: dict[str, Link]
+
+    def with_dut(self, system: str) -> Topology:
+        """The same topology with a DUT that runs `system`. Raises BadInput if there is no such DUT."""
+        dut = self.nodes["dut"]
+        if system == dut.system:
+            return self
+        other = dut.other_systems.get(system)
+        if other is None:
+            raise BadInput(f"topology.yml: no DUT runs {system}", f"use one of: {', '.join(dut.systems)}")
+        node = dut.model_copy(update={"system": system, "image": other.image, "other_systems": {}})
+        links = {name: link.with_dut_nics(other.nic) for name, link in self.links.items()}
+        return self.model_copy(update={"nodes": {**self.nodes, "dut": node}, "links": links})
+
+    def system_of(self, box: str) -> str | None:
+        """The system of a DUT that was made from this box; None if no DUT's image has that name."""
+        dut = self.nodes["dut"]
+        images = {dut.system: dut.image, **{name: other.image for name, other in dut.other_systems.items()}}
+        return next((name for name, image in images.items() if box.startswith(f"fwlab-{image}-")), None)
 
     def ssh_port(self, lab_number: int, role: Role) -> int:
         """TCP port on the loopback address that leads to the node's SSH server."""

@@ -111,6 +111,15 @@ def machines_made(project: Project, topology: Topology, lab_number: int, lab_id:
     return recorded
 
 
+def recorded_boxes(project: Project, lab_id: str) -> dict[str, str]:
+    """By role, the box that each of the lab's machines was made from; empty without a record that can be read."""
+    try:
+        recorded = _recorded(project, lab_id)
+    except CannotMeasure:
+        return {}
+    return recorded.boxes if recorded is not None else {}
+
+
 def _recorded(project: Project, lab_id: str) -> Made | None:
     path = record_path(project, lab_id)
     try:

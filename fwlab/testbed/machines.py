@@ -16,6 +16,7 @@ from fwlab.host.ssh import Ssh, write_ssh_config
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.lab import Lab
 from fwlab.model.topology import ROLES, Role, Topology
+from fwlab.testbed.dut_choice import refuse_missing_box
 from fwlab.testbed.link_kinds import link_kinds
 from fwlab.testbed.machine_record import Made, machines_made
 from fwlab.testbed.selection import Testbed, TestbedRequest, settle
@@ -79,9 +80,10 @@ class Machines:
     def up(self, tell: Callable[[str], None]) -> None:
         """`vagrant up` of the lab, for the testbed of its halted machines, else for one chosen now.
 
-        Each line that Vagrant prints goes to `tell`.
+        Each line that Vagrant prints goes to `tell`. Raises BadInput if the DUT's box is not built, CannotMeasure.
         """
         testbed = settle(self._request, self._made(), self._lab.id)
+        refuse_missing_box(self._project, self._topology, self._lab)
         self._vagrant(["up", self._lab.id], tell, UP_TIMEOUT_S, testbed.environment())
         silent = [role for role in ROLES if not self._ssh[role].answers()]
         if silent:

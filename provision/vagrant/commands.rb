@@ -66,6 +66,7 @@ module FirewallLab
 
     # `states`: Vagrant's state of each machine, by name. Machines that run already need nothing.
     def prepare(machines, states)
+      machines.map(&:lab).uniq.each { |lab| @project.dut_systems.check(lab) }
       machines = machines.select { |machine| %i[not_created shutoff].include?(states[machine.name]) }
       return if machines.empty?
 
@@ -78,10 +79,21 @@ module FirewallLab
     private
 
     def boxes_built(machines)
-      missing = machines.reject(&:box).map { |machine| machine.node.fetch("image") }.uniq
+      lacking = machines.reject(&:box)
+      missing = lacking.map { |machine| machine.node.fetch("image") }.uniq
       return if missing.empty?
 
+      dut_box_built(lacking.first) if lacking.map(&:role) == ["dut"]
       raise Problem.new("boxes are not built (#{missing.join(', ')}): run `make boxes`", "make boxes")
+    end
+
+    # As in fwlab/testbed/dut_choice.py.
+    def dut_box_built(dut)
+      image, system = dut.node.values_at("image", "system")
+      other = @project.dut_systems.needed(dut.lab).find { |name| name != system }
+      hint = "packer/build #{image}"
+      hint += "; or without it, on #{other} only: FWLAB_DUT=#{other} and the same command" if other
+      raise Problem.new("#{dut.lab}: its DUT runs #{system}, and the box #{image} is not built", hint)
     end
   end
 

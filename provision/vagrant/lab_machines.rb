@@ -6,6 +6,7 @@ require "digest"
 require "json"
 require "yaml"
 
+require_relative "dut_systems"
 require_relative "kinds"
 
 module FirewallLab
@@ -17,6 +18,9 @@ module FirewallLab
       @error_message = "#{message}\n  next: #{hint}"
       defined?(Vagrant) ? super() : super(@error_message)
     end
+
+    # Vagrant's exit code: bad usage, as in fwlab/model/errors.py.
+    def status_code = 2
   end
 
   # Where a user's programs keep what they can make again.
@@ -26,8 +30,10 @@ module FirewallLab
   LinkEnd = Struct.new(:name, :kind, :mtu, :near, :far, :behind_far, :local_port, :remote_port, keyword_init: true)
 
   # One machine of one lab. `name` is Vagrant's, `role` is the topology's.
-  Machine = Struct.new(:name, :role, :lab, :node, :ssh_port, :links, :box, :seed, :console, keyword_init: true) do
-    def management_device = "eth#{links.length}"
+  # `system`: see systems/.
+  Machine = Struct.new(:name, :role, :lab, :node, :system, :ssh_port, :links, :box, :seed, :console,
+                       keyword_init: true) do
+    def management_device = "#{node.fetch('nic', 'eth')}#{links.length}"
 
     # [[:tcp, port, what it carries], ...]: everything the machine listens on.
     def ports
@@ -41,7 +47,7 @@ module FirewallLab
     TRANSLATION_CACHE_MIB = 128
     # libvirt's word for each of QEMU's accelerators.
     DRIVERS = { "tcg" => "qemu", "kvm" => "kvm" }.freeze
-    attr_reader :root, :topology, :link_kinds, :testbeds
+    attr_reader :root, :topology, :link_kinds, :testbeds, :dut_systems
 
     def initialize(root, env = ENV)
       @root = File.realpath(root)
@@ -49,6 +55,8 @@ module FirewallLab
       @topology = YAML.safe_load(File.read(File.join(@root, "topology.yml")))
       @link_kinds = Kinds.new(@root, "links")
       @testbeds = Kinds.new(@root, "testbeds")
+      @systems = Kinds.new(@root, "systems")
+      @dut_systems = DutSystems.new(@root, @topology.dig("nodes", "dut"), @env)
     end
 
     def labs = Dir.glob("labs/lab[0-9][0-9]-*/", base: @root).map { |path| File.basename(path) }.sort
@@ -116,20 +124,37 @@ module FirewallLab
     private
 
     def machines_of(lab)
-      @topology.fetch("nodes").map do |role, node|
+      @topology.fetch("nodes").map do |role, usual|
         name = role == "dut" ? lab : "#{lab}-#{role}"
-        Machine.new(name: name, role: role, lab: lab, node: node, links: links_of(role, lab[3, 2].to_i),
+        node = { "system" => "linux", **usual }
+        node = dut_node(node, @dut_systems.of(lab)) if role == "dut"
+        Machine.new(name: name, role: role, lab: lab, node: node, system: system(node.fetch("system")),
+                    links: links_of(role, lab[3, 2].to_i, node),
                     ssh_port: port("ssh_base", lab[3, 2].to_i, node.fetch("ssh_offset")),
                     box: box(node.fetch("image")), seed: File.join(cache, "seeds", key, "#{name}.iso"),
                     console: File.join(@root, ".fwlab", "console", "#{name}.log"))
       end
     end
 
-    def links_of(role, number)
+    # The DUT's node if it runs `system`.
+    def dut_node(usual, system)
+      other = usual.fetch("other_systems", {})[system]
+      other ? usual.merge(other, "system" => system) : usual
+    end
+
+    def system(name)
+      @systems[name] || raise(
+        Problem.new("topology.yml: no node runs #{name}; there are: #{@systems.names.sort.join(', ')}",
+                    "fix topology.yml")
+      )
+    end
+
+    def links_of(role, number, node)
       mine = @topology.fetch("links").select { |_, link| link.fetch("ends").key?(role) }
       mine.map do |name, link|
         far_role = link["ends"].keys.find { |other| other != role }
         near, far = link["ends"].values_at(role, far_role)
+        near = near.merge("dev" => near["dev"].sub(/\A[a-z]+/, node["nic"])) if node.key?("nic")
         LinkEnd.new(name: name, kind: link_kind(name, link), mtu: link["mtu"], near: near, far: far,
                     behind_far: link.dig("behind", far_role) || [],
                     local_port: port("link_base", number, near["port_offset"]),

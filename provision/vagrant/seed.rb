@@ -22,9 +22,9 @@ module FirewallLab
 
     # {file name on the CD: text}
     def files
-      user_data = render("user-data")
-      @instance = Digest::SHA256.hexdigest(user_data)[0, 16]
-      { "user-data" => user_data, "meta-data" => render("meta-data"), "network-config" => render("network-config") }
+      templates = @machine.system::SEED
+      @instance = Digest::SHA256.hexdigest(render(templates.values.first))[0, 16]
+      templates.transform_values { |template| render(template) }
     end
 
     # Writes the CD atomically, into a folder that QEMU can read as another user.

@@ -205,7 +205,9 @@ def test_every_setting_changes_a_machine_or_its_seed(tmp_path: Path) -> None:
         shutil.copy(ROOT / name, tmp_path)
     for name in ("vagrant", "cloud-init", "host"):
         shutil.copytree(ROOT / "provision" / name, tmp_path / "provision" / name)
-    (tmp_path / "labs" / "lab03-x").mkdir(parents=True)
+    for lab, said in (("lab03-x", "{}"), ("lab08-x", "{systems: [freebsd, linux]}")):
+        (tmp_path / "labs" / lab).mkdir(parents=True)
+        (tmp_path / "labs" / lab / "lab.yml").write_text(f"needs: {said}\n")
     data = yaml.safe_load((ROOT / "topology.yml").read_text())
     settings = [path for path in settings_of(data) if path[:3] != WITH_TREX and path not in {*READ_BY_PYTHON, *NAMES}]
     script = Path(__file__).with_name("record_vagrantfile.rb")
