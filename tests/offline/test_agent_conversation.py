@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from fwlab.dut.linux import conversation
-from fwlab.dut.linux.conversation import Conversation
+from fwlab.dut.conversation import AgentProgram, Conversation
 from fwlab.model.errors import CannotMeasure
 
 #: An agent that touches nothing: it says on standard error what it would do.
@@ -115,12 +114,11 @@ class Ssh:
 
 
 @pytest.fixture
-def talking(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    monkeypatch.setattr(conversation, "agent_zipapp", bytes)
+def talking() -> Iterator[Any]:
     opened: list[Conversation] = []
 
     def talk(*answers: dict[str, Any]) -> Conversation:
-        opened.append(Conversation(Ssh(list(answers))))  # type: ignore[arg-type]
+        opened.append(Conversation(Ssh(list(answers)), AgentProgram(bytes, "save", "start")))  # type: ignore[arg-type]
         opened[-1].open()
         return opened[-1]
 

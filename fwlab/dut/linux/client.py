@@ -4,186 +4,36 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any
 
-from fwlab.dut.linux.conversation import Conversation
-from fwlab.dut.protocol import Collected, Loaded, LoadReport, Window
+from fwlab.dut.agent_client import AgentDut
+from fwlab.dut.conversation import CLEARING_UP_S, AgentProgram
+from fwlab.dut.linux.zipapp import agent_zipapp
 from fwlab.host.ssh import Ssh
-from fwlab.model.errors import CannotMeasure, Refused
 from fwlab.model.ruleset import RulesetFile
-from fwlab.model.trial import Trial
 from fwlab.rulesets.registry import KINDS
 
-T = TypeVar("T")
+AGENT = "/run/fwlab-agent.pyz"
+_ALONE = f"flock -o -w {CLEARING_UP_S} {AGENT}.lock"
+PROGRAM = AgentProgram(agent_zipapp, f"{_ALONE} sh -c 'cat > {AGENT}'", f"exec {_ALONE} python3 -u {AGENT}")
 
 
-class LinuxDut:
-    """A DUT that runs Linux (see fwlab.dut.protocol for its methods)."""
+class LinuxDut(AgentDut):
+    """A DUT that runs Linux."""
 
     def __init__(self, ssh: Ssh, devices: list[str]) -> None:
-        self._devices = devices
-        self._agent = Conversation(ssh)
+        super().__init__(ssh, devices, PROGRAM)
 
-    def __enter__(self) -> Self:
-        self.open()
-        return self
+    def _given(self, file: RulesetFile) -> dict[str, str]:
+        text = KINDS[file.kind].sent(file.text).encode()
+        return {"name": file.name, "kind": file.kind, "packed": base64.b64encode(zlib.compress(text, 6)).decode()}
 
-    def __exit__(self, trouble: type[BaseException] | None, *_: object) -> None:
-        # After an error the agent may still be measuring. It stops and resets once the conversation is closed.
-        if trouble is None:
-            with contextlib.suppress(CannotMeasure):
-                self.reset()
-        self.close()
-
-    def open(self) -> None:
-        self._agent.open()
-
-    def close(self) -> None:
-        self._agent.close()
-
-    def abandon(self) -> None:
-        self._agent.abandon()
-
-    def within(self, seconds: float) -> contextlib.AbstractContextManager[None]:
-        return self._agent.within(seconds)
-
-    def facts(self) -> dict[str, Any]:
-        facts: dict[str, Any] = self._agent.ask({"op": "facts"}, timeout=120)["facts"]
-        return facts
-
-    def reset(self, next_ruleset: list[RulesetFile] | None = None) -> list[str]:
-        request: dict[str, Any] = {"op": "reset"}
-        if next_ruleset is not None:
-            request["next_tables"] = [hook for file in next_ruleset for hook in KINDS[file.kind].hooks(file.text)]
-        answer = self._agent.ask(request, timeout=300)
-        return [f"module {name}" for name in answer["stuck_modules"]] + list(answer["differences"])
-
-    def load(self, files: list[RulesetFile], *, each: bool = False, times: int = 1) -> LoadReport:
-        packed = [
-            {
-                "name": f.name,
-                "kind": f.kind,
-                "packed": base64.b64encode(zlib.compress(KINDS[f.kind].sent(f.text).encode(), 6)).decode(),
-            }
-            for f in files
-        ]
-        answer = self._agent.ask({"op": "load", "files": packed, "each": each, "times": times}, timeout=1800)
-        if "refused" in answer:
-            raise Refused(answer["refused"], "correct the file and try again; the DUT is in its start state")
-        # Two words: the agent undoes the ruleset if either does not arrive, or if we do not hear its first answer.
-        self._agent.ask({"op": "confirm", "again": True}, timeout=120)
-        if not self._agent.ask({"op": "confirm"}, timeout=120)["reached"]:
-            raise Refused(
-                "the ruleset cuts the DUT off from its management (SSH on the last NIC), so it was taken away again",
-                "match the test traffic by address or interface, not everything",
-            )
-        return LoadReport(
-            [[Loaded(f.name, f.kind, s) for f, s in zip(files, run, strict=True)] for run in answer["seconds"]]
-        )
-
-    def entries(self) -> int:
-        return sum(self._agent.ask({"op": "entries"}, timeout=600)["entries"].values())
-
-    def states(self) -> dict[str, int]:
-        states: dict[str, int] = self._agent.ask({"op": "states"}, timeout=120)["states"]
-        return states
-
-    @contextlib.contextmanager
-    def blackhole(self) -> Iterator[None]:
-        last = {"device": self._devices[-1]}
-        added = self._agent.ask({"op": "blackhole", **last}, timeout=120)["added"]
-        try:
-            yield
-        finally:
-            if added:
-                self._agent.ask({"op": "remove_blackhole", **last}, timeout=120)
-
-    def counters(self) -> dict[str, int]:
-        answer = self._agent.ask({"op": "counters", "devices": self._devices}, timeout=120)
-        counters: dict[str, int] = answer["counters"]
-        return counters
-
-    def drain(self, quiet_s: float = 0.1, patience_s: float = 10) -> None:
-        request = {"op": "drain", "device": self._devices[0], "quiet_s": quiet_s, "patience_s": patience_s}
-        self._agent.ask(request, timeout=300)
-
-    def arm(
-        self,
-        *,
-        windows: int,
-        window_s: float,
-        packets: int,
-        idle_share: float,
-        other_share: float,
-        most_idle: int,
-        settle_s: float = 0.02,
-        patience_s: float = 30,
-    ) -> None:
-        self._agent.send(
-            {
-                "op": "measure",
-                "devices": self._devices,
-                "windows": windows,
-                "window_s": window_s,
-                "packets": packets,
-                "idle_share": idle_share,
-                "other_share": other_share,
-                "most_idle": most_idle,
-                "settle_s": settle_s,
-                "patience_s": patience_s,
-            }
-        )
-
-    def collect(self, timeout: float) -> Collected[Trial]:
-        return self._sorted(timeout, self._trial)
-
-    def collect_by_link(self, timeout: float) -> Collected[Window]:
-        def window(found: dict[str, Any]) -> Window:
-            trial, counts = self._trial(found), found["counts"]
-            return Window(trial.duration_s, trial.busy_s, [counts[f"{d}.rx_packets"] for d in self._devices])
-
-        return self._sorted(timeout, window)
-
-    def received(self) -> list[tuple[int, int]]:
-        counts = self.counters()
-        return [(counts[f"{d}.rx_packets"], counts[f"{d}.rx_bytes"]) for d in self._devices]
-
-    def _sorted(self, timeout: float, made: Callable[[dict[str, Any]], T]) -> Collected[T]:
-        answer = self._agent.receive(timeout)
-        valid, unsaturated, perturbed = ([made(window) for window in answer[kind]] for kind in Collected._fields[:3])
-        return Collected(valid, unsaturated, perturbed, answer["cpu_ns"])
-
-    def _trial(self, window: dict[str, Any]) -> Trial:
-        return Trial(
-            duration_s=window["duration_ns"] / 1e9,
-            busy_s=max(0.0, (window["duration_ns"] - window["idle_ns"]) / 1e9),
-            processed=window["counts"][f"{self._devices[0]}.rx_packets"],
-            forwarded=window["counts"][f"{self._devices[-1]}.tx_packets"],
-        )
-
-    def prepare_stacks(self, rates: Sequence[int]) -> None:
-        self._agent.ask({"op": "prepare_stacks", "rates": list(rates)}, timeout=300)
-
-    def arm_stacks(self, *, seconds: float, settle_s: float = 0.02, patience_s: float = 30) -> None:
-        self._agent.send(
-            {
-                "op": "record_stacks",
-                "devices": self._devices,
-                "seconds": seconds,
-                "settle_s": settle_s,
-                "patience_s": patience_s,
-            }
-        )
-
-    def collect_stacks(self, timeout: float) -> int:
-        return int(self._agent.receive(timeout)["recorded"]["counts"][f"{self._devices[0]}.rx_packets"])
-
-    def read_stacks(self) -> dict[str, int]:
-        stacks: dict[str, int] = self._agent.ask({"op": "read_stacks"}, timeout=600)["stacks"]
-        return stacks
+    def _reset_request(self, next_ruleset: list[RulesetFile] | None) -> dict[str, Any]:
+        """What the next ruleset's packets will visit anyway."""
+        if next_ruleset is None:
+            return {}
+        return {"next_tables": [hook for file in next_ruleset for hook in KINDS[file.kind].hooks(file.text)]}
 
 
 class LinuxSystem:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The conversation with the agent on a Linux DUT: one request a line, one answer a line, both in JSON, over SSH."""
+"""The conversation with the agent on a DUT: one request a line, one answer a line, both in JSON, over SSH."""
 
 from __future__ import annotations
 
@@ -9,23 +9,39 @@ import queue
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import IO, Any
 
-from fwlab.dut.linux.zipapp import agent_zipapp
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure, Overdue
 
-AGENT = "/run/fwlab-agent.pyz"
 #: How long the agent of an interrupted session may take to stop and restore the start state (s).
 CLEARING_UP_S = 60
+
+
+@dataclass(frozen=True)
+class AgentProgram:
+    """The agent of one operating system, and the shell commands that save and start it there.
+
+    packed  the program
+    save    reads the program from standard input
+    start   runs it; the conversation is its standard input and output. It ends once the start state is restored.
+
+    Both wait up to CLEARING_UP_S for the agent of an interrupted session: there is one agent at a time.
+    """
+
+    packed: Callable[[], bytes]
+    save: str
+    start: str
 
 
 class Conversation:
     """Can be opened again after it was closed. If the DUT does not answer, its methods raise CannotMeasure."""
 
-    def __init__(self, ssh: Ssh) -> None:
+    def __init__(self, ssh: Ssh, agent: AgentProgram) -> None:
         self._ssh = ssh
+        self._agent = agent
         self._process: subprocess.Popen[bytes] | None = None
         self._answers: queue.Queue[bytes] = queue.Queue()
         self._number = 0
@@ -35,10 +51,8 @@ class Conversation:
 
     def open(self) -> None:
         """Send the agent to the DUT and start it there."""
-        # One agent at a time: that of an interrupted session may still be restoring the start state.
-        alone = f"flock -o -w {CLEARING_UP_S} {AGENT}.lock"
-        self._ssh.run(f"{alone} sh -c 'cat > {AGENT}'", data=agent_zipapp(), timeout=CLEARING_UP_S + 60)
-        self._process = self._ssh.open(f"exec {alone} python3 -u {AGENT}")
+        self._ssh.run(self._agent.save, data=self._agent.packed(), timeout=CLEARING_UP_S + 60)
+        self._process = self._ssh.open(self._agent.start)
         self._answers = queue.Queue()
         threading.Thread(target=_listen, args=(self._process.stdout, self._answers), daemon=True).start()
 
