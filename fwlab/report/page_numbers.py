@@ -130,10 +130,10 @@ def _connections() -> list[Row]:
         ("Idle time in a trial, at most", _percent(connection_rate.MOST_IDLE_LOOP)),
         ("CPU time for other work in a trial, at most", _percent(connection_rate.MOST_OTHER_LOOP)),
         ("Difference between the clients' count and the DUT's, at most", _percent(connection_rate.MOST_APART)),
-        ("Segments sent again per connection, wrk", f"at most {_percent(connection_rate.MOST_AGAIN['wrk'])}"),
-        ("Segments sent again per connection, TRex", f"at most {_percent(connection_rate.MOST_AGAIN['trex'])}"),
+        ("Retransmitted segments per connection, wrk", f"at most {_percent(connection_rate.MOST_AGAIN['wrk'])}"),
+        ("Retransmitted segments per connection, TRex", f"at most {_percent(connection_rate.MOST_AGAIN['trex'])}"),
         ("Concurrent connections of TRex on the virtual testbed, at most", str(MOST_OPEN)),
-        ("Minimum retransmission time-out of an established connection (wrk)", f"{RTO_MIN_S:g} s"),
+        ("Minimum retransmission timeout of an established connection (wrk)", f"{RTO_MIN_S:g} s"),
     ]
 
 
@@ -172,7 +172,7 @@ def _traffic() -> list[Row]:
         ("Frames in a table", _number(TABLE_FRAMES)),
         ("Frames in a table for a case with `state_packets`", _number(MAX_FRAMES)),
         ("Source ports of TCP clients", f"{low} to {high}"),
-        ("Minimum retransmission time-out of an established connection", f"{RTO_MIN_S:g} s"),
+        ("Minimum retransmission timeout of an established connection", f"{RTO_MIN_S:g} s"),
         ("Load of a run with `also: [delivered]`", f"{_percent(connection_rate.LIGHT)} of the flat-out rate"),
     ]
 

@@ -26,7 +26,7 @@ class Segments:
     def get_streams(self, direction=0, source="198.18.64.1", step=13, sources=1000, dport=5201, size=128, **kwargs):
         """`sources` addresses that begin with `source` and are `step` apart; `size` bytes on the wire, FCS included.
 
-        S3 sent one stream from one address. The cost of a hash look-up depends a little on the address, because other
+        S3 sent one stream from one address. The cost of a hash lookup depends a little on the address, because other
         entries may share its bucket. Over a thousand addresses this averages out.
         """
         # The segments are dropped before their checksum is verified, so it does not follow the source address.
