@@ -13,8 +13,8 @@ import typer
 from rich.console import Console
 from rich.table import Table as Columns
 
-from fwlab.generator.lab_traffic import LabTraffic, declared_traffic, lab_traffic
 from fwlab.generator.pcap import write_pcap
+from fwlab.generator.traffic_store import TrafficStore
 from fwlab.generator.trex.astf_profile import astf_profile
 from fwlab.host.project import find_project, load_topology
 from fwlab.measure.labs import load_lab
@@ -24,6 +24,7 @@ from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.traffic import DEFAULT_LIMIT, Frames, expand
 from fwlab.traffic.classes import count_classes
+from fwlab.traffic.frame_loop import Table
 from fwlab.traffic.packet_setup import simulator_macs
 from fwlab.traffic.rates import mean_length, packets_per_second
 from fwlab.traffic.streams import parse_streams
@@ -63,7 +64,7 @@ def expand_command(
     streams = _per_stream(form["streams"], frames)
     summary: dict[str, Any] = {
         "frames": len(frames),
-        "seconds": _seconds(frames),
+        "seconds": int(frames.times_ns[-1] - frames.times_ns[0]) / 1e9 if len(frames) else 0.0,
         "bytes": int(frames.lengths.sum()),
         "streams": streams,
         "pcap": str(pcap) if pcap is not None else None,
@@ -71,10 +72,9 @@ def expand_command(
     if as_json:
         typer.echo(json.dumps(summary, indent=2))
         return
-    console = Console()
-    count, seconds, size = summary["frames"], summary["seconds"], summary["bytes"]
-    heading = f"{file}: {count} frames in {seconds:.6f} s, {size} bytes"
-    console.print(heading, highlight=False, soft_wrap=True)
+    console = Console(highlight=False)
+    heading = f"{file}: {len(frames)} frames in {summary['seconds']:.6f} s, {summary['bytes']} bytes"
+    console.print(heading, soft_wrap=True)
     console.print(_stream_columns(streams))
     if pcap is not None:
         console.print(f"written to {pcap}")
@@ -101,22 +101,21 @@ def show_command(
     if limit is not None and limit < 1:
         raise BadInput(f"invalid limit {limit}: must be at least 1", "give --limit a number above zero")
     names = [traffic] if traffic is not None else list(declared.traffic)
-    entries = {name: declared_traffic(declared, name) for name in names}
+    entries = {name: _declared(declared, name) for name in names}
     if tunables:
         entries = {name: _tuned(declared, name, names, tunables) for name in names}
         declared.traffic.update(entries)
     if pcap is not None:
         _refuse_capture(pcap, declared, names)
-    topology = load_topology(project)
+    store = TrafficStore(project, load_topology(project), declared)
     facts: list[dict[str, Any]] = []
     for name, entry in entries.items():
         if entry.connections is not None:
             facts.append({"id": name, "connections": entry.connections.model_dump()})
             continue
-        found = lab_traffic(project, topology, declared, name)
         if pcap is not None:
-            _write_loops(pcap, found, limit)
-        facts.append(_facts(found, count_classes(found.table.frames, declared.classes)))
+            _write_loops(pcap, store.table(name), limit)
+        facts.append(_facts(name, entry, store, declared))
     if as_json:
         typer.echo(json.dumps({"lab": lab, "traffic": facts, "pcap": str(pcap) if pcap else None}, indent=2))
         return
@@ -138,7 +137,7 @@ def astf_command(
 ) -> None:
     """Print a profile for TRex's advanced stateful mode (ASTF) that opens a traffic's TCP connections."""
     declared = load_lab(find_project(), lab)
-    connections = declared_traffic(declared, traffic).connections
+    connections = _declared(declared, traffic).connections
     if connections is None:
         there = [name for name, entry in declared.traffic.items() if entry.connections is not None]
         raise BadInput(
@@ -146,6 +145,14 @@ def astf_command(
             f"fwlab traffic astf {lab} {there[0]}" if there else f"fwlab traffic show {lab} {traffic}",
         )
     typer.echo(astf_profile(lab, traffic, connections), nl=False)
+
+
+def _declared(lab: Lab, traffic: str) -> Traffic:
+    """The entry of lab.yml. Raises BadInput with the names of the lab's traffic."""
+    if traffic not in lab.traffic:
+        there = ", ".join(lab.traffic) or "none"
+        raise BadInput(f"{lab.id}: unknown traffic {traffic}; there are: {there}", f"fwlab traffic show {lab.id}")
+    return lab.traffic[traffic]
 
 
 def _tuned(lab: Lab, name: str, names: list[str], given: list[str]) -> Traffic:
@@ -193,28 +200,29 @@ def _read_form(file: Path) -> dict[str, Any]:
     return form
 
 
-def _write_loops(pcap: Path, one: LabTraffic, limit: int | None) -> None:
+def _write_loops(pcap: Path, table: Table, limit: int | None) -> None:
     """Write `limit` frames to a capture, repeating the table's loop as an engine does; by default one loop."""
-    frames, loop_ns = one.table.frames, one.table.loop_ns
+    frames, loop_ns = table.frames, table.loop_ns
     wanted = limit if limit is not None else len(frames)
     numbers = [number % len(frames) for number in range(wanted)]
     times = [int(frames.times_ns[n]) + i // len(frames) * loop_ns for i, n in enumerate(numbers)]
     write_pcap(pcap, (frames[n] for n in numbers), times)
 
 
-def _facts(one: LabTraffic, classes: dict[str, int]) -> dict[str, Any]:
+def _facts(name: str, declared: Traffic, store: TrafficStore, lab: Lab) -> dict[str, Any]:
     from scapy.layers.l2 import Ether  # takes half a second to import, which other commands need not pay
 
-    frames = one.table.frames
+    table = store.table(name)
+    frames = table.frames
     return {
-        "id": one.id,
-        "profile": one.declared.profile,
-        "tunables": dict(one.declared.tunables),
+        "id": name,
+        "profile": declared.profile,
+        "tunables": dict(declared.tunables),
         "frames": len(frames),
-        "loop_seconds": one.table.loop_ns / 1e9,
-        "exact_loop": one.table.exact,
-        "streams": _per_stream(one.streams, frames),
-        "classes": classes,
+        "loop_seconds": table.loop_ns / 1e9,
+        "exact_loop": table.exact,
+        "streams": _per_stream(store.streams(name), frames),
+        "classes": count_classes(frames, lab.classes),
         "first_frames": [
             {
                 "seconds": int(frames.times_ns[n]) / 1e9,
@@ -246,14 +254,8 @@ def _stream_columns(streams: list[dict[str, Any]]) -> Columns:
     for column in columns.columns[3:]:
         column.justify = "right"
     for stream in streams:
-        columns.add_row(
-            str(stream["stream"]),
-            str(stream["name"] or ""),
-            stream["mode"],
-            f"{stream['pps']:g}",
-            f"{stream['mean_bytes']:g}",
-            str(stream["frames"]),
-        )
+        rates = f"{stream['pps']:g}", f"{stream['mean_bytes']:g}"
+        columns.add_row(str(stream["stream"]), str(stream["name"] or ""), stream["mode"], *rates, str(stream["frames"]))
     return columns
 
 
@@ -261,12 +263,9 @@ def _print_facts(console: Console, lab: str, fact: dict[str, Any]) -> None:
     tunables = " ".join(f"{name}={value}" for name, value in fact["tunables"].items())
     heading = f"[bold]{lab} {fact['id']}[/bold]: {fact['profile']} {tunables}".rstrip()
     console.print(heading, highlight=False, soft_wrap=True)
-    console.print(
-        f"  {fact['frames']} frames, repeated every {fact['loop_seconds']:g} s at the profile's own rates"
-        + ("" if fact["exact_loop"] else " (truncated to the table's size)"),
-        highlight=False,
-        soft_wrap=True,
-    )
+    cut = "" if fact["exact_loop"] else " (truncated to the table's size)"
+    loop = f"  {fact['frames']} frames, repeated every {fact['loop_seconds']:g} s at the profile's own rates{cut}"
+    console.print(loop, highlight=False, soft_wrap=True)
     console.print(_stream_columns(fact["streams"]))
     classes = ", ".join(f"{name} {count}" for name, count in fact["classes"].items() if count)
     console.print(f"  classes: {classes}", highlight=False, soft_wrap=True)
@@ -279,9 +278,8 @@ def _print_connections(console: Console, lab: str, name: str, declared: Connecti
     clients, servers = (IPv4Network(prefix).num_addresses for prefix in (declared.clients, declared.servers))
     background = "none"
     if declared.background is not None:
-        background = (
-            f"the traffic {declared.background}, {declared.background_pps:g} packets/s of the generator's clock"
-        )
+        rate = f"{declared.background_pps:g} packets/s of the generator's clock"
+        background = f"the traffic {declared.background}, {rate}"
     lines = [
         f"[bold]{lab} {name}[/bold]: TCP connections, one object each",
         f"  clients     {declared.clients}, {clients} addresses",
@@ -292,7 +290,3 @@ def _print_connections(console: Console, lab: str, name: str, declared: Connecti
     ]
     for line in lines:
         console.print(line, highlight=False, soft_wrap=True)
-
-
-def _seconds(frames: Frames) -> float:
-    return (int(frames.times_ns[-1]) - int(frames.times_ns[0])) / 1e9 if len(frames) else 0.0

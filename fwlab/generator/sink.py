@@ -11,10 +11,9 @@ from types import MappingProxyType
 
 from fwlab.host.ssh import Ssh
 from fwlab.model.declared_traffic import AddressList, Connections, TrafficClass
+from fwlab.traffic.classes import OTHER
 from fwlab.traffic.flows import Flow
 
-#: Name of the counter of packets that belong to no declared class.
-OTHER = "other"
 #: Makes counter names valid: a class may be named by an nft keyword or start with a digit.
 _PREFIX = "class-"
 

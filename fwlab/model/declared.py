@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Types that the declarations in lab.yml share."""
+"""Types that other models share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ Identifier = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
 Value = int | float | str
 
 
-class Strict(BaseModel):
-    """A declaration: unknown fields and NaN are refused, and it is immutable."""
+class Frozen(BaseModel):
+    """Immutable data; unknown fields are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Strict(Frozen):
+    """A declaration, whose numbers are all finite."""
+
+    model_config = ConfigDict(populate_by_name=True, allow_inf_nan=False)

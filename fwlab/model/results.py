@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
+from fwlab.model.declared import Frozen
 from fwlab.model.metric import MetricName
 from fwlab.model.trial import Clients, Delivery, States, TcpTrial, Trial
 
@@ -19,11 +20,7 @@ Clock = Literal["instructions", "host"]
 AbsoluteRanges = Literal["portable", "host_class", "none"]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class HostFacts(_Strict):
+class HostFacts(Frozen):
     """The machine below the nodes. Nothing that names a person or a place."""
 
     cpu: str
@@ -37,7 +34,7 @@ class HostFacts(_Strict):
     host_class: str | None = None
 
 
-class TestbedFacts(_Strict):
+class TestbedFacts(Frozen):
     """The machines as they were made.
 
     forced  the user named the testbed
@@ -67,7 +64,7 @@ class TestbedFacts(_Strict):
         return {**data, "ranges": "portable" if data.get("name") == "virtual" else real}
 
 
-class DutFacts(_Strict):
+class DutFacts(Frozen):
     """The DUT of a run: kernel release, command line, clock source, and its image's manifest."""
 
     kernel: str
@@ -76,7 +73,7 @@ class DutFacts(_Strict):
     image: dict[str, Any]
 
 
-class Measured(_Strict):
+class Measured(Frozen):
     """The result of one case or exercise: every trial, every loading, every count. It never changes.
 
     deliveries  what became of counted packets at a light load: a few before the flood, the same after it, and more
@@ -94,8 +91,6 @@ class Measured(_Strict):
     extra     values of metrics that have no field of their own, by the metric's name; written only if there are any
     problems  why a figure cannot be trusted; any makes the verdict inconclusive
     """
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     title: str
@@ -156,7 +151,7 @@ class Measured(_Strict):
         return self.model_copy(update=update)
 
 
-class Run(_Strict):
+class Run(Frozen, frozen=False):
     """One session with one lab."""
 
     format: Literal["fwlab-run/1"] = FORMAT

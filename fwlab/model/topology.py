@@ -7,19 +7,14 @@ import os
 from string import ascii_lowercase
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
+from fwlab.model.declared import Frozen
 from fwlab.model.errors import BadInput
 
 Role = Literal["generator", "dut", "sink"]
 ROLES: tuple[Role, ...] = ("generator", "dut", "sink")
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Ports(_Strict):
+class Ports(Frozen):
     """Ports on the host: base + per_lab * number of the lab + offset of the node or link end."""
 
     address: str
@@ -28,18 +23,13 @@ class Ports(_Strict):
     per_lab: int
 
 
-class Clock(_Strict):
+class Clock(Frozen):
     """The virtual testbed's clock: each instruction takes 2**icount_shift ns."""
 
     icount_shift: int
 
-    @property
-    def ns_per_instruction(self) -> int:
-        """Nanoseconds of the DUT's clock per instruction."""
-        return 1 << self.icount_shift
 
-
-class Machine(_Strict):
+class Machine(Frozen):
     """The virtual hardware that all nodes have in common. `receive_ring`: packets."""
 
     type: str
@@ -51,21 +41,21 @@ class Machine(_Strict):
     management_address: str
 
 
-class WithTrex(_Strict):
+class WithTrex(Frozen):
     """What a node's machine has instead if its image contains TRex."""
 
     memory_mib: int
     cpu_model: str
 
 
-class OtherSystem(_Strict):
+class OtherSystem(Frozen):
     """What a node's machine has instead if it runs another system. `nic`: its NICs are nic0, nic1, ... by PCI slot."""
 
     image: str
     nic: str
 
 
-class Node(_Strict):
+class Node(Frozen):
     """One machine. `image`: the box, by name; `system`: a DUT's operating system (fwlab/dut)."""
 
     image: str
@@ -82,7 +72,7 @@ class Node(_Strict):
         return [self.system, *self.other_systems]
 
 
-class LinkEnd(_Strict):
+class LinkEnd(Frozen):
     """One end of a link: the NIC, as its machine names it, and its addresses."""
 
     dev: str
@@ -92,7 +82,7 @@ class LinkEnd(_Strict):
     port_offset: int
 
 
-class Link(_Strict):
+class Link(Frozen):
     """One link. `kind`: how its two ends are joined, by name (fwlab/testbed/links)."""
 
     kind: str
@@ -109,7 +99,7 @@ class Link(_Strict):
         return self.model_copy(update={"ends": {**self.ends, "dut": renamed}})
 
 
-class Topology(_Strict):
+class Topology(Frozen):
     """The whole file."""
 
     ports: Ports

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from fwlab.model.declared import Frozen
 
 
-class _Timed(BaseModel):
+class _Timed(Frozen):
     """A window of the DUT's clock: its length, and for how long of it the DUT's CPU was not idle (seconds)."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     duration_s: float = Field(ge=0)
     busy_s: float = Field(ge=0)
@@ -36,7 +36,7 @@ class Trial(_Timed):
     intended_load: float | None = None
 
 
-class Delivery(BaseModel):
+class Delivery(Frozen):
     """What became of a counted number of packets, at a load that the DUT can carry or, for survival, above it.
 
     intended_load  packets per second asked of the generator; for survival, per second of the DUT's clock; None: flat
@@ -47,8 +47,6 @@ class Delivery(BaseModel):
     taken     packets that the DUT took from its receive ring, if it could not take all that were sent
     sent_on   packets that the DUT sent, if the sink may have missed some of them
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     intended_load: float | None
     sent: int
@@ -96,13 +94,8 @@ class TcpTrial(_Timed):
     concurrent: int = Field(ge=0)
     packets: int = Field(ge=0)
 
-    @property
-    def packets_per_connection(self) -> float | None:
-        """Packets that the DUT received for each completed connection; None if there were none."""
-        return self.packets / self.completed if self.completed else None
 
-
-class Clients(BaseModel):
+class Clients(Frozen):
     """What the clients counted while they opened connections, flat out or at a rate.
 
     program     what opened them; None in a result from before this field
@@ -114,8 +107,6 @@ class Clients(BaseModel):
     duration_s  length, in seconds of the clients' clock
     intended_load  connections per second asked for; None: flat out, with `concurrent` open all the time
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     program: Literal["wrk", "httperf", "trex"] | None = None
     opened: int = Field(ge=0)
@@ -132,7 +123,7 @@ class Clients(BaseModel):
         return self.completed / self.opened if self.opened else None
 
 
-class States(BaseModel):
+class States(Frozen):
     """The DUT's connection table after a counted number of packets.
 
     played     packets that were played
@@ -141,8 +132,6 @@ class States(BaseModel):
     buckets    of its hash table
     object_bytes, slab_bytes, bucket_bytes  size of one entry, memory of all slabs, memory of the hash table
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     played: int = Field(ge=0)
     held: int = Field(ge=0)

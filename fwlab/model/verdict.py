@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict
-
+from fwlab.model.declared import Frozen
 from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNMEASURED
 
 
@@ -18,10 +17,8 @@ class Outcome(StrEnum):
     INCONCLUSIVE = "inconclusive"
 
 
-class Verdict(BaseModel):
+class Verdict(Frozen):
     """One expectation or check, compared with one measurement, and the reason for the outcome."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     subject: str
     check: str

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from fwlab.host.project import Project, shown
+from fwlab.model.declared import Frozen
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.results import Accelerator
 from fwlab.model.topology import Role, Topology
@@ -27,11 +28,7 @@ from fwlab.testbed.testbeds import TESTBEDS, TestbedKind
 ACCELERATORS: dict[str, Accelerator] = {"tcg": "tcg", "kvm": "kvm"}
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Machine(_Strict):
+class Machine(Frozen):
     """One machine, as libvirt defines it. `icount_shift`: 2**shift ns per instruction; None: the host's clock."""
 
     domain: str
@@ -41,7 +38,7 @@ class Machine(_Strict):
     link: str
 
 
-class Record(_Strict):
+class Record(Frozen):
     """The file. `testbed` is None while there is no DUT."""
 
     format: Literal["fwlab-machines/1"]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
+from fwlab.model.declared import Strict
 from fwlab.model.errors import BadInput
 
 Size = Literal[1, 2, 4, 8]
@@ -19,10 +20,9 @@ U64 = Annotated[int, Field(ge=0, le=0xFFFFFFFFFFFFFFFF)]
 S32 = Annotated[int, Field(ge=-(1 << 31), le=(1 << 31) - 1)]
 
 
-class Instruction(BaseModel):
+class Instruction(Strict):
     """One instruction of a field engine's program, as TRex's API encodes it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     type: str
 
 

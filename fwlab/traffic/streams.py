@@ -8,8 +8,9 @@ import binascii
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import Field, PrivateAttr, ValidationError
 
+from fwlab.model.declared import Strict
 from fwlab.model.errors import BadInput
 from fwlab.traffic.instructions import Instruction, first_error, parse_instruction
 
@@ -22,18 +23,14 @@ _MODES = ("continuous", "single_burst", "multi_burst")
 _RATES = ("pps", "bps_L1", "bps_L2", "percentage")
 
 
-class _Form(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class Rate(_Form):
+class Rate(Strict):
     """A stream's rate: packets per second, bits per second of layer 1 or 2, or per cent of the line rate."""
 
     type: Literal["pps", "bps_L1", "bps_L2", "percentage"]
     value: float
 
 
-class Mode(_Form):
+class Mode(Strict):
     """A stream's rate and bursts. `ibg`: gap between bursts in microseconds; `count`: number of bursts."""
 
     type: Literal["continuous", "single_burst", "multi_burst"]
@@ -51,25 +48,25 @@ class Mode(_Form):
         return (self.total_pkts if self.type == "single_burst" else self.pkts_per_burst) or 0
 
 
-class Packet(_Form):
+class Packet(Strict):
     """`binary`: the frame without its FCS, in base64. `meta`: a comment."""
 
     binary: str
     meta: str = ""
 
 
-class Program(_Form):
+class Program(Strict):
     """The field engine's program. `cache`: frames made before they repeat (0: no limit).
 
     Clients from before 2019 send `split_by_var`; TRex ignores it.
     """
 
-    instructions: list[Any] = []
+    instructions: list[Any] = Field(default=[])
     cache: int = Field(default=0, ge=0, le=0xFFFF)
     split_by_var: str = ""
 
 
-class FlowStats(_Form):
+class FlowStats(Strict):
     """TRex's counters of this stream. They do not change what is sent."""
 
     enabled: bool = False
@@ -79,7 +76,7 @@ class FlowStats(_Form):
     rule_type: Literal["stats", "latency", "tpg"] | None = None
 
 
-class Stream(_Form):
+class Stream(Strict):
     """One stream.
 
     isg    start delay in microseconds

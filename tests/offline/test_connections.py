@@ -200,7 +200,7 @@ def test_figures_are_of_the_trials_and_shares_of_the_run_at_a_rate() -> None:
     assert METRICS["connections"].values(found, VIRTUAL) == [2000]
     assert METRICS["delivered"].values(found, VIRTUAL) == [0.98]
     assert METRICS["delivered"].values(found, VIRTUAL, "flood") == []
-    assert found.tcp[0].packets_per_connection == 10
+    assert found.tcp[0].packets / found.tcp[0].completed == 10
 
 
 # -- set-up and restoration --

@@ -12,14 +12,15 @@ import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
-from fwlab.generator.lab_traffic import LabTraffic, lab_traffic
 from fwlab.generator.sink import counting_ruleset
+from fwlab.generator.traffic_store import TrafficStore
 from fwlab.host.project import find_project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import lab_part_spec
 from fwlab.model.results import Measured
 from fwlab.model.trial import Delivery
 from fwlab.traffic.classes import count_classes
+from fwlab.traffic.frame_loop import Table
 
 PROJECT = find_project()
 LAB = load_lab(PROJECT, "lab03-ipset")
@@ -27,33 +28,33 @@ PAGE = " ".join((PROJECT.root / "guides/traffic.md").read_text().split())
 
 
 @pytest.fixture(scope="module")
-def attack() -> LabTraffic:
-    return lab_traffic(PROJECT, load_topology(PROJECT), LAB, "attack")
+def attack() -> Table:
+    return TrafficStore(PROJECT, load_topology(PROJECT), LAB).table("attack")
 
 
-def test_profile_and_streams(attack: LabTraffic) -> None:
+def test_profile_and_streams(attack: Table) -> None:
     assert "[labs/lab03-ipset/mix.py]" in PAGE
-    assert attack.declared.profile == "mix.py"
-    assert len(attack.streams) == 3
+    assert LAB.traffic["attack"].profile == "mix.py"
+    assert len(attack.frames.labels) == 3
 
 
-def test_shares_of_the_classes(attack: LabTraffic) -> None:
-    found = {name: count for name, count in count_classes(attack.table.frames, LAB.classes).items() if count}
+def test_shares_of_the_classes(attack: Table) -> None:
+    found = {name: count for name, count in count_classes(attack.frames, LAB.classes).items() if count}
     assert found == {"blacklisted": 18_000, "bystanders": 1000, "legitimate": 1000}
 
 
-def test_display_filter_finds_the_legitimate_network(attack: LabTraffic) -> None:
+def test_display_filter_finds_the_legitimate_network(attack: Table) -> None:
     assert "`ip.src == 198.18.10.0/24`" in PAGE
     network, found = ipaddress.ip_network("198.18.10.0/24"), 0
-    for frame in attack.table.frames:
+    for frame in attack.frames:
         # The source address lies where Ethernet and IPv4 without options have it.
         found += ipaddress.ip_address(frame[26:30]) in network
-    packet = Ether(attack.table.frames[0])
+    packet = Ether(attack.frames[0])
     assert bytes(packet[IP])[:1] == b"\x45"
     assert packet[UDP].dport == 5000
     assert found == 1000
     assert "1000 of 20 000 frames" in PAGE
-    assert len(attack.table.frames) == 20_000
+    assert len(attack.frames) == 20_000
     for name in ("blacklisted", "bystanders"):
         assert f"`{LAB.classes[name].sources.first}`" in PAGE
 

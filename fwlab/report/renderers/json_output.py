@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 from typing import Any, Final
 
 from fwlab.model.results import Run
@@ -70,24 +71,16 @@ def check_document(model: ReportModel) -> Document:
 
 def verdict_document(verdict: Verdict) -> Document:
     """A verdict as plain data. JSON has no infinity: an open side of a range is None."""
-    data = verdict.model_dump(mode="python")
-    data["metric"], data["outcome"] = verdict.metric, verdict.outcome.value
-    for side in ("value", "low", "high"):
-        data[side] = _finite(data[side])
+    data = verdict.model_dump()
+    data["outcome"] = verdict.outcome.value
+    for side in ("low", "high"):
+        data[side] = data[side] if math.isfinite(data[side]) else None
     return data
 
 
 def _session(run: Run) -> Document:
-    return {
-        "lab": run.lab,
-        "started": run.started,
-        "commit": run.commit,
-        "fwlab": run.fwlab,
-        "seed": run.seed,
-        "testbed": run.testbed.model_dump(mode="json"),
-        "host": run.host.model_dump(mode="json"),
-        "dut": run.dut.model_dump(mode="json"),
-    }
+    session = {"lab", "started", "commit", "fwlab", "seed", "testbed", "host", "dut"}
+    return run.model_dump(mode="json", include=session)
 
 
 def _case(model: ReportModel, row: Row) -> Document:
@@ -108,20 +101,9 @@ def _case(model: ReportModel, row: Row) -> Document:
 
 def _crossing(found: Crossover) -> Document:
     """`value`, `low` and `high` are null if the crossover is outside the range that was measured."""
-    return {
-        "id": found.id,
-        "title": found.title,
-        "parameter": found.parameter,
-        "behind": found.slower,
-        "ahead": found.faster,
-        "first": found.first,
-        "last": found.last,
-        "value": found.value,
-        "low": found.low,
-        "high": found.high,
-        "always": found.always,
-        "published": [p.model_dump(mode="json") for p in found.published],
-    }
+    data = asdict(found)
+    data |= {"behind": data.pop("slower"), "ahead": data.pop("faster")}
+    return {**data, "published": [p.model_dump(mode="json") for p in found.published]}
 
 
 def _exercise(model: ReportModel, row: Row) -> Document:
@@ -170,7 +152,3 @@ def _metric(model: ReportModel, row: MetricRow) -> Document:
 
 def _word(outcome: Outcome | None) -> str | None:
     return outcome.value if outcome is not None else None
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None

@@ -82,17 +82,14 @@ def _capacities(model: ReportModel, rows: list[Row], width: int) -> Table:
     published = any(m.published for row in rows for m in row.metrics)
     loads = any(row.of("load_time") for row in rows)
     wide = width >= NARROW
-    table = _table("Capacity", "kpps", "ratio", gap=2 if wide else 1)
+    heads = ["kpps", "ratio"]
     if published:
-        table.add_column("published", justify="right")
-    if published and wide:
-        table.add_column("off by", justify="right")
+        heads += ["published", "off by"][: 2 if wide else 1]
     if wide:
-        table.add_column("instr/pkt" if run.testbed.clock == "instructions" else "ns/pkt", justify="right")
+        heads.append("instr/pkt" if run.testbed.clock == "instructions" else "ns/pkt")
     if loads:
-        table.add_column("load, s", justify="right")
-    table.add_column("spread", justify="right")
-    table.add_column("verdict")
+        heads.append("load, s")
+    table = _table("Capacity", *heads, "spread", last=["verdict"], gap=2 if wide else 1)
     for row in rows:
         found, load = row.of("capacity"), row.of("load_time")
         cells = [row.id, _median(found), formatting.ratio(found.ratio if found else None)]
@@ -121,8 +118,7 @@ def _published(row: Row, found: MetricRow | None) -> list[str]:
 
 
 def _loads(rows: list[Row]) -> Table:
-    table = _table("Load time", "load, s", "spread")
-    table.add_column("verdict")
+    table = _table("Load time", "load, s", "spread", last=["verdict"])
     for row in rows:
         found = row.of("load_time")
         value = found.figure if found else None
@@ -132,11 +128,7 @@ def _loads(rows: list[Row]) -> Table:
 
 
 def _listed(figures: Iterable[tuple[Row, MetricRow]]) -> Table:
-    table = _table("Other figures")
-    table.add_column("metric")
-    table.add_column("median", justify="right")
-    table.add_column("spread", justify="right")
-    table.add_column("verdict")
+    table = _table("Other figures", "median", "spread", names=("case", "metric"), last=["verdict"])
     for row, found in figures:
         value = found.figure
         median = formatting.quantity(value.median, found.metric) if value else formatting.NOTHING
@@ -146,8 +138,7 @@ def _listed(figures: Iterable[tuple[Row, MetricRow]]) -> Table:
 
 
 def _survival(baseline: str, found: SurvivalTable) -> Table:
-    table = _table("Survival", *found.loads)
-    table.columns[0].header = found.parameter
+    table = _table("Survival", *found.loads, names=(found.parameter,))
     for title, cells in found.rows:
         table.add_row(title, *cells)
     table.caption = found.caption(baseline)
@@ -155,22 +146,25 @@ def _survival(baseline: str, found: SurvivalTable) -> Table:
 
 
 def _crossovers(found: Iterable[Crossover]) -> Table:
-    table = _table("Crossovers", gap=2)
-    table.columns[0].header = "what becomes faster than what"
-    table.add_column("measured (interval)")
-    table.add_column("published")
+    table = _table("Crossovers", names=("what becomes faster than what", "measured (interval)", "published"))
     for crossover in found:
         table.add_row(crossover.title, position(crossover), published_positions(crossover))
     return table
 
 
-def _table(title: str, *numbers: str, gap: int = 2) -> Table:
+def _table(
+    title: str, *numbers: str, names: Iterable[str] = ("case",), last: Iterable[str] = (), gap: int = 2
+) -> Table:
+    """An empty table with the columns `names`, `numbers` (aligned right) and `last`."""
     table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), title=title, title_justify="left")
     table.title_style, table.header_style = "bold", "dim"
     table.caption_justify = "left"
-    table.add_column("case", overflow="fold")
+    for name in names:
+        table.add_column(name, overflow="fold")
     for name in numbers:
         table.add_column(name, justify="right")
+    for name in last:
+        table.add_column(name)
     return table
 
 
