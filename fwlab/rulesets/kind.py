@@ -114,7 +114,7 @@ class RulesetKind:
     suffix     the end of a file's name (".nft"), or the whole name where it does not begin with a dot ("pf.conf")
     position   loading order, smallest first: a rule can only name a set that exists. Undone in the reverse order.
     validate   yields the faults of a file, given its lines
-    loader     loads and undoes the files on a DUT; None if no DUT loads this kind yet
+    loader     loads and undoes the files on a DUT with Linux; None if such a DUT cannot load this kind
     absent     what the kernel does not show of a file, given the lines that are neither empty nor comments;
                None if it shows everything
     machine_setting  sets the machine up and is no rule: an exercise accepts it only where lab.yml says so

@@ -56,9 +56,10 @@ _ENDINGS = [kind.suffix if kind.suffix[0] != "." else f"rules{kind.suffix}" for 
 def _rulesets() -> dict[str, list[str]]:
     """Valid texts of the labs and of the corpus, by file name."""
     found: dict[str, list[str]] = {name: ["\n"] for name in _ENDINGS}
-    folders = [ROOT / "tests" / "corpus" / "ruleset-features", *ROOT.glob("labs/*/rulesets")]
+    folders = [*ROOT.glob("tests/corpus/*-features"), *ROOT.glob("labs/*/rulesets")]
     for path in sorted(path for folder in folders for path in folder.rglob("*.*")):
-        name = "pf.conf" if path.name == "pf.conf" else f"rules.{path.name.removesuffix('.j2').rpartition('.')[2]}"
+        pf = path.name.removesuffix(".j2").endswith("pf.conf")
+        name = "pf.conf" if pf else f"rules.{path.name.removesuffix('.j2').rpartition('.')[2]}"
         if name in found and path.stat().st_size < 4000:
             found[name].append(path.read_text())
     return found
@@ -70,7 +71,22 @@ def _words(name: str) -> list[str]:
     own = {
         *("jump", "goto", "include", "monitor", "device", "devices", "fwd", "dup", "size", "vmap", "define", "chain"),
         *("-M", "--modprobe", "-j", "-g", "-A", "-N", "-E", "--object-pinned", "hashsize", "maxelem", "create", "add"),
-        *("exec", "bpf", "obj", "dev", "d", "mirred", "redirect", "limit", "eth2", "if4", "lo", "route", "net.ipv4"),
+        *(
+            "exec",
+            "bpf",
+            "obj",
+            "dev",
+            "d",
+            "mirred",
+            "redirect",
+            "limit",
+            "eth2",
+            "if4",
+            "vtnet2",
+            "lo",
+            "route",
+            "net.ipv4",
+        ),
     }
     return sorted(own | {word for text in texts for word in re.findall(r"[\w.:/-]+", text)})
 

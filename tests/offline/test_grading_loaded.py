@@ -32,6 +32,12 @@ def tc(ingress: str) -> dict[str, str]:
     return {f"tc filter show dev eth0 {place}": listed for place, listed in places.items()}
 
 
+def pf(status: str = "Enabled", rules: str = "", tables: str = "") -> dict[str, str]:
+    info = f"Status: {status} for 0 days 00:00:07             Debug: Urgent\n"
+    return {"pfctl -s info": info, "pfctl -s rules": rules, "pfctl -s Tables": tables}
+
+
+PF_NONE = "set ruleset-optimization none\n"
 XDP = """Filtered ports:
   53                                       dst,udp          0
 Filtered IP addresses:
@@ -113,6 +119,14 @@ LEGACY, LEGACY6 = (f"{name}-legacy-save | grep -c ^-A || true" for name in ("ipt
         ("a.ethtool", "eth0 -L combined 1\n", {"ethtool -l eth0": CHANNELS}, None),
         ("a.ethtool", "eth0 -C rx-usecs 9\n", {"ethtool -c eth0": "rx-usecs: n/a\n"}, "eth0 -C rx-usecs 9 (it is n/a)"),
         ("a.sysctl", "-net.core.a=1\n", {"sysctl -n net.core.a": ""}, None),
+        ("pf.conf", "block all\n", pf("Disabled"), "any of it: pf is off"),
+        ("pf.conf", "block all\n", pf(rules="block drop all\n"), None),
+        ("pf.conf", "block all\npass\n", pf(), "2 of 2 rules"),
+        ("pf.conf", "block all\npass\n", pf(rules="block drop all\n"), None),
+        ("pf.conf", f"{PF_NONE}block all\npass\n", pf(rules="block drop all\n"), "1 of 2 rules"),
+        ("pf.conf", "table <a> persist { 1.1.1.1 }\ntable <b> { 1.1.1.2 }\n", pf(tables="a\n"), None),
+        ("pf.conf", "t = bad\ntable <a> persist\ntable <$t> persist\n", pf(tables="a\n"), "tables bad"),
+        ("pf.conf", "set skip on lo0\n# block all\n", pf(), None),
         ("a.sysctl", "-net.core.a=1\n", {"sysctl -n net.core.a": "2\n"}, "net.core.a = 1 (it is 2)"),
     ],
 )
@@ -154,7 +168,7 @@ def test_every_kind_is_missing_on_an_empty_dut() -> None:
     assert {file.kind for file in files if missing(EmptyHost(), file) is None} == set()
 
 
-@pytest.mark.parametrize("name", [name for name in EVERY_KIND if name != "pf.conf"])
+@pytest.mark.parametrize("name", EVERY_KIND)
 def test_an_unreachable_dut_is_inconclusive(name: str) -> None:
     with pytest.raises(Inconclusive, match="lost the connection to the DUT"):
         missing(LostHost(), ruleset_file(name, EVERY_KIND[name]))

@@ -1,36 +1,175 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""pf: a pf.conf. No DUT runs pf yet, so such a file is validated and then refused by the DUT."""
+"""pf: a pf.conf, loaded by pfctl on a DUT with FreeBSD.
+
+The product itself says `set skip on` the management port, before the file is read, so no rule can shut SSH out. What a
+file may not do: read other files, name other ports than the links, write to the console for each packet, or take more
+memory than there is. The agent that loads it is fwlab/dut/freebsd/agent/pf.lua.
+"""
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Iterator
 
 from fwlab.rulesets.kind import Faults, RulesetKind, Shown
+from fwlab.rulesets.kinds.memory import MOST_BYTES
+from fwlab.rulesets.kinds.pf_text import Statement, Token, Unreadable, statements
 
-#: Words by which pfctl reads other files (include, load anchor ... from, table ... file, set fingerprints). They are
-#: refused in quotes and comments too: macros are expanded into words, and quotes may span lines.
-_READS = re.compile(r"\b(include|load|file|fingerprints)\b")
+#: The DUT's two links under FreeBSD (topology.yml), and the loopback, which does no harm.
+LINKS = ("vtnet0", "vtnet1")
+_PORTS = {*LINKS, "lo0"}
+#: Words by which pfctl reads other files: include, load anchor ... from, table ... file, set fingerprints. A macro's
+#: value becomes words where it is used, so they are refused in quotes, too.
+_READING = {"include", "load", "file", "fingerprints"}
 #: pfctl drops a backslash and reads what follows as part of the word.
 _HIDES = re.compile(r"\\(?!$)|\S\\$")
+_ROUTING = ("route-to", "reply-to", "dup-to", "bridge-to")
+#: After these words comes a name that is no address.
+_NAMING = ("label", "tag", "tagged", "anchor", "nat-anchor", "rdr-anchor", "binat-anchor", "os", "user", "group")
+_HOST_NAME = re.compile(r"[\w-]+(?:\.[\w-]+)*\.[\w-]*[A-Za-z][\w-]*\.?")
+_ADDRESS = re.compile(r"[0-9a-fA-F:]*[.:0-9][0-9a-fA-F.:]*")
+#: Bytes that the kernel needs for one of each, roughly, with its keys and counters.
+_BYTES = {"states": 640, "src-nodes": 256, "frags": 256, "table-entries": 256, "anchors": 4096, "eth-anchors": 4096}
+#: Rules after all lists were expanded. A rule takes some 4 KiB of the kernel's memory.
+MOST_RULES = MOST_BYTES // 4096
+_RULES = ("pass", "block", "match", "scrub", "nat", "rdr", "binat", "no", "antispoof", "ether")
 
 
 def validate(lines: list[str]) -> Faults:
-    """Nothing that reads other files."""
+    """What the file says that it must not, and what would take more memory than there is."""
     for number, line in enumerate(lines, 1):
-        reads = _READS.search(line)
-        if reads:
-            yield (
-                number,
-                f"the word {reads[0]} is not allowed: a ruleset must not read other files",
-                f"remove {reads[0]}",
-            )
-        elif _HIDES.search(line):
+        if _HIDES.search(line):
             yield number, "a backslash inside a word", "remove it, or put a blank before it at the end of the line"
+            return
+    rules = 0
+    try:
+        for statement in statements("\n".join(lines)):
+            yield from _faults(statement)
+            rules += _expanded_rules(statement)
+            if rules > MOST_RULES:
+                what = f"{rules} rules once the lists are expanded: the DUT has memory for {MOST_RULES}"
+                yield statement[0].line, what, "use a table"
+                return
+    except Unreadable as error:
+        yield error.args
+
+
+def _faults(statement: Statement) -> Faults:
+    for place, token in enumerate(statement):
+        after = statement[place + 1 :]
+        yield from _reading(token)
+        if token.kind != "word":
+            continue
+        if token.text in ("on", "received-on") or (token.text == "for" and statement[0].is_word("antispoof")):
+            yield from _ports(_named(after))
+        elif token.text == "loginterface":
+            yield from _ports([name for name in after[:1] if name.text != "none"])
+        elif token.text in _ROUTING:
+            yield from _ports(_routed(after))
+        elif _HOST_NAME.fullmatch(token.text) and not _is_name(statement, place):
+            yield token.line, f"the name {token.text}: a ruleset must not ask a name server", "use its address"
+    if statement[0].is_word("set") and len(statement) > 2:
+        yield from _option(statement)
+
+
+def _is_name(statement: Statement, place: int) -> bool:
+    """Whether what stands there is the name of something that is no host: a label, a time-out."""
+    return statement[0].is_word("set") or (place > 0 and statement[place - 1].is_word(*_NAMING))
+
+
+def _reading(token: Token) -> Faults:
+    # A word may have a hyphen, which a macro's value keeps; it may also have quotes, which other versions may split at.
+    for name in sorted(_READING.intersection(re.split(r"[^\w-]+", token.text))):
+        yield token.line, f"the word {name} is not allowed: a ruleset must not read other files", f"remove {name}"
+
+
+def _named(after: Statement) -> Iterator[Token]:
+    """The port or ports that follow `on`."""
+    after = [token for token in after if not token.is_mark("!")]
+    if after[:1] and after[0].is_mark("{"):
+        for token in after[1:]:
+            if token.is_mark("}"):
+                return
+            if token.kind != "mark":
+                yield token
+    elif after[:1] and not after[0].is_word("rdomain", "any"):
+        yield after[0]
+
+
+def _routed(after: Statement) -> Iterator[Token]:
+    """The ports that follow route-to and the like: (port address), address@port, or a list of these."""
+    depth = 0
+    before = None
+    for token in after:
+        depth += token.is_mark("(", "{") - token.is_mark(")", "}")
+        name = token.text.rpartition("@")[2]
+        table = before is not None and before.is_mark("<")
+        if token.kind != "mark" and not table and not _ADDRESS.fullmatch(name):
+            yield Token(token.line, name, token.kind)
+        joined = token.is_mark("/", "@", "<", ">", "!", ",") or (before is not None and before.is_mark("/", "@", "<"))
+        before = token
+        if not depth and not joined:
+            return
+
+
+def _ports(names: Iterator[Token] | list[Token]) -> Faults:
+    for name in names:
+        if name.text not in _PORTS:
+            yield name.line, f"{name.text} is not one of the DUT's test links", f"use {' or '.join(LINKS)}"
+
+
+def _option(statement: Statement) -> Faults:
+    """`set`: what would fill the memory, or print a line for each packet."""
+    name, values = statement[1], statement[2:]
+    if name.is_word("debug") and values[0].text not in ("none", "urgent"):
+        yield name.line, f"set debug {values[0].text} prints to the console for each packet", "use none or urgent"
+    if name.is_word("limit"):
+        for what, size in itertools.pairwise(values):
+            most = MOST_BYTES // _BYTES.get(what.text, 1)
+            digits = size.text.lstrip("0") or "0"
+            if what.text in _BYTES and digits.isdigit() and (len(digits) > 12 or int(digits) > most):
+                yield what.line, f"limit {what.text} {digits[:20]}: the DUT has memory for {most}", "set it lower"
+
+
+def _expanded_rules(statement: Statement) -> int:
+    """How many rules pfctl makes of the statement: one for each combination of its lists' items."""
+    if not statement[0].is_word(*_RULES):
+        return 0
+    product = 1
+    items = depth = 0
+    before = statement[0]
+    for token in statement:
+        depth += token.is_mark("{") - token.is_mark("}")
+        table = token.is_mark("<") and not before.is_mark(">")
+        if depth and (table or (token.kind != "mark" and not before.is_mark("/", "<", ">", "=", "-"))):
+            items += 1
+        elif not depth and items:
+            product, items = product * items, 0
+        before = token
+    return product * max(1, items)
 
 
 def absent(shown: Shown, lines: list[str]) -> str | None:
-    """All of it."""
-    return "any of it: this DUT does not run pf"
+    """What pf lacks of the file: it is off, a table that the file keeps, or rules."""
+    if "Status: Enabled" not in shown.check_output("pfctl -s info"):
+        return "any of it: pf is off"
+    found = list(statements("\n".join(lines)))
+    tables = {token.text for s in found if s[0].is_word("table") for token in s[2:3] if _persists(s)}
+    missing = sorted(tables - set(shown.check_output("pfctl -s Tables").split()))
+    if missing:
+        return f"tables {', '.join(missing)}"
+    filters = sum(statement[0].is_word("pass", "block", "match", "antispoof") for statement in found)
+    listed = len(shown.check_output("pfctl -s rules").splitlines())
+    # pfctl's optimiser replaces many rules by few, unless the file says otherwise.
+    kept = any([token.text for token in s[:3]] == ["set", "ruleset-optimization", "none"] for s in found)
+    if listed < (filters if kept else min(filters, 1)):
+        return f"{filters - listed} of {filters} rules"
+    return None
+
+
+def _persists(statement: Statement) -> bool:
+    return any(token.is_word("persist") for token in statement)
 
 
 KIND = RulesetKind(
@@ -38,6 +177,6 @@ KIND = RulesetKind(
     suffix="pf.conf",
     position=80,
     validate=validate,
-    loader=None,
+    loader=None,  # the agents that load with Python run on Linux
     absent=absent,
 )
