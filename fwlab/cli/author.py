@@ -13,12 +13,13 @@ from rich.console import Console
 
 from fwlab.cli import ranges
 from fwlab.cli.options import LabName, SavedRun, Verbose
-from fwlab.cli.publish import publish
 from fwlab.cli.repeatability import benchmark_cases, document, measure, write_document
+from fwlab.host.atomic_write import write_atomically
 from fwlab.host.project import Project, find_project, shown
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run, reports_folder
+from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.results import Run
 from fwlab.report.pages import refresh
@@ -73,3 +74,15 @@ def _write_from_run(lab_id: str, path: Path | None, write: Callable[[Project, La
     run = load_run(path or reports_folder(project, lab.id) / "run.json", lab.id)
     for written in write(project, lab, run):
         typer.echo(f"written: {shown(project, written)}")
+
+
+def publish(project: Project, lab: Lab, run: Run) -> list[Path]:
+    """Write results/LAB/DATE-full.json and renew the stale pages; the paths written.
+
+    Raises BadInput if a case of the run is in doubt.
+    """
+    doubtful = [case.id for case in run.cases if case.problems or case.refused]
+    if doubtful:
+        raise BadInput(f"the run has cases in doubt: {', '.join(doubtful)}", f"fwlab run {lab.id}")
+    kept = project.root / "results" / lab.id / f"{run.started[:10]}-full.json"
+    return [write_atomically(kept, run.model_dump_json(indent=1) + "\n"), *refresh(project)]

@@ -36,10 +36,16 @@ from fwlab.generator.selection import AUTO
 from fwlab.host.atomic_write import check_writable
 from fwlab.host.project import find_project, lab_ids
 from fwlab.measure.labs import load_lab
-from fwlab.measure.plan import base_cases, case_spec, chosen_cases, chosen_exercises, work_spec
+from fwlab.measure.plan import (
+    base_cases,
+    case_spec,
+    chosen_cases,
+    chosen_exercises,
+    refuse_unplayable_traffic,
+    work_spec,
+)
 from fwlab.measure.saved_runs import folder_beside, load_run, reports_folder
 from fwlab.measure.session import open_session
-from fwlab.measure.traffic_check import refuse_unplayable_traffic
 from fwlab.measure.work_folder import ensure_started
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, EXIT_USAGE, BadInput, FwlabError

@@ -25,10 +25,9 @@ from fwlab.cli.options import (
     run_context,
 )
 from fwlab.host.atomic_write import check_writable
-from fwlab.measure.plan import case_spec, chosen_cases
+from fwlab.measure.plan import case_spec, chosen_cases, refuse_unplayable_traffic
 from fwlab.measure.saved_runs import reports_folder
 from fwlab.measure.session import open_session
-from fwlab.measure.traffic_check import refuse_unplayable_traffic
 from fwlab.metrics.call_stacks import shares
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, BadInput
 from fwlab.model.results import Run

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self, TypeVar
 
 from fwlab.dut.conversation import AgentProgram, Conversation
-from fwlab.dut.protocol import Collected, Loaded, LoadReport, Window
+from fwlab.dut.protocol import Collected, Window
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure, Refused
 from fwlab.model.ruleset import RulesetFile
@@ -66,7 +66,7 @@ class AgentDut:
         answer = self._agent.ask({"op": "reset", **self._reset_request(next_ruleset)}, timeout=300)
         return [f"module {name}" for name in answer["stuck_modules"]] + list(answer["differences"])
 
-    def load(self, files: list[RulesetFile], *, each: bool = False, times: int = 1) -> LoadReport:
+    def load(self, files: list[RulesetFile], *, each: bool = False, times: int = 1) -> list[list[float]]:
         given = [self._given(file) for file in files]
         answer = self._agent.ask({"op": "load", "files": given, "each": each, "times": times}, timeout=1800)
         if "refused" in answer:
@@ -78,9 +78,8 @@ class AgentDut:
                 "the ruleset cuts the DUT off from its management (SSH on the last NIC), so it was taken away again",
                 "match the test traffic by address or interface, not everything",
             )
-        return LoadReport(
-            [[Loaded(f.name, f.kind, s) for f, s in zip(files, run, strict=True)] for run in answer["seconds"]]
-        )
+        seconds: list[list[float]] = answer["seconds"]
+        return seconds
 
     def entries(self) -> int:
         return sum(self._agent.ask({"op": "entries"}, timeout=600)["entries"].values())

@@ -17,22 +17,6 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """The loading time of one file, in busy seconds of the DUT's clock."""
-
-    name: str
-    kind: str
-    seconds: float
-
-
-@dataclass(frozen=True)
-class LoadReport:
-    """`runs`: for each time the whole ruleset was loaded, the time of each file."""
-
-    runs: list[list[Loaded]]
-
-
-@dataclass(frozen=True)
 class Window:
     """One trial, counted by link.
 
@@ -103,8 +87,10 @@ class Dut(Protocol):
         With `next_ruleset`, kernel modules may stay if they cost that ruleset's packets nothing.
         """
 
-    def load(self, files: list[RulesetFile], *, each: bool = False, times: int = 1) -> LoadReport:
+    def load(self, files: list[RulesetFile], *, each: bool = False, times: int = 1) -> list[list[float]]:
         """Load every file with the tool of its kind, `times` times over.
+
+        Returns the busy seconds of each file (of the DUT's clock), for each time.
 
         each  one command for each line of a file, as a shell loop would do it
 

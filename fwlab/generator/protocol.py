@@ -7,10 +7,10 @@ Another engine is one object that satisfies `EngineKind`, registered as an entry
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.host.project import Project
@@ -92,6 +92,19 @@ class ConnectionLoad(Protocol):
 
     def abandon(self) -> None:
         """Stop on the way out of a failure. Never raises; the counts are lost."""
+
+
+Started = TypeVar("Started", bound=Playback | ConnectionLoad)
+
+
+@contextmanager
+def traffic_guard(started: Started) -> Iterator[Started]:
+    """Abandon the traffic if the body raises anything; otherwise it goes on, and the caller stops it."""
+    try:
+        yield started
+    except BaseException:
+        started.abandon()
+        raise
 
 
 class TcpEndpoints(Protocol):

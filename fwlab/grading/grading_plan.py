@@ -12,8 +12,7 @@ from fwlab.grading.submissions import Submissions
 from fwlab.host.project import Project, is_measured, lab_ids
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import load_lab
-from fwlab.measure.plan import base_cases, chosen_cases
-from fwlab.measure.traffic_check import refuse_unplayable_traffic
+from fwlab.measure.plan import base_cases, chosen_cases, refuse_unplayable_traffic
 from fwlab.model.errors import BadInput
 from fwlab.testbed.dut_choice import topology_of
 from fwlab.testbed.selection import TestbedRequest

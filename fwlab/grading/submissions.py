@@ -16,7 +16,7 @@ from typing import Any
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.printable import printable
 from fwlab.model.ruleset import RulesetFile
-from fwlab.rulesets.files import student_files, texts_of
+from fwlab.rulesets.files import plain_files, texts_of
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Submissions:
     def _of(self, folder: Path, number: int, exercise: str) -> HandedIn:
         files: list[Kept] = []
         try:
-            for name, data in student_files(folder):
+            for name, data in plain_files(folder):
                 copy = Path(self._copies.name) / f"{number}-{exercise}-{len(files)}"
                 self._write(copy, data)
                 files.append(Kept(name, len(data), hashlib.sha256(data).hexdigest(), copy))

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
+from fwlab.generator import selection as engines
 from fwlab.host.project import shown
 from fwlab.measure.context import RunContext
 from fwlab.metrics.measurement_spec import MeasurementSpec
@@ -148,3 +150,13 @@ def base_cases(lab: Lab, exercises: list[Exercise]) -> list[Case]:
     wanted = {check.ratio_to for check in checks if check.ratio_to}
     wanted |= {lab.baseline for check in checks if check.metric == "survival"}
     return [case for case in lab.cases.values() if case.id in wanted]
+
+
+def refuse_unplayable_traffic(context: RunContext, traffics: Iterable[str | None]) -> None:
+    """Raise BadInput, naming the profile, if the engine cannot play one of these. No machine is needed."""
+    choice = engines.choose(context.project, context.engine)
+    for name in dict.fromkeys(name for name in traffics if name is not None):
+        connections = context.tables.connections(name)
+        packets = name if connections is None else connections.background
+        if packets is not None:
+            engines.check(choice, context.tables, packets)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from fwlab.dut.protocol import Window
-from fwlab.generator.protocol import TcpEndpoints
+from fwlab.generator.protocol import TcpEndpoints, traffic_guard
 from fwlab.generator.tcp_config import answers
 from fwlab.judge.statistics import scale
 from fwlab.metrics.measurement_spec import MeasurementSpec, given
@@ -23,7 +23,6 @@ from fwlab.metrics.nodes import MeasuringSession, Nodes
 from fwlab.metrics.protocol import CONNECTIONS, MeasurableMetric
 from fwlab.metrics.saturation import Attempt
 from fwlab.metrics.step import Phase, Step
-from fwlab.metrics.traffic_guard import traffic_guard
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Measured, TestbedFacts

@@ -12,14 +12,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fwlab.generator.protocol import traffic_guard
 from fwlab.metrics.capacity import FLOOD
 from fwlab.metrics.connection_rate import CONNECT
-from fwlab.metrics.dut_counters import through
 from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import MeasuringSession, Nodes
+from fwlab.metrics.nodes import MeasuringSession, Nodes, through
 from fwlab.metrics.protocol import ANY_TRAFFIC, MeasurableMetric
 from fwlab.metrics.step import Phase, Step
-from fwlab.metrics.traffic_guard import traffic_guard
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Measured, TestbedFacts

@@ -50,6 +50,5 @@ def load(nodes: Nodes, spec: MeasurementSpec) -> list[float]:
         return []
     again = spec.asks_for("load_time") and not spec.each and sum(len(file.text) for file in spec.files) < SMALL
     times = 1 + (max(1, min(3, spec.trial.count)) if again else 0)
-    report = nodes.dut.load(spec.files, each=spec.each, times=times)
-    runs = report.runs[1:] if again else report.runs
-    return [sum(item.seconds for item in run) for run in runs]
+    runs = nodes.dut.load(spec.files, each=spec.each, times=times)
+    return [sum(seconds) for seconds in runs[int(again) :]]

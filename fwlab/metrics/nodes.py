@@ -44,6 +44,14 @@ class Nodes:
     restore: Callable[[], bool] = lambda: False
 
 
+def through(nodes: Nodes) -> tuple[int, int]:
+    """Packets that the DUT received on its first link and sent on its last, since it booted."""
+    counters = nodes.dut.counters()
+    received = next(name for name in counters if name.endswith(".rx_packets"))
+    sent_on = [name for name in counters if name.endswith(".tx_packets")][-1]
+    return counters[received], counters[sent_on]
+
+
 class MeasuringSession:
     """The nodes, the throttle levels that the last measurement needed, and all earlier results."""
 

@@ -14,11 +14,11 @@ model of it.
 
 from __future__ import annotations
 
+from fwlab.generator.protocol import traffic_guard
 from fwlab.metrics.call_stacks import of_packets
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession
 from fwlab.metrics.step import Phase, Step
-from fwlab.metrics.traffic_guard import traffic_guard
 from fwlab.model.results import Measured
 
 #: Length of the window (s of the DUT's clock): about 3000 samples, which give a share of a tenth to half a percent.

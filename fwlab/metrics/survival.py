@@ -16,13 +16,12 @@ import time
 from collections.abc import Sequence
 from types import MappingProxyType
 
+from fwlab.generator.protocol import traffic_guard
 from fwlab.metrics.capacity import FLOOD, busy_rates
-from fwlab.metrics.dut_counters import through
 from fwlab.metrics.measurement_spec import MeasurementSpec, given
-from fwlab.metrics.nodes import MeasuringSession, Nodes
+from fwlab.metrics.nodes import MeasuringSession, Nodes, through
 from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.step import Phase, Step
-from fwlab.metrics.traffic_guard import traffic_guard
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Measured, TestbedFacts
@@ -103,15 +102,11 @@ def survive(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
             break
     else:
         problems.append(f"the sink counted {counted} of {sent_on} packets that the DUT sent on")
-    received = _received(delivery, given(spec.victim_class, "victim_class"))
+    # The class's share of all packets that the DUT received.
+    received = (delivery.taken or 0) * delivery.offered[given(spec.victim_class, "victim_class")] / delivery.sent
     if received < FEWEST:
         problems.append(f"the DUT took {received:.0f} packets of {spec.victim_class}; at least {FEWEST} say something")
     return so_far.plus(survivals=[delivery], problems=problems)
-
-
-def _received(delivery: Delivery, traffic_class: str) -> float:
-    """Packets of the class that the DUT received: the class's share of all that it received."""
-    return (delivery.taken or 0) * delivery.offered[traffic_class] / delivery.sent
 
 
 def _rate(measured: Measured) -> float | None:

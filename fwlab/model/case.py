@@ -163,10 +163,6 @@ class Sweep(_Measurement):
         """Name of the traffic of one value: its own where the sweep varies the traffic."""
         return f"{self.traffic}-{self.parameter}-{value}" if self.varies == "traffic" else self.traffic
 
-    def case_ids(self) -> list[str]:
-        """The ids of its cases, in order."""
-        return [self._case_id(value) for value in self.values]
-
     def cases(self) -> list[Case]:
         """One case for each value of the parameter."""
         common = {name: getattr(self, name) for name in _Measurement.model_fields}
@@ -174,7 +170,7 @@ class Sweep(_Measurement):
             Case(
                 **{
                     **common,
-                    "id": self._case_id(value),
+                    "id": self.case_id(value),
                     "title": f"{self.title}, {self.parameter} {value}",
                     "parameters": {**self.parameters, self.parameter: value},
                     "traffic": self.traffic_for(value),
@@ -182,16 +178,14 @@ class Sweep(_Measurement):
                 published=self.published.get(str(value), []),
                 sweep=self.id,
                 quick=value in self.quick,
-                offered=self._offered(value),
+                offered=self.class_load + float(value) if self.metric == "survival" else None,
             )
             for value in self.values
         ]
 
-    def _case_id(self, value: Value) -> str:
+    def case_id(self, value: Value) -> str:
+        """The id of the case with this value of the parameter."""
         return f"{self.id}-{str(value).lower().replace('.', '-')}"
-
-    def _offered(self, value: Value) -> float | None:
-        return self.class_load + float(value) if self.metric == "survival" else None
 
 
 class Crossing(Strict):

@@ -201,7 +201,7 @@ class Lab(Strict):
         return [*self.single_cases, *(case for sweep in self.sweeps for case in sweep.cases())]
 
     def _case_ids_of_sweeps(self) -> dict[str, list[str]]:
-        return {sweep.id: sweep.case_ids() for sweep in self.sweeps}
+        return {sweep.id: [sweep.case_id(value) for value in sweep.values] for sweep in self.sweeps}
 
     @model_validator(mode="before")
     @classmethod

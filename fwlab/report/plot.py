@@ -164,23 +164,13 @@ def _widen(lines: list[Curve], factor: float, base: Figure | None, axes: Axes) -
 def _ticks(axes: Axes) -> None:
     """Labels at 1, 2 and 5 of each decade; the axis ends on whole steps."""
     low, high = axes.get_ylim()
-    axes.set_ylim(_step_below(low), _step_above(high))
+    steps = [mantissa * 10.0**decade for decade in range(-9, 10) for mantissa in (1, 2, 5)]
+    below, above = (step for step in steps if step <= low), (step for step in steps if step >= high)
+    axes.set_ylim(max(below, default=low), min(above, default=high))
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: digits(value, 1)))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _thousands(value)))
-
-
-def _steps() -> list[float]:
-    return [mantissa * 10.0**decade for decade in range(-9, 10) for mantissa in (1, 2, 5)]
-
-
-def _step_below(value: float) -> float:
-    return max((step for step in _steps() if step <= value), default=value)
-
-
-def _step_above(value: float) -> float:
-    return min((step for step in _steps() if step >= value), default=value)
 
 
 def _thousands(value: float) -> str:

@@ -6,8 +6,6 @@ from __future__ import annotations
 import json
 import statistics as stats
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 from fwlab.host.project import Project, find_project, lab_ids
 from fwlab.judge.statistics import figure
@@ -41,36 +39,25 @@ def _rows(project: Project) -> Iterator[str]:
     yield "|---|---:|---:|---:|---|"
     lab03 = project.root / "results" / "lab03-ipset"
     boots = json.loads((lab03 / "2026-11-20-repeatability.json").read_bytes())["spreads"]
-    yield _row("lab03, three boots, idle and busy host, capacity: spread of all medians", _over_boots(boots))
-    yield _row("the same: spread of the trials of one boot", _in_a_boot(boots))
+    over_boots = {f"lab03 {case}": found["spread_over_all_medians"] for case, found in boots.items()}
+    yield _row("lab03, three boots, idle and busy host, capacity: spread of all medians", over_boots)
+    in_a_boot = {
+        f"lab03 {case}, {host} host": found[host]["largest_spread_in_a_boot"]
+        for case, found in boots.items()
+        for host in ("idle", "busy")
+    }
+    yield _row("the same: spread of the trials of one boot", in_a_boot)
     hosts = [load_run(lab03 / f"{name}.json", "lab03-ipset") for name in ("2026-11-20-full", "2026-11-21-other-host")]
     cpus = " and ".join(run.host.cpu.split("(")[0].split()[0] for run in hosts)
     yield _row(f"lab03 on two hosts ({cpus}), capacity", differences(hosts[0], hosts[1], METRICS["capacity"]))
     yield _row("the same, load time", differences(hosts[0], hosts[1], METRICS["load_time"]))
     every: dict[str, float] = {}
     for lab_id in lab_ids(project):
-        runs = [_newest(project, lab_id, kind) for kind in ("full", "labs")]
-        if all(runs):
-            one, two = (load_run(path, lab_id) for path in runs if path)
+        kept = [sorted((project.root / "results" / lab_id).glob(f"*-{kind}.json")) for kind in ("full", "labs")]
+        if all(kept):
+            one, two = (load_run(paths[-1], lab_id) for paths in kept)
             every |= differences(one, two, METRICS["capacity"])
     yield _row("all labs in another boot (`*-full.json` and `*-labs.json`), capacity", every)
-
-
-def _over_boots(boots: dict[str, Any]) -> dict[str, float]:
-    return {f"lab03 {case}": found["spread_over_all_medians"] for case, found in boots.items()}
-
-
-def _in_a_boot(boots: dict[str, Any]) -> dict[str, float]:
-    """The largest spread of one boot's trials, for each case on an idle and on a busy host."""
-    return {
-        f"lab03 {case}, {host} host": found[host]["largest_spread_in_a_boot"]
-        for case, found in boots.items()
-        for host in ("idle", "busy")
-    }
-
-
-def _newest(project: Project, lab_id: str, kind: str) -> Path | None:
-    return max((project.root / "results" / lab_id).glob(f"*-{kind}.json"), default=None)
 
 
 def _row(what: str, apart: dict[str, float]) -> str:

@@ -36,18 +36,18 @@ def lab_ruleset(folder: Path, parameters: dict[str, Any], topology: Topology) ->
 
 def rendered(folder: Path, parameters: dict[str, Any], topology: Topology) -> Iterator[tuple[str, str]]:
     """Names and rendered texts of a lab's ruleset, not validated."""
-    for path in _files(folder):
-        text = _read(path)
-        name = path.name
+    for name, data in plain_files(folder):
+        if not name.isprintable():  # control characters and invalid bytes would reach a terminal
+            raise BadInput(f"{folder}: the name of a file is not plain text: {name!a}", "rename it")
+        text = _text(folder, name, data)
         if name.endswith(TEMPLATE):
-            name = name.removesuffix(TEMPLATE)
-            text = render(f"{folder.name}/{path.name}", text, parameters, topology)
-        yield name, text
+            text = render(f"{folder.name}/{name}", text, parameters, topology)
+        yield name.removesuffix(TEMPLATE), text
 
 
 def student_ruleset(folder: Path) -> list[RulesetFile]:
     """A student's ruleset: regular files only. Nothing is rendered or run, and no link is followed."""
-    return texts_of(folder, student_files(folder))
+    return texts_of(folder, plain_files(folder))
 
 
 def texts_of(folder: Path, files: Iterable[tuple[str, bytes]]) -> list[RulesetFile]:
@@ -55,20 +55,20 @@ def texts_of(folder: Path, files: Iterable[tuple[str, bytes]]) -> list[RulesetFi
 
     Raises BadInput if a file is not text, no tool loads it, or validation fails.
     """
-    read = []
-    for name, data in files:
-        try:
-            text = data.decode("utf-8-sig").replace("\r\n", "\n")
-        except UnicodeDecodeError as error:
-            where = printable(folder / name, LONGEST_PATH)
-            raise BadInput(f"{where}: not text (byte {error.start})", "save it as UTF-8") from error
-        read.append(ruleset_file(printable(name), text))
-    ordered = in_loading_order(read)
+    ordered = in_loading_order([ruleset_file(printable(name), _text(folder, name, data)) for name, data in files])
     validate_together(ordered)
     return ordered
 
 
-def student_files(folder: Path) -> Iterator[tuple[str, bytes]]:
+def _text(folder: Path, name: str, data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        where = printable(folder / name, LONGEST_PATH)
+        raise BadInput(f"{where}: not text (byte {error.start})", "save it as UTF-8") from error
+
+
+def plain_files(folder: Path) -> Iterator[tuple[str, bytes]]:
     """Name and bytes of each file to be loaded. Raises BadInput for links and folders, and if there is too much.
 
     Every file is opened once, relative to the folder that was opened, and the opened file is checked. So nothing is
@@ -131,23 +131,3 @@ def _no_plain_file(where: str, name: str) -> BadInput:
 
 def _too_much(folder: Path, what: str) -> BadInput:
     return BadInput(f"{printable(folder, LONGEST_PATH)}: {what}", "leave out what need not be loaded")
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    if not folder.is_dir() or folder.is_symlink():
-        raise BadInput(f"no folder {folder}", "fwlab list")
-    for path in sorted(folder.iterdir()):
-        if path.name.startswith(".") or path.suffix in NOTES:
-            continue
-        if not path.name.isprintable():  # control characters and invalid bytes would reach a terminal
-            raise BadInput(f"{folder}: the name of a file is not plain text: {path.name!a}", "rename it")
-        if path.is_symlink() or not path.is_file():
-            raise BadInput(f"{path}: a ruleset is plain files, no links, no folders", f"remove {path.name}")
-        yield path
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{path}: not text (byte {error.start})", "save it as UTF-8") from error

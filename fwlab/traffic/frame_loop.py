@@ -17,7 +17,7 @@ from fwlab.traffic.frames import Frames
 from fwlab.traffic.instructions import FlowVar, RandLimit, TupleVar
 from fwlab.traffic.packet_setup import SIMULATOR_MACS
 from fwlab.traffic.rates import LINE_RATE_BPS, packets_per_second
-from fwlab.traffic.streams import Stream, parse_streams
+from fwlab.traffic.streams import Stream, endless, parse_streams
 from fwlab.traffic.variables import padded, trimmed
 
 TABLE_FRAMES = 65_536
@@ -56,14 +56,15 @@ def build_table(
     Raises BadInput if a stream uses addresses outside the lab, or needs more than `most` frames: for a longer burst, or
     for all values of a variable.
     """
-    parsed = [s for s in parse_streams(streams) if s.enabled]
+    profile = parse_streams(streams)
+    parsed = [s for s in profile if s.enabled]
     sending = [s for s in parsed if not s.start_paused and not s.silent]
     steady = [s for s in sending if s.mode.type == "continuous"]
     if steady and len(steady) == len(parsed):
         limit, exact = _loop(steady, most, line_rate_bps)
         streams = [_in_step(data, line_rate_bps) for data in streams]
     else:
-        exact = not _never_ends(parsed)
+        exact = not any(endless(s, profile) for s in parsed)
         limit = most + 1 if exact else most
     frames = expand(streams, limit=limit, macs=macs, complete=True, seed=seed, line_rate_bps=line_rate_bps)
     if not len(frames):
@@ -79,25 +80,6 @@ def _in_step(data: dict[str, Any], line_rate_bps: float) -> dict[str, Any]:
     stream = parse_streams([data])[0]
     gap_us = 1e6 / packets_per_second(stream, line_rate_bps)
     return {**data, "isg": stream.isg % gap_us}
-
-
-def _never_ends(streams: Sequence[Stream]) -> bool:
-    """Whether a stream is continuous, or a chain of bursts forms a loop without a repeat count."""
-    if any(s.mode.type == "continuous" for s in streams):
-        return True
-    by_index = {s.index: s for s in streams}
-    for start in streams:
-        at: Stream | None = start
-        seen: set[int] = set()
-        while at is not None and at.index not in seen:
-            seen.add(at.index)
-            following = by_index.get(at.following)
-            if following is not None and following.index == start.index:
-                chain = [by_index[index] for index in seen]
-                if not any(s.action_count for s in chain):
-                    return True
-            at = following
-    return False
 
 
 def _loop(streams: Sequence[Stream], most: int, line_rate_bps: float) -> tuple[int, bool]:
@@ -117,14 +99,10 @@ def _loop(streams: Sequence[Stream], most: int, line_rate_bps: float) -> tuple[i
     shares = [rate / total for rate in rates]
     # the smallest size in which each stream's share is an integer and a multiple of the stream's own period
     size = math.lcm(*((Fraction(turn) / share).numerator for turn, share in zip(turns, shares, strict=True)))
-    random = any(_is_random(s) for s in streams)
+    random = any(isinstance(ins, FlowVar) and ins.op == "random" for s in streams for ins in s.instructions)
     if size > most:
         return most, False
     return (most // size * size if random else size), not random
-
-
-def _is_random(stream: Stream) -> bool:
-    return any(isinstance(ins, FlowVar) and ins.op == "random" for ins in stream.instructions)
 
 
 def _ranges(stream: Stream) -> dict[str, int]:

@@ -266,3 +266,17 @@ def _chain(streams: list[Stream]) -> None:
             raise BadInput(
                 f"{stream.label}: no stream starts it", "set self_start, or name it as the next of another stream"
             )
+
+
+def endless(stream: Stream, streams: Sequence[Stream]) -> bool:
+    """Whether the stream never ends: it is continuous, or its chain returns to it without a repeat count.
+
+    streams  the whole profile
+    """
+    at, seen = stream, set[int]()
+    while at.index not in seen and at.following >= 0 and not at.action_count:
+        seen.add(at.index)
+        at = streams[at.following]
+        if at.index == stream.index:
+            return True
+    return stream.mode.type == "continuous"

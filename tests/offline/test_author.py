@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from fwlab.cli import author, main, repeatability
-from fwlab.cli.publish import publish
+from fwlab.cli.author import publish
 from fwlab.host.project import Project, find_project
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import load_lab

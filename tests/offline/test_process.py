@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
+from fwlab.generator.protocol import traffic_guard
 from fwlab.host.process import wait_or_kill
-from fwlab.metrics.traffic_guard import traffic_guard
 
 #: Ignores SIGTERM.
 STUBBORN = """

@@ -125,8 +125,8 @@ def found(*rates: int, slowed: int = 0) -> Measured:
 BASE = measured(a_lab(), "raw-drop", SHOWN, SHOWN - 4, SHOWN + 4)
 
 
-def measured_on(world: World, result: Measured, base: Measured | None = BASE) -> Measured:
-    session = MeasuringSession(world.nodes())
+def measured_on(world: World, result: Measured, base: Measured | None = BASE, ring: int = 1024) -> Measured:
+    session = MeasuringSession(dataclasses.replace(world.nodes(), ring=ring))
     if base is not None:
         session.keep(base)
     return survive(session, TASK, result)
@@ -207,9 +207,7 @@ def test_playback_lasts_until_the_dut_has_received_enough(clock: Clock, rate: in
 
 def test_a_small_share_of_a_rare_class_needs_fewer_of_it(clock: Clock) -> None:
     """A thirtieth may be 0.01 off by chance with 11 packets; 300 are wanted all the same, and one in ten is one."""
-    world = World(taken=0, pace=500)
-    nodes = dataclasses.replace(world.nodes(), ring=64)
-    survive(nodes, TASK, found(UNIT // 15), BASE)
+    measured_on(World(taken=0, pace=500), found(UNIT // 15), ring=64)
     assert clock.now == pytest.approx(5 * survival.POLL_S), "3000 packets"
 
 

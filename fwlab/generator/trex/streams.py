@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fwlab.model.errors import BadInput
-from fwlab.traffic.streams import Stream, parse_streams
+from fwlab.traffic.streams import Stream, endless, parse_streams
 
 #: Number of the first stream. Number 0 means all streams in TRex's statistics.
 FIRST_ID = 1
@@ -57,21 +57,9 @@ def counted_streams(streams: Sequence[dict[str, Any]], counts: Mapping[int, int]
 
 def _check_endless(streams: Sequence[Stream]) -> None:
     sending = [stream for stream in streams if stream.enabled and not stream.silent]
-    if any(stream.mode.type == "continuous" or _repeats(stream, streams) for stream in sending):
+    if any(endless(stream, streams) for stream in sending):
         return
     raise BadInput(
         "the profile ends, and TRex does not repeat it",
         "make a stream continuous, make the first burst the `next` of the last, or use `--engine replay`",
     )
-
-
-def _repeats(stream: Stream, streams: Sequence[Stream]) -> bool:
-    """Whether a chain of bursts returns to this stream without a repeat count."""
-    at = stream
-    seen: set[int] = set()
-    while at.index not in seen and at.following >= 0 and not at.action_count:
-        seen.add(at.index)
-        at = streams[at.following]
-        if at.index == stream.index:
-            return True
-    return False

@@ -65,11 +65,7 @@ def _sizes(text: str) -> Faults:
 def _without_comments(text: str) -> str:
     """The same text with blanks in place of comments and line continuations, so that positions stay."""
     blank = re.compile(r'"[^"]*"|#[^\n]*|\\\n')
-    return blank.sub(lambda found: found[0] if found[0][0] == '"' else _blanks(found[0]), text)
-
-
-def _blanks(text: str) -> str:
-    return " " * len(text)
+    return blank.sub(lambda found: found[0] if found[0][0] == '"' else " " * len(found[0]), text)
 
 
 def _devices(text: str) -> Faults:
