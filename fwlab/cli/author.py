@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`fwlab author`: what an author of labs does with a finished run, and how well its figures repeat."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

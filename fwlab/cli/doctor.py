@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`fwlab doctor`: which testbed would be used and why, what is missing, and the command that provides it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The entry point of `fwlab`. It handles Ctrl-C while the other modules are imported, which takes a second."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The command line: parse, call, print, exit."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`fwlab profile`: where the cost of a packet goes, function by function of the DUT's kernel."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import sys

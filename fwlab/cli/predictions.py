@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The student's predictions: work/predictions.yml, one number per exercise, written before measuring."""
 
-from __future__ import annotations
-
 import math
 
 import yaml

@@ -7,8 +7,6 @@ Medians of cases that the run did not measure stay, with the kernel and the sour
 kept under results/ first (`fwlab author publish`), so that every range has its raw results.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

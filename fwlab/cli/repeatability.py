@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How well figures repeat: within one boot, across fresh boots, on an idle host and on a busy one."""
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import json

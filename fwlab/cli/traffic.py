@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`fwlab traffic`: shows what a traffic profile sends, without sending it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from ipaddress import IPv4Network

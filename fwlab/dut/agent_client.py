@@ -4,8 +4,6 @@
 An agent answers each request by its operation's name. The operations and their fields are the same on every system.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self, TypeVar

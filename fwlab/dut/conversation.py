@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The conversation with the agent on a DUT: one request a line, one answer a line, both in JSON, over SSH."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import queue

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Writes the frame table that the replay engine plays (format: engine/README.md)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

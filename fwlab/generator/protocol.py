@@ -4,8 +4,6 @@
 Another engine is one object that satisfies `EngineKind`, registered as an entry point of the group `fwlab.engines`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

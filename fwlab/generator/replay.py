@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The engine `replay`: copies a frame table to the generator, plays it there and reads the engine's report."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import subprocess

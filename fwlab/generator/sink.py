@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The sink: counts arriving packets by traffic class, with nftables counters at the ingress of its NIC."""
 
-from __future__ import annotations
-
 import ipaddress
 import json
 import time

@@ -7,8 +7,6 @@ rewrite both addresses of each connection, chosen by its source port, to those o
 rewrite the answers back. So any client program can be used, and the generator needs neither conntrack nor NAT.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import json
 import re

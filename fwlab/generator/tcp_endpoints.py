@@ -5,8 +5,6 @@ nginx answers.
 The images contain only the three programs. Everything else is set up over SSH and removed afterwards.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ipaddress
 import shlex

@@ -4,8 +4,6 @@
 A profile is code. It runs only if it is a lab's own file; a profile from a submission is refused before it is read.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import inspect

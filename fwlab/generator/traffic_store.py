@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A lab's traffic as frame tables, and the number of packets of each class that a playback offers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

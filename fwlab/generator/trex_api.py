@@ -6,8 +6,6 @@ packet. Current scapy does not, so this module computes a field's offset from it
 variables have gained in TRex's client since: value_list, next_var, split_to_cores. Nothing else is replaced.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 import types

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The tests that `pytest --testinfra` runs; the plugin (cli/pytest_plugin.py) gives them their parameters."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from fwlab.grading.graded import Work

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What one grading covers: labs and works. Made and checked before any machine starts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -7,8 +7,6 @@ early enough to prevent that. So `provision/host/fwlab.pth` calls `guard` as Pyt
 explicit configuration on pytest's command line.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The exception for what could not be measured. A module of its own: the plugin needs it whenever pytest starts."""
 
-from __future__ import annotations
-
 
 class Inconclusive(Exception):
     """Nothing can be said about the check. The plugin reports the test as skipped, with this reason."""

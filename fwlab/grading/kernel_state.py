@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Whether the kernel holds what a file says, as the DUT's own tools list it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from testinfra.backend.base import CommandResult

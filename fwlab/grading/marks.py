@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The marks as CSV, and the files of a grading."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Callable, Iterable

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Turn verdicts into outcomes of tests: pass, fail, or inconclusive."""
 
-from __future__ import annotations
-
 from typing import NoReturn
 
 import pytest

@@ -4,8 +4,6 @@
 They are copied to a temporary folder: a class may hand in more than fits into memory.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import tempfile

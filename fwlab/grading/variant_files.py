@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The variants of an exercise: rulesets/EXERCISE/variants.yml and one folder per entry."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fwlab.host.project import Project, read_yaml, shown

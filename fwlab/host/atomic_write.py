@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Write a file completely or not at all: to a draft beside it, which is then renamed."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import tempfile

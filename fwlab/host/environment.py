@@ -4,8 +4,6 @@
 provision/vagrant/lab_machines.rb reads the same variables by the same rules. An empty variable counts as unset.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The host below the nodes, as results record it."""
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil

@@ -5,8 +5,6 @@ A /dev/kvm that opens proves nothing: some nested hosts run a few instructions p
 never a kernel. So a kernel is started until it prints its version.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

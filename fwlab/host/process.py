@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """End a child process."""
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 from typing import IO, Any, AnyStr

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Something that the host must have."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """SSH to a node on the loopback address: OpenSSH's client, with one shared connection per node."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shlex

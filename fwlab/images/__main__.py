@@ -10,8 +10,6 @@ FWLAB_TREX_URL and FWLAB_TREX_SHA256 (TRex's tarball for the generator, a path o
 FWLAB_ACCEL (tcg or kvm, instead of trying KVM). The packer on the PATH is used: Debian's, or 1.7 and later.
 """
 
-from __future__ import annotations
-
 import argparse
 import errno
 import os

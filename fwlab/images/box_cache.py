@@ -5,8 +5,6 @@ A file in the cache (a box or a base) is trusted only if its record, `<name>.jso
 record is written first and the file is renamed into place last, so an interrupted build leaves nothing that is trusted.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -5,8 +5,6 @@ Debian's Packer writes a box in the first version of Vagrant's format for libvir
 Vagrant plugin of newer Packers writes the second version: box_0.img in a list of disks. All else reads the first.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

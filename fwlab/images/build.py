@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Build one image: its base, its staged provisioning, Packer, and the box in the cache."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import os

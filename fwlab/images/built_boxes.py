@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """.fwlab/images.json: which boxes this checkout uses. The Vagrantfile reads it too."""
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
 from pathlib import Path

@@ -4,8 +4,6 @@
 A download is kept in the cache; a file of this host is used in place. Either is verified by its checksum.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable

@@ -4,8 +4,6 @@
 The code that drives the build is not part of a key: a reworded message must not cost a rebuild.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

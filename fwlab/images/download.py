@@ -8,8 +8,6 @@ errors name the environment variable that gave the address, and a connection tha
 checksum. pooch leaves all of that to the caller, and brings requests.
 """
 
-from __future__ import annotations
-
 import hashlib
 import http.client
 import os

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What goes wrong while images are built."""
 
-from __future__ import annotations
-
 from fwlab.model.errors import EXIT_FAIL, FwlabError
 
 

@@ -4,8 +4,6 @@
 Each has a process group of its own, in which its own children stay (QEMU below Packer).
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -5,8 +5,6 @@ The tarball comes from TRex's makers and is no part of this project. Once given,
 .fwlab/images.json says which one the generator's image contains.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import tarfile

@@ -6,8 +6,6 @@ time, by a quota, by a rate) could be cheap in one and correct in the other. So 
 class as well, and compared with the light loads.
 """
 
-from __future__ import annotations
-
 import math
 
 from fwlab.model.results import Measured

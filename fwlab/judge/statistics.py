@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """From trials to one figure: median and spread, and the scale of the virtual testbed."""
 
-from __future__ import annotations
-
 import statistics
 from dataclasses import dataclass
 

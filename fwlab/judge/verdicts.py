@@ -4,8 +4,6 @@
 Results and expectations name their metrics; `metrics` says what those names mean.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from fwlab.judge.load_dependence import changes

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a run is about: the lab, the testbed that was asked for, and whose machines are used."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

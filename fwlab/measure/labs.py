@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Labs as they are used: read from disk, and every name in them checked against what is registered."""
 
-from __future__ import annotations
-
 from types import MappingProxyType
 from typing import Final
 

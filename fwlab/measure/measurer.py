@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Measure one ruleset: load it, then take the steps of every metric that is asked for."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 

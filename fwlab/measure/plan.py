@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Plan a session: which cases and exercises to measure, each as a MeasurementSpec. Pure but for reading rulesets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

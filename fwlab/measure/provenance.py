@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The conditions that a run records beside its results: commit, versions, host, testbed, DUT."""
 
-from __future__ import annotations
-
 import datetime
 import subprocess
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Restore the DUT after a ruleset that crashed it, or that left something no reset removes."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterable
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The student's folder of an exercise: labs/LAB/work/EXERCISE, which begins as a copy of the exercise's start."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

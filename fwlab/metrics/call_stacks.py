@@ -4,8 +4,6 @@
 A stack is its functions from the outermost to the innermost, joined by semicolons. `Stacks` maps each to its samples.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Capacity: trials flat out, with the DUT throttled until it is never idle (FRMOL of RFC 2285, per busy second)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

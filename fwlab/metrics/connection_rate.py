@@ -8,8 +8,6 @@ end, but it always sees packets. So a trial counts packets, and converts them by
 run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar

@@ -6,8 +6,6 @@ not affect a mark. The DUT counts what it receives and what it sends, so losses 
 play that lost packets there is repeated at a smaller load.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass

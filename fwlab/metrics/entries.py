@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Entries: addresses that the DUT holds in sets, maps and rules after loading."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from fwlab.metrics.measurement_spec import MeasurementSpec

@@ -4,8 +4,6 @@
 It says whether the generator was the limit, differs from host to host, and is never judged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from fwlab.metrics.capacity import FLOOD

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Load time: seconds of DUT time that the ruleset takes to load, on the reference CPU where virtual."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from fwlab.judge.statistics import scale

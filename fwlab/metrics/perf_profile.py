@@ -12,8 +12,6 @@ others, and one that locks on all the same has a small part of the samples. test
 model of it.
 """
 
-from __future__ import annotations
-
 from fwlab.generator.protocol import traffic_guard
 from fwlab.metrics.call_stacks import of_packets
 from fwlab.metrics.measurement_spec import MeasurementSpec

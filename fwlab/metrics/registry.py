@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """All metrics by name: one module of this package each, and the entry points of the group `fwlab.metrics`."""
 
-from __future__ import annotations
-
 from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.model.registry import Registry, discover
 

@@ -5,8 +5,6 @@ All trials are made at one level. If the DUT was idle in any, all of them are ma
 level the DUT gets less real time, which its own clock cannot see. On the host's clock there is one level.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar

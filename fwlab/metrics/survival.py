@@ -9,8 +9,6 @@ and the share of the class, among the packets that it received, that reaches the
 alike, so at any load above the DUT's rate a class survives in the proportion of the two.
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Sequence

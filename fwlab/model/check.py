@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Checks: the conditions that an exercise sets for a ruleset."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

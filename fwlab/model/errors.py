@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Errors that a user can act on, and the exit codes of all commands."""
 
-from __future__ import annotations
-
 from fwlab.model.printable import printable_lines
 
 #: Exit codes of every command and of a grading run.

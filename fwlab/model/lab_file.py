@@ -5,8 +5,6 @@ Plain data in, plain data out. Nothing is validated: what does not fit stays as 
 in a second time changes nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Make text from untrusted input safe to print: no control characters, valid Unicode, limited length."""
 
-from __future__ import annotations
-
 import re
 
 #: Characters of a name, such as a file's, that a message shows.

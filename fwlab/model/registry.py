@@ -5,8 +5,6 @@ A built-in kind is a module of the concept's package that declares one object un
 elsewhere is an entry point of the concept's group, so that adding one changes no line here.
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Fields that lab.yml does not have, or not there. The error message says what to write instead."""
 
-from __future__ import annotations
-
 _CASE = {"class": "victim_class", "tracked": "victim_class", "fill": "state_packets"}
 #: By section of lab.yml: old name and new name.
 _RENAMED = {

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One trial: one load, one duration, counts. Ratios and rates are derived, never stored."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

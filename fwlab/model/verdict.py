@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Verdicts: passed, failed, or inconclusive if the measurement cannot decide."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from fwlab.model.declared import Frozen

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Tables for a lab's page that are computed from its published run: costs, their differences, and compared ratios."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The files of a report: the raw run, and one file for each renderer that writes one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fwlab.host.atomic_write import write_atomically

@@ -5,8 +5,6 @@ Text takes the colour of the surrounding page and fills are translucent, so that
 themes. Each box has its name, share and cost as its title, which a browser shows on hovering.
 """
 
-from __future__ import annotations
-
 from html import escape
 
 from fwlab.metrics.call_stacks import Box, Stacks, boxes

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Format figures for people: units, digits, ranges. JSON documents keep the bare numbers."""
 
-from __future__ import annotations
-
 import math
 
 from fwlab.metrics.registry import METRICS

@@ -4,8 +4,6 @@
 All renderers show this model, so they cannot disagree, and none of them judges or derives anything itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType

@@ -5,8 +5,6 @@ A page calls one of these functions between `[[[cog` and `[[[end]]]`; `make read
 read from the modules that apply them, so a page cannot name another number than the one in force.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fwlab.dut.linux.agent.trials import MOST_OWN

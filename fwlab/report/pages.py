@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The generated parts of the pages: cog finds them in the Markdown and runs what they name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fwlab.host.atomic_write import write_atomically

@@ -5,8 +5,6 @@ sweeps from zero.
 Text and axes take the colour of the surrounding page, so that one drawing serves light and dark themes.
 """
 
-from __future__ import annotations
-
 import io
 import re
 from typing import Any

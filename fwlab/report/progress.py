@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Show progress events: a bar on a terminal, plain lines elsewhere. Callers print to standard error."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 

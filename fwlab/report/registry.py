@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """All renderers by name: one module of fwlab.report.renderers each, and the entry points of `fwlab.renderers`."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from fwlab.model.registry import Registry, discover

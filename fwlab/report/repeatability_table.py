@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How far the published figures repeat: over boots, on another host, and in a later run of all labs."""
 
-from __future__ import annotations
-
 import json
 import statistics as stats
 from collections.abc import Iterator

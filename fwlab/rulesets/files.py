@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Rulesets on disk: those of a lab, whose templates are rendered, and those of students, which are read as they are."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

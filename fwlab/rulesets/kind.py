@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a kind of ruleset file declares: how the host validates it, and how a DUT loads it and takes it away again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from subprocess import CompletedProcess

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """All kinds of ruleset files, in loading order."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from fwlab.model.registry import IncompleteKind, Registry, discover

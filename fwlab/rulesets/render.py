@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Renders the ruleset templates of a lab on the host. A submission is never rendered."""
 
-from __future__ import annotations
-
 import ipaddress
 import socket
 from typing import Any

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Validates ruleset files before they are loaded."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

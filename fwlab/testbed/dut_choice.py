@@ -5,8 +5,6 @@ The machine that exists decides, by its box. Without one, FWLAB_DUT does if the 
 that the lab's `needs` name.
 """
 
-from __future__ import annotations
-
 import os
 
 from fwlab.host.project import Project, load_topology

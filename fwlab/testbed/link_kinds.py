@@ -6,8 +6,6 @@ Vagrant's side of a kind is provision/vagrant/links/NAME.rb; a plug-in puts that
 .fwlab/vagrant/links/. topology.yml names the kind of each link.
 """
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from fwlab.host.requirement import Requirement

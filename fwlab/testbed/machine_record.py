@@ -5,8 +5,6 @@ provision/vagrant/record.rb writes the record. Judging depends on it: a DUT whos
 ranges than one that uses the host's clock, whatever testbed a command asked for.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Sequence

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The lab's three machines, through Vagrant: up, running, destroyed."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

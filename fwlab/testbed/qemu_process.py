@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Find the DUT's QEMU on this host, the thread of its virtual CPU, and libvirt's name for it."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 

@@ -5,8 +5,6 @@ A submission may leave the DUT in any state, or dead. Restoring takes about a se
 QEMU keeps the state inside the machine's disk image (an internal snapshot of libvirt's) and starts from it again.
 """
 
-from __future__ import annotations
-
 import subprocess
 
 from fwlab.host.environment import libvirt_uri

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Choose the testbed: the one that the machines were made for, else the one that suits this host."""
 
-from __future__ import annotations
-
 import functools
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ The kernel releases the lock however its holder ends. Not filelock, because the 
 versions of filelock truncate the file at each attempt, and none says what a lock file may contain.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import json

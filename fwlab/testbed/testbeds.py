@@ -5,8 +5,6 @@ A testbed is one module in kinds/, which declares its object as TESTBED. Others 
 `fwlab.testbeds`. Vagrant's side of a testbed is provision/vagrant/testbeds/NAME.rb.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final, Protocol
 

@@ -10,8 +10,6 @@ root; the shortest slice here is 0.5 ms, and an ordinary user measures too. A sc
 session or cgroup. SIGSTOP stops all of QEMU, its NIC included.
 """
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 import sys

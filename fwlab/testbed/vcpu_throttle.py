@@ -7,8 +7,6 @@ Prints one line when the first pause begins. Exits when its parent exits or on S
 when its tracer exits, whatever the reason, so nothing can leave a machine stopped.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Checks that lab traffic uses only the addresses reserved for benchmarking (RFC 2544, RFC 5180)."""
 
-from __future__ import annotations
-
 import ipaddress
 
 import numpy as np

@@ -5,8 +5,6 @@
 follow them in every frame. Offsets count from the start of the frame.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 TCP, UDP, ICMPV6 = 6, 17, 58

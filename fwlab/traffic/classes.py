@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Assigns frames to a lab's traffic classes. The sink counts by the same rules."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Mapping
 

@@ -5,8 +5,6 @@ A continuous stream, or a burst of at least one packet per core, is split: each 
 Other streams run on one core; the other cores keep an inactive copy that takes its turns but sends nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Expands streams into frames exactly as TRex sends them. Pure: no I/O."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

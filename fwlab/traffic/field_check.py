@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Validates field engine programs before any frame is made. The limits are TRex's own."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from fwlab.model.errors import BadInput

@@ -5,8 +5,6 @@ Instructions run in order for every frame. Variables keep their values from one 
 the `next_var` of another one advances only when that one wraps around; chains may be of any length.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

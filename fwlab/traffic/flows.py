@@ -5,8 +5,6 @@ A flow is a source address and a destination port, the fields that rulesets matc
 its flows alone, so two classes must not share one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from ipaddress import IPv4Address
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Parses addresses, protocol and ports of many frames at once, behind Ethernet and any VLAN tags."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

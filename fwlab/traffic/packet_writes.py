@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The instructions that write a variable into the packet, for many frames at once."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fwlab.traffic.instructions import Write, WriteMask

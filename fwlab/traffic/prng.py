@@ -5,8 +5,6 @@ It is the well-known linear congruential generator with multiplier 214013 and in
 is bits 16 to 30 of the state. Wider numbers combine several draws.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 _MULTIPLIER = np.uint32(214013)

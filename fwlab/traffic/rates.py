@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Converts a stream's rate, in whichever unit, to packets per second."""
 
-from __future__ import annotations
-
 from fwlab.traffic import prng
 from fwlab.traffic.field_check import trim_variable
 from fwlab.traffic.instructions import FlowVar

@@ -6,8 +6,6 @@ heap's sift rules, so they are reproduced here; Python's heapq has others. A hou
 once per millisecond.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Validated streams in TRex's RPC format (the output of `stream.to_json()`), with their `next` streams resolved."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 from collections.abc import Sequence

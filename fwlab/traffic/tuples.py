@@ -5,8 +5,6 @@ The address advances with each packet, the port whenever the address wraps aroun
 restart.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The host's client of the agent on a Linux DUT."""
 
-from __future__ import annotations
-
 import base64
 import zlib
 from typing import Any

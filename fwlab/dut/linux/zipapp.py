@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Packs the agent and the kinds of ruleset files into one zip application, which Python runs as it is."""
 
-from __future__ import annotations
-
 import importlib.util
 import io
 import zipfile

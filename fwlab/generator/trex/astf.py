@@ -5,8 +5,6 @@ TRex has a TCP stack of its own and uses the generator's link; its second port i
 involved: it has none of the clients' addresses and ignores packets to them.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import time

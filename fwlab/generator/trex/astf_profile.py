@@ -5,8 +5,6 @@
 answers are as long as those of wrk and nginx (tcp_config.py), so that the packets have the same lengths. Pure.
 """
 
-from __future__ import annotations
-
 import base64
 import ipaddress
 import textwrap

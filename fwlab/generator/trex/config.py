@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """TRex's configuration file, generated from the generator and its link in topology.yml."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

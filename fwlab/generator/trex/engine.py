@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """TRex in the registry of engines: whether the generator's image holds it, and what it plays."""
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager
 
 from fwlab.generator.protocol import Availability, TcpEndpoints

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """TRex's RPC: JSON-RPC 2.0 over ZeroMQ's request and reply (TRex's document `trex_rpc_server_spec`)."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Mapping, Sequence

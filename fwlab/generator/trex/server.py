@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """TRex's server on the generator: configured, started, monitored and stopped over SSH."""
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 import time

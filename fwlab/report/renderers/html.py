@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A run as one self-contained HTML page: no other files, no script, no external fonts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Final
 

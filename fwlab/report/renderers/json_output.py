@@ -5,8 +5,6 @@ Numbers are in the metric's own unit (pps, s, ratio, count). JSON has no infinit
 null. A verdict of null means that nothing was expected and nothing is in doubt.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import asdict

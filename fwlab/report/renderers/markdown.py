@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A run as Markdown tables, for the pages of the labs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final
 

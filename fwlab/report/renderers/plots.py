@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The plots of a run alone, as SVG elements."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from fwlab.metrics.registry import METRICS

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A run as tables in the terminal, at most 100 columns wide."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Iterable
 from typing import Final

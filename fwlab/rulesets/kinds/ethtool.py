@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """ethtool: settings of the DUT's links, one call a line."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """ipset: sets, in the form that `ipset restore` reads."""
 
-from __future__ import annotations
-
 import ipaddress
 import itertools
 import re

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """iptables, ip6tables and iptables-nft: tables in the form that iptables-save writes."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Callable, Hashable, Iterable, Iterator

@@ -4,8 +4,6 @@
 The kernel walks them all without a break, and a DUT that does so no longer answers.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field

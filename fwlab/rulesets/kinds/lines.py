@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Lines and words, as the tools that load them read them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

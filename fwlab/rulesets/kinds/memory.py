@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How much of the DUT's memory a ruleset may use. A DUT that runs out of memory kills its own programs, even SSH."""
 
-from __future__ import annotations
-
 #: A quarter of the DUT's 1024 MiB (topology.yml); its system and the agent need half.
 MOST_BYTES = 256 << 20
 #: Bytes of one entry of a set with its counters, roughly, and of one bucket of a hash table.

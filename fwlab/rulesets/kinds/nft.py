@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """nftables, in nft's own language. The language is large, so only what is dangerous is refused."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ This is no parser of the language. It knows blocks, statements and the words tha
 rather than too few.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Hashable
 from dataclasses import dataclass, field

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The tables of an nftables file or listing, and how many rules each has."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

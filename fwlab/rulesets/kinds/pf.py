@@ -6,8 +6,6 @@ file may not do: read other files, name other ports than the links, write to the
 memory than there is. The agent that loads it is fwlab/dut/freebsd/agent/pf.lua.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Iterator

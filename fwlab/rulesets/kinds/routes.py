@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Routes to the lab's own networks, one command a line (ip -batch)."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from collections.abc import Sequence

@@ -4,8 +4,6 @@
 Patterns, paths that leave net, and settings that cannot be read are refused: a reset could not restore them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """xdp-filter: addresses and ports that are dropped before the kernel's stack, one call a line."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from collections.abc import Sequence

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The real testbed: the DUT runs under KVM by the host's clock, so its figures hold for one class of hosts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from fwlab.host.kvm_probe import KvmAnswer

@@ -5,8 +5,6 @@ QEMU emulates the DUT with -icount: each instruction takes 2**icount_shift ns. T
 the DUT, because the DUT can be throttled in real time without its own clock noticing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from fwlab.host.kvm_probe import KvmAnswer

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Socket links: frames travel in UDP datagrams between two QEMUs, on the loopback address."""
 
-from __future__ import annotations
-
 from fwlab.host.requirement import Requirement
 
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The agent's operations: what the host can ask for."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -5,8 +5,6 @@ To send them on would cost this machine and the next one more of the host than t
 nothing.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

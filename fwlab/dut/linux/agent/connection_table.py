@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The connection table: its entries, and the memory that it takes."""
 
-from __future__ import annotations
-
 from fwlab.dut.linux.agent.kernel import Kernel
 
 PAGE = 4096

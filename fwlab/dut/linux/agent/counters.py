@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Packet counters of the DUT's links."""
 
-from __future__ import annotations
-
 import glob
 import os
 import time

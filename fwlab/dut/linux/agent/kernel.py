@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Access to the DUT's kernel: its files under /proc and /sys, and its tools."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

@@ -5,8 +5,6 @@ The state is recorded once after boot and every reset compares with it, so nobod
 may change.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -6,8 +6,6 @@ instructions. Each rate gets an event with a timer of its own; all write into on
 packets come and read after they have gone. In between it sleeps, since its buffer holds all samples.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The agent's conversation with the host: one request a line, one answer a line, both in JSON."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import select

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Loads rulesets, each file with the tool of its kind and timed, and takes them away again."""
 
-from __future__ import annotations
-
 import base64
 import zlib
 from collections.abc import Iterable, Mapping

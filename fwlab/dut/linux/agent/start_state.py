@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The start state: what the DUT is like before any ruleset is loaded. Recorded once after each boot."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which tasks of the DUT ran, and for how long. This names what perturbed a trial."""
 
-from __future__ import annotations
-
 import glob
 import os
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Measures trials under overload, and decides which are valid: to ask the host would take too long."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time
