@@ -31,7 +31,7 @@ def session() -> dict[str, Any]:
 
 
 def test_it_is_found_and_connected_to(session: dict[str, Any]) -> None:
-    assert session["systems"] == ["linux", "toaster"]
+    assert session["systems"] == ["freebsd", "linux", "toaster"]
     assert session["kernel"] == "toast 1.0"
     assert (session["done"][0], session["done"][-2:]) == ("open", ["reset", "close"])
 
@@ -48,7 +48,7 @@ def test_its_refusal_is_reported(session: dict[str, Any]) -> None:
 
 
 def test_an_unknown_system_is_named_with_those_that_are_known(session: dict[str, Any]) -> None:
-    assert session["unknown"] == ["topology.yml: no DUT runs kettle", "use one of: linux toaster"]
+    assert session["unknown"] == ["topology.yml: no DUT runs kettle", "use one of: freebsd linux toaster"]
 
 
 def test_linux_has_all_that_a_dut_needs() -> None:

@@ -1,0 +1,107 @@
+-- SPDX-License-Identifier: GPL-2.0-or-later
+-- One reading of everything that a trial counts: the clock, the packet counters, and the CPU time of every process.
+--
+-- A single run of sysctl(8) reads all of it in binary form. So there is next to nothing between the readings, and the
+-- CPU times have microseconds, not the ticks of kern.cp_time: the scheduler adds to a thread's time whenever it takes
+-- the CPU away from it. Only the running thread's time is behind, and that one is sysctl itself.
+
+local Snapshots = {}
+Snapshots.__index = Snapshots
+
+-- Places in struct kinfo_proc of FreeBSD's 64-bit systems (sys/user.h), from 0.
+local SIZE, PID, PPID, PGID, RUNTIME, CHILDTIME, FLAG, COMM = 0, 72, 76, 80, 328, 352, 368, 447
+local KINFO_BYTES = 1088
+-- Flag of a process of the kernel (sys/proc.h).
+local P_KPROC = 0x4
+
+-- Sysctls of a queue of vtnet(4), by the name under which the host knows them.
+local RECEIVED = { rx_packets = "ipackets", rx_bytes = "ibytes", rx_dropped = "iqdrops" }
+local SENT = { tx_packets = "opackets" }
+
+-- devices  names of the links
+-- A snapshot cannot be taken of a device without counters: raises an error.
+function Snapshots.new(system, devices)
+  local self = setmetatable({ system = system, words = {}, counters = {} }, Snapshots)
+  local clock = system:output("/sbin/sysctl", "-n", "kern.timecounter.hardware"):match("%S+")
+  local root = "kern.timecounter.tc." .. clock
+  self.frequency = tonumber(system:output("/sbin/sysctl", "-n", root .. ".frequency"))
+  self.mask = tonumber(system:output("/sbin/sysctl", "-n", root .. ".mask"))
+  self.words[1] = root .. ".counter"
+  for _, device in ipairs(devices or {}) do self:add(device) end
+  self.words[#self.words + 1] = "kern.proc.all"
+  return self
+end
+
+function Snapshots:add(device)
+  local unit = device:match("^vtnet(%d+)$")
+  local names = unit and self.system:output("/sbin/sysctl", "-N", "dev.vtnet." .. unit) or ""
+  local function counted(queue, wanted)
+    for oid in names:gmatch("[^\n]+") do
+      local name = oid:match("^dev%.vtnet%.%d+%." .. queue .. "%d+%.(%w+)$")
+      for shown, sysctl in pairs(wanted) do
+        if name == sysctl then
+          self.words[#self.words + 1] = oid
+          self.counters[#self.counters + 1] = device .. "." .. shown
+        end
+      end
+    end
+  end
+  local before = #self.counters
+  counted("rxq", RECEIVED)
+  counted("txq", SENT)
+  if #self.counters == before then error(device .. ": no such link, or its driver does not count packets", 0) end
+end
+
+local function named(bytes, place)
+  return string.unpack("z", bytes, place + COMM)
+end
+
+-- Processes of kern.proc.all, by process id: name, parent, group, whether it is the kernel's, and microseconds of CPU
+-- time, its own (ran) and that of its children that have ended (children).
+function Snapshots.processes(bytes, place)
+  local found = {}
+  while place < #bytes do
+    if #bytes - place + 1 < KINFO_BYTES or string.unpack("<i4", bytes, place + SIZE) ~= KINFO_BYTES then
+      error("kern.proc.all has another form than FreeBSD 14 and 15 give it", 0)
+    end
+    local pid, parent, group = string.unpack("<i4", bytes, place + PID), string.unpack("<i4", bytes, place + PPID),
+      string.unpack("<i4", bytes, place + PGID)
+    local seconds, microseconds = string.unpack("<i8i8", bytes, place + CHILDTIME)
+    found[pid] = {
+      name = named(bytes, place),
+      parent = parent,
+      group = group,
+      kernel = string.unpack("<i8", bytes, place + FLAG) & P_KPROC ~= 0,
+      ran = string.unpack("<i8", bytes, place + RUNTIME),
+      children = seconds * 1000000 + microseconds,
+    }
+    place = place + KINFO_BYTES
+  end
+  return found
+end
+
+-- {ticks, seconds, counts, processes}. `seconds` are whole ones: they say how often the ticks have begun anew.
+function Snapshots:take()
+  local seconds = self.system:seconds()
+  local bytes = self.system:output("/sbin/sysctl", "-b", table.unpack(self.words))
+  local ticks, place = string.unpack("<I4", bytes)
+  local counts = {}
+  for _, name in ipairs(self.counters) do
+    local value
+    value, place = string.unpack("<I8", bytes, place)
+    counts[name] = (counts[name] or 0) + value -- one for each queue
+  end
+  return { ticks = ticks, seconds = seconds, counts = counts, processes = Snapshots.processes(bytes, place) }
+end
+
+-- Nanoseconds between two snapshots. The counter of the clock begins anew after mask + 1 ticks, which is seconds; the
+-- whole seconds beside it are off by one at most.
+function Snapshots:between(first, last)
+  local around = self.mask + 1
+  local ticks = (last.ticks - first.ticks) & self.mask
+  local missing = (last.seconds - first.seconds) * self.frequency - ticks
+  local rounds = math.max(0, math.floor(missing / around + 0.5))
+  return math.floor((ticks + rounds * around) * 1e9 / self.frequency)
+end
+
+return Snapshots

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The host's client of the agent on a FreeBSD DUT."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from fwlab.dut.agent_client import AgentDut
+from fwlab.dut.conversation import CLEARING_UP_S, AgentProgram
+from fwlab.dut.freebsd.lua_program import agent_program
+from fwlab.host.ssh import Ssh
+from fwlab.model.errors import CannotMeasure
+from fwlab.model.ruleset import RulesetFile
+from fwlab.rulesets.registry import KINDS
+
+AGENT = "/var/run/fwlab-agent.lua"
+_ALONE = f"lockf -k -t {CLEARING_UP_S} {AGENT}.lock"
+#: Ahead of the thread that handles packets: under overload that one leaves no time for a program of usual priority.
+_RUN = f"rtprio 10 /usr/libexec/flua {AGENT}"
+#: A Lua program cannot wait for two things at once, so cat passes the host's words on: it ends when the host does, and
+#: the agent looks for it between trials. If the agent itself fails, what it has loaded is undone all the same.
+_START = f"trap '' HUP PIPE; cat | {{ {_RUN}; [ ! -e /var/run/fwlab-loaded ] || {_RUN} undo; }}"
+PROGRAM = AgentProgram(agent_program, f"{_ALONE} sh -c 'cat > {AGENT}'", f'exec {_ALONE} sh -c "{_START}"')
+
+
+class FreeBsdDut(AgentDut):
+    """A DUT that runs FreeBSD."""
+
+    def __init__(self, ssh: Ssh, devices: list[str]) -> None:
+        super().__init__(ssh, devices, PROGRAM)
+
+    def _given(self, file: RulesetFile) -> dict[str, str]:
+        return {"name": file.name, "kind": file.kind, "text": KINDS[file.kind].sent(file.text)}
+
+    def facts(self) -> dict[str, Any]:
+        facts = super().facts()
+        if facts["packet_sockets"]:
+            raise CannotMeasure(
+                "a program on the DUT reads packets from a link (bpf), which slows every packet",
+                "on the DUT: `netstat -B` names it; or `vagrant reload LAB`",
+            )
+        return facts
+
+    @contextlib.contextmanager
+    def blackhole(self) -> Iterator[None]:
+        """FreeBSD has no queue that drops all packets after pf, so they are sent."""
+        yield
+
+    def prepare_stacks(self, rates: Sequence[int]) -> None:
+        raise CannotMeasure(
+            "`fwlab profile` cannot sample a DUT with FreeBSD: its base system has no profiler that it could use",
+            "measure cases that differ in one thing instead: fwlab run LAB",
+        )
+
+
+class FreeBsdSystem:
+    """FreeBSD, as the registry of DUTs knows it."""
+
+    name = "freebsd"
+
+    def connect(self, ssh: Ssh, devices: list[str]) -> FreeBsdDut:
+        return FreeBsdDut(ssh, devices)

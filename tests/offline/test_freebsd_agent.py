@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The agent of a FreeBSD DUT: how it loads a pf.conf and takes it away, and how it talks with the host."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwlab.dut.conversation import Conversation
+from fwlab.dut.freebsd import FreeBsdDut
+from fwlab.dut.freebsd.lua_program import agent_program
+from fwlab.dut.protocol import Dut
+from fwlab.dut.registry import DUTS
+from fwlab.model.errors import CannotMeasure, Refused
+from fwlab.model.ruleset import RulesetFile
+from tests.offline.fake_freebsd import lua, output, process, session
+from tests.offline.programs import needs
+
+pytestmark = needs("lua5.4")
+
+FILE = "/var/run/fwlab-pf.conf"
+CLOCK = "kern.timecounter.tc.HPET"
+IFCONFIG = """vtnet0: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mtu 1500
+\tinet 198.18.0.1 netmask 0xfffffffc broadcast 198.18.0.3
+vtnet2: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mtu 1500
+\tinet 10.0.2.15 netmask 0xffffff00 broadcast 10.0.2.255
+"""
+#: What pfctl shows, by its words, on a DUT without a ruleset.
+EMPTY = dict.fromkeys(("nat", "rules", "Anchors", "Tables", "states", "memory", "timeouts"), "")
+
+
+def look(ran_us: int, idle_us: int, ticks: int) -> dict[str, str]:
+    """One snapshot without links: the clock and the processes."""
+    table = process(0, "kernel", ran_us, parent=0, kernel=True) + process(11, "idle", idle_us, parent=0, kernel=True)
+    return {"hex": (ticks.to_bytes(4, "little") + table).hex()}
+
+
+def system(**commands: Any) -> dict[str, Any]:
+    """A DUT on which every command succeeds; `commands` gives other answers by the end of the command."""
+    answers: dict[str, Any] = {
+        "/sbin/ifconfig -a": output(IFCONFIG),
+        "/sbin/ifconfig -l -u": output("vtnet0 vtnet1 vtnet2 lo0\n"),
+        "/sbin/sysctl -n kern.timecounter.hardware": output("HPET\n"),
+        f"/sbin/sysctl -n {CLOCK}.frequency": output("100000000\n"),
+        f"/sbin/sysctl -n {CLOCK}.mask": output("4294967295\n"),
+        # 20 ms between two snapshots are their own; the ruleset takes 30 ms more, 10 of them idle.
+        f"/sbin/sysctl -b {CLOCK}.counter kern.proc.all": [
+            look(0, 0, 0),
+            look(0, 0, 2_000_000),
+            look(0, 10_000, 7_000_000),
+        ],
+        "/sbin/sysctl net.inet.ip.forwarding net.inet6.ip6.forwarding net.inet.ip.redirect": output("1\n"),
+        f"/sbin/pfctl -nf {FILE}": output(""),
+        f"/sbin/pfctl -f {FILE}": output(""),
+        "/sbin/pfctl -e": output("pf enabled\n"),
+        "/sbin/pfctl -d": output("pf disabled\n"),
+        "/sbin/pfctl -a * -F all": output(""),
+        "/sbin/pfctl -F all": output(""),
+        "/sbin/pfctl -s info": output("Status: Disabled for 0 days 00:00:01           Debug: Urgent\n"),
+        "/bin/kill 4711": output(""),
+        **{f"/sbin/pfctl -s {words}": output(shown) for words, shown in EMPTY.items()},
+        **commands,
+    }
+    return {"pid": 99, "commands": answers}
+
+
+def pf(text: str, **fields: Any) -> dict[str, Any]:
+    return {"op": "load", "number": 1, "files": [{"name": "pf.conf", "kind": "pf", "text": text}], **fields}
+
+
+def runs(done: list[str], word: str) -> list[str]:
+    return [line.removeprefix("run /sbin/") for line in done if word in line and "-s " not in line]
+
+
+def test_freebsd_has_all_that_a_dut_needs() -> None:
+    asked = [name for name in vars(Dut) if not name.startswith("_") or name in ("__enter__", "__exit__")]
+    dut = DUTS["freebsd"].connect(None, [])  # type: ignore[arg-type]
+    assert [name for name in asked if not callable(getattr(dut, name, None))] == []
+
+
+def test_the_program_is_one_text_whose_errors_name_the_module() -> None:
+    assert lua('print(pcall(require("json").decode, "[1"))').startswith("false\tjson.lua:")
+    assert b"\r" not in agent_program()
+
+
+def test_a_ruleset_is_checked_then_loaded_then_switched_on(tmp_path: Path) -> None:
+    told = session(tmp_path, system(), [pf("block all\n")])
+    assert told.answers == [{"op": "load", "number": 1, "seconds": [[0.02]]}]
+    assert runs(told.done, "pfctl")[3:6] == [f"pfctl -nf {FILE}", f"pfctl -f {FILE}", "pfctl -e"]
+    assert f"write {FILE} set skip on vtnet2|block all|" in told.done
+
+
+def test_the_management_port_is_the_one_that_ssh_comes_in_by() -> None:
+    code = """
+    local Agent = require("agent")
+    local system = { output = function() return [[%s]] end }
+    print(Agent.management(system, "10.0.2.2 5000 198.18.0.1 22"), Agent.management(system, nil))
+    """
+    assert lua(code % IFCONFIG).split() == ["vtnet0", "vtnet2"]
+
+
+def test_a_refusal_has_pfctls_words_with_the_users_lines(tmp_path: Path) -> None:
+    said = f"{FILE}:3: syntax error\n{FILE}:8: macro 'x' not defined\npfctl: Syntax error in config file\n"
+    told = session(tmp_path, system(**{f"/sbin/pfctl -nf {FILE}": output(said, 1)}), [pf("a\nb\n")])
+    words = "pf.conf:2: syntax error\npf.conf:7: macro 'x' not defined\npfctl: Syntax error in config file"
+    assert told.answers[0]["refused"] == f"pf.conf: pfctl -nf said (exit 1): {words}"
+    assert runs(told.done, "pfctl -f") == []
+    assert runs(told.done, "pfctl")[-3:] == ["pfctl -d", "pfctl -a * -F all", "pfctl -F all"]
+
+
+def test_what_the_kernel_refuses_is_undone(tmp_path: Path) -> None:
+    said = "No ALTQ support in kernel\nALTQ related functions disabled\npfctl: DIOCADDRULE: Cannot allocate memory\n"
+    told = session(tmp_path, system(**{f"/sbin/pfctl -f {FILE}": output(said, 1)}), [pf("block\n")])
+    words = "pfctl: DIOCADDRULE: Cannot allocate memory"
+    assert told.answers[0]["refused"] == f"pf.conf: pfctl -f said (exit 1): {words}"
+    assert runs(told.done, "pfctl")[-3:] == ["pfctl -d", "pfctl -a * -F all", "pfctl -F all"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        (
+            {"files": [{"name": "a.nft", "kind": "nft", "text": ""}]},
+            "a.nft: this DUT has no tool for such a file (nft)",
+        ),
+        ({"each": True}, "pf.conf: such a file can only be loaded whole"),
+    ],
+)
+def test_what_this_dut_cannot_load(tmp_path: Path, request_: dict[str, Any], said: str) -> None:
+    assert session(tmp_path, system(), [pf("pass\n", **request_)]).answers[0]["refused"] == said
+
+
+def test_loading_again_begins_with_nothing_loaded(tmp_path: Path) -> None:
+    told = session(tmp_path, system(), [pf("pass\n", times=2)])
+    done = runs(told.done, "pfctl")
+    flushed = ["pfctl -d", "pfctl -a * -F all", "pfctl -F all"]
+    loaded = [f"pfctl -nf {FILE}", f"pfctl -f {FILE}", "pfctl -e"]
+    assert done[: 2 * 6] == [*flushed, *loaded] * 2
+    assert len(told.answers[0]["seconds"]) == 2
+
+
+def test_a_ruleset_is_undone_when_the_host_goes_without_a_reset(tmp_path: Path) -> None:
+    assert runs(session(tmp_path, system(), [pf("pass\n")]).done, "pfctl")[-1] == "pfctl -F all"
+    reset = session(tmp_path, system(), [pf("pass\n"), {"op": "reset"}])
+    assert runs(reset.done, "pfctl").count("pfctl -F all") == 3  # before loading, by the reset, for the record
+
+
+def test_a_ruleset_that_cuts_the_host_off_is_undone_by_a_process_of_its_own(tmp_path: Path) -> None:
+    words = [pf("block\n"), {"op": "confirm", "again": True}, {"op": "confirm"}, {"op": "confirm"}]
+    good = session(tmp_path, system(), words)
+    assert [answer.get("reached") for answer in good.answers] == [None, True, True, True]
+    assert [line for line in good.done if line.startswith("background")] == [
+        f"background /bin/sleep 15; : > /var/run/fwlab-cut-off; /usr/libexec/flua {tmp_path / 'agent.lua'} undo"
+    ] * 2, "one after the load, one after the host's first word"
+    assert good.done.count("run /bin/kill 4711") == 2
+
+    cut_off = {**system(), "cut_off": True}
+    told = session(tmp_path, cut_off, words)
+    assert [answer.get("reached") for answer in told.answers] == [None, False, False, True], "it is reported once"
+
+
+def test_what_differs_from_the_start_state_is_named(tmp_path: Path) -> None:
+    limits = [*output("states        hard limit   100000\n"), *output("states        hard limit      500\n")]
+    told = session(tmp_path, system(**{"/sbin/pfctl -s memory": limits}), [{"op": "facts"}, {"op": "reset"}])
+    assert told.answers[1]["differences"] == [
+        "memory + states        hard limit      500",
+        "memory - states        hard limit   100000",
+    ]
+    assert told.answers[1]["stuck_modules"] == []
+
+
+def test_an_unknown_operation_and_a_broken_tool_are_reported(tmp_path: Path) -> None:
+    told = session(tmp_path, system(), [{"op": "prepare_stacks"}, {"op": "drain", "device": "vtnet7"}])
+    assert told.answers[0]["failed"] == "a DUT with FreeBSD does not know the operation prepare_stacks"
+    assert "the test did not expect" in told.answers[1]["failed"]
+
+
+# ---- JSON -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"a": [1, -2, 2**40, 0.5, 1e-7], "b": {"c": [], "d": ""}, "e": True, "f": False},
+        ['"quoted" \\ back\\\\slash \\n new\nline\ttab \x01 \x7f', "é € 😀 \\u0041 \\😀 \ud7ff"],
+        [{"deep": [[[["x"]]]]}, "[1, {not: json}]", '\\"', "\\\\", "ends with a backslash\\"],
+    ],
+)
+def test_json_survives(value: Any) -> None:
+    code = 'local json = require("json")\nio.write(json.encode(json.decode([====[%s]====])))'
+    for text in (json.dumps(value), json.dumps(value, ensure_ascii=False, indent=1)):
+        assert json.loads(lua(code % text)) == value
+
+
+def test_json_ends_where_it_should() -> None:
+    for text in ('{"a" 1}', "[1 2]", '"open', "[1] 2", "nul", "{1: 2}"):
+        assert lua(f'print((pcall(require("json").decode, [==[{text}]==])))').split() == ["false"]
+
+
+def test_bytes_that_are_no_text_do_not_break_an_answer() -> None:
+    assert lua('io.write(require("json").encode("a\\xff\\xc3b"))') == '"a??b"'
+
+
+# ---- the host's client ----------------------------------------------------------------------------------------
+
+
+class Talk:
+    """A conversation whose answers are given."""
+
+    def __init__(self, answers: list[dict[str, Any]]) -> None:
+        self.answers, self.asked = answers, []
+
+    def ask(self, request: dict[str, Any], timeout: float) -> dict[str, Any]:
+        self.asked.append(request)
+        return self.answers.pop(0)
+
+
+def client(monkeypatch: pytest.MonkeyPatch, *answers: dict[str, Any]) -> tuple[FreeBsdDut, Talk]:
+    talk = Talk(list(answers))
+    monkeypatch.setattr(Conversation, "ask", lambda _self, request, timeout: talk.ask(request, timeout))
+    return FreeBsdDut(None, ["vtnet0", "vtnet1"]), talk  # type: ignore[arg-type]
+
+
+def test_a_ruleset_travels_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    dut, talk = client(monkeypatch, {"seconds": [[0.5]]}, {"reached": True}, {"reached": True})
+    report = dut.load([RulesetFile("pf.conf", "pf", "pass\n")])
+    assert talk.asked[0]["files"] == [{"name": "pf.conf", "kind": "pf", "text": "pass\n"}]
+    assert report.runs[0][0].seconds == 0.5
+    dut, _ = client(monkeypatch, {"refused": "pf.conf: pfctl -nf said (exit 1): x"})
+    with pytest.raises(Refused, match="pfctl -nf said"):
+        dut.load([])
+
+
+def test_a_reader_of_packets_on_a_link_is_named_with_freebsds_own_tool(monkeypatch: pytest.MonkeyPatch) -> None:
+    dut, _ = client(monkeypatch, {"facts": {"packet_sockets": 1}})
+    with pytest.raises(CannotMeasure) as caught:
+        dut.facts()
+    assert caught.value.hint == "on the DUT: `netstat -B` names it; or `vagrant reload LAB`"
+
+
+def test_a_profile_cannot_be_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    dut, talk = client(monkeypatch)
+    with pytest.raises(CannotMeasure, match="`fwlab profile` cannot sample a DUT with FreeBSD"):
+        dut.prepare_stacks([211])
+    assert talk.asked == []
