@@ -22,7 +22,7 @@ setup:
 	@provision/host/venv
 
 boxes: setup
-	@packer/build
+	@packer/build --lab $(LAB)
 
 lab: boxes
 	$(FWLAB) run $(LAB)

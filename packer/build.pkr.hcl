@@ -20,7 +20,7 @@ build {
       "FWLAB_TREX_URL=${var.trex_url}",
       "FWLAB_TREX_SHA256=${var.trex_sha256}",
     ]
-    execute_command = "${local.image.become_root} env {{ .Vars }} sh {{ .Path }}"
+    execute_command = format(local.image.as_root, "env {{ .Vars }} sh {{ .Path }}")
     inline          = ["sh /tmp/fwlab/idempotence_check ${var.image}"]
   }
 
@@ -31,7 +31,7 @@ build {
   }
 
   provisioner "shell" {
-    execute_command = "${local.image.become_root} sh {{ .Path }}"
+    execute_command = format(local.image.as_root, "sh {{ .Path }}")
     inline          = ["sh /tmp/fwlab/cleanup"]
   }
 

@@ -19,6 +19,12 @@ variable "base_checksum" {
   default     = "none"
 }
 
+variable "disk_size" {
+  type        = string
+  description = "Of the machine's disk, at least that of the base."
+  default     = "4096M"
+}
+
 variable "kernel" {
   type        = string
   description = "Kernel for a direct boot if the base has no boot loader yet. Empty: the base boots by itself."

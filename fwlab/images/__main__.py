@@ -7,6 +7,8 @@ script rebuilds the images that use it. At the end .fwlab/images.json lists the 
 Environment: FWLAB_CACHE (where boxes are kept), FWLAB_BASE_URL and FWLAB_BASE_CHECKSUM (an official Debian 12 cloud
 image to start from, instead of a base made from packages: a path or an address, and its SHA-512 or SHA-256),
 FWLAB_TREX_URL and FWLAB_TREX_SHA256 (TRex's tarball for the generator, a path or an address; none: without it again),
+FWLAB_FREEBSD_URL and FWLAB_FREEBSD_SHA256 (the image for dut-freebsd, a path or an address, .xz or not; the checksum is
+looked up in CHECKSUM.SHA256 beside it if it is not given; default: FreeBSD's own; none: leave it out),
 FWLAB_ACCEL (tcg or kvm, instead of trying KVM). The packer on the PATH is used: Debian's, or 1.7 and later.
 """
 
@@ -27,7 +29,9 @@ from fwlab.host.project import find_project
 from fwlab.images.build import IMAGES, Builder
 from fwlab.images.built_boxes import add_boxes
 from fwlab.images.cloud_image import cloud_image
-from fwlab.images.errors import BuildError
+from fwlab.images.default_images import default_images, left_out
+from fwlab.images.errors import BuildError, SourceError
+from fwlab.images.freebsd_image import FREEBSD, NONE, URL, freebsd_image
 from fwlab.images.subprocesses import Subprocesses
 from fwlab.images.trex_tarball import trex_tarball
 from fwlab.model.errors import EXIT_FAIL, FwlabError
@@ -80,7 +84,8 @@ def add_to_vagrant(entry: dict[str, Any], programs: Subprocesses) -> None:
 def main() -> int:
     """Exit 0 done, 1 something failed, 2 bad usage, 130 interrupted."""
     parser = argparse.ArgumentParser(prog="packer/build", description=(__doc__ or "").split("\n\n", maxsplit=1)[0])
-    parser.add_argument("images", nargs="*", metavar="IMAGE", help=f"of {', '.join(IMAGES)} (default: all)")
+    parser.add_argument("images", nargs="*", metavar="IMAGE", help=f"of {', '.join(IMAGES)}")
+    parser.add_argument("--lab", help="without an IMAGE: also what the machines of this lab need beyond the others'")
     parser.add_argument("--no-vagrant", action="store_true", help="build only, add nothing to Vagrant")
     arguments = parser.parse_args()
     if unknown := sorted(set(arguments.images) - set(IMAGES)):
@@ -90,7 +95,7 @@ def main() -> int:
     programs = Subprocesses()
     pool = ThreadPoolExecutor(max_workers=max(1, min(3, os.cpu_count() or 1)))
     try:
-        _build(arguments.images or list(IMAGES), programs, pool, with_vagrant=not arguments.no_vagrant)
+        _build(arguments.images, arguments.lab, programs, pool, with_vagrant=not arguments.no_vagrant)
         return 0
     except FwlabError as error:
         message, status = str(error), error.exit_code
@@ -107,19 +112,35 @@ def main() -> int:
     return status
 
 
-def _build(images: list[str], programs: Subprocesses, pool: ThreadPoolExecutor, *, with_vagrant: bool) -> None:
+def _build(
+    named: list[str], lab: str | None, programs: Subprocesses, pool: ThreadPoolExecutor, *, with_vagrant: bool
+) -> None:
     project, cache = find_project(Path(__file__)), cache_directory()
+    images = named or default_images(project, lab)
     accelerator()  # a wrong FWLAB_ACCEL is an error now, not after minutes
+    freebsd = freebsd_image(project)
+    if FREEBSD in named and freebsd is None:
+        raise SourceError(f"{URL}={NONE} leaves {FREEBSD} out", f"unset {URL}")
     check_tools(project.root / "packer", with_vagrant)
     base = cloud_image()
     tarball = trex_tarball(project, cache, say) if "generator" in images else None
-    builder = Builder(project, cache, programs, say, tarball, base)
+    builder = Builder(project, cache, programs, say, tarball, base, freebsd)
     jobs = {image: pool.submit(builder.ready_box, image) for image in images}
-    boxes = {image: job.result() for image, job in jobs.items()}
+    lacking = "nobody asked for it" if FREEBSD not in images else ""
+    boxes = {}
+    for image, job in jobs.items():
+        try:
+            boxes[image] = job.result()
+        except SourceError as error:
+            if image in named:
+                raise
+            lacking = error.message
     if with_vagrant:
         for box in boxes.values():
             add_to_vagrant(box, programs)
-    add_boxes(project, boxes)
+    add_boxes(project, boxes, without=[FREEBSD] if freebsd is None else [])
+    if not named and lacking and (text := left_out(project, lacking)):
+        say(text)
 
 
 if __name__ == "__main__":

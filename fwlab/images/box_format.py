@@ -11,10 +11,11 @@ from pathlib import Path
 
 
 def virtual_gib(disk: Path) -> int:
-    """The size of a qcow2 disk as its machine sees it (GiB, rounded up)."""
+    """The size of a qcow2 or raw disk as its machine sees it (GiB, rounded up)."""
     with disk.open("rb") as file:
         head = file.read(32)
-    return -(-int.from_bytes(head[24:32], "big") // (1 << 30))
+    size = int.from_bytes(head[24:32], "big") if head.startswith(b"QFI\xfb") else disk.stat().st_size
+    return -(-size // (1 << 30))
 
 
 def to_first_format(box: Path) -> None:

@@ -17,14 +17,18 @@ from fwlab.host.kvm_probe import kvm_works
 from fwlab.host.project import Project
 from fwlab.images import trex_tarball as trex
 from fwlab.images.box_cache import cached, locked, need_room, publish
-from fwlab.images.box_format import to_first_format
+from fwlab.images.box_format import to_first_format, virtual_gib
 from fwlab.images.cloud_image import CloudImage, base_settings
 from fwlab.images.content_key import base_key, content_key
 from fwlab.images.errors import BuildError
+from fwlab.images.freebsd_disk import explained
+from fwlab.images.freebsd_image import FREEBSD, FreebsdImage
 from fwlab.images.subprocesses import Subprocesses
 from fwlab.model.results import Accelerator
 
-IMAGES = ("dut-linux", "generator", "sink")
+#: Built from Debian; and all.
+LINUX_IMAGES = ("dut-linux", "generator", "sink")
+IMAGES = (*LINUX_IMAGES, FREEBSD)
 
 
 def guest_accelerator(kernel: Path | None) -> Accelerator:
@@ -41,6 +45,7 @@ class Builder:
     say       called with each line of progress
     tarball   TRex for the generator's image; None: without
     base      the cloud image to start from; None: a base made from Debian packages
+    freebsd   the image that dut-freebsd is made from; None: that box is not built
     """
 
     project: Project
@@ -49,6 +54,7 @@ class Builder:
     say: Callable[[str], None]
     tarball: trex.Tarball | None = None
     base: CloudImage | None = None
+    freebsd: FreebsdImage | None = None
 
     @property
     def packer(self) -> Path:
@@ -68,10 +74,13 @@ class Builder:
                 record = self.make_box(image, key, box)
         name = f"fwlab-{image}-{key[:12]}"
         entry = {"box": name, "key": key, "path": str(box), "sha256": record["sha256"], "manifest": record["manifest"]}
-        return {**entry, "trex": record["trex"]} if "trex" in record else entry
+        return entry | {name: record[name] for name in ("trex", "freebsd") if name in record}
 
     def key(self, image: str) -> str:
-        """The image's content key."""
+        """The image's content key. Raises SourceError if that of dut-freebsd cannot be known."""
+        if (freebsd := self._freebsd_for(image)) is not None:
+            settings = {"base_url": "", "base_checksum": f"sha256:{freebsd.sha256}", "system": "freebsd"}
+            return content_key(self.project.root, image, settings)
         settings = base_settings(self.base)
         if (tarball := self._tarball_for(image)) is not None:
             settings["trex_sha256"] = tarball.sha256
@@ -98,6 +107,8 @@ class Builder:
             to_first_format(work / f"{image}.box")
             manifest = json.loads((work / "image.json").read_text())
             extra = {"trex": tarball.record()} if tarball is not None else {}
+            if (freebsd := self._freebsd_for(image)) is not None:
+                extra = {"freebsd": freebsd.record()}
             record = publish(work / f"{image}.box", box, {"key": key, "manifest": manifest, **extra})
         finally:
             with suppress(OSError):  # there may be none; it shows why a machine let nobody in
@@ -109,6 +120,10 @@ class Builder:
     def _tarball_for(self, image: str) -> trex.Tarball | None:
         """Only the generator contains TRex."""
         return self.tarball if image == "generator" else None
+
+    def _freebsd_for(self, image: str) -> FreebsdImage | None:
+        """What dut-freebsd is made from; None for every other image."""
+        return self.freebsd if image == FREEBSD else None
 
     def _provision(self, image: str, key: str, work: Path, log: Path) -> None:
         """Run Packer: the box and the manifest are in `work` then."""
@@ -122,17 +137,27 @@ class Builder:
             values |= {"trex_url": tarball.path.as_uri(), "trex_sha256": tarball.sha256}
         values["built"] = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         values |= self._base_values(image, work, log)
-        run([str(self.packer / "seed"), str(work)], log, f"{image}: seed")
+        freebsd = self._freebsd_for(image)
+        run([str(self.packer / "seed"), str(work), "freebsd" if freebsd else ""], log, f"{image}: seed")
         self.say(f"{image}: Packer provisions it ({values['accelerator']})")
         command = ["packer", "build", "-color=false"]
         command += [word for name, value in values.items() for word in ("-var", f"{name}={value}")]
         quiet = {"CHECKPOINT_DISABLE": "1", "PACKER_CACHE_DIR": str(self.cache / "downloads")}
-        run([*command, str(self.packer)], log, f"{image}: packer", quiet)
+        try:
+            run([*command, str(self.packer)], log, f"{image}: packer", quiet)
+        except BuildError as error:
+            if freebsd is None:
+                raise
+            raise explained(error, freebsd.url, _text(work / "console.log")) from error
         if self.key(image) != key:
             raise BuildError(f"{image}: its files were edited while it was being built", "packer/build")
 
     def _base_values(self, image: str, work: Path, log: Path) -> dict[str, str]:
         """Packer's variables for the base."""
+        if (freebsd := self._freebsd_for(image)) is not None:
+            disk = freebsd.disk(self.cache, work, self.say, self.programs.stopped)
+            size = {"disk_size": f"{virtual_gib(disk) << 10}M"}
+            return {"base": str(disk), **size, "accelerator": guest_accelerator(None)}
         if self.base is not None:
             disk = self.base.fetched(self.cache, self.say, self.programs.stopped)
             values = {"base": str(disk), "base_checksum": self.base.checksum}
@@ -164,10 +189,14 @@ class Builder:
         """A copy of provision/ with what this image needs and no more."""
         root, staged = self.project.root, work / "provision"
         staged.mkdir()
-        for name in ("run", "idempotence_check", "cleanup"):
+        for name in ("run", "idempotence_check"):
             shutil.copy2(root / "provision" / name, staged)
-        for name in ("common", image):
-            shutil.copytree(root / "provision" / name, staged / name)
+        shutil.copytree(root / "provision" / image, staged / image)
+        if self._freebsd_for(image) is not None:
+            (staged / image / "cleanup").replace(staged / "cleanup")
+            return staged
+        shutil.copy2(root / "provision" / "cleanup", staged)
+        shutil.copytree(root / "provision" / "common", staged / "common")
         if self.base is not None:
             shutil.copy2(self.packer / "cloud" / "05-cloud-image.sh", staged / "common")
             shutil.copy2(self.packer / "base" / "dpkg.cfg", staged / "common")
@@ -177,3 +206,7 @@ class Builder:
             if self.tarball is not None and self.tarball.path is not None:
                 shutil.copyfile(self.tarball.path, staged / "trex.tar.gz")
         return staged
+
+
+def _text(path: Path) -> str:
+    return path.read_text(errors="replace") if path.exists() else ""

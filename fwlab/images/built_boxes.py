@@ -2,6 +2,7 @@
 """.fwlab/images.json: which boxes this checkout uses. The Vagrantfile reads it too."""
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -31,9 +32,10 @@ def built_boxes(project: Project) -> Boxes:
     return boxes
 
 
-def add_boxes(project: Project, boxes: Boxes) -> None:
-    """Write these boxes over those that are listed. Raises BuildError."""
+def add_boxes(project: Project, boxes: Boxes, without: Sequence[str] = ()) -> None:
+    """Write these boxes over those that are listed, and take those `without` from the list. Raises BuildError."""
     known: Boxes = {}
     with suppress(CannotMeasure):
         known = built_boxes(project)
-    write_atomically(boxes_path(project), json.dumps({**known, **boxes}, indent=1) + "\n", error=BuildError)
+    listed = {image: box for image, box in {**known, **boxes}.items() if image not in without}
+    write_atomically(boxes_path(project), json.dumps(listed, indent=1) + "\n", error=BuildError)

@@ -23,12 +23,13 @@ def content_key(root: Path, image: str, settings: dict[str, str]) -> str:
     """The key (64 hex digits) of an image.
 
     root      the checkout
-    settings  variables from outside: base_url, base_checksum; trex_sha256 if the image contains TRex
+    settings  variables from outside: base_url, base_checksum; trex_sha256 if the image contains TRex; system if it is
+              not Linux
     """
-    wanted = ["packer/*.pkr.hcl", "packer/seed", "packer/base/*", "provision/run", "provision/idempotence_check"]
-    wanted += ["provision/cleanup", "provision/common/*", f"provision/{image}/*"]
-    if settings["base_checksum"]:
-        wanted += ["packer/cloud/*"]
+    wanted = ["packer/*.pkr.hcl", "packer/seed", "provision/run", "provision/idempotence_check", f"provision/{image}/*"]
+    if settings.get("system") != "freebsd":
+        wanted += ["packer/base/*", "provision/cleanup", "provision/common/*"]
+        wanted += ["packer/cloud/*"] if settings["base_checksum"] else []
     files = list(_files(root, *wanted))
     if image == "generator":
         engine = _files(root, "engine/Makefile", "engine/*.c", "engine/*.h")

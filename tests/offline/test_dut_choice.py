@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which system a lab's DUT runs: Ruby and Python decide alike, and a FreeBSD DUT gets its names, seed and shell."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -15,6 +15,7 @@ import pytest
 
 from fwlab.images import box_cache, subprocesses
 from fwlab.images.box_format import to_first_format
+from fwlab.images.build import IMAGES
 from fwlab.images.content_key import content_key
 from fwlab.images.errors import BuildError
 from fwlab.images.subprocesses import Subprocesses
@@ -22,7 +23,7 @@ from tests.offline.image_build import PACKER, ROOT, SETTINGS, build
 from tests.offline.programs import program
 
 
-@pytest.mark.parametrize("image", ["dut-linux", "generator", "sink"])
+@pytest.mark.parametrize("image", IMAGES)
 @pytest.mark.parametrize("kernel", ["", "vmlinuz"])
 def test_template_is_valid(tmp_path: Path, image: str, kernel: str) -> None:
     program("packer")
@@ -41,8 +42,10 @@ def test_template_is_valid(tmp_path: Path, image: str, kernel: str) -> None:
     [
         ("provision/common/60-ssh.sh", {"dut-linux", "generator", "sink"}),
         ("provision/dut-linux/packages.txt", {"dut-linux"}),
+        ("provision/dut-freebsd/25-pf.sh", {"dut-freebsd"}),
+        ("provision/dut-freebsd/cleanup", {"dut-freebsd"}),
         ("provision/cleanup", {"dut-linux", "generator", "sink"}),
-        ("packer/locals.pkr.hcl", {"dut-linux", "generator", "sink"}),
+        ("packer/locals.pkr.hcl", {"dut-linux", "generator", "sink", "dut-freebsd"}),
         ("packer/base/dpkg.cfg", {"dut-linux", "generator", "sink"}),
         ("engine/Makefile", {"generator"}),
         ("provision/host/packages.txt", set()),
@@ -50,11 +53,11 @@ def test_template_is_valid(tmp_path: Path, image: str, kernel: str) -> None:
     ],
 )
 def test_key_changes_with_what_goes_into_the_image(checkout: Path, path: str, changed: set[str]) -> None:
-    images = {"dut-linux", "generator", "sink"}
-    before = {image: content_key(checkout, image, SETTINGS) for image in images}
+    settings = {image: SETTINGS | ({"system": "freebsd"} if image == "dut-freebsd" else {}) for image in IMAGES}
+    before = {image: content_key(checkout, image, settings[image]) for image in IMAGES}
     (checkout / path).write_text((checkout / path).read_text() + "\n# changed\n")
-    after = {image: content_key(checkout, image, SETTINGS) for image in images}
-    assert {image for image in images if before[image] != after[image]} == changed
+    after = {image: content_key(checkout, image, settings[image]) for image in IMAGES}
+    assert {image for image in IMAGES if before[image] != after[image]} == changed
 
 
 def test_key_changes_with_the_base_and_with_an_executable_bit(checkout: Path) -> None:

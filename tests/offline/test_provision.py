@@ -14,8 +14,11 @@ from tests.offline.programs import program
 ROOT = Path(__file__).resolve().parents[2]
 PROVISION = ROOT / "provision"
 ROLES = ["dut-linux", "generator", "sink"]
+FREEBSD = PROVISION / "dut-freebsd"
 SCRIPTS = sorted(PROVISION.glob("*/*.sh"))
-SHELL = SCRIPTS + [PROVISION / name for name in ("run", "idempotence_check", "cleanup", "host/install")]
+SHELL = SCRIPTS + [
+    PROVISION / name for name in ("run", "idempotence_check", "cleanup", "dut-freebsd/cleanup", "host/install")
+]
 SHELL += [ROOT / "packer" / name for name in ("build", "seed", "base/build", "base/customize", "base/mirrors")]
 
 
@@ -44,10 +47,10 @@ def test_script_does_not_append_to_files(path: Path) -> None:
 @pytest.mark.parametrize("path", SCRIPTS, ids=relative)
 def test_script_ends_by_checking_itself(path: Path) -> None:
     last = path.read_text().rstrip().split("\n\n")[-1]
-    assert re.search(r"grep|\[ |test |assert|is-enabled|command -v|dpkg-query|sh -n|--help|--version", last)
+    assert re.search(r"grep|\[ |test |assert|is-enabled|command -v|dpkg-query|ifconfig|sh -n|--help|--version", last)
 
 
-@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("role", [*ROLES, "dut-freebsd"])
 def test_scripts_are_numbered_in_their_order(role: str) -> None:
     for folder in ("common", role):
         assert all(re.match(r"[1-9][05]-[a-z-]+\.sh$", path.name) for path in (PROVISION / folder).glob("*.sh"))
@@ -64,6 +67,30 @@ def test_package_list_names_each_package_once(folder: str) -> None:
     assert listed
     assert len(listed) == len(set(listed))
     assert all(re.fullmatch(r"[a-z0-9][a-z0-9.+-]+", name) for name in listed)
+
+
+def test_freebsd_gets_nothing_that_opens_bpf() -> None:
+    """dhclient and pflogd hold bpf devices open; every packet would be offered to them."""
+    text = "".join(path.read_text() for path in FREEBSD.glob("*.sh"))
+    assert "pflog_enable=NO" in text
+    assert "ifconfig_DEFAULT=''" in text
+    assert not re.search(r"_enable=YES[^\n]*(dhclient|pflogd|devd)|DHCP(?! client)", text)
+
+
+def test_idempotence_check_finds_a_script_that_appends(tmp_path: Path) -> None:
+    """Here in a folder of the test's own, in place of the system's."""
+    text = (PROVISION / "idempotence_check").read_text()
+    for places in ("find /etc /boot /usr/local ", "in /etc /usr/local /boot/grub /boot/loader.conf.d;"):
+        assert places in text
+        first, end = places.split()[0], ";" * places.endswith(";")
+        text = text.replace(places, f"{first} {tmp_path}/etc{end} ")
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "idempotence_check").write_text(text.replace("/tmp/fwlab-", f"{tmp_path}/state-"))
+    for body, status in ((f"echo a >{tmp_path}/etc/f", 0), (f"echo a >>{tmp_path}/etc/f", 1)):
+        (tmp_path / "run").write_text(f"{body}\n")
+        done = subprocess.run(["sh", tmp_path / "idempotence_check", "x"], capture_output=True, text=True, check=False)
+        assert done.returncode == status, done.stdout + done.stderr
+        assert ("the second run changed" in done.stderr) == bool(status)
 
 
 def test_unknown_role_is_refused() -> None:
