@@ -6,10 +6,10 @@ An agent answers each request by its operation's name. The operations and their 
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 from fwlab.dut.conversation import AgentProgram, Conversation
-from fwlab.dut.protocol import Collected, Window
+from fwlab.dut.protocol import Collected, TrialTerms, Window
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure, Refused
 from fwlab.model.ruleset import RulesetFile
@@ -17,13 +17,16 @@ from fwlab.model.trial import Trial
 
 T = TypeVar("T")
 
+#: Seconds of the DUT's clock under load before the first trial, and to wait for the first packet.
+SETTLE_S, PATIENCE_S = 0.02, 30
 
-class AgentDut:
+
+class AgentDut(Conversation):
     """A DUT with an agent (see fwlab.dut.protocol for its methods). Each system says what its agent is given."""
 
     def __init__(self, ssh: Ssh, devices: list[str], program: AgentProgram) -> None:
+        super().__init__(ssh, program)
         self._devices = devices
-        self._agent = Conversation(ssh, program)
 
     def _given(self, file: RulesetFile) -> dict[str, str]:
         """A ruleset file as the agent reads it."""
@@ -44,93 +47,51 @@ class AgentDut:
                 self.reset()
         self.close()
 
-    def open(self) -> None:
-        self._agent.open()
-
-    def close(self) -> None:
-        self._agent.close()
-
-    def abandon(self) -> None:
-        self._agent.abandon()
-
-    def within(self, seconds: float) -> contextlib.AbstractContextManager[None]:
-        return self._agent.within(seconds)
-
     def facts(self) -> dict[str, Any]:
-        facts: dict[str, Any] = self._agent.ask({"op": "facts"}, timeout=120)["facts"]
-        return facts
+        return dict(self.ask("facts", timeout=120)["facts"])
 
     def reset(self, next_ruleset: list[RulesetFile] | None = None) -> list[str]:
-        answer = self._agent.ask({"op": "reset", **self._reset_request(next_ruleset)}, timeout=300)
+        answer = self.ask("reset", timeout=300, **self._reset_request(next_ruleset))
         return [f"module {name}" for name in answer["stuck_modules"]] + list(answer["differences"])
 
     def load(self, files: list[RulesetFile], *, each: bool = False, times: int = 1) -> list[list[float]]:
         given = [self._given(file) for file in files]
-        answer = self._agent.ask({"op": "load", "files": given, "each": each, "times": times}, timeout=1800)
+        answer = self.ask("load", timeout=1800, files=given, each=each, times=times)
         if "refused" in answer:
             raise Refused(answer["refused"], "correct the file and try again; the DUT is in its start state")
         # Two words: the agent undoes the ruleset if either does not arrive, or if we do not hear its first answer.
-        self._agent.ask({"op": "confirm", "again": True}, timeout=120)
-        if not self._agent.ask({"op": "confirm"}, timeout=120)["reached"]:
+        self.ask("confirm", timeout=120, again=True)
+        if not self.ask("confirm", timeout=120)["reached"]:
             raise Refused(
                 "the ruleset cuts the DUT off from its management (SSH on the last NIC), so it was taken away again",
                 "match the test traffic by address or interface, not everything",
             )
-        seconds: list[list[float]] = answer["seconds"]
-        return seconds
+        return list(answer["seconds"])
 
     def entries(self) -> int:
-        return sum(self._agent.ask({"op": "entries"}, timeout=600)["entries"].values())
+        return sum(self.ask("entries", timeout=600)["entries"].values())
 
     def states(self) -> dict[str, int]:
-        states: dict[str, int] = self._agent.ask({"op": "states"}, timeout=120)["states"]
-        return states
+        return dict(self.ask("states", timeout=120)["states"])
 
     @contextlib.contextmanager
     def blackhole(self) -> Iterator[None]:
-        last = {"device": self._devices[-1]}
-        added = self._agent.ask({"op": "blackhole", **last}, timeout=120)["added"]
+        last = self._devices[-1]
+        added = self.ask("blackhole", timeout=120, device=last)["added"]
         try:
             yield
         finally:
             if added:
-                self._agent.ask({"op": "remove_blackhole", **last}, timeout=120)
+                self.ask("remove_blackhole", timeout=120, device=last)
 
     def counters(self) -> dict[str, int]:
-        answer = self._agent.ask({"op": "counters", "devices": self._devices}, timeout=120)
-        counters: dict[str, int] = answer["counters"]
-        return counters
+        return dict(self.ask("counters", timeout=120, devices=self._devices)["counters"])
 
-    def drain(self, quiet_s: float = 0.1, patience_s: float = 10) -> None:
-        request = {"op": "drain", "device": self._devices[0], "quiet_s": quiet_s, "patience_s": patience_s}
-        self._agent.ask(request, timeout=300)
+    def drain(self) -> None:
+        self.ask("drain", timeout=300, device=self._devices[0], quiet_s=0.1, patience_s=10)
 
-    def arm(
-        self,
-        *,
-        windows: int,
-        window_s: float,
-        packets: int,
-        idle_share: float,
-        other_share: float,
-        most_idle: int,
-        settle_s: float = 0.02,
-        patience_s: float = 30,
-    ) -> None:
-        self._agent.send(
-            {
-                "op": "measure",
-                "devices": self._devices,
-                "windows": windows,
-                "window_s": window_s,
-                "packets": packets,
-                "idle_share": idle_share,
-                "other_share": other_share,
-                "most_idle": most_idle,
-                "settle_s": settle_s,
-                "patience_s": patience_s,
-            }
-        )
+    def arm(self, **trials: Unpack[TrialTerms]) -> None:
+        self.send("measure", devices=self._devices, **{"settle_s": SETTLE_S, "patience_s": PATIENCE_S, **trials})
 
     def collect(self, timeout: float) -> Collected[Trial]:
         return self._sorted(timeout, self._trial)
@@ -147,7 +108,7 @@ class AgentDut:
         return [(counts[f"{d}.rx_packets"], counts[f"{d}.rx_bytes"]) for d in self._devices]
 
     def _sorted(self, timeout: float, made: Callable[[dict[str, Any]], T]) -> Collected[T]:
-        answer = self._agent.receive(timeout)
+        answer = self.receive(timeout)
         valid, unsaturated, perturbed = ([made(window) for window in answer[kind]] for kind in Collected._fields[:3])
         return Collected(valid, unsaturated, perturbed, answer["cpu_ns"])
 
@@ -160,22 +121,14 @@ class AgentDut:
         )
 
     def prepare_stacks(self, rates: Sequence[int]) -> None:
-        self._agent.ask({"op": "prepare_stacks", "rates": list(rates)}, timeout=300)
+        self.ask("prepare_stacks", timeout=300, rates=list(rates))
 
-    def arm_stacks(self, *, seconds: float, settle_s: float = 0.02, patience_s: float = 30) -> None:
-        self._agent.send(
-            {
-                "op": "record_stacks",
-                "devices": self._devices,
-                "seconds": seconds,
-                "settle_s": settle_s,
-                "patience_s": patience_s,
-            }
-        )
+    def arm_stacks(self, *, seconds: float) -> None:
+        timing = {"seconds": seconds, "settle_s": SETTLE_S, "patience_s": PATIENCE_S}
+        self.send("record_stacks", devices=self._devices, **timing)
 
     def collect_stacks(self, timeout: float) -> int:
-        return int(self._agent.receive(timeout)["recorded"]["counts"][f"{self._devices[0]}.rx_packets"])
+        return int(self.receive(timeout)["recorded"]["counts"][f"{self._devices[0]}.rx_packets"])
 
     def read_stacks(self) -> dict[str, int]:
-        stacks: dict[str, int] = self._agent.ask({"op": "read_stacks"}, timeout=600)["stacks"]
-        return stacks
+        return dict(self.ask("read_stacks", timeout=600)["stacks"])

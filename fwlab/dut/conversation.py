@@ -83,16 +83,16 @@ class Conversation:
         finally:
             self._deadline = None
 
-    def ask(self, request: dict[str, Any], timeout: float) -> dict[str, Any]:
+    def ask(self, operation: str, timeout: float, **fields: Any) -> dict[str, Any]:
         """The answer to this request, within `timeout` seconds."""
-        self.send(request)
+        self.send(operation, **fields)
         return self.receive(timeout)
 
-    def send(self, request: dict[str, Any]) -> None:
+    def send(self, operation: str, **fields: Any) -> None:
         """Send a request and wait for nothing. Raises CannotMeasure if the connection is lost."""
         self._number += 1
-        self._operation = request["op"]
-        line = json.dumps({**request, "number": self._number}).encode() + b"\n"
+        self._operation = operation
+        line = json.dumps({"op": operation, **fields, "number": self._number}).encode() + b"\n"
         if self._process is None or self._process.stdin is None:
             raise self._ssh.lost()
         try:

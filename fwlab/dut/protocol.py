@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, Generic, NamedTuple, NotRequired, Protocol, Self, TypedDict, TypeVar, Unpack
 
 from fwlab.host.ssh import Ssh
 from fwlab.model.ruleset import RulesetFile
@@ -46,6 +46,27 @@ class Collected(NamedTuple, Generic[T]):
     unsaturated: list[T]
     perturbed: list[T]
     cpu_ns: dict[str, int]
+
+
+class TrialTerms(TypedDict):
+    """What is asked of trials.
+
+    windows      how many are wanted
+    window_s     each lasts at least so many seconds of the DUT's clock ...
+    packets      ... and at least so many packets
+    idle_share   a trial with a larger share of idle time is unsaturated
+    other_share  a trial in which anything but packets used a larger share of the CPU is perturbed
+    most_idle    give up after more unsaturated trials than this
+    settle_s     seconds of the DUT's clock under load before the first trial
+    """
+
+    windows: int
+    window_s: float
+    packets: int
+    idle_share: float
+    other_share: float
+    most_idle: int
+    settle_s: NotRequired[float]
 
 
 class Dut(Protocol):
@@ -113,33 +134,11 @@ class Dut(Protocol):
     def received(self) -> list[tuple[int, int]]:
         """Packets and bytes received since boot, for each link in order."""
 
-    def drain(self, quiet_s: float = 0.1, patience_s: float = 10) -> None:
-        """Wait until the receive ring of the first link is empty. A flood leaves it full.
+    def drain(self) -> None:
+        """Wait until the receive ring of the first link is empty. A flood leaves it full."""
 
-        quiet_s     how long no packet must arrive (seconds of the DUT's clock)
-        patience_s  how long to wait at most
-        """
-
-    def arm(
-        self,
-        *,
-        windows: int,
-        window_s: float,
-        packets: int,
-        idle_share: float,
-        other_share: float,
-        most_idle: int,
-        settle_s: float = 0.02,
-        patience_s: float = 30,
-    ) -> None:
-        """Start `windows` trials as soon as packets arrive. Returns at once; `collect` fetches the trials.
-
-        window_s     a trial lasts at least so many seconds of the DUT's clock ...
-        packets      ... and at least so many packets
-        idle_share   a trial with a larger share of idle time is unsaturated
-        other_share  a trial in which anything but packets used a larger share of the CPU is perturbed
-        most_idle    give up after more unsaturated trials than this
-        """
+    def arm(self, **trials: Unpack[TrialTerms]) -> None:
+        """Start trials as soon as packets arrive. Returns at once; `collect` fetches the trials."""
 
     def collect(self, timeout: float) -> Collected[Trial]:
         """Wait at most `timeout` seconds for the trials of `arm`."""
@@ -150,7 +149,7 @@ class Dut(Protocol):
     def prepare_stacks(self, rates: Sequence[int]) -> None:
         """Start the profiler. It will sample at all these rates at once (Hz of the DUT's clock)."""
 
-    def arm_stacks(self, *, seconds: float, settle_s: float = 0.02, patience_s: float = 30) -> None:
+    def arm_stacks(self, *, seconds: float) -> None:
         """Sample for `seconds` as soon as packets arrive. Returns at once."""
 
     def collect_stacks(self, timeout: float) -> int:

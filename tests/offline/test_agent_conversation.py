@@ -128,21 +128,21 @@ def talking() -> Iterator[Any]:
 
 
 def test_an_answer_is_recognised_by_its_operation(talking: Any) -> None:
-    answer = talking({"op": "states", "number": 1, "states": {}}).ask({"op": "states"}, timeout=20)
+    answer = talking({"op": "states", "number": 1, "states": {}}).ask("states", timeout=20)
     assert answer == {"states": {}}
     with pytest.raises(CannotMeasure, match="the answer to load was one to measure"):
-        talking({"op": "measure", "number": 1, "seconds": []}).ask({"op": "load"}, timeout=20)
+        talking({"op": "measure", "number": 1, "seconds": []}).ask("load", timeout=20)
 
 
 def test_an_answer_that_nobody_waited_for_is_skipped(talking: Any) -> None:
     late, wanted = {"op": "measure", "number": 0, "valid": []}, {"op": "reset", "number": 1, "stuck_modules": []}
-    assert talking(late, wanted).ask({"op": "reset"}, timeout=20) == {"stuck_modules": []}
+    assert talking(late, wanted).ask("reset", timeout=20) == {"stuck_modules": []}
 
 
 def test_a_failed_operation_and_an_agent_that_ended_are_reported(talking: Any) -> None:
     talk = talking({"op": "drain", "number": 1, "failed": "KeyError: 'x'"})
     with pytest.raises(CannotMeasure, match="dut: KeyError"):
-        talk.ask({"op": "drain"}, timeout=20)
+        talk.ask("drain", timeout=20)
     talk.close()
     with pytest.raises(CannotMeasure, match="lost"):
-        talk.ask({"op": "drain"}, timeout=20)
+        talk.ask("drain", timeout=20)

@@ -79,22 +79,11 @@ class Toaster:
     def received(self) -> list[tuple[int, int]]:
         return [(0, 0) for _ in self.devices]
 
-    def drain(self, quiet_s: float = 0.1, patience_s: float = 10) -> None:
+    def drain(self) -> None:
         pass
 
-    def arm(
-        self,
-        *,
-        windows: int,
-        window_s: float,
-        packets: int,
-        idle_share: float,
-        other_share: float,
-        most_idle: int,
-        settle_s: float = 0.02,
-        patience_s: float = 30,
-    ) -> None:
-        self.windows = windows
+    def arm(self, **trials: Any) -> None:
+        self.windows = trials["windows"]
 
     def collect(self, timeout: float) -> Collected[Trial]:
         pps = PPS - PER_LINE * self.lines
@@ -106,7 +95,7 @@ class Toaster:
     def prepare_stacks(self, rates: Sequence[int]) -> None:
         pass
 
-    def arm_stacks(self, *, seconds: float, settle_s: float = 0.02, patience_s: float = 30) -> None:
+    def arm_stacks(self, *, seconds: float) -> None:
         pass
 
     def collect_stacks(self, timeout: float) -> int:
