@@ -25,7 +25,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 def changed_text(rng: Random, text: str, others: list[str], words: list[str]) -> str:
-    """Apply one to four changes. `others` are valid texts of the same kind, `words` the words of its language."""
+    """Apply one to four changes. `others` are valid texts of the same kind, `words` its keywords."""
     for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 4))):
         text = rng.choice(_TEXT_CHANGES)(rng, text, others, words)
     return text

@@ -3,9 +3,9 @@
 
     python -m tests.live.equal_marks DIR OUT.JSON [--students N] [--busy] [WORDS FOR PYTEST...]
 
-Each student hands in one right and one wrong solution of lab03. With --busy one process for each core computes all the
-time. OUT keeps every mark and figure; with a file that is there already the gradings in it are counted too, so that a
-busy half and an idle half make one result. Exit: 0 all marks equal, 1 not.
+Each student hands in one right and one wrong solution of lab03. With --busy, one process per core keeps the host
+busy. OUT holds every mark and figure. If OUT exists, its gradings are counted too, so that a busy half and an idle half
+make one result. Exit code: 0 if all marks are equal, otherwise 1.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BURN = "while True: pass"
 
 @contextmanager
 def busy(wanted: bool) -> Iterator[None]:
-    """One process that computes for each core, as long as this is open."""
+    """Keep every core busy with one process while this context is open."""
     burners = [subprocess.Popen([sys.executable, "-c", BURN]) for _ in range(os.cpu_count() or 1) if wanted]
     try:
         yield
@@ -46,7 +46,7 @@ def busy(wanted: bool) -> Iterator[None]:
 
 
 def make(top: Path, students: int) -> Path:
-    """The class's folder, new below `top`."""
+    """Write the class's folder below `top`, which must not have one."""
     project = find_project()
     lab = load_lab(project, LAB)
     for number in range(1, students + 1):
@@ -61,7 +61,7 @@ def make(top: Path, students: int) -> Path:
 
 
 def grade(folder: Path, is_busy: bool, words: list[str]) -> dict:
-    """One grading of the whole class: its marks, its load average and what was measured."""
+    """Grade the whole class once. Returns marks, load average and what was measured."""
     project = find_project()
     command = [sys.executable, "-m", "pytest", "--testinfra", "--lab", LAB, f"--submissions={folder}", "-q"]
     began = time.monotonic()

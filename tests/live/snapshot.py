@@ -40,7 +40,7 @@ LOOKS = {
     "mounts": "cat /proc/mounts",
     "sockets": "wc -l < /proc/net/packet; wc -l < /proc/net/raw",
 }
-#: The parts that show what a kind of ruleset file loads.
+#: For each kind of ruleset file, the parts that show what it loads.
 SEEN_IN = {
     "nft": ("nft",),
     "iptables-nft": ("nft",),

@@ -78,7 +78,7 @@ def test_a_submission_is_not_executed(lab: Checkout) -> None:
 
 
 def test_the_agent_ends_when_its_session_is_killed(lab: Checkout) -> None:
-    """Else it would go on measuring and disturb the next session."""
+    """Otherwise it would go on measuring and disturb the next session."""
     process = measuring(lab)
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=60)

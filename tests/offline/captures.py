@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reads capture files and frame tables, which the package only writes."""
+"""Read capture files and frame tables, which the package only writes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FrameTable:
 
 
 def read_table(path: Path) -> FrameTable:
-    """The frame table at `path`, which must be a whole one of the current version."""
+    """The frame table at `path`, which must be complete and of the current version."""
     data = path.read_bytes()
     head = np.frombuffer(data, HEADER, 1)[0]
     count, start = int(head["count"]), HEADER.itemsize + int(head["count"]) * RECORD.itemsize

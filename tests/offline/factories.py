@@ -121,7 +121,7 @@ def a_lab(expectations: list[dict] | None = None, checks: list[dict] | None = No
 
 
 def trials(*capacities: float, busy_share: float = 1.0, scale: int = NS_PER_INSTRUCTION) -> list[Trial]:
-    """One trial for each capacity in pps (after scaling)."""
+    """One trial for each capacity, in pps after scaling."""
     return [
         Trial(duration_s=BUSY_S / busy_share, busy_s=BUSY_S, processed=round(pps * BUSY_S / scale))
         for pps in capacities

@@ -5,13 +5,13 @@ A file of a submission may hold the line `# on the DUT: WORD`, where WORD is
 
     leaks    the attacker's packets arrive: the check fails
     idle     the DUT was never saturated: inconclusive
-    dies     the DUT dies of it, and stays dead
+    dies     the DUT dies, and stays dead
     raises   a bug in our own code
     stops    Ctrl-C while it is measured
 
-and else the ruleset passes. Machines tell on standard output when they are started and when they are let go.
-FAKE_HOST=lost|empty    what Testinfra finds when it looks at the DUT (default: all that the files say)
-FAKE_WHILE_MEASURING    a command that is run meanwhile
+Otherwise the ruleset passes. Machines report on standard output when they are started and released.
+FAKE_HOST=lost|empty    what Testinfra finds on the DUT (default: everything that the files contain)
+FAKE_WHILE_MEASURING    a command to run during the measurement
 FAKE_REPORT=raises      a bug where the report is written
 """
 

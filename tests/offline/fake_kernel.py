@@ -9,9 +9,9 @@ from fwlab.dut.linux.agent.kernel import Kernel
 
 
 class FakeKernel(Kernel):
-    """Touches nothing of this machine.
+    """It touches nothing on this machine.
 
-    called    every call of a tool, as one line
+    called    every call of a tool, one line each
     fed       the standard input of calls, by line
     answers   what a call prints, by line; `failing`: calls that fail
     files     the kernel's files, by path; `written`: what was written to which
@@ -54,6 +54,6 @@ class FakeKernel(Kernel):
         return ["eth0", "eth1"]
 
     def busy_clock(self) -> float:
-        """A second more with each call."""
+        """Advances by a second with each call."""
         self.seconds += 1
         return self.seconds

@@ -36,7 +36,7 @@ BY_ADDRESS = [
 
 @pytest.mark.parametrize(("lab", "traffic"), BY_ADDRESS)
 def test_classes_differ_only_in_the_address(lab: Lab, traffic: str) -> None:
-    """Else a rule on a port, a length, a TTL or the payload would pass without naming an address."""
+    """Otherwise a rule on a port, a length, a TTL or the payload would pass without naming an address."""
     frames = TrafficStore(PROJECT, TOPOLOGY, lab).table(traffic).frames
     whole = frames.matrix(int(frames.lengths.max()))
     whole[:, 24:30] = 0  # the source address, and the header checksum, which depends on it

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the DUT's agent decides by itself: how a file is loaded, and what a refusal leaves behind.
+"""The DUT's agent: how it loads a file, and what a refusal leaves behind.
 
-The DUT's kernel is a stand-in. The zip application that carries the agent is run as on the DUT.
+The kernel is a fake. The agent's zip application is run as on the DUT.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ REFUSING = "line 1: no such set"
 
 
 class Loading(Agent):
-    """Resets are recorded, not done."""
+    """Records resets instead of doing them."""
 
     def __init__(self, kernel: FakeKernel) -> None:
         super().__init__(kernel, KINDS)
@@ -46,7 +46,7 @@ def zipapp(tmp_path: Path) -> Path:
 
 
 def test_it_needs_nothing_but_the_standard_library(zipapp: Path) -> None:
-    """The DUT has Python, and of this project only what is in the zip application."""
+    """The DUT has Python, and only the zip application of this project."""
     script = f"import runpy, sys; runpy.run_path({str(zipapp)!r}, run_name='__main__'); print(*sys.modules)"
     argv = [sys.executable, "-I", "-S", "-c", script]
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
@@ -108,7 +108,7 @@ def test_nft_lines_stay_whole() -> None:
 
 
 def test_no_line_reaches_a_shell() -> None:
-    """What a shell would run is an argument like any other."""
+    """What a shell would execute is passed as an argument."""
     for kind in ("iptables", "ipset", "nft"):
         (argv,) = one_by_one(kind, "add x; $(reboot) `reboot` | reboot\n")
         assert argv[0] in ("iptables-legacy", "ipset", "nft")
@@ -121,7 +121,7 @@ def test_tc_files_are_loaded_whole_only() -> None:
 
 
 @pytest.mark.parametrize("kind", ["sysctl", "routes", "ethtool", "xdp-filter"])
-def test_loading_one_by_one_does_not_concern_machine_settings_and_xdp(kind: str) -> None:
+def test_machine_settings_and_xdp_ignore_loading_one_by_one(kind: str) -> None:
     text = {"ethtool": "eth0 -K gro off\n", "xdp-filter": "load eth0\n"}.get(kind, "\n")
     loader = KINDS[kind].loader
     assert loader(FakeKernel()).calls("x", text, each=True) == loader(FakeKernel()).calls("x", text, each=False)
@@ -145,7 +145,7 @@ def test_a_refusal_has_the_tools_message_and_leaves_the_start_state() -> None:
 
 
 @pytest.mark.parametrize("kind", ["pf", "no-such-kind"])
-def test_a_file_that_this_dut_has_no_tool_for(kind: str) -> None:
+def test_a_file_without_a_tool_on_this_dut_is_refused(kind: str) -> None:
     agent = Loading(FakeKernel())
     answer = agent.load({"files": [packed("pass all", kind)]})
     assert answer == {"refused": f"rules.{kind}: this DUT has no tool for such a file ({kind})"}
@@ -166,7 +166,7 @@ def test_loading_again_begins_with_nothing_loaded() -> None:
 
 
 class Cut(FakeKernel):
-    """The tool is replaced by a shell's line."""
+    """Replaces the tool by a line of shell."""
 
     def __init__(self, line: str) -> None:
         super().__init__()
@@ -177,8 +177,8 @@ class Cut(FakeKernel):
 
 
 @pytest.mark.parametrize("tool", ["printf 'element \\303' >&2; exit 1", "printf 'a\\377b'; exit 1"])
-def test_a_message_that_is_cut_in_the_middle_of_a_character(tool: str) -> None:
-    """ipset does so with long names, which ended the agent once."""
+def test_a_message_truncated_within_a_character(tool: str) -> None:
+    """ipset truncates long names like this, which once ended the agent."""
     agent = Loading(Cut(tool))
     answer = agent.load({"files": [packed("table ip t {}")]})
     assert answer["refused"].startswith("rules.nft: nft said (exit 1): ")
@@ -203,7 +203,7 @@ def test_a_wrong_request_does_not_end_the_agent(zipapp: Path) -> None:
     agent = subprocess.Popen([sys.executable, zipapp], stdin=-1, stdout=-1, text=True)
     agent.stdin.write(lines)
     agent.stdin.flush()
-    # The conversation stays open until all is answered: its end interrupts what is being done.
+    # The conversation stays open until all requests are answered, because its end interrupts an operation.
     first, second, third = (json.loads(agent.stdout.readline()) for _ in asked)
     agent.communicate(timeout=20)
     assert agent.returncode == 0
@@ -218,7 +218,7 @@ def test_a_wrong_request_does_not_end_the_agent(zipapp: Path) -> None:
 FORWARD, TTL = "/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv4/ip_default_ttl"
 
 
-def test_settings_are_restored_as_they_were_first() -> None:
+def test_settings_are_restored_to_their_first_values() -> None:
     kernel = FakeKernel()
     kernel.files |= {FORWARD: "1", TTL: "64"}
     loader = KINDS["sysctl"].loader(kernel)
@@ -234,7 +234,7 @@ def test_settings_are_restored_as_they_were_first() -> None:
 
 @pytest.mark.parametrize(("key", "error"), [("net.ipv4", IsADirectoryError), ("net.ipv4.route.flush", PermissionError)])
 def test_a_setting_that_could_not_be_restored_is_refused(key: str, error: type[OSError]) -> None:
-    """A folder, and a setting that can only be written."""
+    """A folder, and a write-only setting."""
 
     class Unreadable(FakeKernel):
         def exists(self, path: str) -> bool:

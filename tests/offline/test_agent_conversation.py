@@ -14,7 +14,7 @@ import pytest
 from fwlab.dut.conversation import AgentProgram, Conversation
 from fwlab.model.errors import CannotMeasure
 
-#: An agent that touches nothing: it says on standard error what it would do.
+#: An agent that touches nothing and reports its actions on standard error.
 PROGRAM = """
 import sys, time
 from fwlab.dut.linux.agent import rpc
@@ -52,24 +52,24 @@ def asked(process: subprocess.Popen[str], request: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize(("holds", "said"), [(True, "undone\n"), (False, "")])
-def test_a_ruleset_is_undone_when_the_host_goes_without_a_reset(holds: bool, said: str) -> None:
+def test_a_ruleset_is_undone_when_the_host_disconnects_without_a_reset(holds: bool, said: str) -> None:
     process = agent(holds)
     assert process.communicate("", timeout=20)[1] == said
     assert process.returncode == 0
 
 
-def test_a_measurement_ends_when_the_host_is_gone() -> None:
+def test_a_measurement_ends_when_the_host_disconnects() -> None:
     process = agent(holds=True)
     process.stdin.write('{"op": "measure"}\n')
     process.stdin.flush()
     assert process.stderr.readline() == "begun\n"
-    # It would sleep for a minute. A time-out here is the failure.
+    # It would sleep for a minute. A timeout here is the failure.
     assert process.communicate(timeout=20)[1] == "undone\n"
     assert process.returncode == 0
 
 
-def test_a_ruleset_that_drops_our_answers_is_undone() -> None:
-    """The host's first word arrives, but it waits in vain for the answer, so there is no second word."""
+def test_a_ruleset_that_drops_the_answers_is_undone() -> None:
+    """The host's first confirmation arrives, but its answer does not, so the host sends no second one."""
     process = agent(confirm_s=0.3)
     assert asked(process, {"op": "load"}) == {"op": "load", "seconds": []}
     assert asked(process, {"op": "confirm", "again": True}) == {"op": "confirm", "reached": True}
@@ -86,7 +86,7 @@ def test_a_ruleset_that_drops_everything_is_undone() -> None:
     process.communicate(timeout=20)
 
 
-def test_a_ruleset_stays_after_both_words() -> None:
+def test_a_ruleset_stays_after_both_confirmations() -> None:
     process = agent()
     answers = [asked(process, word) for word in ({"op": "load"}, {"op": "confirm", "again": True}, {"op": "confirm"})]
     assert [answer.get("reached") for answer in answers] == [None, True, True]
@@ -97,7 +97,7 @@ def test_a_ruleset_stays_after_both_words() -> None:
 
 
 class Ssh:
-    """A DUT whose agent prints these answers, whatever it is asked."""
+    """A DUT whose agent prints these answers to any request."""
 
     def __init__(self, answers: list[dict[str, Any]]) -> None:
         self.printed = "".join(json.dumps(answer) + "\n" for answer in answers)
@@ -134,7 +134,7 @@ def test_an_answer_is_recognised_by_its_operation(talking: Any) -> None:
         talking({"op": "measure", "number": 1, "seconds": []}).ask("load", timeout=20)
 
 
-def test_an_answer_that_nobody_waited_for_is_skipped(talking: Any) -> None:
+def test_an_answer_that_nothing_waits_for_is_skipped(talking: Any) -> None:
     late, wanted = {"op": "measure", "number": 0, "valid": []}, {"op": "reset", "number": 1, "stuck_modules": []}
     assert talking(late, wanted).ask("reset", timeout=20) == {"stuck_modules": []}
 

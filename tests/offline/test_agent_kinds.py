@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How each kind of file is loaded on a Linux DUT, what is recorded before, and how a reset undoes it."""
+"""How a Linux DUT loads each kind of file, what it records before that, and how a reset undoes the file."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_every_route_is_marked() -> None:
     assert kernel.called == [NETWORKD]
 
 
-def test_xdp_filter_gets_line_by_line() -> None:
+def test_xdp_filter_runs_once_per_line() -> None:
     assert calls(FakeKernel(), "xdp-filter", "load eth0 -m native\n\n# one\nip 198.18.1.1 -m src\n") == [
         (["xdp-filter", "load", "eth0", "-m", "native"], None),
         (["xdp-filter", "ip", "198.18.1.1", "-m", "src"], None),
@@ -118,7 +118,7 @@ def test_a_file_is_the_standard_input_of_its_tool(kind: str, tool: str) -> None:
 
 
 def rulesets(kernel: FakeKernel, loaded: Iterable[str] = (), first: bool = False) -> Rulesets:
-    """`first`: nothing was undone yet, so another agent may have left something behind."""
+    """`first`: nothing has been undone yet, so an earlier agent may have left something behind."""
     made = Rulesets(kernel, KINDS)
     if not first:
         made.undo()
@@ -145,7 +145,7 @@ def test_tables_are_emptied_and_their_policies_restored() -> None:
     assert "iptables-legacy-restore" not in kernel.fed
 
 
-def test_what_was_loaded_is_taken_away() -> None:
+def test_what_was_loaded_is_removed() -> None:
     kernel = FakeKernel()
     kernel.there = ["act_gact", "cls_u32"]
     loaded = rulesets(kernel, {"tc", "xdp-filter"})
@@ -165,7 +165,7 @@ def test_what_was_loaded_is_taken_away() -> None:
     ("failing", "called"),
     [(set(), ["ipset destroy"]), ({"ipset destroy"}, ["ipset destroy", "ipset flush", "ipset destroy"])],
 )
-def test_a_set_that_is_a_member_of_another_set_goes_too(failing: set[str], called: list[str]) -> None:
+def test_a_set_that_is_a_member_of_another_set_is_removed(failing: set[str], called: list[str]) -> None:
     kernel = FakeKernel()
     loaded = rulesets(kernel)
     kernel.there, kernel.failing = ["ip_set"], failing
@@ -173,7 +173,7 @@ def test_a_set_that_is_a_member_of_another_set_goes_too(failing: set[str], calle
     assert kernel.called == called
 
 
-def test_rules_go_before_the_sets_that_they_name() -> None:
+def test_rules_are_removed_before_the_sets_that_they_name() -> None:
     kernel = FakeKernel()
     kernel.there = ["nf_tables", "ip_set", "ip_tables"]
     kernel.files["/proc/net/ip_tables_names"] = "raw\n"
@@ -185,7 +185,7 @@ def test_rules_go_before_the_sets_that_they_name() -> None:
     assert order[-1] < kernel.called.index("ipset destroy")
 
 
-def test_what_an_agent_before_left_behind_is_taken_away() -> None:
+def test_what_an_earlier_agent_left_behind_is_removed() -> None:
     kernel = FakeKernel()
     rulesets(kernel, first=True).undo()
     assert kernel.called == [
@@ -212,7 +212,7 @@ def test_sysctls_are_compared_only_after_a_sysctl_file(loaded: set[str], compare
 
 
 class Started(StartState):
-    """A DUT that started with these modules, and whose network stays as it is."""
+    """A DUT that started with these modules and whose network does not change."""
 
     def recorded(self) -> dict[str, object]:
         return {"modules": ["virtio_net", "x_tables"], "sysctls": {}, "network": {}, "killed": 0}
@@ -225,9 +225,9 @@ def agent(kernel: FakeKernel) -> Agent:
     return Agent(kernel, KINDS, Started(kernel))
 
 
-def test_modules_go_in_one_call_the_youngest_first() -> None:
+def test_modules_are_unloaded_in_one_call_the_youngest_first() -> None:
     class Holding(FakeKernel):
-        """One module is held on to."""
+        """One module is in use."""
 
         def call(self, argv: list[str], text: str | None = None) -> CompletedProcess[str]:
             if argv[0] == "rmmod":
@@ -255,7 +255,7 @@ def test_modules_go_in_one_call_the_youngest_first() -> None:
 def test_modules_stay_only_where_they_cost_nothing(
     there: list[str], tables: str, next_tables: list[str], stays: bool
 ) -> None:
-    """An empty table is a hook that every packet visits; connections are tracked until their module goes."""
+    """An empty table is a hook that every packet visits, and connections are tracked until their module is unloaded."""
     kernel = FakeKernel()
     kernel.there, kernel.files["/proc/net/ip_tables_names"] = there, tables
     agent(kernel).reset({"next_tables": next_tables})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The DUT's network against the note of its start state: what differs is put back, and what stays is told."""
+"""The DUT's network is compared with its recorded start state: differences are restored or reported."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ START = {
 
 
 class Changed(FakeKernel):
-    """Tools that restore the network with any call, if they are `able` to."""
+    """Tools that restore the network with any call if `able`."""
 
     def __init__(self, able: bool = True) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class Changed(FakeKernel):
 
 
 class Seen(Network):
-    """The network as it is, without asking `ip`."""
+    """The current network, without calling `ip`."""
 
     def __init__(self, kernel: Changed) -> None:
         super().__init__(kernel)
@@ -84,19 +84,21 @@ def test_an_unchanged_network_calls_nothing(dut: Changed) -> None:
         ("queue", ["qdisc tbf 8001: dev eth0 root refcnt 2"], "tc qdisc delete dev eth0 root"),
     ],
 )
-def test_each_difference_has_its_way_back(dut: Changed, section: str, lines: list[str], call: str) -> None:
+def test_each_difference_is_restored_by_its_own_commands(
+    dut: Changed, section: str, lines: list[str], call: str
+) -> None:
     dut.now[section] = lines
     assert Seen(dut).restore(START) == []
     assert call in dut.called
 
 
-def test_what_cannot_be_put_back_is_told(dut: Changed) -> None:
+def test_what_cannot_be_restored_is_reported(dut: Changed) -> None:
     dut.able, dut.now["route"] = False, []
     assert Seen(dut).restore(START) == [f"route {START['route'][0]} is missing"]
 
 
 def test_settings_are_written_until_none_differs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that cannot be written is reported. One that a module has brought was not there at the start."""
+    """A setting that cannot be written is reported. One that came with a module is not compared."""
     monkeypatch.setattr(network, "SYSCTLS", str(tmp_path))
     forward, fixed, brought = (tmp_path / name for name in ("forward", "fixed", "brought"))
     forward.write_text("1")
@@ -113,13 +115,13 @@ def test_settings_are_written_until_none_differs(tmp_path: Path, monkeypatch: py
 
 
 class OnDisk(FakeKernel):
-    """Reads the record of the start state from the disk."""
+    """Reads the recorded start state from disk."""
 
     def read(self, path: str) -> str:
         return Path(path).read_text() if path.endswith(".json") else super().read(path)
 
 
-def test_the_start_state_is_recorded_once_a_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_start_state_is_recorded_once_per_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(start_state, "sysctls", dict)
     kernel = OnDisk()
     kernel.there = ["virtio_net"]
@@ -131,7 +133,7 @@ def test_the_start_state_is_recorded_once_a_boot(tmp_path: Path, monkeypatch: py
     assert json.loads(Path(record).read_text())["modules"] == ["virtio_net"]
 
 
-def test_processes_that_were_killed_for_lack_of_memory_are_reported(tmp_path: Path) -> None:
+def test_processes_ended_by_the_oom_killer_are_reported(tmp_path: Path) -> None:
     kernel = OnDisk()
     kernel.files["/proc/vmstat"] = "nr_free_pages 7\noom_kill 3\n"
     record = tmp_path / "record.json"

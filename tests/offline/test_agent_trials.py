@@ -39,14 +39,14 @@ REQUEST = {
 
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """measure() over trials that are given; also says how many were never asked for."""
+    """Call measure() on given trials. Also returns how many of them were not used."""
 
     def run(planned: list[dict], **changed: Any) -> tuple[dict, int]:
         left = [dict(trial) for trial in planned]
         current: list[dict] = []
 
         class RanTasks:
-            """What the trial says that programs and kernel threads ran."""
+            """The CPU time of programs and kernel threads that the trial declares."""
 
             def since_last(self) -> dict[tuple[str, bool], int]:
                 programs = current[-1].get("programs", 0)
@@ -79,39 +79,39 @@ def test_saturated_trials_are_valid_until_there_are_enough(measured: Any) -> Non
     assert measured([BUSY, AT_THE_LIMIT, BUSY, BUSY]) == ({"valid": [BUSY, AT_THE_LIMIT, BUSY], "unsaturated": []}, 1)
 
 
-def test_unsaturated_trials_are_left_out_and_counted(measured: Any) -> None:
+def test_unsaturated_trials_are_discarded_and_counted(measured: Any) -> None:
     found, left = measured([BUSY, IDLE, BUSY, IDLE, BUSY, BUSY])
     assert found == {"valid": [BUSY] * 3, "unsaturated": [IDLE] * 2}
     assert left == 1
 
 
-def test_perturbed_trials_are_left_out(measured: Any) -> None:
+def test_perturbed_trials_are_discarded(measured: Any) -> None:
     found, left = measured([BUSY, trial(0, 5001), BUSY, trial(0, 5000), BUSY])
     assert found == {"valid": [BUSY, BUSY, trial(0, 5000)], "unsaturated": []}
     assert left == 1
 
 
-def test_what_runs_as_long_in_every_trial_is_the_packets_own(measured: Any) -> None:
-    """A kernel thread that frees the route which each of them was given, 2.8 % of the time."""
+def test_a_kernel_thread_with_an_equal_share_of_every_trial_is_part_of_the_cost(measured: Any) -> None:
+    """A kernel thread that frees each packet's route takes 2.8 % of the time."""
     alike = [trial(0, 28_000 + 100 * n) for n in range(7)]
     found, left = measured([*alike[:3], trial(0, 90_000), *alike[3:]])
     assert found == {"valid": alike[1:4], "unsaturated": []}, "of the first it is not known what ran"
     assert left == 2
 
 
-def test_what_runs_now_and_then_is_not(measured: Any) -> None:
+def test_a_kernel_thread_with_an_unequal_share_is_not(measured: Any) -> None:
     found, _ = measured([trial(0, 20_000 * n) for n in range(1, 17)])
     assert found == {"valid": [], "unsaturated": []}
 
 
-def test_half_of_every_trial_is_no_work_of_packets(measured: Any) -> None:
-    """However alike the trials are: a kernel thread that takes half of the CPU is something else."""
+def test_half_of_every_trial_is_not_part_of_the_cost(measured: Any) -> None:
+    """Even if its share is equal: a kernel thread that takes half of the CPU is not processing packets."""
     found, _ = measured([trial(0, 500_000)] * 16)
     assert found == {"valid": [], "unsaturated": []}
 
 
 def test_a_login_is_named_and_ends_the_attempt_early(measured: Any) -> None:
-    """It takes as much of each trial, as a program that polls does."""
+    """Its share of every trial is equal, like that of a program that polls."""
     login = {**trial(0, 28_000), "programs": 28_000}
     found, left = measured([login] * 16)
     assert found == {"valid": [], "unsaturated": []}
@@ -120,7 +120,7 @@ def test_a_login_is_named_and_ends_the_attempt_early(measured: Any) -> None:
 
 
 @pytest.mark.parametrize("patience", [0, 2, 5])
-def test_it_gives_up_where_the_load_is_too_small(measured: Any, patience: int) -> None:
+def test_it_gives_up_if_the_load_is_too_small(measured: Any, patience: int) -> None:
     found, left = measured([IDLE] * 10, most_idle=patience)
     assert found == {"valid": [], "unsaturated": [IDLE] * (patience + 1)}
     assert left == 9 - patience
@@ -131,13 +131,13 @@ def test_valid_trials_are_returned_on_giving_up(measured: Any) -> None:
     assert found == {"valid": [BUSY], "unsaturated": [IDLE] * 3}
 
 
-def test_priority_is_given_back_after_a_failure(measured: Any) -> None:
+def test_priority_is_restored_after_a_failure(measured: Any) -> None:
     with pytest.raises(IndexError):
         measured([BUSY])
 
 
 class FakeCounters(Counters):
-    """A DUT that processes `pps` packets in each second of its own clock, and so many at the start."""
+    """A DUT that processes `pps` packets per second of its own clock and starts with a given count."""
 
     def __init__(self, clock: SimpleNamespace, pps: int, start: int = 7) -> None:
         self.clock, self.pps, self.start = clock, pps, start
@@ -155,7 +155,7 @@ class FakeCounters(Counters):
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
-    """A clock that only sleeping moves; a tenth of that time the CPU is idle."""
+    """A clock that advances only by sleeping. The CPU is idle for a tenth of that time."""
     now = SimpleNamespace(ns=0)
 
     def sleep(seconds: float) -> None:
@@ -169,26 +169,26 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
     return now
 
 
-def test_window_counts_what_came_in_it(clock: SimpleNamespace) -> None:
+def test_window_counts_its_packets(clock: SimpleNamespace) -> None:
     found = trials.window(FakeCounters(clock, pps=1000), "eth0", 0.1, 64)
     assert found["duration_ns"] == 100_000_000
     assert found["idle_ns"] == 10_000_000
     assert found["counts"] == {"eth0.rx_packets": 100, "eth0.tx_packets": 50}
 
 
-def test_window_waits_for_its_packets_where_the_ruleset_is_slow(clock: SimpleNamespace) -> None:
+def test_window_waits_for_its_packets_if_the_ruleset_is_slow(clock: SimpleNamespace) -> None:
     found = trials.window(FakeCounters(clock, pps=100), "eth0", 0.1, 64)
     assert found["counts"]["eth0.rx_packets"] >= 64
     assert found["duration_ns"] == 700_000_000
 
 
-def test_window_ends_where_nothing_comes(clock: SimpleNamespace) -> None:
+def test_window_ends_if_no_packet_arrives(clock: SimpleNamespace) -> None:
     found = trials.window(FakeCounters(clock, pps=0), "eth0", 0.1, 64)
     assert found["counts"]["eth0.rx_packets"] == 0
     assert 2_000_000_000 <= found["duration_ns"] < 3_000_000_000
 
 
-def test_waiting_for_packets_ends_with_them_or_with_patience(clock: SimpleNamespace) -> None:
+def test_waiting_for_packets_ends_with_a_packet_or_a_timeout(clock: SimpleNamespace) -> None:
     FakeCounters(clock, pps=1000).wait_for_packets("eth0", 1)
     assert clock.ns < 100_000_000
     with pytest.raises(Refusal, match="no packet arrived at eth0 within 1 s"):
@@ -196,7 +196,7 @@ def test_waiting_for_packets_ends_with_them_or_with_patience(clock: SimpleNamesp
 
 
 class Ring(Counters):
-    """A ring of which a slow ruleset takes 64 packets every so often (s), until it is empty."""
+    """A receive ring. A slow ruleset takes 64 packets from it per interval (s) until it is empty."""
 
     def __init__(self, clock: SimpleNamespace, left: int, every_s: float) -> None:
         self.clock, self.left, self.every_s = clock, left, every_s
@@ -206,19 +206,19 @@ class Ring(Counters):
 
 
 @pytest.mark.parametrize("every_s", [0.001, 0.05, 0.09])
-def test_what_a_flood_left_in_the_ring_is_waited_for(clock: SimpleNamespace, every_s: float) -> None:
+def test_draining_waits_until_the_ring_is_empty(clock: SimpleNamespace, every_s: float) -> None:
     ring = Ring(clock, 1024, every_s)
     ring.drain("eth0", quiet_s=0.1, patience_s=10)
     assert ring.read()["eth0.rx_packets"] == 1024
 
 
-def test_waiting_for_an_empty_ring_ends_with_patience(clock: SimpleNamespace) -> None:
+def test_draining_has_a_timeout(clock: SimpleNamespace) -> None:
     FakeCounters(clock, pps=1000).drain("eth0", quiet_s=0.1, patience_s=3)
     assert 3_000_000_000 <= clock.ns < 4_000_000_000
 
 
-def test_reading_that_was_interrupted_is_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second of three readings took fifty times as long, so what it counted is of no moment."""
+def test_an_interrupted_reading_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second of three readings took fifty times as long, so its counts are discarded."""
     moments = iter([0, 10, 100, 600, 700, 710])
     monkeypatch.setattr(counters_module, "time", SimpleNamespace(monotonic_ns=moments.__next__))
     counters = object.__new__(Counters)
@@ -227,7 +227,7 @@ def test_reading_that_was_interrupted_is_done_again(monkeypatch: pytest.MonkeyPa
     assert counters.read_at() == (700, {"n": 3})
 
 
-def test_counters_close_what_they_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counters_close_their_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """A session makes hundreds of them in one agent."""
     numbers = iter(range(100, 200))
     closed: list[int] = []

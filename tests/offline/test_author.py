@@ -40,8 +40,8 @@ def called(monkeypatch: pytest.MonkeyPatch):
     return call
 
 
-class TestWhatIsMadeOfARun:
-    def test_what_was_written_is_named_as_the_project_has_it(self, called, monkeypatch, capsys) -> None:
+class TestFilesOfARun:
+    def test_written_files_are_named_relative_to_the_project(self, called, monkeypatch, capsys) -> None:
         def write(project: Project, lab: Lab, run: Run) -> list[Path]:
             assert (lab.id, run.lab) == (LAB, LAB)
             return [project.root / "results" / "one.json", lab.folder / "README.md"]
@@ -50,7 +50,7 @@ class TestWhatIsMadeOfARun:
         assert called("publish", LAB, str(RUN)) == EXIT_PASS
         assert capsys.readouterr() == (f"written: results/one.json\nwritten: labs/{LAB}/README.md\n", "")
 
-    def test_without_a_file_it_is_the_labs_latest_run(self, called, monkeypatch, capsys, tmp_path: Path) -> None:
+    def test_without_a_file_the_labs_latest_run_is_used(self, called, monkeypatch, capsys, tmp_path: Path) -> None:
         seen: list[Run] = []
         monkeypatch.setattr(author, "reports_folder", lambda _project, lab_id: tmp_path / lab_id)
         monkeypatch.setattr(author, "publish", lambda _project, _lab, run: seen.append(run) or [])
@@ -71,7 +71,7 @@ class TestWhatIsMadeOfARun:
         said, complaint = capsys.readouterr()
         assert (said, complaint.startswith("fwlab: the run has cases in doubt: one")) == ("", True)
 
-    def test_reports_lie_in_the_project(self) -> None:
+    def test_reports_are_written_inside_the_project(self) -> None:
         project = find_project()
         assert reports_folder(project, LAB) == project.root / "reports" / LAB
 
@@ -135,7 +135,7 @@ class TestRepeatability:
         assert called("repeatability", LAB, "ipset-1") == EXIT_PASS
         assert set(measured) == {"ipset-1"}
 
-    def test_an_unknown_case_is_told_before_anything_starts(self, called, measured: list[str], capsys) -> None:
+    def test_an_unknown_case_is_reported_before_anything_starts(self, called, measured: list[str], capsys) -> None:
         assert called("repeatability", LAB, "nothing") == EXIT_USAGE
         assert "has no case nothing" in capsys.readouterr().err
         assert not measured

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`--machines LAB` uses the running machines of another lab. It never starts machines; each command says so."""
+"""`--machines LAB` uses the running machines of another lab. It never starts machines, and each command says so."""
 
 from __future__ import annotations
 

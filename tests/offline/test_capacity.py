@@ -26,9 +26,7 @@ TASK = MeasurementSpec("x", "x", "x", [], ["capacity"], traffic="flood", trial=T
 
 
 class World:
-    """Each play brings the DUT TAKEN packets by its first link; the sink sends back `answers` unless it was told to
-    take all, and `always` whatever it was told.
-    """
+    """The DUT takes TAKEN packets per play. The sink sends back `always`, and `answers` unless it drops everything."""
 
     def __init__(self, answers: int = 0, always: int = 0) -> None:
         self.answers, self.always = answers, always
@@ -70,12 +68,12 @@ def test_replies_of_the_sink_are_a_problem() -> None:
 
 
 @pytest.mark.parametrize("answers", [0, int(MOST_BACK * TAKEN)])
-def test_a_few_packets_of_the_nodes_own_are_ignored(answers: int) -> None:
+def test_a_few_packets_that_the_sink_sends_by_itself_are_ignored(answers: int) -> None:
     found = overload(World(always=answers).nodes())
     assert (found.problems, found.trials) == ([], [FULL])
 
 
-def test_the_next_case_is_judged_by_its_own_packets() -> None:
+def test_the_next_case_counts_its_own_packets() -> None:
     world = World(always=37)
     nodes = world.nodes()
     overload(nodes)
@@ -90,7 +88,7 @@ def test_the_sink_absorbs_everything_before_traffic_starts() -> None:
     assert (found.problems, found.trials) == ([], [FULL])
 
 
-def test_the_sink_is_told_once_and_again_after_connections() -> None:
+def test_the_sink_is_set_up_once_and_again_after_connections() -> None:
     told = []
     sink = Sink(SimpleNamespace(run=lambda command, data: told.append(data)), "eth0")
     web = Connections()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The folder of a class: it is read once, oddities are reported, and a mistake affects only its student."""
+"""The folder of a class: it is read once, anything odd is reported, and a mistake affects only its student."""
 
 from __future__ import annotations
 

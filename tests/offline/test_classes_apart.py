@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """In lab01's and lab02's exercises on addresses or state, classes differ only in their addresses.
 
-Else a rule on a port, a length or the payload would pass without naming a host.
+Otherwise a rule on a port, a length or the payload would pass without naming a host.
 """
 
 from __future__ import annotations

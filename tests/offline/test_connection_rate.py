@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The method behind connections per second: when a trial counts, what is compared, what is played beside."""
+"""Measuring connections per second: valid trials, the comparison of counts, and background traffic."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def counted(**changed: Any) -> Clients:
 
 
 class Testbed:
-    """A DUT that is saturated from step `enough` on, and its two neighbours."""
+    """A DUT that is saturated from throttle level `enough` on, with generator and sink."""
 
     __test__ = False
 
@@ -65,7 +65,7 @@ class Testbed:
         self.rates.append((rate, count))
         return counted(intended_load=rate)
 
-    # what is beside
+    # background traffic
     class _Engine:
         limited: str | None = None
 
@@ -141,19 +141,19 @@ def test_a_dut_that_stays_idle_is_a_problem() -> None:
 
 @pytest.mark.parametrize(("seen", "agree"), [(5000, True), (5110, True), (4905, True), (5120, False), (4890, False)])
 def test_dut_and_clients_must_agree(seen: float, agree: bool) -> None:
-    """Two per cent; and the 16 that were open at the end, whose answers the clients may not have counted."""
+    """Within two per cent, plus the 16 still open at the end, whose answers the clients may not have counted."""
     assert (Testbed(seen=seen).measure(WEB, ["connections"]).problems == []) == agree
 
 
 @pytest.mark.parametrize(("seen", "agree"), [(5210, True), (5220, False), (4890, False)])
 def test_retransmitted_responses_cross_the_dut_twice(seen: float, agree: bool) -> None:
-    """As beside a flood, which takes acknowledgements with it. 100 segments more are no reason to see fewer."""
+    """A flood makes the DUT lose acknowledgements. 100 retransmitted segments add answers."""
     found = Testbed(seen=seen, clients=counted(retransmitted=100)).measure(WEB, ["connections"])
     assert (found.problems == []) == agree
 
 
 def test_completed_connections_do_not_exceed_opened_ones() -> None:
-    """5016 began; a fifth of the packets is in a trial, whether 5016 answers crossed the DUT or 5200."""
+    """5016 began. A trial has a fifth of the packets, whether 5016 answers crossed the DUT or 5200."""
     found = Testbed(seen=5200, clients=counted(retransmitted=100)).measure(WEB, ["connections"])
     share = 10_000 / (30_000 + 4 * 5200)
     assert {trial.completed for trial in found.tcp} == {round(5016 * share, 2)}
@@ -164,7 +164,7 @@ def test_completed_connections_do_not_exceed_opened_ones() -> None:
     [("trex", 1003, False), ("trex", 1004, True), ("wrk", 100, False), ("wrk", 101, True)],
 )
 def test_many_retransmissions_are_inconclusive(program: str, again: int, doubtful: bool) -> None:
-    """A fifth of the 5016 that were opened where TRex waits for half a second, a fiftieth where the kernel waits."""
+    """The limit is a fifth of the 5016 opened for TRex, which waits half a second, and a fiftieth for the kernel."""
     found = Testbed(clients=counted(program=program, retransmitted=again)).measure(WEB, ["connections"])
     assert found.problems == (
         [f"{again} segments were sent again for 5016 connections: answers came too late"] * doubtful
@@ -231,14 +231,14 @@ def test_a_background_rate_above_the_generators_limit_is_reported_once(monkeypat
 
 
 def test_connections_of_a_trial_follow_from_its_packets() -> None:
-    """5016 begun and 5000 answered, 50 000 packets in all; in a trial 10 000 of them, a fifth."""
+    """5016 begun and 5000 answered take 50 000 packets. A trial has 10 000 of them, a fifth."""
     trials = Testbed().measure(WEB, ["connections"]).tcp
     assert {trial.completed for trial in trials} == {5008 / 5}
     assert {trial.packets for trial in trials} == {10_000}
 
 
 def test_background_packets_are_not_counted_as_connections() -> None:
-    """Only the packets of the last link count then: 4 000 of 20 000, a fifth as well."""
+    """Then only packets on the last link count: 4 000 of 20 000, again a fifth."""
     bed = Testbed()
     bed.flood = 70_000
     declared = Traffic(connections={"background": "flood", "background_pps": 100, "concurrent": 16}).connections

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Connections that TRex opened have fewer packets than wrk's: the ranges of wrk's say nothing of them."""
+"""Connections opened by TRex have fewer packets than wrk's, so ranges measured with wrk do not apply to them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def of_connections(run: Run) -> list[Verdict]:
     return [v for v in judge_cases(load_lab(Project(ROOT), LAB), run, METRICS) if v.metric == "connections"]
 
 
-def test_connections_of_trex_are_not_judged_by_the_ranges_of_wrk() -> None:
+def test_ranges_measured_with_wrk_do_not_judge_trex() -> None:
     verdicts = of_connections(saved("trex"))
     assert len(verdicts) == 3, "two absolute, one ratio"
     assert {verdict.outcome for verdict in verdicts} == {Outcome.INCONCLUSIVE}
@@ -40,7 +40,7 @@ def test_connections_of_wrk_are_judged() -> None:
 
 
 def test_the_dut_forwards_as_many_packets_for_both() -> None:
-    """What the guide says of the two runs: connections differ by their packets, and not by the DUT."""
+    """As the guide says: the connections differ in their packets, not in the DUT's work per packet."""
     packets = []
     for kind in ("trex", "full"):
         run = saved(kind)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""CONTRIBUTING.md shows the tree that git has, and CHANGELOG.md knows the version."""
+"""CONTRIBUTING.md shows git's tree, and CHANGELOG.md has the current version."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def shown_folders() -> list[str]:
     return found
 
 
-def test_tree_is_what_git_has() -> None:
+def test_tree_is_gits() -> None:
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, text=True, capture_output=True, check=True)
     folders = set()
     for path in map(Path, listed.stdout.splitlines()):
@@ -34,13 +34,13 @@ def test_tree_is_what_git_has() -> None:
     assert sorted(shown_folders()) == sorted(folders)
 
 
-def test_packages_stand_in_the_order_of_import_linter() -> None:
+def test_packages_are_listed_in_import_linters_order() -> None:
     project = (ROOT / "pyproject.toml").read_text()
     layers = re.search(r"^layers = \[\n(.*?)^\]", project, re.MULTILINE | re.DOTALL)[1]
     shown = [name.split("/")[1] for name in shown_folders() if name.startswith("fwlab/") and name != "fwlab/"]
     assert shown == re.findall(r'"(\w+)"', layers)
 
 
-def test_changelog_has_the_version_or_what_comes_next() -> None:
+def test_changelog_has_the_version_or_unreleased_changes() -> None:
     headings = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert headings[0] == "Unreleased" or headings[0] == __version__

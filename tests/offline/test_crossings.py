@@ -29,7 +29,7 @@ STEPS = [0, 50, 100]
 
 
 def lab_of(steps: list[int] = STEPS, **crossing: object) -> Lab:
-    """A list and a set over the same steps, from nothing on."""
+    """A list and a set over the same steps, from zero on."""
     base = a_lab().model_dump(by_alias=True, exclude={"exercises", "expectations"})
     base["sweeps"] = [
         {
@@ -51,7 +51,7 @@ def lab_of(steps: list[int] = STEPS, **crossing: object) -> Lab:
 
 
 def run_of(lab: Lab, behind=LIST, ahead=SET, around: float = 0.0, steps: list[int] = STEPS) -> Run:
-    """Costs in instructions per packet; the trials lie `around` instructions to both sides of them."""
+    """Costs in instructions per packet; trials deviate by `around` instructions to both sides."""
     return a_run(
         [
             measured(lab, f"{name}-{n}", *(1e9 / (cost(n) + d) for d in (-around, 0, around)))
@@ -73,7 +73,7 @@ class TestWhere:
         assert (found.parameter, found.first, found.last, found.always) == ("ports", 0, 100, False)
 
     def test_interpolating_capacity_would_give_another_result(self) -> None:
-        """Between 0 and 50 the curve of capacities is bent: its chord crosses the set's elsewhere."""
+        """Between 0 and 50 the capacity curve is bent, so its chord crosses the set's elsewhere."""
         low, high, flat = 1 / LIST(0), 1 / LIST(50), 1 / SET(0)
         chord = 50 * (low - flat) / (low - high)
         assert abs(chord - 20) > 1
@@ -141,7 +141,7 @@ class TestShown:
     RUN = run_of(LAB, around=40)
     WORDS = position(only(LAB, RUN))
 
-    def test_beside_the_source(self) -> None:
+    def test_next_to_the_published_value(self) -> None:
         assert published_positions(only(self.LAB, self.RUN)) == "S3: 120 ports"
 
     def test_in_the_terminal(self) -> None:
@@ -171,7 +171,7 @@ class TestShown:
 
 
 class TestAxes:
-    def test_a_sweep_from_nothing_keeps_its_first_point(self) -> None:
+    def test_a_sweep_from_zero_keeps_its_first_point(self) -> None:
         lines = build_model(lab_of(), run_of(lab_of())).curves["capacity"]
         assert [[x for x, _ in line.points] for line in lines] == [STEPS, STEPS]
         assert all(line.linear for line in lines)

@@ -18,8 +18,10 @@ from tests.offline.factories import a_lab, attempt
 
 
 class Way:
-    """A generator, a DUT that drops half by its rules, and a sink. Above `before` packets per second one in ten is
-    lost on the way to the DUT; above `behind` one in ten on the way from it. `own` packets the DUT sends of itself.
+    """A generator, a DUT whose rules drop half, and a sink.
+
+    Above `before` packets per second, one in ten is lost on the way to the DUT; above `behind`, one in ten on the way
+    from it. The DUT sends `own` packets by itself.
     """
 
     def __init__(self, before: float = 1e9, behind: float = 1e9, own: int = 0) -> None:
@@ -41,7 +43,7 @@ class Way:
         return dict(self.counts)
 
     def drain(self) -> None:
-        """Nothing is left of a flood."""
+        """The ring is empty."""
 
     def load_counters(self, classes: object) -> None:
         self.arrived = 0
@@ -60,7 +62,7 @@ def delivered(way: Way, monkeypatch: pytest.MonkeyPatch) -> Measured:
 
 
 @pytest.mark.parametrize("way", [Way(before=5000), Way(behind=5000)])
-def test_a_load_that_loses_on_the_way_is_tried_again_smaller(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_losses_a_smaller_load_is_tried(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
     found = delivered(way, monkeypatch)
     assert way.loads == [10_000, 4000]
     assert found.problems == []
@@ -75,12 +77,12 @@ def test_losses_at_every_load_are_a_problem(monkeypatch: pytest.MonkeyPatch) -> 
     assert problem == "134 of 1333 packets were lost between the DUT and the sink"
 
 
-def test_packets_of_the_dut_itself_are_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_duts_own_packets_are_not_losses(monkeypatch: pytest.MonkeyPatch) -> None:
     assert delivered(Way(own=2), monkeypatch).problems == []
 
 
 class Late:
-    """An engine that starts late, on a clock of its own; then the DUT receives `pace` packets per second."""
+    """An engine that starts late on a fake clock. After that the DUT receives `pace` packets per second."""
 
     def __init__(self, begins_s: float, pace: float) -> None:
         self.begins_s, self.pace, self.now, self.ended = begins_s, pace, 0.0, False
@@ -110,10 +112,10 @@ def rate(late: Late, monkeypatch: pytest.MonkeyPatch) -> float:
 
 @pytest.mark.parametrize("begins_s", [0, 0.4, 6])
 @pytest.mark.parametrize(("pace", "off"), [(17_000, 0.01), (60, 0.25)])
-def test_what_the_dut_carries_is_counted_from_its_first_packets_on(
+def test_the_dut_rate_is_counted_from_the_first_packet_on(
     begins_s: float, pace: float, off: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However late they come and however slow the ruleset is: a burst may take longer than the watch."""
+    """However late the packets arrive and however slow the ruleset is: one burst may outlast the observation."""
     late = Late(begins_s, pace)
     assert rate(late, monkeypatch) == pytest.approx(pace, rel=off)
     assert late.ended

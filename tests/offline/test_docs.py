@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The pages say what is so: each command parses, what can be run offline is run, links and messages exist.
+"""The pages are correct: commands parse, those that need no machine run, and links and messages exist.
 
 The convention for fences is in guide_pages.py.
 """
@@ -30,9 +30,9 @@ LABS = lab_ids(PROJECT)
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "guides").glob("*.md")), *sorted(ROOT.glob("labs/*/README.md"))]
 COMMANDS = [command for page in PAGES for command in commands(page, ROOT)]
 
-#: Everyday programs of a host. Wireshark is the reader's own.
+#: Common programs of a host. Readers install Wireshark themselves.
 HOST_PROGRAMS = {"cp", "pre-commit", "sed", "seq", "wireshark"}
-#: Programs of the DUT by the package that brings them; those of Debian's base have none.
+#: Programs on the DUT, by package; those of Debian's base system have none.
 DUT_PROGRAMS = {"nft": "nftables", "iptables-legacy": "iptables", "ipset": "ipset", "tc": "iproute2", "cat": None}
 VAGRANT_VERBS = {"up", "halt", "destroy", "status", "reload", "ssh"}
 VAGRANT_OPTIONS = {"-f", "-c"}
@@ -109,7 +109,7 @@ def vagrant(words: list[str], bare: bool) -> None:
     verb, *rest = words
     assert verb in VAGRANT_VERBS
     if "-c" in rest:
-        rest = rest[: rest.index("-c") + 1]  # what follows is typed on the machine
+        rest = rest[: rest.index("-c") + 1]  # the rest is typed on the machine
     assert {word for word in rest if word.startswith("-")} <= VAGRANT_OPTIONS
     machines = [word for word in rest if not word.startswith("-")]
     assert len(machines) == 1 or (bare and not machines)
@@ -118,7 +118,7 @@ def vagrant(words: list[str], bare: bool) -> None:
 
 
 def fwlab(words: list[str], bare: bool) -> None:
-    """Parsed by typer itself, up to the point where it would run; then the names are looked up."""
+    """Let typer parse the command without running it, then look up the names."""
     command, context = typer.main.get_command(app), None
     while hasattr(command, "commands"):
         context = typer.Context(command, parent=context)
@@ -139,7 +139,7 @@ def fwlab(words: list[str], bare: bool) -> None:
 
 
 class Options:
-    """Stands for pytest's parser, to ask the plugin which options it adds."""
+    """Replaces pytest's parser, to learn which options the plugin adds."""
 
     def __init__(self) -> None:
         self.known: dict[str, dict] = {}
@@ -174,7 +174,7 @@ def pytest_line(words: list[str]) -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What the offline commands read, as a copy, without what a student has written here."""
+    """A copy of what the offline commands read, without students' files."""
     shutil.copy(ROOT / "topology.yml", tmp_path)
     shutil.copytree(ROOT / "labs", tmp_path / "labs", ignore=_own_work)
     vectors = Path("tests/offline/data/trex-vectors")
@@ -194,7 +194,7 @@ def offline(command: Command) -> bool:
 
 @each_page
 def test_offline_commands_run(page: Path, checkout: Path) -> None:
-    """In the page's order, for later ones may use what earlier ones made."""
+    """In the page's order, because later ones may use what earlier ones made."""
     for command in commands(page, ROOT):
         if command.words[0] == "cp" and command.tag == "sh":
             subprocess.run(command.words, check=True)
@@ -235,7 +235,7 @@ def test_relative_links_have_a_target(page: Path) -> None:
 
 
 def _anchors(page: Path) -> set[str]:
-    """As GitHub and MkDocs make them from headings."""
+    """Anchors of the headings, as GitHub and MkDocs derive them."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
@@ -251,13 +251,13 @@ SOURCES = "\n".join(
     for path in sorted((ROOT / folder).rglob("*"))
     if path.is_file() and path.suffix in ("", ".py", ".rb", ".sh")
 )
-#: Messages that span two lines of the source are joined as the language joins them.
+#: Joins messages that span two lines of source, as the language does.
 JOINED = re.sub(r"\"\s*\\?\s*f?\"", "", SOURCES)
 
 
 @pytest.mark.parametrize("message", messages(ROOT / "guides" / "troubleshooting.md"))
-def test_message_is_one_of_ours(message: str) -> None:
-    """The words between what varies stand in the source."""
+def test_quoted_message_is_in_the_source(message: str) -> None:
+    """The fixed parts of the message are in the source."""
     parts = [part.strip() for part in re.split(r"…|\d+", message.replace("lab03-ipset", "…"))]
     missing = [part for part in parts if len(part) > 2 and part not in JOINED]
     assert any(len(part) > 2 for part in parts)
@@ -270,14 +270,14 @@ def test_generated_parts_are_fresh(page: Path, monkeypatch: pytest.MonkeyPatch) 
     assert rendered(page) == page.read_text(), "stale: make readme"
 
 
-def test_labs_table_has_a_row_a_lab(checkout: Path) -> None:
+def test_labs_table_has_a_row_per_lab(checkout: Path) -> None:
     shutil.copytree("labs/_template", "labs/lab99-example")
     rows = labs_of(Project(checkout)).splitlines()[3:]
     assert [re.match(r"\| \[(\S+)\]", row)[1] for row in rows] == [*LABS, "lab99-example"]
 
 
 def test_stale_pages_are_written_once(checkout: Path) -> None:
-    for other in checkout.glob("labs/*/README.md"):  # their figures need results/
+    for other in checkout.glob("labs/*/README.md"):  # figures need results/
         other.unlink()
     page = checkout / "README.md"
     call = "<!-- [[[cog\nfrom fwlab.report import page_numbers\ncog.outl(page_numbers.labs())\n]]] -->"

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A traffic engine of a plug-in: found through an entry point, chosen by `--engine`, and driven, without a line changed
-in fwlab/."""
+"""A plug-in's traffic engine is found by its entry point, chosen by `--engine` and used, without a change in fwlab/."""
 
 from __future__ import annotations
 
@@ -63,7 +62,7 @@ def checkout(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """One in which the plug-in is installed."""
+    """Environment variables with the plug-in installed."""
     site = tmp_path / "site"
     (site / "recorder-1.dist-info").mkdir(parents=True)
     (site / "recorder-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: recorder\nVersion: 1\n")
@@ -94,7 +93,7 @@ def test_it_is_chosen_by_name_and_driven(checkout: Path, environment: dict[str, 
     assert "recorder over socket" in page
 
 
-def test_nobody_gets_it_unasked(checkout: Path, environment: dict[str, str]) -> None:
+def test_it_is_not_used_unless_asked_for(checkout: Path, environment: dict[str, str]) -> None:
     script = """
         from fwlab.generator.selection import ENGINES, choose
         from fwlab.host.project import find_project

@@ -44,7 +44,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def checked_engine(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The engine with the address and undefined-behaviour sanitizers, which end it at the first wrong access."""
+    """The engine with the address and undefined-behaviour sanitizers, which end it at the first invalid access."""
     flags = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
     return build(tmp_path_factory.mktemp("asan"), "gcc", f"CFLAGS={flags}", f"LDFLAGS={flags}")
 

@@ -31,7 +31,7 @@ def test_virtual_load_time_is_scaled_the_other_way() -> None:
     assert METRICS["load_time"].values(case, real()) == [4.0, 8.0]
 
 
-def test_a_trial_without_a_busy_moment_has_no_capacity() -> None:
+def test_a_trial_without_busy_time_has_no_capacity() -> None:
     case = measured(LAB, "raw-drop", trials=[Trial(duration_s=0.25, busy_s=0, processed=0)])
     assert METRICS["capacity"].values(case, testbed()) == []
     assert figure(case, METRICS["capacity"], testbed()) is None
@@ -50,7 +50,7 @@ def test_a_class_that_was_not_offered_has_no_share() -> None:
     assert figure(found, METRICS["delivered"], testbed(), "attacker") is None
 
 
-def test_entries_of_none_are_not_zero() -> None:
+def test_uncounted_entries_are_not_zero() -> None:
     assert METRICS["entries"].values(measured(LAB, "raw-drop"), testbed()) == []
     assert METRICS["entries"].values(measured(LAB, "raw-drop", entries=0), testbed()) == [0.0]
 
@@ -61,7 +61,7 @@ def test_median_and_spread() -> None:
     assert found.spread == pytest.approx(0.06)
 
 
-def test_spread_of_nothing_is_nothing() -> None:
+def test_no_values_have_no_figure() -> None:
     assert Figure([0.0, 0.0]).spread == 0.0
 
 

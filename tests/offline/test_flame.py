@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The flame graph: an element that needs no script, with every box's figures, and the page that holds it."""
+"""The flame graph: an SVG element without script that has the figures of every box, and the page around it."""
 
 from __future__ import annotations
 

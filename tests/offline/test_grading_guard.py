@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A class's folder is data: no file in it, above it or below it makes pytest run code on this host.
 
-Run by a Python of our own, as provision/host/venv leaves one: provision/host/fwlab.pth is what comes before pytest.
+The tests use a Python set up like that of provision/host/venv, where provision/host/fwlab.pth runs before pytest.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Planted:
 
     @property
     def apart(self) -> tuple[str, str]:
-        """The form of the option in which pytest itself takes the folder for a path of tests."""
+        """The form of the option in which pytest takes the folder for a test path."""
         return "--submissions", str(self.grading.folder)
 
 
@@ -213,7 +213,7 @@ def test_without_the_guard_a_configuration_from_the_class_is_refused(planted: Pl
 
 
 def test_the_venv_has_the_guard(tmp_path: Path) -> None:
-    """Also one made earlier: `provision/host/venv` then only adds the guard."""
+    """Also an existing one: `provision/host/venv` then only adds the guard."""
     (tmp_path / "provision" / "host").mkdir(parents=True)
     for name in ("provision/host/venv", "provision/host/fwlab.pth", "requirements.lock", "pyproject.toml"):
         shutil.copy(ROOT / name, tmp_path / name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a ruleset of each kind may say: a stranger's file runs no program, writes nowhere and leaves nothing behind."""
+"""What a ruleset of each kind may contain: it runs no program, writes no file and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -185,18 +185,18 @@ def test_refused_rulesets_are_reported_with_the_line(kind: str, line: str) -> No
 @pytest.mark.parametrize("kind", [kind.name for kind in KINDS.values() if kind.suffix[0] == "."])
 @pytest.mark.parametrize("character", ["\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\0"])
 def test_unusual_line_separators_are_refused(kind: str, character: str) -> None:
-    """Else a line that is a comment here would be an instruction to the tool, or the other way round."""
+    """Otherwise a comment to our validation could be an instruction to the tool, or vice versa."""
     with pytest.raises(BadInput, match=rf"^rules\.{kind}:2: a control character"):
         ruleset_file(f"rules.{kind}", f"# one\n# two{character}include\n")
 
 
-def test_a_text_over_several_lines_hides_no_include() -> None:
+def test_a_string_over_several_lines_hides_no_include() -> None:
     with pytest.raises(BadInput, match=r"(?m)^rules\.nft:4: a ruleset must not include another file$"):
         ruleset_file("rules.nft", 'add table ip t { comment "one\ntwo" ; }\n# "\ninclude "x" # "\n')
 
 
 def test_settings_are_loaded_last_and_links_first() -> None:
-    """A setting of connection tracking exists only once a rule has brought it in; a link forgets its filters."""
+    """Settings of connection tracking exist only once a rule has loaded it. A link that is set up loses its filters."""
     endings = ["sysctl", "nft", "ethtool", "ipset", "iptables", "tc", "xdp-filter", "routes", "ip6tables"]
     names = [f"{'abcdefghi'[place]}.{ending}" for place, ending in enumerate(endings)]
     ordered = [file.name for file in in_loading_order([ruleset_file(name, "") for name in names])]
@@ -206,7 +206,7 @@ def test_settings_are_loaded_last_and_links_first() -> None:
 
 
 def test_limits_apply_to_all_files_together(tmp_path: Path) -> None:
-    """A jump bomb, or sets of all memory, handed in by pieces."""
+    """A jump bomb, or sets that fill the memory, split over several files."""
     (tmp_path / "a.nft").write_text("add table ip t\n" + "".join(calls(n) for n in range(4)))
     (tmp_path / "b.nft").write_text("".join(calls(n) for n in range(4, 8)) + "add rule ip t c8 accept\n")
     hooked = "add chain ip t c { type filter hook input priority 0; }\nadd rule ip t c jump c0\n"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Hostile and odd files, as data (data/hostile): each is refused in exactly these words, or harms nobody.
+"""Hostile and odd files (data/hostile): each is refused with exactly this message, or is harmless.
 
-An item has a name, what the file holds (`text`, `bytes` in hexadecimal, or `size` of a file of NULs), and either `says`
-and `next`, the two lines of the message, or `accepted`.
+An item has a name, the file's content (`text`, `bytes` in hexadecimal, or the `size` of a file of NULs), and either the
+message's two lines, `says` and `next`, or `accepted`.
 """
 
 from __future__ import annotations

@@ -83,22 +83,22 @@ class TestDoubts:
         assert verdict.value is None
         assert "not saturated: busy 70.0%" in verdict.text
 
-    def test_the_measured_moment_of_idle_time_is_still_saturated(self) -> None:
+    def test_a_negligible_idle_time_is_still_saturated(self) -> None:
         assert self.judge(trials=trials(300_000, busy_share=0.9996)).outcome is Outcome.PASS
 
-    def test_a_thousandth_of_idle_time_is_not(self) -> None:
+    def test_a_thousandth_of_idle_time_is_not_saturated(self) -> None:
         assert self.judge(trials=trials(300_000, busy_share=0.999)).outcome is Outcome.INCONCLUSIVE
 
-    def test_one_idle_trial_spoils_the_others(self) -> None:
+    def test_one_idle_trial_makes_the_verdict_inconclusive(self) -> None:
         mixed = [*trials(300_000, 300_000), *trials(300_000, busy_share=0.9)]
         assert self.judge(trials=mixed).outcome is Outcome.INCONCLUSIVE
 
-    def test_trials_too_far_apart_are_inconclusive(self) -> None:
+    def test_a_large_spread_is_inconclusive(self) -> None:
         verdict = self.judge(trials=trials(292_000, 300_000, 308_000))
         assert verdict.outcome is Outcome.INCONCLUSIVE
         assert "5.3% apart" in verdict.text
 
-    def test_trials_far_apart_decide_where_no_bound_is_near(self) -> None:
+    def test_a_large_spread_decides_if_no_bound_is_near(self) -> None:
         verdict = self.judge(trials=trials(92_000, 100_000, 108_000))
         assert (verdict.outcome, verdict.value) == (Outcome.FAIL, 100_000)
 
@@ -109,11 +109,11 @@ class TestDoubts:
             ((226_000, 240_000, 246_300), Outcome.FAIL),
         ],
     )
-    def test_a_bound_is_near_within_twice_their_distance(self, capacities: tuple, outcome: Outcome) -> None:
+    def test_a_bound_is_near_within_twice_the_spread(self, capacities: tuple, outcome: Outcome) -> None:
         low = a_lab([expectation(virtual={"raw-drop": [287_000, 309_000]})])
         assert one(judged(low, measured(low, "raw-drop", *capacities))).outcome is outcome
 
-    def test_trials_far_apart_pass_an_open_range_that_begins_far_below(self) -> None:
+    def test_a_large_spread_passes_an_open_range_that_begins_far_below(self) -> None:
         open_above = a_lab([expectation(virtual={"raw-drop": [200_000, float("inf")]})])
         verdict = one(judged(open_above, measured(open_above, "raw-drop", 285_000, 300_000, 305_000)))
         assert verdict.outcome is Outcome.PASS
@@ -141,7 +141,7 @@ class TestRatio:
     def base(self, *capacities: float, **fields: object) -> Measured:
         return measured(self.LAB, "raw-drop", *(capacities or (BASELINE_PPS,)), **fields)
 
-    def test_is_to_the_same_session(self) -> None:
+    def test_the_base_is_of_the_same_session(self) -> None:
         verdict = one(judged(self.LAB, self.base(), measured(self.LAB, "set-1000", 273_000)))
         assert verdict.outcome is Outcome.PASS
         assert verdict.value == pytest.approx(0.91)
@@ -221,12 +221,12 @@ class TestExercise:
     def test_legitimate_traffic_is_untouched(self) -> None:
         assert one(attempted(attempt(250_000), self.UNTOUCHED)).outcome is Outcome.PASS
 
-    def test_noise_in_the_capacity_does_not_touch_what_was_delivered(self) -> None:
+    def test_noise_in_the_capacity_does_not_affect_delivery(self) -> None:
         noisy = attempt(200_000, 250_000)
         outcomes = [v.outcome for v in attempted(noisy, check(), self.BLOCKED)]
         assert outcomes == [Outcome.INCONCLUSIVE, Outcome.PASS]
 
-    def test_a_refused_ruleset_fails_in_the_tools_own_words(self) -> None:
+    def test_a_refused_ruleset_fails_with_the_tools_message(self) -> None:
         refused = attempt(trials=[], deliveries=[], refused="iptables-restore: line 3 failed")
         verdicts = attempted(refused, check(), self.BLOCKED)
         assert [v.outcome for v in verdicts] == [Outcome.FAIL] * 2

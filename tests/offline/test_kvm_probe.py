@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""KVM is tried once: the answer is remembered until something changes, and QEMU never outlives the probe."""
+"""KVM is probed once. The answer is remembered until something changes, and QEMU never outlives the probe."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.offline.programs import program
 
 ROOT = Path(__file__).resolve().parents[2]
 
-#: Counts its starts; what it does else is in the file `says`.
+#: A fake QEMU. Counts its starts; the file `says` decides what else it does.
 QEMU = """#!/bin/sh
 cd {folder}
 [ "$1" != --version ] || {{ cat version; exit 0; }}
@@ -64,7 +64,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     return made
 
 
-def test_a_kernel_that_speaks_is_asked_once(host: Host) -> None:
+def test_a_kernel_that_boots_is_probed_once(host: Host) -> None:
     host.says(SPEAKS)
     assert kvm_works() == KvmAnswer(True, "KVM runs a kernel")
     again = kvm_works()
@@ -83,7 +83,7 @@ def test_the_wait_for_a_silent_kernel_is_not_repeated(host: Host) -> None:
     assert host.starts == 1
 
 
-def test_a_refusal_takes_no_time_and_may_be_gone(host: Host) -> None:
+def test_a_refusal_is_quick_and_not_remembered(host: Host) -> None:
     host.says(REFUSES)
     assert kvm_works() == KvmAnswer(False, "KVM does not start: no KVM today")
     host.says(SPEAKS)
@@ -91,7 +91,7 @@ def test_a_refusal_takes_no_time_and_may_be_gone(host: Host) -> None:
 
 
 @pytest.mark.parametrize("change", ["kernel", "qemu", "device", "host"])
-def test_what_changed_is_tried_again(host: Host, change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_causes_another_probe(host: Host, change: str, monkeypatch: pytest.MonkeyPatch) -> None:
     host.says(SPEAKS)
     kvm_works()
     match change:
@@ -107,8 +107,8 @@ def test_what_changed_is_tried_again(host: Host, change: str, monkeypatch: pytes
     assert host.starts == 2
 
 
-def test_a_copy_of_the_kernel_is_not_tried_again(host: Host) -> None:
-    """Each image's base has a copy, and building asks for its own."""
+def test_a_copy_of_the_kernel_is_not_probed_again(host: Host) -> None:
+    """Each image's base has a copy, and each build probes with its own."""
     host.says(SPEAKS)
     kvm_works()
     copy = host.folder / "copy"
@@ -128,7 +128,7 @@ def test_without_a_kernel_a_build_tries_a_boot_sector(host: Host, monkeypatch: p
 
 
 def test_the_boot_sector_prints_its_greeting(tmp_path: Path) -> None:
-    """Under emulation: that needs no KVM."""
+    """Under emulation, which needs no KVM."""
     program("qemu-system-x86_64")
     (tmp_path / "sector").write_bytes(kvm_probe._boot_sector())
     argv = ["qemu-system-x86_64", "-accel", "tcg", "-m", "16", "-display", "none", "-nodefaults", "-serial", "stdio"]
@@ -137,7 +137,7 @@ def test_the_boot_sector_prints_its_greeting(tmp_path: Path) -> None:
         assert kvm_probe._greets(process, 60)
 
 
-def test_it_is_tried_again_where_that_is_asked_for(host: Host) -> None:
+def test_it_is_probed_again_on_request(host: Host) -> None:
     host.says(SILENT)
     kvm_works()
     host.says(SPEAKS)
@@ -146,13 +146,13 @@ def test_it_is_tried_again_where_that_is_asked_for(host: Host) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", "[" * 100_000, '{"key": 1, "answer": 2, "when": 3}'])
-def test_a_damaged_memory_is_none(host: Host, text: str) -> None:
+def test_a_damaged_memory_is_ignored(host: Host, text: str) -> None:
     host.says(SPEAKS)
     (host.folder / "cache" / kvm_probe.MEMORY).write_text(text)
     assert kvm_works() == KvmAnswer(True, "KVM runs a kernel")
 
 
-def test_without_room_nothing_is_remembered(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_remembers_nothing(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -183,7 +183,7 @@ kvm_probe.kvm_works()
 
 
 def _running(host: Host) -> list[Path]:
-    """Processes below the folder, which is where the made-up QEMU stands."""
+    """Running processes whose program is below the folder, which contains the fake QEMU."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:

@@ -92,7 +92,7 @@ def test_addresses_are_needed(exercise: str) -> None:
 
 
 def test_ex5_classes_differ_in_no_single_address_bit() -> None:
-    """Else one mask could replace the list."""
+    """Otherwise one mask could replace the list."""
     found, sources, _ = played("ex5-prefixes")
     inside = (sources >= sources[found == BLOCKED].min()) & (sources <= sources[found == BLOCKED].max())
     for low_bits in range(1, 10):

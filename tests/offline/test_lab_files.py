@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every lab.yml is short, says nothing in vain, and gives a source for each number that it judges by."""
+"""Every lab.yml is short, declares nothing unused, and gives a source for each number that it judges by."""
 
 from __future__ import annotations
 

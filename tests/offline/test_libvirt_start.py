@@ -169,7 +169,7 @@ def test_a_daemon_that_exits_at_once_is_reported_with_its_output(host: Host) -> 
 
 
 def test_a_daemon_does_not_inherit_locks(tmp_path: Path) -> None:
-    """Else flock(1) around a command that starts machines would never release its lock."""
+    """Otherwise flock(1) around a command that starts machines would never release its lock."""
     with (tmp_path / "lock").open("w") as lock:
         argv = [str(SCRIPT.with_name("reaper")), "sh", "-c", "ls -l /proc/$$/fd"]
         done = subprocess.run(argv, pass_fds=[lock.fileno()], capture_output=True, text=True, check=True)

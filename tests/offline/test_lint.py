@@ -32,7 +32,7 @@ FEWEST = {"ruff": 200, "ruff-format": 200, "shellcheck": 20, "ruby": 4, "erb": 3
 
 @cache
 def sources() -> dict[Path, set[str]]:
-    """The project's files, found without git, and what `identify` says that each is."""
+    """The project's files, found without git, with their types according to `identify`."""
     found = []
     for folder, folders, names in os.walk(ROOT):
         folders[:] = [name for name in folders if name not in GENERATED and not name.endswith((".egg-info", "_cache"))]
@@ -41,7 +41,7 @@ def sources() -> dict[Path, set[str]]:
 
 
 def files_of(hook: dict[str, Any]) -> list[Path]:
-    """As pre-commit chooses them."""
+    """The files that pre-commit would give to the hook."""
     wanted, pattern = set(hook.get("types", ())), re.compile(hook.get("files", ""))
     return [path for path, tags in sources().items() if wanted <= tags and pattern.search(str(path.relative_to(ROOT)))]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A ruleset that is cheap in the flood and right at a light load has not earned a pass."""
+"""A ruleset that is cheap in the flood but correct only at a light load does not pass."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def light(attacker: float, others: float, sent: int = 1000) -> Delivery:
 
 
 def flood(attacker: float, others: float, taken: int = 40_000, missed: float = 0.0) -> Delivery:
-    """Of 100 000 packets sent the DUT took so many; the sink missed a share of what it sent on."""
+    """100 000 packets are sent. The DUT takes some of them, and the sink misses a share of what the DUT forwards."""
     offered = {name: round(100_000 * share) for name, share in MIX.items()}
     passed = {"attacker": taken * MIX["attacker"] * attacker, "others": taken * MIX["others"] * others}
     arrived = {name: round(count * (1 - missed)) for name, count in passed.items()}
@@ -77,7 +77,7 @@ def test_it_fails_the_class_and_the_figure_that_it_improved() -> None:
     assert "it blocks others in the flood and not at a light load" in capacity.text
 
 
-def test_an_exercise_that_teaches_limits_may_want_it() -> None:
+def test_an_exercise_may_declare_it() -> None:
     limits = LAB.exercises[0].model_copy(update={"load_dependent": True})
     capacity, _ = judge_exercise(limits, found(RIGHT, flood(0, 0), RIGHT), a_run([]), METRICS)
     assert capacity.outcome is Outcome.PASS
@@ -90,7 +90,7 @@ def test_an_inconclusive_result_stays_inconclusive() -> None:
 
 
 def test_one_failing_playback_is_not_hidden_by_the_others() -> None:
-    """One attacker of a thousand is missing in the list, and only the longest play visits it."""
+    """The list lacks one attacker of a thousand, which only the longest play visits."""
     slips = light(0.001, 1, sent=8000)
     _, delivered = judge_exercise(
         LAB.exercises[0],

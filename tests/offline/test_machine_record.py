@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What `vagrant up` made: written down by Ruby from libvirt's own words, read by fwlab, held against QEMU's."""
+"""The record of what `vagrant up` made: Ruby writes it from libvirt's XML, and fwlab compares it with QEMU."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ CLOCK = "<qemu:arg value='-icount'/><qemu:arg value='shift=2,sleep=on'/>"
 
 
 class Checkout:
-    """One lab, and a libvirt that has what lies in the folder `defined`."""
+    """One lab, and a fake libvirt that defines what is in the folder `defined`."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -187,7 +187,7 @@ def record(root: Path, **dut: object) -> Project:
     return Project(root)
 
 
-#: As libvirt starts them, from 7 to 11.
+#: As libvirt 7 to 11 start them.
 LINES = {
     "virtual": (["-accel", "tcg,tb-size=128", "-icount", "shift=2,sleep=on"], VIRTUAL),
     "virtual, slower": (["-accel", "tcg", "-icount", "shift=10"], Made("tcg", 10, "socket")),
@@ -208,7 +208,7 @@ NETDEVS = [
 
 @pytest.mark.parametrize(("words", "made"), LINES.values(), ids=LINES)
 @pytest.mark.parametrize("netdev", NETDEVS, ids=["json", "dgram", "plain"])
-def test_qemu_says_what_it_is(words: list[str], made: Made | None, netdev: list[str]) -> None:
+def test_machines_are_recognised_by_qemus_arguments(words: list[str], made: Made | None, netdev: list[str]) -> None:
     line = ["qemu-system-x86_64", *words, *netdev, "-netdev", "user,id=management,hostfwd=tcp:127.0.0.1:22031-:22"]
     assert from_command_line(line) == made
 

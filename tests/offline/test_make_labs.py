@@ -63,7 +63,7 @@ def test_references_pass_starts_and_mistakes_fail(name: str) -> None:
 
 @cache
 def graded(name: str) -> tuple[Lab, dict[str, tuple[Measured, Run]]]:
-    """The lab, and by ruleset its newest measurement: in the run that graded all, or in one of variants alone."""
+    """The lab, and the newest measurement of each ruleset, from the run of everything or from one of variants only."""
     lab = load_lab(PROJECT, name)
     folder = ROOT / "results" / name
     runs = [max(folder.glob("*-labs-exercises.json")), *sorted(folder.glob("*-graded-variants*.json"))]
@@ -73,7 +73,7 @@ def graded(name: str) -> tuple[Lab, dict[str, tuple[Measured, Run]]]:
 
 @each_lab
 def test_right_variants_pass_and_wrong_ones_fail_the_named_checks(name: str) -> None:
-    """Once any variant of an exercise was graded, all of them were."""
+    """If one variant of an exercise was graded, all of them were."""
     lab, rulesets = graded(name)
     for exercise in lab.exercises:
         if not any(ruleset.startswith(f"{exercise.id}/variants/") for ruleset in rulesets):
@@ -92,7 +92,7 @@ def test_right_variants_pass_and_wrong_ones_fail_the_named_checks(name: str) -> 
 
 @each_lab
 def test_limits_keep_their_distance_from_every_ruleset(name: str) -> None:
-    """Medians repeat to a fifth of this, so no ruleset that was graded can end on the other side."""
+    """Medians repeat to a fifth of this distance, so no graded ruleset can end on the other side."""
     lab, rulesets = graded(name)
     near = {}
     for ruleset, (measured, run) in rulesets.items():

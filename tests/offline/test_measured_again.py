@@ -31,13 +31,13 @@ TASK = MeasurementSpec(
 )
 GOOD = {"trials": trials(300_000, 300_100)}
 APART = {"trials": trials(280_000, 300_000)}
-#: Can be judged; on the virtual testbed it is strange all the same.
+#: A spread that can be judged, but is unusual on the virtual testbed.
 STRANGE = {"trials": trials(290_000, 300_000)}
 IDLE = {"trials": trials(300_000), "problems": ["the DUT was not saturated: busy 70%"]}
 
 
 class Scripted:
-    """A measurer that finds what it was told to find, one after the other."""
+    """A measurer that returns the given results one after the other."""
 
     def __init__(self, *found: dict | Exception) -> None:
         self._found = list(found)
@@ -54,7 +54,7 @@ class Scripted:
 
 
 class Backup:
-    """A saved state that brings the DUT back so many times."""
+    """A saved state that can restore the DUT a given number of times."""
 
     def __init__(self, times: int = 0) -> None:
         self.times, self.prepared = times, 0
@@ -115,7 +115,7 @@ def test_the_second_measurement_counts_and_there_is_no_third() -> None:
     assert found.measured_again == ["the trials are 6.9% apart; at most 5% can be judged"]
 
 
-def test_a_refused_ruleset_is_not_tried_again() -> None:
+def test_a_refused_ruleset_is_not_measured_again() -> None:
     found, measurer, _ = measure({"trials": [], "refused": "no such table"}, GOOD)
     assert (measurer.left, found.refused) == (1, "no such table")
 
@@ -143,7 +143,7 @@ def test_a_restored_dut_is_measured_again() -> None:
 
 
 def test_a_ruleset_that_kills_the_dut_twice_has_failed() -> None:
-    """In between it was put back, and answered: it was no accident of the host's."""
+    """It was restored in between and answered, so the host is not the cause."""
     found, _, _ = measure(GONE, GONE, restores=2)
     assert found.lost == ["lost the connection to the dut"] * 2
     verdict, *_ = judge_exercise(LAB.exercises[0], found, a_run([]), METRICS)
@@ -156,7 +156,7 @@ def test_a_dut_lost_once_and_then_slow_is_inconclusive() -> None:
     assert (found.lost, found.problems) == ([], ["it was not measured within 240 s"])
 
 
-def test_what_takes_too_long_is_not_tried_again() -> None:
+def test_what_takes_too_long_is_not_measured_again() -> None:
     found, measurer, _ = measure(Overdue("it was not measured within 240 s"), GOOD, restores=1)
     assert measurer.left == 1
     assert found.problems == ["it was not measured within 240 s"]

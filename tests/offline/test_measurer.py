@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The measurer: which steps it takes, in which order, and what it makes of their partial results."""
+"""The measurer: the order of its steps, and how it merges their partial results."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_each_step_is_taken_once_in_the_order_of_the_phases(asked: MeasurementSp
     assert measurer._steps(asked, "packets") == steps
 
 
-def test_on_connections_only_what_connections_can_measure_is_measured() -> None:
+def test_connections_measure_only_their_own_metrics() -> None:
     assert measurer._steps(spec("delivered", "connections", "capacity", sampled=True), "connections") == [CONNECT]
 
 
@@ -75,7 +75,7 @@ def test_after_a_problem_only_steps_that_do_not_need_the_figures_are_taken(monke
     assert "table ip f" in found.problems[0]
 
 
-def test_what_was_found_before_a_refusal_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_before_a_refusal_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> Measured:
         raise Refused("line 2 failed")
 

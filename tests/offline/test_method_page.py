@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""guides/method.md: the numbers that it quotes from single runs are those of the runs that it names.
+"""guides/method.md: numbers that it quotes from single runs are those of the named runs.
 
-Its tables are generated; test_docs.py finds a stale one.
+Its tables are generated; test_docs.py finds stale ones.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A metric of a plug-in goes through lab.yml, measuring, judging and every report without a line changed in fwlab/."""
+"""A plug-in's metric works in lab.yml, measuring, judging and every report, without a change in fwlab/."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ DECLARED: dict[str, Any] = {
         }
     ],
 }
-#: Eight rules were measured by somebody whose cache is larger.
+#: The range for eight rules is from a machine with a larger cache, so it fails.
 RANGES = {"tolerance": 0.1, "ratio_tolerance": 0.2, "medians": {"rules-2": 4, "rules-8": 1.5}}
 
 
@@ -83,7 +83,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def measured(checkout: Path, *paths: Path) -> subprocess.CompletedProcess[str]:
-    """The plug-in's program in a process of its own: entry points are looked up as it starts."""
+    """Run the plug-in's program in a process of its own, because entry points are looked up at its start."""
     return subprocess.run(
         [sys.executable, "-P", str(PLUGIN.with_name("metric_run.py")), str(checkout), LAB],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(str(path) for path in (ROOT, *paths))},
@@ -135,7 +135,7 @@ def test_every_report_shows_it(document: dict[str, Any], report: str, shown: str
     assert shown in document["reports"][report]
 
 
-def test_there_is_no_report_that_is_not_looked_at(document: dict[str, Any]) -> None:
+def test_every_renderer_is_tested(document: dict[str, Any]) -> None:
     assert set(document["reports"]) == {"check-json", "html", "json", "markdown", "plots", "terminal"}
 
 
@@ -146,7 +146,7 @@ def test_without_the_plug_in_the_lab_names_an_unknown_metric(checkout: Path) -> 
 
 
 @pytest.mark.parametrize(("line", "lacks"), [('    unit = "misses"\n', "unit"), ("    def steps(", "steps")])
-def test_a_metric_that_lacks_something_stops_the_import(line: str, lacks: str, tmp_path: Path) -> None:
+def test_an_incomplete_metric_stops_the_import(line: str, lacks: str, tmp_path: Path) -> None:
     for name in ("fwlab_cache_misses.py", "fwlab_cache_misses-1.0.dist-info"):
         source = PLUGIN / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)

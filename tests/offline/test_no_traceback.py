@@ -83,7 +83,7 @@ def test_mistyped_arguments_are_reported_before_the_kvm_probe(
 
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
 def test_an_interrupt_during_imports_is_one_line(tmp_path: Path, number: str) -> None:
-    """A module that all others need interrupts its own import, which would take long."""
+    """A module that all others import raises the interrupt while it is imported."""
     stub = f"import os, signal, time\nos.kill(os.getpid(), signal.{number})\ntime.sleep(60)\n"
     (tmp_path / "typer.py").write_text(stub)
     script = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The image build without a machine: templates, content keys, and a cache that trusts only what it verified."""
+"""The image build without a machine: templates, content keys, and a cache that uses only what it verified."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_template_is_valid(tmp_path: Path, image: str, kernel: str) -> None:
         ("packer/build", set()),
     ],
 )
-def test_key_changes_with_what_goes_into_the_image(checkout: Path, path: str, changed: set[str]) -> None:
+def test_key_changes_with_the_images_inputs(checkout: Path, path: str, changed: set[str]) -> None:
     settings = {image: SETTINGS | ({"system": "freebsd"} if image == "dut-freebsd" else {}) for image in IMAGES}
     before = {image: content_key(checkout, image, settings[image]) for image in IMAGES}
     (checkout / path).write_text((checkout / path).read_text() + "\n# changed\n")
@@ -67,7 +67,7 @@ def test_key_changes_with_the_base_and_with_an_executable_bit(checkout: Path) ->
     assert content_key(checkout, "sink", SETTINGS) != plain
 
 
-def test_key_is_the_same_in_another_place(checkout: Path) -> None:
+def test_key_does_not_depend_on_the_path(checkout: Path) -> None:
     assert content_key(checkout, "sink", SETTINGS) == content_key(ROOT, "sink", SETTINGS)
 
 
@@ -81,7 +81,7 @@ def box(tmp_path: Path) -> Path:
     return path
 
 
-def test_whole_box_is_used(box: Path) -> None:
+def test_complete_box_is_used(box: Path) -> None:
     assert box_cache.cached(box)["manifest"] == {"kernel": "6.1"}
 
 
@@ -104,7 +104,7 @@ def test_damaged_box_is_rejected(box: Path, damage: str) -> None:
     assert box_cache.cached(box) is None
 
 
-def test_too_little_room_names_the_place_and_the_need(tmp_path: Path) -> None:
+def test_too_little_space_is_reported_with_place_and_size(tmp_path: Path) -> None:
     with pytest.raises(BuildError) as caught:
         box_cache.need_room(tmp_path, 1 << 60)
     assert str(tmp_path) in str(caught.value)
@@ -113,18 +113,18 @@ def test_too_little_room_names_the_place_and_the_need(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", ["No space left on device", "no space left on device"], ids=["libc", "Go"])
-def test_full_disk_in_a_program_is_told_as_such(tmp_path: Path, words: str) -> None:
+def test_full_disk_in_a_program_is_reported(tmp_path: Path, words: str) -> None:
     with pytest.raises(BuildError, match=r"sink: .* is full") as caught:
         Subprocesses().run(["sh", "-c", f"echo write: {words}; exit 1"], tmp_path / "log", "sink")
     assert "FWLAB_CACHE" in caught.value.hint
 
 
-def test_full_disk_ends_a_program_that_waits_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As Packer does where QEMU has halted the machine for want of room."""
+def test_full_disk_ends_a_program_that_would_wait_forever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Packer does after QEMU has paused the machine because the disk is full."""
     monkeypatch.setattr(subprocesses, "FULL_BYTES", 1 << 60)
     monkeypatch.setattr(subprocesses, "TIMEOUT_S", 0.1)
     programs = Subprocesses()
-    # Once with a program that ends when asked, and once with one that has to be killed, and its child with it.
+    # Once with a program that ends on a signal, and once with one that must be killed together with its child.
     for trap in ("", "trap '' INT; "):
         began = time.monotonic()
         with pytest.raises(BuildError, match=f"sink: the disk of {tmp_path} is full") as caught:
@@ -196,7 +196,7 @@ def parts_of(box: Path) -> dict[str, bytes]:
 QCOW2 = b"QFI\xfb" + bytes(20) + ((4 << 30) + 512).to_bytes(8, "big") + b"the rest"
 
 
-def test_box_of_a_newer_packer_gets_the_form_of_the_others(tmp_path: Path) -> None:
+def test_box_of_a_newer_packer_is_converted(tmp_path: Path) -> None:
     box = tmp_path / "sink.box"
     disks = [{"format": "qcow2", "path": "box_0.img"}]
     make_archive(box, {"box_0.img": QCOW2}, {"architecture": "amd64", "disks": disks, "provider": "libvirt"})
@@ -208,7 +208,7 @@ def test_box_of_a_newer_packer_gets_the_form_of_the_others(tmp_path: Path) -> No
     assert told == {"architecture": "amd64", "provider": "libvirt", "format": "qcow2", "virtual_size": 5}
 
 
-def test_box_of_debians_packer_stays_as_it_is(tmp_path: Path) -> None:
+def test_box_of_debians_packer_is_not_changed(tmp_path: Path) -> None:
     box = tmp_path / "sink.box"
     make_archive(box, {"box.img": QCOW2}, {"format": "qcow2", "provider": "libvirt", "virtual_size": 4})
     before = box.read_bytes()
@@ -216,8 +216,8 @@ def test_box_of_debians_packer_stays_as_it_is(tmp_path: Path) -> None:
     assert box.read_bytes() == before
 
 
-def test_missing_plugins_of_a_newer_packer_are_told_in_its_own_words(tmp_path: Path) -> None:
-    """It says them on its standard output."""
+def test_missing_plugins_of_a_newer_packer_are_reported_with_its_message(tmp_path: Path) -> None:
+    """Packer prints the message on standard output."""
     programs = tmp_path / "bin"
     programs.mkdir()
     packer = '#!/bin/sh\n[ "$1" = init ] || { echo Packer v1.16.0; exit; }\necho Failed getting qemu; exit 1\n'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""packer/build, the command: which Python it runs, and what its machine is accelerated with."""
+"""The command packer/build: its Python, and the accelerator of its machine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_without_a_venv_the_next_command_is_named(tmp_path: Path) -> None:
 
 
 def test_packer_build_runs_this_checkouts_package(tmp_path: Path) -> None:
-    """Whatever folder it is called from, even one with a package of the same name."""
+    """From any working directory, even one with a package of the same name."""
     (tmp_path / "packer").mkdir()
     shutil.copy(PACKER / "build", tmp_path / "packer")
     python = tmp_path / ".venv/bin/python"
@@ -49,7 +49,7 @@ def test_fwlab_accel_decides_without_a_probe(monkeypatch: pytest.MonkeyPatch, va
 
 
 @pytest.mark.parametrize(("works", "word"), [(True, "kvm"), (False, "tcg")])
-def test_else_kvm_is_tried_with_the_kernel_of_the_base(
+def test_otherwise_kvm_is_probed_with_the_bases_kernel(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, works: bool, word: str
 ) -> None:
     monkeypatch.setenv("FWLAB_ACCEL", "")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A cloud image as the base of the boxes: fetched once, proved before use, named where it is wrong."""
+"""A cloud image as the boxes' base: downloaded once, verified before use, and named in every error."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def base_variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Path:
-    """The beginning of a raw disk with a boot sector, and no more."""
+    """The beginning of a raw disk with a boot sector."""
     path = tmp_path / "published" / "debian 12.raw"
     path.parent.mkdir()
     path.write_bytes(bytes(510) + b"\x55\xaa" + bytes(1000))
@@ -44,7 +44,7 @@ def disk(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def address(disk: Path) -> Iterator[str]:
-    """An http server's address for `disk`; with /short before the name it breaks off in the middle."""
+    """URL of an HTTP server for `disk`. With /short before the name, the transfer breaks off in the middle."""
 
     class Quiet(http.server.SimpleHTTPRequestHandler):
         def __init__(self, *args: object) -> None:
@@ -124,7 +124,7 @@ def test_truncated_cloud_image_is_reported(base_variables, disk, address: str, t
     assert not files_in(tmp_path / "cache")
 
 
-def test_three_boxes_ask_for_a_wrong_cloud_image_once(base_variables, address: str, tmp_path: Path) -> None:
+def test_three_boxes_download_a_wrong_cloud_image_once(base_variables, address: str, tmp_path: Path) -> None:
     image, said = base_variables(f"{address}/debian%2012.raw", "1" * 128), []
     for _ in range(3):
         with pytest.raises(BuildError, match="its sha512 is"):
@@ -187,7 +187,7 @@ def test_files_for_cloud_images_do_not_affect_other_boxes(base_variables, checko
 
 
 def test_the_cloud_images_script_is_a_provisioning_script() -> None:
-    """As tests/offline/test_provision.py asks of those in provision/."""
+    """As tests/offline/test_provision.py requires of those in provision/."""
     for path in (PACKER / "cloud").iterdir():
         text = path.read_text()
         assert len(text.splitlines()) <= 40

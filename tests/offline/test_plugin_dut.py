@@ -51,7 +51,7 @@ def test_an_unknown_system_is_named_with_those_that_are_known(session: dict[str,
     assert session["unknown"] == ["topology.yml: no DUT runs kettle", "use one of: freebsd linux toaster"]
 
 
-def test_linux_has_all_that_a_dut_needs() -> None:
+def test_linux_implements_the_dut_protocol() -> None:
     asked = [name for name in vars(Dut) if not name.startswith("_") or name in ("__enter__", "__exit__")]
     dut = DUTS["linux"].connect(None, [])  # type: ignore[arg-type]
     assert [name for name in asked if not callable(getattr(dut, name, None))] == []

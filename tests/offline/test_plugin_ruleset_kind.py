@@ -15,7 +15,7 @@ import pytest
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SESSION = HERE / "plugin_programs" / "ruleset_session.py"
-#: Keeps its list in a file beside itself, and refuses an address that is not the lab's.
+#: A tool that keeps its list in a file next to itself and refuses addresses outside the lab.
 TOOL = """#!/bin/sh
 list="$0.list"
 case "$1" in
@@ -59,12 +59,12 @@ def test_its_files_are_validated(session: dict[str, Any]) -> None:
     assert session["refused"][0] == "bad.greylist:2: $(reboot) is not an address"
 
 
-def test_the_agent_loads_it_and_takes_it_away(session: dict[str, Any]) -> None:
+def test_the_agent_loads_and_removes_it(session: dict[str, Any]) -> None:
     assert session["loaded"] == session["files"]
     assert (session["entries"], session["entries after"], session["left"]) == (2, 0, [])
 
 
-def test_the_grader_sees_whether_it_is_there(session: dict[str, Any]) -> None:
+def test_the_grader_sees_whether_it_is_loaded(session: dict[str, Any]) -> None:
     assert session["absent before"] == "b.greylist: loaded, but the DUT does not hold: 198.18.1.1, 198.18.1.2"
     assert session["absent"] is None
 

@@ -47,7 +47,7 @@ def test_process_that_does_not_exit_is_killed() -> None:
     assert closed(process)
 
 
-def test_unread_input_does_no_harm() -> None:
+def test_unread_input_is_harmless() -> None:
     process = started("pass")
     process.wait()
     process.stdin.write(b"stop\n")  # buffered, so that closing the pipe fails
@@ -69,7 +69,7 @@ class Traffic:
 
 
 @pytest.mark.parametrize("trouble", [OSError, KeyboardInterrupt])
-def test_traffic_does_not_outlive_what_was_counted_beside_it(trouble: type[BaseException]) -> None:
+def test_traffic_stops_if_its_measurement_fails(trouble: type[BaseException]) -> None:
     traffic = Traffic()
     with contextlib.suppress(trouble), traffic_guard(traffic):
         raise trouble

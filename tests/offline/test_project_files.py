@@ -57,7 +57,7 @@ _CONTAINERS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetC
 
 
 def _state(path: Path) -> list[str]:
-    """Places where a module keeps state: `global`, or a list, dict or set that is not named as a constant."""
+    """Places where a module keeps state: `global`, or a list, dict or set without a constant's name."""
     tree = ast.parse(text(path))
     found = [f"{path.name}:{node.lineno} global" for node in ast.walk(tree) if isinstance(node, ast.Global)]
     for node in tree.body:

@@ -99,7 +99,7 @@ def test_unknown_role_is_refused() -> None:
     assert "no-such-role" in done.stderr
 
 
-def test_host_install_tells_a_user_what_root_must_run(tmp_path: Path) -> None:
+def test_host_install_prints_what_root_must_run(tmp_path: Path) -> None:
     fakes = {"id": "echo 1000", "dpkg-query": "exit 1", "apt-get": "echo called >&2; exit 9"}
     for name, body in fakes.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")

@@ -27,7 +27,7 @@ SOURCE = "results/lab99-made-up/2026-01-01-full.json"
 
 
 def a_judged_lab(**cases: dict) -> Lab:
-    """A made-up lab that judges raw-drop and set-1; `cases` adds fields to cases, by id with _ for -."""
+    """A lab that judges raw-drop and set-1. `cases` adds fields to cases, by id with _ in place of -."""
     raw = a_lab().model_dump(by_alias=True, mode="json", exclude_defaults=True)
     for case in raw["cases"]:
         case.update(cases.get(case["id"].replace("-", "_"), {}))
@@ -39,12 +39,12 @@ LAB = a_judged_lab()
 
 
 def judged_by(lab: Lab, run: Run) -> Lab:
-    """The lab with the ranges of this run, written and read back."""
+    """The lab with this run's ranges, written and read back."""
     text = as_yaml(lab, renewed(lab, run, SOURCE))
     return lab.with_ranges(Ranges.model_validate(yaml.safe_load(text)))
 
 
-def test_a_range_lies_around_the_median_and_that_of_a_ratio_is_twice_as_wide() -> None:
+def test_a_range_surrounds_the_median_and_a_ratios_is_twice_as_wide() -> None:
     run = a_run([measured(LAB, "raw-drop", 299_000, 300_000, 301_000), measured(LAB, "set-1", 270_000)])
     (found,) = judged_by(LAB, run).expectations
     assert found.virtual == {"raw-drop": (295_500, 304_500), "set-1": (265_900, 274_100)}
@@ -69,7 +69,7 @@ def test_each_number_is_written_once() -> None:
     ]
 
 
-def test_what_was_not_measured_keeps_its_median_with_its_kernel_and_source() -> None:
+def test_cases_not_measured_keep_median_kernel_and_source() -> None:
     both = a_run([measured(LAB, "raw-drop", 300_000), measured(LAB, "set-1", 270_000)])
     first = judged_by(LAB, both)
     later = a_run([measured(LAB, "set-1", 280_000)])
@@ -90,13 +90,13 @@ def test_a_range_is_rounded_outwards() -> None:
     assert found.virtual == {"raw-drop": (121_600, 125_400)}  # 121 605 to 125 309
 
 
-def test_a_range_is_as_wide_as_its_trials_lie_apart() -> None:
+def test_a_range_is_as_wide_as_the_trials_spread() -> None:
     (found,) = judged_by(LAB, a_run([measured(LAB, "raw-drop", 296_000, 300_000, 305_000)])).expectations
     assert found.virtual == {"raw-drop": (291_000, 309_000)}
 
 
-def test_a_range_is_as_wide_as_loadings_are_known_to_lie_apart() -> None:
-    """Its trials are of one loading, and may agree better than two loadings do."""
+def test_a_range_is_as_wide_as_the_declared_reload_spread() -> None:
+    """Trials share one load of the ruleset, and may agree better than two loads do."""
     lab = a_judged_lab(raw_drop={"reload_spread": 0.025}, set_1={"reload_spread": 0.04})
     run = a_run([measured(lab, "raw-drop", 300_000), measured(lab, "set-1", 300_000)])
     (found,) = judged_by(lab, run).expectations
@@ -114,7 +114,7 @@ def test_a_range_of_shares_has_an_absolute_margin_and_stays_in_0_to_1(
     assert table.absolute("x") == between
 
 
-def test_figures_in_doubt_make_no_range() -> None:
+def test_doubtful_figures_give_no_range() -> None:
     run = a_run([measured(LAB, "raw-drop", 280_000, 300_000)])
     with pytest.raises(BadInput, match=r"raw-drop is in doubt: the trials are 6\.9% apart"):
         renewed(LAB, run, SOURCE)
@@ -128,7 +128,7 @@ def on_kvm(run: Run, host_class: str | None) -> Run:
     return run.model_copy(update={"testbed": testbed, "host": host})
 
 
-def test_a_run_on_the_real_testbed_makes_ranges_of_its_host_class() -> None:
+def test_a_run_on_the_real_testbed_gives_ranges_of_its_host_class() -> None:
     run = on_kvm(a_run([measured(LAB, "raw-drop", 300_000)]), "epyc-7003")
     lab = judged_by(LAB, run)
     (found,) = lab.expectations
@@ -139,7 +139,7 @@ def test_a_run_on_the_real_testbed_makes_ranges_of_its_host_class() -> None:
     assert judge_cases(lab, on_kvm(run, "another"), METRICS) == []
 
 
-def test_a_host_without_a_class_makes_none() -> None:
+def test_a_host_without_a_class_gives_no_range() -> None:
     with pytest.raises(BadInput, match="on a host without a class") as refused:
         renewed(LAB, on_kvm(a_run([measured(LAB, "raw-drop", 300_000)]), None), SOURCE)
     assert "FWLAB_HOST_CLASS" in refused.value.hint
@@ -166,7 +166,7 @@ def test_the_ranges_of_a_lab_are_those_of_its_own_raw_results(name: str, tmp_pat
     assert path.read_text() == (lab.folder / "ranges.yml").read_text()
 
 
-def test_a_run_that_is_not_kept_makes_no_range(tmp_path: Path) -> None:
+def test_an_unpublished_run_gives_no_range(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="a range needs raw results") as refused:
         write_ranges(Project(tmp_path), LAB, a_run([measured(LAB, "raw-drop", 300_000)]))
     assert "fwlab author publish lab99-made-up" in refused.value.hint
@@ -224,7 +224,7 @@ def test_a_damaged_file_is_named(text: str, says: str, tmp_path: Path) -> None:
 
 
 def test_a_lab_without_the_file_judges_no_case(tmp_path: Path) -> None:
-    """So that an author can measure first, and a lab whose file was deleted can generate it again."""
+    """So an author can measure first, and a deleted file can be generated again."""
     shutil.copytree(PROJECT.labs / "lab03-ipset", tmp_path / "labs" / "lab03-ipset", ignore=lambda *_: ["rulesets"])
     (tmp_path / "labs" / "lab03-ipset" / "ranges.yml").unlink()
     assert load_lab(Project(tmp_path), "lab03-ipset").expectations == []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The registry of renderers: what is built in, what a plug-in adds, and that a run is judged once for all of them."""
+"""The registry of renderers: built-in ones, a plug-in's, and a run judged once for all of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RUN = ROOT / "results" / LAB / "2026-11-20-full.json"
 
 
 def report(output: Path, *words: str, plugin: bool = True) -> subprocess.CompletedProcess[str]:
-    """`fwlab report` on a published run, in a process of its own: entry points are looked up as it starts."""
+    """Run `fwlab report` on a published run in a new process, because entry points are looked up at its start."""
     paths = [str(ROOT), *([str(PLUGIN)] if plugin else [])]
     return subprocess.run(
         [sys.executable, "-m", "fwlab.cli.entry", "report", LAB, str(RUN), "--output", str(output), *words],

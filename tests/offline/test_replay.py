@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How the host starts and stops the replay engine: the shell command, with a substitute for the engine."""
+"""How the host starts and stops the replay engine: the shell command, with a fake engine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fwlab.generator import replay as replay_module
 from fwlab.generator.replay import LONG_RUN, Replay
 from fwlab.model.errors import CannotMeasure
 
-#: Installs its signal handler late, as the engine does on a busy host, then reports when it gets the signal.
+#: Installs its signal handler late, as the engine does on a busy host, and reports on the signal.
 LATE = f"""#!{sys.executable}
 import signal, sys, time
 def report(*_):
@@ -57,7 +57,7 @@ def test_a_stop_before_the_engine_handles_signals_still_yields_the_report(replay
     assert (played.sent, played.attempted, played.duration_s) == (5, 7, 0.5)
 
 
-def test_the_engine_stops_if_the_host_is_gone(replay: Replay) -> None:
+def test_the_engine_stops_if_the_host_disconnects(replay: Replay) -> None:
     playing = replay.start()
     playing._process.stdin.close()
     out, errors = playing._process.stdout.read(), playing._process.stderr.read()

@@ -28,7 +28,7 @@ from tests.offline.factories import RANGES, a_full_run, a_lab, a_run, attempt, m
 
 LAB = a_lab(RANGES)
 RUN = a_full_run(LAB)
-#: Elements of HTML that have no end.
+#: HTML elements without an end tag.
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 
 
@@ -74,7 +74,7 @@ class TestTerminal:
 
 
 class Balanced(HTMLParser):
-    """Raises no alarm only if every element is closed in its turn; keeps what a test looks at."""
+    """Checks that every element is closed in order, and keeps what the tests look at."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -187,7 +187,7 @@ class TestPlot:
     @pytest.mark.parametrize("seconds", [1.0, 0.3])
     @pytest.mark.filterwarnings("error")
     def test_a_single_value_has_an_axis_of_some_width(self, cases: list[str], seconds: float) -> None:
-        """One case of a sweep, or all alike: the plot is drawn, and matplotlib has nothing to complain of."""
+        """One case of a sweep, or equal values: the plot is drawn, and matplotlib does not warn."""
         found = [measured(LAB, case, 300_000, loads=[seconds]) for case in cases]
         for metric in ("capacity", "load_time"):
             (svg,) = plots(build_model(LAB, a_run(found)), METRICS[metric])

@@ -67,7 +67,7 @@ def test_a_file_belongs_to_one_kind() -> None:
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Makes a package of modules, in a folder or in a zip file."""
+    """Make a package of modules, in a folder or in a zip file."""
 
     def make(name: str, zipped: bool, **modules: str) -> str:
         texts = {f"{name}/__init__.py": "", **{f"{name}/{module}.py": text for module, text in modules.items()}}
@@ -97,7 +97,7 @@ def test_kinds_are_found_in_a_folder_and_in_a_zip_file(package: Any, zipped: boo
 
 
 def test_settings_of_the_machine_are_loaded_first_or_last() -> None:
-    """A link that is set anew forgets its filters; only a rule brings the settings of connection tracking."""
+    """A link that is set up loses its filters, and only a rule creates the settings of connection tracking."""
     order = [kind.machine_setting for kind in KINDS.values()]
     assert order == [True, True, *[False] * (len(order) - 3), True]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Sampling: what perf prints becomes stacks; the order of perf and packets; `fwlab profile` before anything runs."""
+"""Sampling: stacks from perf's output, the order of perf and packets, and the arguments of `fwlab profile`."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_no_output_means_no_samples() -> None:
 
 
 def test_perf_accepts_the_arguments(tmp_path: Path) -> None:
-    """It reads its arguments and ends: nothing is sampled here. The image has perf; a host need not."""
+    """perf only parses its arguments here. The image has perf; a host need not have it."""
     if not shutil.which("perf"):
         pytest.skip("perf is not installed")
 

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Why the DUT is sampled at many rates at once: a model of a DUT without any chance in it, and of its sampler.
+"""Why the DUT is sampled at many rates at once: a model of a deterministic DUT and its sampler.
 
-The model: packets are served in batches, each takes as long as the one before it, and consists of three parts one
-after the other. A sample stops the work for a while, longer in the parts with the deeper stacks. A timer that runs out
-meanwhile is served right after. The figures are made up, in the range of those of a DUT on the virtual testbed; the
-errors are those of the three shares.
+The DUT processes packets in batches of equal length, each with three consecutive parts. A sample interrupts the work,
+longer in parts with deeper stacks. A timer that expires meanwhile fires right after it. The numbers are invented, but
+plausible for a DUT on the virtual testbed. The errors are those of the three parts' shares.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from fwlab.metrics.perf_profile import RATES, SECONDS
 #: The parts of a batch, such as receiving, routing and sending: where each ends, and what a sample costs there (us).
 ENDS, COSTS = (0.30, 0.65, 1.0), (10.0, 15.0, 22.0)
 SHARES = (0.30, 0.35, 0.35)
-#: Lengths of a batch: from one cheap packet to eight dear ones (us), 2 % apart.
+#: Lengths of a batch (us), 2 % apart: from one cheap packet to eight expensive ones.
 BATCHES = [20 * 1.02**step for step in range(150)]
 
 
 def ticks(rates: tuple[int, ...]) -> list[float]:
-    """When the timers run out, in us."""
+    """Times at which the timers expire, in us."""
     timers = [[second * 1e6 / rate for second in range(1, int(SECONDS * rate) + 1)] for rate in rates]
     return list(heapq.merge(*timers))
 
@@ -48,7 +47,7 @@ def sampled(times: list[float], batch: float) -> list[float]:
 
 @cache
 def errors(rates: tuple[int, ...]) -> list[float]:
-    """For each length of a batch, how far the worst of the three shares is from the truth."""
+    """For each length of a batch, the largest error of the three shares."""
     times = ticks(rates)
     return [max(abs(s - t) for s, t in zip(sampled(times, b), SHARES, strict=True)) for b in BATCHES]
 
@@ -70,7 +69,7 @@ def test_many_rates_stay_close_to_the_true_shares() -> None:
 
 
 def test_many_timers_of_one_rate_do_not_help() -> None:
-    """So many timers that run out together sample no better than one of them."""
+    """Timers that expire together sample no better than one."""
     assert max(errors((313,) * len(RATES))) > 0.3
 
 
@@ -80,5 +79,5 @@ def test_rates_have_no_common_divisor() -> None:
     assert min(apart) * SECONDS > 3, "so often each pair meets and parts again in a window"
 
 
-def test_there_are_some_3000_samples() -> None:
+def test_there_are_about_3000_samples() -> None:
     assert len(ticks(RATES)) == pytest.approx(3000, rel=0.01)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The search for a throttle level: where a case begins, when it goes on, and the problem if no level will do."""
+"""The search for a throttle level: where a case begins, when the level rises, and the problem if none suffices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FULL, STARVED = Trial(duration_s=2, busy_s=2, processed=9), Trial(duration_s=2, 
 
 
 class Dut:
-    """Never idle from level `enough` on; at level `nearly` idle in one trial, with all the others valid."""
+    """Never idle from level `enough` on. At level `nearly` it is idle in one trial, and all others are valid."""
 
     def __init__(self, enough: int, nearly: int | None = None, disturbed: int = 0) -> None:
         self.enough, self.nearly, self.disturbed = enough, nearly, disturbed
@@ -35,7 +35,7 @@ def a_case() -> Measured:
 
 
 def searched(saturation: Saturation, dut: Dut) -> Measured:
-    """The next case of a session."""
+    """Run the search for the next case of a session."""
     search = saturation.search(dut.attempt, WANTED)
     return search.added_to(a_case()).plus(trials=search.attempt.valid)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Only one session at a time uses a lab's machines. Another one names the first, waits, and then goes on."""
+"""Only one session at a time uses a lab's machines. A second one names the first, waits, and then continues."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_single_session_does_not_wait_and_leaves_no_name(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"lab": 1}', "[" * 5000])
-def test_a_holder_without_a_name(tmp_path: Path, other: subprocess.Popen[str], text: str) -> None:
+def test_a_holder_without_a_name_is_reported(tmp_path: Path, other: subprocess.Popen[str], text: str) -> None:
     lock_path(Project(tmp_path), STAND).write_text(text)
     entered = threading.Event()
     thread, said, asked = wait_for(Project(tmp_path), entered)

@@ -39,7 +39,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         ([(7, 1)], 8, (7, 1), 1),  # all that was sent on
         ([(0, 0)], 0, (0, 0), 1),
         ([(3, 0), (7, 1)], 8, (7, 1), 2),
-        ([(7, 1)], 9, (7, 1), 2),  # one was lost, or was none of ours
+        ([(7, 1)], 9, (7, 1), 2),  # one was lost, or was not test traffic
         ([(7, 1)], 6, (7, 1), 2),
     ],
 )

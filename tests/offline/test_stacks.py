@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Samples by stack: what of them is the packets', each function's share, where the boxes of a flame graph lie."""
+"""Samples by stack: which of them belong to packets, the functions' shares, and the boxes of a flame graph."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TestOfPackets:
     def test_packets_processed_within_perf_are_counted(self) -> None:
         assert of_packets({"perf;read;irq;net_rx_action;poll": 3}) == {"net_rx_action;poll": 3}
 
-    def test_a_worker_of_the_kernel_keeps_its_name(self) -> None:
+    def test_a_kernel_thread_keeps_its_name(self) -> None:
         raw = {"kworker/0:1-events;worker_thread;gc_worker": 4}
         assert of_packets(raw) == raw
 

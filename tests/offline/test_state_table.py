@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Filling the DUT's connection table: at which load, from which start, and when its count is in doubt."""
+"""Filling the DUT's connection table: the load, the repeated plays, and doubtful counts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class FakeEngine:
         sent = count - self.short
         came = sent if load <= self.dut.carries else int(sent * self.dut.carries / load)
         self.dut.counted += came
-        # The lost ones are others each time.
+        # Each play loses other packets.
         self.dut.held += round((sent - self.dut.held) * came / sent)
         return SimpleNamespace(wait=lambda timeout: PlaybackResult(sent, sent, count / load))
 
@@ -68,7 +68,7 @@ def filled(monkeypatch: pytest.MonkeyPatch):
     looked: list[float] = []
 
     def run(carries: float, seen: float, short: int = 0, count: int = 10_000) -> tuple[FakeDut, FakeEngine, Measured]:
-        """`seen` is what the DUT was taken to carry; `carries` what it does."""
+        """`seen` is the assumed rate of the DUT, `carries` the actual one."""
         dut = FakeDut(carries)
         engine = FakeEngine(dut, short)
         monkeypatch.setattr(state_table, "real_rate", lambda _nodes, seconds: looked.append(seconds) or seen)

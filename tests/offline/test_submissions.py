@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A stranger's files: read as they are, never rendered, never run, and refused by name where they are odd."""
+"""Submitted files are read as they are, never rendered and never executed. Odd ones are refused by name."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_too_many_files(folder: Path) -> None:
     assert refused.value.message == f"{folder}: {MOST_FILES + 1} files; an exercise has at most {MOST_FILES}"
 
 
-def test_too_much_in_all(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_total_size_is_limited(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "LARGEST_SUM", 2 << 20)
     for name in ("a.nft", "b.nft"):
         (folder / name).write_text("#" * (1 << 20))
@@ -219,7 +219,7 @@ def test_too_much_in_all(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("data", [RULES.replace("\n", "\r\n").encode(), b"\xef\xbb\xbf" + RULES.encode()])
-def test_windows_line_ends_are_accepted(folder: Path, data: bytes) -> None:
+def test_windows_line_endings_are_accepted(folder: Path, data: bytes) -> None:
     (folder / "rules.iptables").write_bytes(data)
     assert [file.text for file in student_ruleset(folder)] == [RULES]
 
@@ -242,7 +242,7 @@ def test_other_carriage_returns_are_refused(folder: Path) -> None:
     ],
 )
 def test_names_are_shown_escaped(folder: Path, name: bytes, shown: str) -> None:
-    """And what loads, loads: the name is only told."""
+    """A loadable file is loaded; only the name is escaped."""
     path = folder / os.fsdecode(name)
     path.write_text("# nothing\n")
     with pytest.raises(BadInput) as refused:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Survival on nodes that are a few lines of arithmetic: which counts make which share, and what is said if they lie."""
+"""Survival on fake nodes: the share that follows from the counts, and the problems that are reported."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from fwlab.model.results import Measured
 from fwlab.model.trial import Trial
 from tests.offline.factories import a_lab, measured, testbed
 
-#: One packet in so many belongs to the class that is to survive; the rest is attack.
+#: One packet in so many belongs to the victim class. The rest is attack.
 ONE_IN = 10
-#: What the baseline forwards in a busy second of the DUT's own clock, and in one of the reference CPU.
+#: Packets that the baseline forwards per busy second, on the DUT's own clock and on the reference CPU.
 UNIT, SHOWN = 30_000, 120_000
 
 
 class Clock:
-    """Real time, in which nobody waits."""
+    """A fake clock for real time."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -50,10 +50,10 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @dataclass
 class World:
-    """`sent` packets reach a DUT that takes `taken` of them and sends on `passes` of the class, or all of all.
+    """`sent` packets reach a DUT that takes `taken` of them and forwards `passes` of the class, or everything.
 
-    `sink` is how many packets the sink counts at each step, at most; `pace` how many more the DUT has taken each time
-    that it is asked, and drops.
+    `sink` is the most that the sink counts at each throttle level. `pace` is how many more packets the DUT has taken,
+    and dropped, at each reading.
     """
 
     sent: int = 100_000
@@ -108,7 +108,7 @@ TASK = MeasurementSpec(
 
 
 def found(*rates: int, slowed: int = 0) -> Measured:
-    """The mix's own capacity is measured already: packets in a busy second of the DUT's clock."""
+    """Measure with a given capacity of the mix, in packets per busy second of the DUT's clock."""
     trials = [Trial(duration_s=1, busy_s=1, processed=rate) for rate in rates]
     return Measured(
         id="alive",
@@ -137,7 +137,7 @@ def survived(world: World, result: Measured) -> list[float]:
 
 
 def test_above_its_capacity_the_dut_loses_an_equal_share_of_each_class() -> None:
-    """Twice the unit is offered. A DUT that processes 1, 0.5 and 0.1 units of this mix takes a half, a quarter ..."""
+    """The load is twice the unit. A DUT that processes 1, 0.5 and 0.1 units takes a half, a quarter, a twentieth."""
     result = measured_on(World(), found(UNIT, UNIT // 2, UNIT // 10))
     assert METRICS["survival"].values(result, testbed()) == pytest.approx([0.5, 0.25, 0.05])
     assert result.problems == []
@@ -149,7 +149,7 @@ def test_below_its_capacity_nothing_is_lost() -> None:
 
 
 def test_the_generators_excess_does_not_matter() -> None:
-    """Nor how busy the host was: in one second or in ten, the same share of what was taken arrives."""
+    """Nor does host load: in one second or in ten, the same share of the taken packets arrives."""
     for sent, taken in [(60_000, 50_000), (900_000, 20_000)]:
         assert survived(World(sent=sent, taken=taken), found(UNIT)) == [pytest.approx(0.5)]
 
@@ -206,7 +206,7 @@ def test_playback_lasts_until_the_dut_has_received_enough(clock: Clock, rate: in
 
 
 def test_a_small_share_of_a_rare_class_needs_fewer_of_it(clock: Clock) -> None:
-    """A thirtieth may be 0.01 off by chance with 11 packets; 300 are wanted all the same, and one in ten is one."""
+    """By chance alone, 11 packets are enough for a thirtieth to be within 0.01. At least 300 are required anyway."""
     measured_on(World(taken=0, pace=500), found(UNIT // 15), ring=64)
     assert clock.now == pytest.approx(5 * survival.POLL_S), "3000 packets"
 

@@ -44,7 +44,7 @@ def lab() -> Lab:
 
 
 def survived(lab: Lab, case_id: str, arrived: int, **fields: object) -> Measured:
-    """The DUT took in all of the load, and `arrived` of 1000 packets of the class arrived."""
+    """The DUT took the whole load, and `arrived` of 1000 packets of the class arrived."""
     counts = {"offered": {"attacker": 1000}, "arrived": {"attacker": arrived}}
     play = Delivery(intended_load=1, sent=2000, taken=2000, **counts)
     return measured(lab, case_id, 1000, survivals=[play], tracked="attacker", **fields)

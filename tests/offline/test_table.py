@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The rows of a report, the JSON documents made of them, and how a figure is worded."""
+"""The rows of a report, their JSON documents, and the format of figures."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class TestDocuments:
         assert {case["verdict"] for case in document["cases"]} == {None}
         assert document["verdict"] is None
 
-    def test_conditions_come_with_the_figures(self) -> None:
+    def test_a_document_has_the_conditions(self) -> None:
         document = run_document(build_model(LAB, RUN))
         assert document["dut"]["kernel"] == "6.1.0-dut"
         assert document["testbed"]["name"] == "virtual"

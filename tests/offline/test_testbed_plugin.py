@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A testbed and a link kind of a plug-in: found through entry points, and used without a line changed in fwlab/."""
+"""A plug-in's testbed and link kind are found through entry points and used without a change in fwlab/."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ slow_motion = made_up:testbed
 [fwlab.links]
 pigeon = made_up:link
 """
-#: A domain of libvirt's whose DUT the plug-in's testbed and link fit.
+#: A libvirt domain of a DUT made for the plug-in's testbed and link.
 XML = """<domain type='qemu' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
   <name>made-up</name>
   <devices><interface type='avian'/><interface type='avian'/></devices>
@@ -40,7 +40,7 @@ XML = """<domain type='qemu' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A checkout whose links are pigeons, with Vagrant's side of the plug-in in its place."""
+    """A checkout whose links are pigeons, with the plug-in's Ruby files installed."""
     root = tmp_path / "checkout"
     (root / "labs").mkdir(parents=True)
     shutil.copytree(ROOT / "labs" / LAB, root / "labs" / LAB, ignore=shutil.ignore_patterns("work"))
@@ -58,7 +58,7 @@ def checkout(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """One in which the plug-in is installed."""
+    """Environment variables with the plug-in installed."""
     site = tmp_path / "site"
     (site / "made_up-1.dist-info").mkdir(parents=True)
     (site / "made_up-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: made-up\nVersion: 1\n")
@@ -69,7 +69,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 def python(script: str, checkout: Path, environment: dict[str, str]) -> dict:
-    """What the script prints as JSON. It has the checkout's project and topology."""
+    """Run a script with the checkout's project and topology. Returns the JSON that it prints."""
     head = """
         import json, sys
         from fwlab.host.project import find_project, load_topology
@@ -113,7 +113,7 @@ def test_vagrant_defines_machines_of_the_plugin(checkout: Path, environment: dic
 
 
 @needs("ruby")
-def test_it_is_chosen_recorded_and_told_in_facts(checkout: Path, environment: dict[str, str]) -> None:
+def test_it_is_chosen_recorded_and_part_of_the_facts(checkout: Path, environment: dict[str, str]) -> None:
     record = json.loads(recorded(checkout, environment).read_text())
     assert (record["testbed"], record["machines"]["dut"]["link"]) == ("slow_motion", "pigeon")
     found = python(
@@ -147,7 +147,7 @@ def test_it_is_chosen_recorded_and_told_in_facts(checkout: Path, environment: di
     assert found["running"] == ["slow_motion", "pigeon"]
 
 
-def test_what_the_link_needs_of_the_host_is_told(checkout: Path, environment: dict[str, str]) -> None:
+def test_the_links_requirements_are_reported(checkout: Path, environment: dict[str, str]) -> None:
     done = fwlab("doctor", "--json", checkout=checkout, environment=environment)
     findings = {finding["item"]: finding for finding in json.loads(done.stdout)["findings"]}
     assert findings["link pigeon"] == {
@@ -177,7 +177,7 @@ def test_its_results_are_judged_by_the_ranges_it_names(
 
 
 def _report(run: dict, folder: Path, checkout: Path, environment: dict[str, str]) -> dict:
-    """The JSON document of `fwlab report`, which writes its page into the folder too."""
+    """The JSON document of `fwlab report`, which also writes its page into the folder."""
     folder.mkdir()
     (folder / "run.json").write_text(json.dumps(run))
     words = ["report", LAB, str(folder / "run.json"), "--output", str(folder), "--json"]
@@ -193,7 +193,7 @@ def test_a_link_kind_that_is_not_installed_is_named(checkout: Path, environment:
 
 
 @needs("ruby")
-def test_neither_is_it_by_vagrant(checkout: Path, environment: dict[str, str]) -> None:
+def test_vagrant_names_an_unknown_link_kind(checkout: Path, environment: dict[str, str]) -> None:
     (checkout / ".fwlab/vagrant/links/pigeon.rb").unlink()
     script = (
         "require './provision/vagrant/lab_machines';"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Throttling, on a process of the test's own: a thread runs in slices, and freely again whatever ends the tracer.
+"""Throttling a process of the test: a thread runs in slices, and freely again however the tracer ends.
 
-No test compares wall-clock time with a bound: a throttled thread is compared in CPU time with one that runs freely
-beside it, so a busy host slows both.
+No test compares wall-clock time with a bound. The CPU time of a throttled thread is compared with that of a free one,
+so a busy host slows both.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fwlab.testbed.kinds.virtual import OPEN_LOOP
 from fwlab.testbed.qemu_process import qemu_of, vcpu_thread
 from fwlab.testbed.throttle import Levels, Throttle, throttled
 
-#: A process whose one busy thread is named as QEMU names a virtual CPU, beside a main thread that only waits.
+#: A process with a waiting main thread and one busy thread, named like a virtual CPU of QEMU.
 SPINNER = """
     import threading, time
     def spin():
@@ -36,7 +36,7 @@ SPINNER = """
     threading.Thread(target=spin, daemon=True).start()
     time.sleep(600)
 """
-#: Whatever is waited for is there at once on an idle host; after this a test says that it never came.
+#: Seconds to wait for what takes no time on an idle host.
 PATIENCE_S = 60
 
 
@@ -49,7 +49,7 @@ class Spinner:
         self.thread = vcpu_thread(self.pid)
 
     def cpu_s(self) -> float:
-        """CPU time of the busy thread; clocks of 10 ms."""
+        """CPU seconds of the busy thread, in steps of 10 ms."""
         ticks = self._stat()[11:13]
         return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
@@ -119,7 +119,7 @@ def stopped(spinners: Callable[[], Spinner]) -> Iterator[tuple[Spinner, subproce
     finish(tracer)
 
 
-def test_throttled_thread_gets_a_fraction_of_what_its_like_gets(spinners: Callable[[], Spinner]) -> None:
+def test_throttled_thread_gets_a_fraction_of_a_free_threads_time(spinners: Callable[[], Spinner]) -> None:
     slow, free = spinners(), spinners()
     tracer = throttle_thread(slow.thread, 0.005, 0.045)
     slow_before, free_before = slow.cpu_s(), free.cpu_s()
@@ -150,7 +150,7 @@ def test_only_the_one_thread_is_stopped(stopped: tuple[Spinner, subprocess.Popen
     assert spinner.cpu_s() == before
 
 
-def test_killed_tracer_lets_go(stopped: tuple[Spinner, subprocess.Popen[str]]) -> None:
+def test_killed_tracer_releases_the_thread(stopped: tuple[Spinner, subprocess.Popen[str]]) -> None:
     spinner, tracer = stopped
     tracer.send_signal(signal.SIGKILL)
     assert finish(tracer) == -signal.SIGKILL
@@ -171,19 +171,19 @@ def test_tracer_ends_with_its_parent(spinners: Callable[[], Spinner]) -> None:
     parent.wait()
     parent.stdout.close()
     stat = Path(f"/proc/{pid}/stat")
-    # Where nobody collects it, the ended tracer stays as a zombie.
+    # If nothing reaps it, the ended tracer stays as a zombie.
     eventually("the tracer ends", lambda: not stat.exists() or stat.read_text().rpartition(") ")[2][0] == "Z")
     runs_again(spinner)
 
 
-def test_process_that_ends_meanwhile_is_no_trouble(spinners: Callable[[], Spinner]) -> None:
+def test_process_may_end_meanwhile(spinners: Callable[[], Spinner]) -> None:
     spinner = spinners()
     tracer = throttle_thread(spinner.thread, 0.005, 0.01)
     spinner.end()
     assert finish(tracer) == 0
 
 
-def test_thread_that_is_gone_already_is_no_trouble() -> None:
+def test_thread_may_be_gone_already() -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     argv = [sys.executable, vcpu_throttle.__file__, str(gone.pid), "0.01", "0.01"]
@@ -191,8 +191,8 @@ def test_thread_that_is_gone_already_is_no_trouble() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_thread_that_may_not_be_traced_is_told_in_words() -> None:
-    """A process may not trace itself: the kernel refuses, as it refuses another user's."""
+def test_denied_trace_has_a_message() -> None:
+    """The kernel lets no process trace itself, just as it denies tracing another user's."""
     script = (
         "import os, runpy, sys; sys.argv[1:] = [str(os.getpid()), '1', '1'];"
         f"runpy.run_path({vcpu_throttle.__file__!r}, run_name='__main__')"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""topology.yml: it loads, gives every lab ports of its own, and nothing repeats what it says."""
+"""topology.yml loads, gives every lab its own ports, and no other file repeats its values."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ ROOT = Path(__file__).resolve().parents[2]
 TOPOLOGY = load_topology(Project(ROOT))
 LABS = range(1, 100)
 PLACES = ("fwlab", "provision", "packer", "Vagrantfile", "labs")
-#: Files that may say an address that topology.yml also says, and why it is another one.
+#: Files that may contain an address of topology.yml, and why it is a different one there.
 OTHERS = {
-    # The builder's own machine, on QEMU's own network; no lab's node, and gone before the image is in use.
+    # The build machine on QEMU's own network, which exists only during a build.
     "packer/seed": {"10.0.2.15"},
 }
 
@@ -55,8 +55,8 @@ def test_no_two_labs_share_a_port() -> None:
     assert len({port for _, port in ports}) == len(ports), "nor do TCP and UDP, so that a port names one thing"
 
 
-def test_ports_are_a_users_own() -> None:
-    """Above those that only root may take, below those that Linux gives to whoever asks for any."""
+def test_ports_are_free_for_ordinary_users() -> None:
+    """Above the privileged ports, and below Linux's ephemeral ports."""
     numbers = [port for number in LABS for _, port in ports_of(number)]
     assert min(numbers) >= 1024
     assert max(numbers) < 32768
@@ -69,7 +69,7 @@ def test_offset_shifts_every_port(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_addresses_are_for_tests_only() -> None:
-    """RFC 2544 and RFC 5180; the two ends of a link are neighbours, and nobody has the same address or MAC."""
+    """RFC 2544 and RFC 5180. The ends of a link share a network, and no address or MAC occurs twice."""
     for link in TOPOLOGY.links.values():
         near, far = (ipaddress.ip_interface(end.ipv4) for end in link.ends.values())
         assert near.network == far.network
@@ -95,7 +95,7 @@ def test_addresses_are_for_tests_only() -> None:
         ("\nclock:", "\nclock: [", "topology.yml:25: not YAML: expected ',' or ']'"),
     ],
 )
-def test_fault_in_it_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
+def test_error_names_the_field(tmp_path: Path, old: str, new: str, message: str) -> None:
     text = (ROOT / "topology.yml").read_text()
     assert old in text
     (tmp_path / "topology.yml").write_text(text.replace(old, new, 1))
@@ -132,9 +132,9 @@ def test_vagrants_helper_computes_the_same_ports(tmp_path: Path, offset: str, mo
 
 
 def words_of(topology: Topology) -> set[str]:
-    """What no other file may spell: addresses, MACs and the bases of the ports.
+    """Values that no other file may contain: addresses, MACs and base ports.
 
-    The loopback address is left out: every machine's hosts file and many a sentence name it.
+    The loopback address is excepted, because hosts files and prose name it.
     """
     ends = [end for link in topology.links.values() for end in link.ends.values()]
     found = {word for end in ends for word in (end.mac, end.ipv4.split("/")[0], end.ipv6.split("/")[0])}
@@ -143,13 +143,13 @@ def words_of(topology: Topology) -> set[str]:
 
 
 def is_searched(path: Path) -> bool:
-    """Of the labs only the rulesets: a profile and a lab.yml may name addresses of the traffic."""
+    """In labs only the rulesets: profiles and lab.yml may name addresses of the traffic."""
     parts = path.relative_to(ROOT).parts
     in_place = parts[0] != "labs" or "rulesets" in parts
     return path.is_file() and in_place and "__pycache__" not in parts and path.suffix != ".pyc"
 
 
-def test_nothing_else_spells_an_address_a_mac_or_a_port_of_it() -> None:
+def test_no_other_file_repeats_an_address_mac_or_port() -> None:
     words = "|".join(map(re.escape, sorted(words_of(TOPOLOGY))))
     pattern = re.compile(rf"(?<![\w.:])({words})(?![\w:]|\.\d)", re.IGNORECASE)
     searched = [path for place in PLACES for path in [ROOT / place, *(ROOT / place).rglob("*")]]
@@ -173,14 +173,14 @@ def test_the_search_would_find_one() -> None:
 
 
 def settings_of(data: object, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    """The path of every single value."""
+    """The paths of all values."""
     if isinstance(data, dict):
         return [leaf for key, value in data.items() for leaf in settings_of(value, (*path, key))]
     return [path]
 
 
 def changed(data: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
-    """The same with one value changed, to one of the same type."""
+    """A copy with one value replaced by another of the same type."""
     copied = json.loads(json.dumps(data))
     *parents, last = path
     place = functools.reduce(dict.__getitem__, parents, copied)
@@ -193,14 +193,14 @@ def changed(data: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
 READ_BY_PYTHON = {("nodes", role, "system"): "fwlab/measure/nodes.py" for role in ROLES}
 #: Settings of the machine whose image contains TRex: test_vagrantfile.py tests them.
 WITH_TREX = ("nodes", "generator", "with_trex")
-#: Names of modules: another name is another module, and there is none.
+#: Names of modules: a changed name would be a module that does not exist.
 NAMES = {("links", name, "kind") for name in TOPOLOGY.links}
 
 
 @needs("ruby")
 @needs("ssh-keygen")
 def test_every_setting_changes_a_machine_or_its_seed(tmp_path: Path) -> None:
-    """A setting that changes nothing is a knob that does nothing: queues and forwards once were."""
+    """Otherwise the setting would have no effect, as once `queues` and `forwards`."""
     for name in ("topology.yml", "Vagrantfile"):
         shutil.copy(ROOT / name, tmp_path)
     for name in ("vagrant", "cloud-init", "host"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a wrong stream is told: the item by its name, and the next step."""
+"""The message for an invalid stream names the item and the next step."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""guides/traffic.md: the numbers, names and files that it gives for one traffic are those of the lab.
+"""guides/traffic.md: its numbers, names and files for one traffic are those of the lab.
 
-That its commands parse and run is tested for all pages together (test_docs.py).
+test_docs.py tests the commands of all pages.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def test_display_filter_finds_the_legitimate_network(attack: Table) -> None:
     assert "`ip.src == 198.18.10.0/24`" in PAGE
     network, found = ipaddress.ip_network("198.18.10.0/24"), 0
     for frame in attack.frames:
-        # The source address lies where Ethernet and IPv4 without options have it.
+        # Offset of the source address in an IPv4 header without options, after Ethernet.
         found += ipaddress.ip_address(frame[26:30]) in network
     packet = Ether(attack.frames[0])
     assert bytes(packet[IP])[:1] == b"\x45"

@@ -125,13 +125,13 @@ def test_a_pinned_stream_runs_on_its_core_only():
     assert [tasks[0].active for tasks in per_core] == [False, True, False]
 
 
-def test_the_order_of_streams_is_that_of_gnu_s_hash_table():
+def test_the_order_of_streams_is_that_of_gnus_hash_table():
     def order(count):
         return [s.id for s in table_order(parse_streams([stream() for _ in range(count)]))]
 
     assert order(3) == [3, 2, 1]
     assert order(13) == list(range(13, 0, -1))
-    assert order(15) == [15, 14, *range(1, 14)]  # growing turned the first thirteen round
+    assert order(15) == [15, 14, *range(1, 14)]  # growing reversed the first thirteen
     assert sorted(order(100)) == list(range(1, 101))
 
 

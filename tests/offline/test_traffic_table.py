@@ -115,7 +115,7 @@ def test_addresses_outside_the_lab_are_refused(layer, message):
     assert error.value.hint == "use addresses in 198.18.0.0/15 or 2001:2::/48"
 
 
-def test_a_variable_that_leaves_the_lab_s_addresses_is_refused():
+def test_a_variable_that_leaves_the_labs_addresses_is_refused():
     form = stream(variable(low=0x0001, high=0xFFFF), write(at=26), name="flood")
     with pytest.raises(BadInput, match=r"^stream 1 \(flood\), frame 1: source 0\.1\.0\.9 is not a lab address"):
         check_addresses(expand([form], limit=10))
@@ -167,7 +167,7 @@ def test_a_dependent_variable_makes_the_loop_longer():
     assert len(table.frames) == 70
 
 
-def test_a_profile_that_ends_is_repeated_whole():
+def test_a_profile_that_ends_is_repeated_completely():
     first = stream(mode=burst(3), name="a", next="b")
     table = build_table([first, stream(mode=burst(2), name="b", self_start=False)])
     assert (len(table.frames), table.exact) == (5, True)

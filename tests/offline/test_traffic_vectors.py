@@ -14,7 +14,7 @@ from tests.offline.captures import read_pcap
 
 VECTORS = Path(__file__).parent / "data/trex-vectors"
 NAMES = sorted(path.stem for path in VECTORS.glob("*.json"))
-#: Recordings whose padding is uncleared memory, and one of another packet: see the README beside them.
+#: Recordings with uncleared memory as padding, and one of another packet: see their README.
 UNCLEARED = {"udp_1pkt_simple_mac_dst", "udp_1pkt_simple_mac_dst_src"}
 OTHER_PACKET = "flow_stats"
 
@@ -31,21 +31,21 @@ def test_all_vectors_are_there():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_times_are_trex_s_to_a_microsecond(name):
+def test_times_equal_trexs_to_a_microsecond(name):
     _, frames, times, recorded, recorded_ns = play(name)
     assert len(frames) == len(recorded)
     assert all(abs(mine - theirs) <= 1000 for mine, theirs in zip(times, recorded_ns, strict=True))
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - UNCLEARED - {OTHER_PACKET}))
-def test_frames_are_trex_s_byte_for_byte(name):
+def test_frames_equal_trexs(name):
     _, frames, _, recorded, _ = play(name)
     for number, (mine, theirs) in enumerate(zip(frames, recorded, strict=True), start=1):
         assert mine.hex() == theirs.hex(), f"frame {number}"
 
 
 @pytest.mark.parametrize("name", sorted(UNCLEARED))
-def test_frames_are_trex_s_up_to_the_padding(name):
+def test_frames_equal_trexs_except_for_the_padding(name):
     form, [mine], _, [theirs], _ = play(name)
     size = len(base64.b64decode(form["streams"][0]["packet"]["binary"]))
     assert (len(mine), mine[:size]) == (len(theirs), theirs[:size])

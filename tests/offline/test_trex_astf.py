@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The profile for TRex's advanced stateful mode: what it asks of TRex, and that TRex's own library takes it.
+"""The profile for TRex's advanced stateful mode: what it requests, and that TRex's own library accepts it.
 
-TRex's library is no package of a registry, so most tests here run the profile on one that only takes notes.
+No package registry has TRex's library, so most tests use a fake that records its calls.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def test_requests_and_responses_are_those_of_wrk_and_nginx(monkeypatch: pytest.M
 
 
 def test_the_longest_response_fits_one_packet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With an MTU of 1500 and TCP time stamps."""
+    """With an MTU of 1500 and TCP timestamps."""
     text = astf_profile("lab90-test", "web", Connections(object_bytes=1280))
     _, server = ends_of(profile_of(text, [], monkeypatch))
     [answer] = [call[1] for call in server.made_with["program"].calls if call[0] == "send"]
@@ -114,7 +114,7 @@ def test_tunables_change_rate_and_number(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (client.made_with["cps"], client.made_with["limit"]) == (2.5, 90)
 
 
-def test_fwlab_s_own_clients_send_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fwlabs_own_clients_send_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     client, _ = ends_of(profile_of(astf_profile("lab90-test", "web", SMALL), [], monkeypatch))
     [(_, request), (_, length), _] = client.made_with["program"].calls
     form = astf_form(SMALL, length, cps=50, limit=300, repeat=False)
@@ -168,7 +168,7 @@ print(json.dumps(ASTFProfile.load(sys.argv[1], tunables=[]).to_json()))
 """
 
 
-def test_trex_s_own_library_accepts_every_declaration(tmp_path: Path) -> None:
+def test_trexs_own_library_accepts_every_declaration(tmp_path: Path) -> None:
     """In a separate process, because TRex contains its own scapy."""
     project = find_project()
     labs = [load_lab(project, lab) for lab in lab_ids(project)]

@@ -81,7 +81,7 @@ def test_flat_out_continues_until_stopped(both: TrexTcpEndpoints, server: Statef
 
 
 @pytest.mark.parametrize(("small", "most"), [(True, MOST_OPEN), (False, 512)])
-def test_few_connections_are_open_on_a_slowed_dut(
+def test_few_connections_are_open_on_a_throttled_dut(
     ssh: Ssh, sink: Sink, server: Stateful, small: bool, most: int
 ) -> None:
     with trex_tcp_endpoints(ssh, sink, TOPOLOGY, WEB, small=small) as both:

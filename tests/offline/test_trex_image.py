@@ -32,7 +32,7 @@ def nothing_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def chosen(tmp_path: Path, cache: Path) -> Tarball | None:
-    """In a checkout that has built nothing."""
+    """Choose an engine in a checkout that has built nothing."""
     return trex_tarball(Project(tmp_path / "checkout"), cache, lambda _: None)
 
 
@@ -56,13 +56,13 @@ def left_in(cache: Path) -> list[Path]:
     return [path for path in cache.rglob("*") if path.is_file()]
 
 
-def test_without_a_word_there_is_no_trex(tmp_path: Path) -> None:
+def test_by_default_there_is_no_trex(tmp_path: Path) -> None:
     assert chosen(tmp_path, tmp_path) is None
     assert not left_in(tmp_path)
 
 
 @pytest.mark.parametrize("form", ["{}", "file://{}"])
-def test_a_proved_tarball_is_kept(monkeypatch, tmp_path: Path, form: str) -> None:
+def test_a_verified_tarball_is_kept(monkeypatch, tmp_path: Path, form: str) -> None:
     sum_ = release(tmp_path / "trex.tar.gz")
     found = ask(monkeypatch, tmp_path, tmp_path / "cache", form.format(tmp_path / "trex.tar.gz"), sum_.upper())
     assert (found.version, found.sha256) == ("v9.99", sum_)
@@ -102,7 +102,7 @@ def test_a_wrong_checksum_stops_the_build_before_it_starts(tmp_path: Path) -> No
         ("http://127.0.0.1:1/a.tar.gz", "a" * 64, "127.0.0.1:1"),
     ],
 )
-def test_what_cannot_be_had_is_named(monkeypatch, tmp_path: Path, url: str, sha256: str, what: str) -> None:
+def test_an_unavailable_tarball_is_named(monkeypatch, tmp_path: Path, url: str, sha256: str, what: str) -> None:
     with pytest.raises(BuildError, match=what) as caught:
         ask(monkeypatch, tmp_path, tmp_path, url, sha256)
     assert caught.value.hint
@@ -110,7 +110,7 @@ def test_what_cannot_be_had_is_named(monkeypatch, tmp_path: Path, url: str, sha2
 
 
 @pytest.mark.parametrize("content", ["no tarball", "another program"])
-def test_what_is_no_release_is_refused(monkeypatch, tmp_path: Path, content: str) -> None:
+def test_another_tarball_is_refused(monkeypatch, tmp_path: Path, content: str) -> None:
     path = tmp_path / "trex.tar.gz"
     if content == "no tarball":
         path.write_bytes(b"<html>not found</html>")
@@ -122,7 +122,7 @@ def test_what_is_no_release_is_refused(monkeypatch, tmp_path: Path, content: str
     assert not left_in(tmp_path / "cache")
 
 
-def test_a_download_is_proved_too(monkeypatch, tmp_path: Path) -> None:
+def test_a_download_is_verified_too(monkeypatch, tmp_path: Path) -> None:
     sum_ = release(tmp_path / "trex.tar.gz")
 
     class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -195,7 +195,7 @@ def test_the_engine_is_chosen_once(tmp_path: Path, images: dict, wanted: str, na
     assert why in choice.why
 
 
-def test_an_engine_that_is_not_there_is_told_with_the_next_command(tmp_path: Path) -> None:
+def test_a_missing_engine_is_reported_with_the_next_command(tmp_path: Path) -> None:
     with pytest.raises(CannotMeasure, match="no TRex") as caught:
         engines.choose(project(tmp_path, WITHOUT), "trex")
     assert "make boxes" in caught.value.hint
@@ -203,5 +203,5 @@ def test_an_engine_that_is_not_there_is_told_with_the_next_command(tmp_path: Pat
         engines.choose(Project(tmp_path), "iperf")
 
 
-def test_nothing_built_yet_is_no_fault_of_the_choice(tmp_path: Path) -> None:
+def test_an_engine_can_be_chosen_before_anything_is_built(tmp_path: Path) -> None:
     assert engines.choose(Project(tmp_path)).name == "replay"

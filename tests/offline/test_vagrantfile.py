@@ -19,7 +19,7 @@ from tests.offline.programs import needs
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPOLOGY = Topology.model_validate(yaml.safe_load((ROOT / "topology.yml").read_text()))
-#: A range of ports that no lab uses without being told, so that these tests may run beside a lab.
+#: A range of ports that no lab uses by default, so that these tests can run beside a lab.
 OFFSET = 20000
 MACHINES = {"generator": "lab03-ipset-generator", "dut": "lab03-ipset", "sink": "lab03-ipset-sink"}
 
@@ -66,7 +66,7 @@ def vagrant(checkout: Path, *words: str, **extra: str) -> subprocess.CompletedPr
 
 
 def ruby(checkout: Path, script: str, **extra: str) -> subprocess.CompletedProcess[str]:
-    """Run `script` with `project` at hand and without Vagrant."""
+    """Run `script` without Vagrant; it can use `project`."""
     head = "require './provision/vagrant/seed'; require 'json'; project = FirewallLab::Project.new(Dir.pwd); "
     return subprocess.run(
         ["ruby", "-e", head + script],

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Other right and wrong solutions of an exercise: declared and there, accepted by our own validation, and each of them
-something of its own. Whether they pass and fail as declared is measured (`--part variants`)."""
+"""Variants of an exercise are declared, present, valid and different from each other.
+
+Whether they pass and fail as declared is measured (`--part variants`).
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ from fwlab.rulesets.render import ruleset_file
 PROJECT = find_project(Path(__file__).parent)
 TOPOLOGY = load_topology(PROJECT)
 TEMPLATE = "_template"
-#: A long list is long for its cost, and takes seconds to render; as a shorter one it says the same here.
+#: A long list takes seconds to render. A shorter one is enough here.
 LONGEST = 3000
 
 
@@ -78,7 +80,7 @@ def test_variants_differ(lab: Lab, exercise: Exercise) -> None:
     folders += [variant_folder(lab, exercise, name) for name in names]
     seen: dict[tuple, str] = {}
     for folder in folders:
-        # Line ends, comments and the order of files do not make another ruleset; the order of lines may.
+        # Line endings, comments and the order of files do not make a different ruleset; the order of lines may.
         files = tuple((name, tuple(_rules_only(text))) for name, text in texts(lab, exercise, folder))
         assert files not in seen, f"{folder.name} is the same as {seen.get(files)}"
         seen[files] = folder.name
@@ -93,7 +95,7 @@ def _rules_only(text: str) -> list[str]:
 
 @pytest.fixture
 def copied(tmp_path: Path) -> SimpleNamespace:
-    """A lab with one exercise and its variants, to be spoilt."""
+    """A copy of a lab with one exercise and its variants, for tests to damage."""
     shutil.copytree(PROJECT.labs / TEMPLATE, tmp_path / "labs" / TEMPLATE)
     lab = read_yaml(PROJECT, PROJECT.labs / TEMPLATE / "lab.yml", Lab)
     lab._folder = tmp_path / "labs" / TEMPLATE
@@ -169,7 +171,7 @@ def test_variants_become_works_with_their_expected_outcome(copied: SimpleNamespa
     assert [file.name for file in task.files] == ["one.ipset", "rules.iptables"]
 
 
-def test_all_are_the_labs_own_parts_and_the_variants(copied: SimpleNamespace) -> None:
+def test_part_all_includes_the_variants(copied: SimpleNamespace) -> None:
     whose = [work.who for work in own_work(copied, ["all"])]
     assert whose[:3] == ["start", "reference", "mistake"]
     assert len(whose) == 7

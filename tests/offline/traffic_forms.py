@@ -31,14 +31,14 @@ def burst(packets: int, value: float = 1000) -> dict[str, Any]:
 
 
 def stream(*instructions: dict[str, Any], data: bytes | None = None, **fields: Any) -> dict[str, Any]:
-    """One stream; without `mode` continuous at 1000 packets per second."""
+    """One stream. The default `mode` is continuous at 1000 packets per second."""
     binary = base64.b64encode(packet() if data is None else data).decode()
     form = {"mode": continuous(), "packet": {"binary": binary, "meta": ""}}
     return {**form, "vm": {"instructions": list(instructions)}, **fields}
 
 
 def variable(name: str = "v", low: int = 1, high: int = 5, **fields: Any) -> dict[str, Any]:
-    """flow_var over a range (or `value_list`), upwards in two bytes unless told otherwise."""
+    """A flow_var over a range or `value_list`. The default counts up in two bytes."""
     form: dict[str, Any] = {"type": "flow_var", "name": name, "size": 2, "op": "inc", "step": 1}
     if "value_list" not in fields:
         start = high if fields.get("op") == "dec" else low

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A stand-in for TRex's server and the generator that it runs on, for the tests of the engine."""
+"""A fake TRex server and generator for the engine's tests."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from fwlab.model.errors import CannotMeasure
 
 PROJECT = Project(Path(__file__).resolve().parents[2])
 TOPOLOGY = load_topology(PROJECT)
-#: Packets that the server sends between two looks at its state.
+#: Packets that the server sends between two polls.
 STEP = 400
 
 
 class Server:
-    """What TRex's server does with one port, in a thread. It remembers every request."""
+    """TRex's server with one port, in a thread. It records every request."""
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
@@ -106,13 +106,13 @@ class Server:
 
 
 class Stateful(Server):
-    """The same in stateful mode. Every look at its state it has opened `step` connections more, and all are answered.
+    """The same in stateful mode. At every poll it has opened `step` more connections, and all are answered.
 
-    gives_up    after so many connections it stops by itself
-    unfinished  so many of those that it opened get no answer; `dropped` of these TRex has given up
+    gives_up    the number of connections after which it stops by itself
+    unfinished  connections without an answer; TRex has given up on `dropped` of them
     """
 
-    #: As TRex numbers its counters, and what it names them.
+    #: The numbers and names of TRex's counters.
     COUNTERS = {"tcps_connattempt": 3, "tcps_closed": 5, "tcps_rcvbyte": 19, "tcps_rexmttimeo": 30, "tcps_drops": 12}
 
     def __init__(self, answer_bytes: int) -> None:
@@ -123,7 +123,7 @@ class Stateful(Server):
 
     @property
     def asked(self) -> dict[str, Any]:
-        """What the profile that was sent last asks of its clients."""
+        """What the latest profile requests of its clients."""
         return json.loads(self.last("profile_fragment")["fragment"])["templates"][0]["client_template"]
 
     def _acquire(self, _: Any) -> dict:
@@ -165,7 +165,7 @@ class Stateful(Server):
 
 
 class Ssh:
-    """The generator as far as the engine sees it over SSH: a process, a tunnel and the kernel's counters."""
+    """The generator as the engine sees it over SSH: a process, a tunnel and the kernel's counters."""
 
     role = "generator"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A ruleset kind from outside fwlab: a list of addresses, one a line, for a tool named greylist."""
+"""A ruleset kind from outside fwlab: a list of addresses, one per line, for a tool named greylist."""
 
 from __future__ import annotations
 

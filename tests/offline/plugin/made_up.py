@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A plug-in with a testbed and a link kind, as a package outside fwlab has them. See test_testbed_plugin.py."""
+"""A plug-in with a testbed and a link kind, as another package would define them. See test_testbed_plugin.py."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fwlab.testbed.throttle import Level, Levels
 
 
 class Slow:
-    """Emulated at 32 ns per instruction; its figures hold on every host."""
+    """Emulated at 32 ns per instruction. Its figures hold on every host."""
 
     name = "slow_motion"
     clock = "instructions"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A plug-in with a traffic engine, as a package outside fwlab has it. See test_engine_plugin.py."""
+"""A plug-in with a traffic engine, as a package outside fwlab would define it. See test_engine_plugin.py."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class RecorderEngine:
 
 
 class Recorder:
-    """Its entry in the registry. Nobody gets it without asking for it by name."""
+    """Its entry in the registry. It is used only if it is asked for by name."""
 
     name, position, automatic = "recorder", 0, False
 

@@ -13,7 +13,7 @@ from fwlab.model.errors import Refused
 from fwlab.model.ruleset import RulesetFile
 from fwlab.model.trial import Trial
 
-#: Packets per busy second without rules, and with each line fewer.
+#: Packets per busy second without rules, and how many fewer with each line.
 PPS, PER_LINE = 100_000, 1_000
 #: Seconds that a line takes to load.
 LOADING_S = 0.5

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs the agent out of its zip application, as on a DUT, but on a kernel that touches nothing of this machine.
+"""Run the agent from its zip application, as on a DUT, but on a fake kernel that touches nothing on this machine.
 
-Arguments: the zip application; the path of the only tool that it runs. It must not be given this project otherwise
-(python3 -I -S).
+Arguments: the zip application; the path of the only tool that it runs. Run it with python3 -I -S, so that it cannot
+import this project in any other way.
 """
 
 import subprocess

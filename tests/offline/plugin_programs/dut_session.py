@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Measures rulesets on a DUT from a plug-in. Prints what was measured, as JSON."""
+"""Measure rulesets on a plug-in's DUT and print the results as JSON."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Takes a ruleset of a kind from a plug-in through fwlab. Prints what became of it, as JSON.
+"""Take a ruleset of a plug-in's kind through fwlab and print the outcome as JSON.
 
 Arguments: the folder of a submission; a working folder; the path of the kind's tool.
 """
@@ -25,7 +25,7 @@ AGENT = Path(__file__).with_name("agent_on_no_dut.py")
 
 
 class LocalSsh:
-    """Takes the agent where SSH would send it, and starts it on this machine."""
+    """Accepts the agent as SSH would, and starts it on this machine."""
 
     def run(self, _command: str, *, data: bytes, timeout: float) -> str:
         (work / "agent.pyz").write_bytes(data)
@@ -36,7 +36,7 @@ class LocalSsh:
 
 
 def host_run(command: str, *_: str) -> SimpleNamespace:
-    """Stands for Testinfra's host.run."""
+    """Replaces Testinfra's host.run."""
     done = subprocess.run([tool, *command.split()[1:]], capture_output=True, text=True, check=False)
     return SimpleNamespace(rc=done.returncode, stdout=done.stdout, stderr=done.stderr)
 
