@@ -60,23 +60,17 @@ def doctor(
         }
         sys.stdout.write(json.dumps(document, indent=1) + "\n")
     else:
-        console = Console()
-        console.print(
-            f"testbed: [bold]{testbed.name}[/] ({testbed.why}); grading: {grading_testbed().name}", highlight=False
-        )
+        console = Console(highlight=False)
+        console.print(f"testbed: [bold]{testbed.name}[/] ({testbed.why}); grading: {grading_testbed().name}")
         if kvm.remembered:
-            console.print(
-                f"        KVM was tried at {kvm.remembered} and is not tried each time; again: `fwlab doctor --probe`",
-                highlight=False,
-                soft_wrap=True,
-                markup=False,
-            )
-        console.print(f"engine: [bold]{engine.name}[/] ({engine.why})", highlight=False)
+            tried = f"        KVM was tried at {kvm.remembered} and is not tried each time"
+            console.print(f"{tried}; again: `fwlab doctor --probe`", soft_wrap=True, markup=False)
+        console.print(f"engine: [bold]{engine.name}[/] ({engine.why})")
         for finding in findings:
             mark = "[green]ok[/]     " if finding.ok else "[red]missing[/]"
-            console.print(f"{mark} {finding.item}: {finding.says}", highlight=False)
+            console.print(f"{mark} {finding.item}: {finding.says}")
             if not finding.ok:
-                console.print(f"        next: {finding.next}", highlight=False, markup=False)
+                console.print(f"        next: {finding.next}", markup=False)
     raise typer.Exit(EXIT_PASS if ready else EXIT_UNMEASURED)
 
 

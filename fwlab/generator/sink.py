@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from fwlab.host.ssh import Ssh
-from fwlab.model.declared_traffic import AddressList, Connections, TrafficClass
+from fwlab.model.declared_traffic import Connections, TrafficClass
 from fwlab.traffic.classes import OTHER
 from fwlab.traffic.flows import Flow
 
@@ -100,26 +100,21 @@ def counting_ruleset(
 
 def _sets(name: str, c: TrafficClass, flows: list[Flow]) -> list[str]:
     """The class's lists as nft sets. They declare their size, which makes lookups cheap."""
-    found = []
+    lists: dict[str, list[str]] = {}
     if c.stream and flows:
-        pairs = [f"{source} . {port}" for source, port in flows]
-        found.append(_set(f"{_PREFIX}{name}-flows", "ipv4_addr . inet_service", pairs))
+        lists["flows"] = [f"{source} . {port}" for source, port in flows]
     elif c.dports:
-        pairs = [f"{ipaddress.IPv4Address(source)} . {port}" for source, port in c.pairs()]
-        found.append(_set(f"{_PREFIX}{name}-pairs", "ipv4_addr . inet_service", pairs))
+        lists["pairs"] = [f"{ipaddress.IPv4Address(source)} . {port}" for source, port in c.pairs()]
     elif c.sources:
-        found.append(_set(f"{_PREFIX}{name}-sources", "ipv4_addr", _addresses(c.sources)))
+        lists["sources"] = [str(ipaddress.IPv4Address(number)) for number in c.sources.numbers()]
     if c.destinations:
-        found.append(_set(f"{_PREFIX}{name}-destinations", "ipv4_addr", _addresses(c.destinations)))
+        lists["destinations"] = [str(ipaddress.IPv4Address(number)) for number in c.destinations.numbers()]
+    found = []
+    for kind, elements in lists.items():
+        types = "ipv4_addr . inet_service" if kind in ("flows", "pairs") else "ipv4_addr"
+        declared = f"type {types}; size {len(elements)}; elements = {{ {', '.join(elements)} }}"
+        found.append(f"  set {_PREFIX}{name}-{kind} {{ {declared} }}")
     return found
-
-
-def _addresses(listed: AddressList) -> list[str]:
-    return [str(ipaddress.IPv4Address(number)) for number in listed.numbers()]
-
-
-def _set(name: str, kind: str, elements: list[str]) -> str:
-    return f"  set {name} {{ type {kind}; size {len(elements)}; elements = {{ {', '.join(elements)} }} }}"
 
 
 def _by_flow(name: str, flows: Mapping[str, list[Flow]]) -> list[str]:
@@ -135,25 +130,18 @@ def _matches(name: str, c: TrafficClass) -> list[str]:
         families = {"ip"}
     found = []
     for family in sorted(families):
-        parts = []
-        if not (prefixes or c.sources or c.destinations):
-            parts.append(f"meta protocol {family}")
-        if c.src:
-            parts.append(f"{family} saddr {c.src}")
-        if c.dst:
-            parts.append(f"{family} daddr {c.dst}")
-        if c.dports:
-            parts.append(f"meta l4proto {{ udp, tcp }} {family} saddr . th dport @{_PREFIX}{name}-pairs")
-        elif c.sources:
-            parts.append(f"{family} saddr @{_PREFIX}{name}-sources")
-        if c.destinations:
-            parts.append(f"{family} daddr @{_PREFIX}{name}-destinations")
-        if c.proto:
-            protocol = "ipv6-icmp" if (c.proto, family) == ("icmp", "ip6") else c.proto
-            parts.append(f"meta l4proto {protocol}")
-        if c.sport is not None:
-            parts.append(f"th sport {c.sport}")
-        if c.dport is not None:
-            parts.append(f"th dport {c.dport}")
-        found.append(" ".join(parts))
+        pairs = f"meta l4proto {{ udp, tcp }} {family} saddr . th dport @{_PREFIX}{name}-pairs"
+        protocol = "ipv6-icmp" if (c.proto, family) == ("icmp", "ip6") else c.proto
+        parts = {
+            f"meta protocol {family}": not (prefixes or c.sources or c.destinations),
+            f"{family} saddr {c.src}": c.src,
+            f"{family} daddr {c.dst}": c.dst,
+            pairs: c.dports,
+            f"{family} saddr @{_PREFIX}{name}-sources": c.sources and not c.dports,
+            f"{family} daddr @{_PREFIX}{name}-destinations": c.destinations,
+            f"meta l4proto {protocol}": c.proto,
+            f"th sport {c.sport}": c.sport is not None,
+            f"th dport {c.dport}": c.dport is not None,
+        }
+        found.append(" ".join(part for part, wanted in parts.items() if wanted))
     return found

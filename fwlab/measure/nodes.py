@@ -3,7 +3,6 @@
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from fwlab.dut.protocol import Dut
 from fwlab.dut.registry import dut_system
@@ -21,15 +20,7 @@ from fwlab.testbed.machines import Machines
 from fwlab.testbed.saved_state import SavedState
 
 LAST_LINK = "dut-sink"
-
-
-@dataclass(frozen=True)
-class OpenNodes:
-    """What a session needs of the nodes while they are open."""
-
-    measurer: Measurer
-    recovery: Recovery
-    facts: DutFacts
+OpenNodes = tuple[Measurer, Recovery, DutFacts]
 
 
 @contextlib.contextmanager
@@ -64,7 +55,7 @@ def open_nodes(context: RunContext, machines: Machines, choice: engines.Choice, 
             recovery.restore,
         )
         with contextlib.closing(recovery):
-            yield OpenNodes(Measurer(nodes), recovery, facts)
+            yield Measurer(nodes), recovery, facts
 
 
 def _dut_facts(dut: Dut) -> DutFacts:

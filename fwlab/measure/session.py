@@ -126,9 +126,9 @@ def _machines_up(context: RunContext, tell: Listener) -> Iterator[Session]:
             tell(StepStarted(f"vagrant up {lab.id}"))
             started = True
             machines.up(lambda line: tell(LogLine(line)))
-        with open_nodes(context, machines, choice, tell) as nodes:
-            run = new_run(context, machines, choice.name, nodes.facts)
-            yield Session(context, nodes.measurer, nodes.recovery, run, machines.ssh_config, tell)
+        with open_nodes(context, machines, choice, tell) as (measurer, recovery, facts):
+            run = new_run(context, machines, choice.name, facts)
+            yield Session(context, measurer, recovery, run, machines.ssh_config, tell)
     finally:
         if started and not context.keep:
             tell(StepStarted(f"vagrant destroy {lab.id}"))

@@ -10,28 +10,23 @@ from fwlab.model.lab import Lab
 from fwlab.report.curves import Curve
 from fwlab.report.formatting import digits
 
+#: How many ns per packet the second sweep saves, at each common value of the parameter. A packet costs t + n c in
+#: either sweep. So costs, unlike capacities, can be interpolated linearly.
+AdvantageLine = list[tuple[float, float]]
 
-@dataclass(frozen=True)
-class AdvantageLine:
-    """How many ns per packet the second sweep saves, at each common value of the parameter; linear in between.
 
-    A packet costs t + n c in either sweep. So costs, unlike capacities, can be interpolated linearly.
+def positive_from(line: AdvantageLine) -> float | None:
+    """The parameter from which the advantage stays positive up to the last point.
+
+    It is the first point's if the advantage is positive everywhere, and None if it is not at the last point.
     """
-
-    points: tuple[tuple[float, float], ...]
-
-    def positive_from(self) -> float | None:
-        """The parameter from which the advantage stays positive up to the last point.
-
-        It is the first point's if the advantage is positive everywhere, and None if it is not at the last point.
-        """
-        negative = [index for index, (_, advantage) in enumerate(self.points) if advantage <= 0]
-        if not negative:
-            return self.points[0][0]
-        if negative[-1] == len(self.points) - 1:
-            return None
-        (x, below), (next_x, above) = self.points[negative[-1] : negative[-1] + 2]
-        return x + (next_x - x) * -below / (above - below)
+    negative = [index for index, (_, advantage) in enumerate(line) if advantage <= 0]
+    if not negative:
+        return line[0][0]
+    if negative[-1] == len(line) - 1:
+        return None
+    (x, below), (next_x, above) = line[negative[-1] : negative[-1] + 2]
+    return x + (next_x - x) * -below / (above - below)
 
 
 @dataclass(frozen=True)
@@ -93,17 +88,16 @@ def crossovers(lab: Lab, capacity: Iterable[Curve]) -> tuple[Crossover, ...]:
 
 def _crossover(declared: Crossing, parameter: str, pairs: list[tuple[float, Figure, Figure]]) -> Crossover:
     cost = nanoseconds_per_packet
-    middle = AdvantageLine(tuple((x, cost(slower.median) - cost(faster.median)) for x, slower, faster in pairs))
+    middle = [(x, cost(slower.median) - cost(faster.median)) for x, slower, faster in pairs]
     # A low capacity is a high cost: the slower sweep costs most in its lowest trial.
-    early = AdvantageLine(tuple((x, cost(slower.low) - cost(faster.high)) for x, slower, faster in pairs))
-    late = AdvantageLine(tuple((x, cost(slower.high) - cost(faster.low)) for x, slower, faster in pairs))
+    early = [(x, cost(slower.low) - cost(faster.high)) for x, slower, faster in pairs]
+    late = [(x, cost(slower.high) - cost(faster.low)) for x, slower, faster in pairs]
     first, last = pairs[0][0], pairs[-1][0]
-    always = middle.points[0][1] > 0 and middle.positive_from() == first
 
     def inside(line: AdvantageLine) -> float | None:
         """Where the line turns positive; None if that is only the edge of the range."""
-        at = line.positive_from()
-        return None if at == first and line.points[0][1] > 0 else at
+        at = positive_from(line)
+        return None if at == first and line[0][1] > 0 else at
 
     return Crossover(
         id=declared.id,
@@ -116,6 +110,6 @@ def _crossover(declared: Crossing, parameter: str, pairs: list[tuple[float, Figu
         value=inside(middle),
         low=inside(early),
         high=inside(late),
-        always=always,
+        always=middle[0][1] > 0 and positive_from(middle) == first,
         published=tuple(declared.published),
     )

@@ -26,20 +26,25 @@ class Instruction(Strict):
     type: str
 
 
-class FlowVar(Instruction):
-    """A variable that changes with each packet, over either a range or a list of values."""
+class Counter(Instruction):
+    """A variable of `size` bytes that changes with each packet, or whenever the one before it wraps around."""
 
-    type: Literal["flow_var"]
     name: str
     size: Size
+    split_to_cores: bool = True
+    next_var: str | None = None
+
+
+class FlowVar(Counter):
+    """A variable over either a range or a list of values."""
+
+    type: Literal["flow_var"]
     op: Literal["inc", "dec", "random"]
     step: U64 = 1
     init_value: U64 | None = None
     min_value: U64 | None = None
     max_value: U64 | None = None
     value_list: list[U64] | None = None
-    split_to_cores: bool = True
-    next_var: str | None = None
 
     @model_validator(mode="after")
     def _fits(self) -> FlowVar:
@@ -80,18 +85,14 @@ class FlowVar(Instruction):
         return self.init_value
 
 
-class RandLimit(Instruction):
+class RandLimit(Counter):
     """A pseudo-random variable that restarts from its seed after `limit` values."""
 
     type: Literal["flow_var_rand_limit"]
-    name: str
-    size: Size
     limit: Annotated[int, Field(ge=1, le=0xFFFFFFFFFFFFFFFF)]
     seed: U64
     min_value: U64
     max_value: U64
-    split_to_cores: bool = True
-    next_var: str | None = None
 
     @model_validator(mode="after")
     def _fits(self) -> RandLimit:

@@ -29,12 +29,9 @@ def validate(lines: list[str]) -> Faults:
         else:
             name, value = OPTIONS[words[1]]
             for index in range(2, len(words), 2):
-                if not (name.fullmatch(words[index]) and value.fullmatch(words[index + 1])):
-                    yield (
-                        number,
-                        f"{words[index]} {words[index + 1]} is not a link setting that a reset can restore",
-                        how,
-                    )
+                given = words[index : index + 2]
+                if not (name.fullmatch(given[0]) and value.fullmatch(given[1])):
+                    yield number, f"{' '.join(given)} is not a link setting that a reset can restore", how
 
 
 #: ethtool lists some features by a longer name than the one that sets them.

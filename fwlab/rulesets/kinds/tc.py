@@ -30,17 +30,11 @@ def validate(lines: list[str]) -> Faults:
     for number, words in instructions(lines):
         strange = first_other(words, TC_WORD)
         if strange is not None:
-            yield (
-                number,
-                f"{strange!r} is not allowed in a tc command",
-                "write qdisc, class, filter, chain and action lines",
-            )
+            hint = "write qdisc, class, filter, chain and action lines"
+            yield number, f"{strange!r} is not allowed in a tc command", hint
         elif words[0] not in TC_OBJECTS or len(words) < 2 or words[1] not in TC_VERBS:
-            yield (
-                number,
-                f"the tc command {' '.join(words[:2])} is not allowed",
-                "begin with one of: qdisc class filter chain action",
-            )
+            hint = "begin with one of: qdisc class filter chain action"
+            yield number, f"the tc command {' '.join(words[:2])} is not allowed", hint
         else:
             for word in words:
                 if TC_REFUSED.fullmatch(word):
