@@ -22,8 +22,8 @@ struct slot {
 struct stats {
 	__u64 started;	  /* taken from the table */
 	__u64 sent;	  /* accepted by the driver's transmit ring */
-	__u64 refused;	  /* refused by a full ring; each is sent again */
-	__u64 lost;	  /* refused beyond BULK_MAX in one bulk, so not sent again */
+	__u64 refused;	  /* refused by a full ring; each is retried */
+	__u64 lost;	  /* refused beyond BULK_MAX in one bulk, so not retried */
 	__u64 broken;	  /* frames that the program could not build */
 	__s64 last_error; /* the driver's last error code */
 };

@@ -9,7 +9,7 @@ variable "image" {
 
 variable "base" {
   type        = string
-  description = "Disk image to start from: a path or an address."
+  description = "Disk image to start from: a path or a URL."
   default     = "disk.raw"
 }
 
@@ -39,7 +39,7 @@ variable "initrd" {
 
 variable "accelerator" {
   type        = string
-  description = "kvm where it was tried and runs a kernel, else tcg."
+  description = "kvm if it was probed and runs a kernel, otherwise tcg."
   default     = "tcg"
 }
 

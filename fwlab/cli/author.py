@@ -51,7 +51,9 @@ def pages_command() -> None:
 @app.command("repeatability")
 def repeatability_command(
     lab: LabName,
-    cases: Annotated[list[str] | None, typer.Argument(metavar="[CASE]...", help="Cases or sweeps (quick).")] = None,
+    cases: Annotated[
+        list[str] | None, typer.Argument(metavar="[CASE]...", help="Cases or sweeps (default: quick).")
+    ] = None,
     verbose: Verbose = False,
 ) -> None:
     """Measure how well the figures of a lab repeat over fresh boots, on an idle and on a busy host."""

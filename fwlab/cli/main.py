@@ -17,6 +17,7 @@ from fwlab.cli import author, doctor, traffic
 from fwlab.cli.entry import EXIT_INTERRUPTED
 from fwlab.cli.options import (
     EngineName,
+    ExerciseName,
     Json,
     Keep,
     LabName,
@@ -72,7 +73,10 @@ err = Console(stderr=True)
 
 
 @app.command("list")
-def list_command(lab: Annotated[str | None, typer.Argument(metavar="LAB")] = None, as_json: Json = False) -> None:
+def list_command(
+    lab: Annotated[str | None, typer.Argument(metavar="[LAB]", help="A lab (default: list the labs).")] = None,
+    as_json: Json = False,
+) -> None:
     """List the labs, or the cases and exercises of one lab."""
     project = find_project()
     if lab is None:
@@ -136,7 +140,7 @@ def run_command(
 @app.command("check")
 def check_command(
     lab: LabName,
-    exercise: Annotated[str | None, typer.Argument(metavar="[EXERCISE]")] = None,
+    exercise: ExerciseName = None,
     trials: Trials = None,
     as_json: Json = False,
     testbed: TestbedName = "auto",
@@ -164,7 +168,7 @@ def check_command(
 
 
 @app.command("start")
-def start_command(lab: LabName, exercise: Annotated[str | None, typer.Argument(metavar="[EXERCISE]")] = None) -> None:
+def start_command(lab: LabName, exercise: ExerciseName = None) -> None:
     """Copy the start of an exercise (default: of all) into the lab's work/ folder, where you edit it."""
     context = run_context(lab, "virtual")
     for chosen in chosen_exercises(context.lab, exercise):
@@ -174,8 +178,10 @@ def start_command(lab: LabName, exercise: Annotated[str | None, typer.Argument(m
 @app.command("predict")
 def predict_command(
     lab: LabName,
-    exercise: Annotated[str, typer.Argument()],
-    number: Annotated[float | None, typer.Argument(help="The number you expect, in the question's unit.")] = None,
+    exercise: Annotated[str, typer.Argument(metavar="EXERCISE", help="One of the lab's exercises.")],
+    number: Annotated[
+        float | None, typer.Argument(metavar="[NUMBER]", help="The number that you expect, in the question's unit.")
+    ] = None,
 ) -> None:
     """Print an exercise's question, or record the number that you expect before measuring."""
     project = find_project()
@@ -234,7 +240,7 @@ def grade_command(
 
 
 def _print_report(model: ReportModel, page: Path, form: str | None) -> None:
-    """Tables for the terminal and the path of the page; or, if a renderer is named, only what it makes."""
+    """Print the tables and the path of the page; if a renderer is named, only its output."""
     if form is not None:
         sys.stdout.write(RENDERERS[form].render(model))
         return

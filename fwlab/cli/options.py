@@ -16,16 +16,24 @@ from fwlab.testbed.selection import TestbedRequest
 from fwlab.testbed.testbeds import TESTBEDS
 
 LabName = Annotated[str, typer.Argument(metavar="LAB", help="A lab, such as lab03-ipset.")]
+ExerciseName = Annotated[
+    str | None, typer.Argument(metavar="[EXERCISE]", help="One of the lab's exercises (default: all).")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
 Trials = Annotated[int | None, typer.Option(min=1, max=1000, help="Trials per case (default 5).")]
-TestbedName = Annotated[str, typer.Option("--testbed", help=f"auto, {' or '.join(sorted(TESTBEDS, reverse=True))}.")]
+TestbedName = Annotated[
+    str, typer.Option("--testbed", help=f"The testbed: auto, {' or '.join(sorted(TESTBEDS, reverse=True))}.")
+]
 Keep = Annotated[bool, typer.Option("--keep", help="Leave machines running that this command starts.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the output of Vagrant.")]
 MachinesOf = Annotated[
     str | None, typer.Option("--machines", metavar="LAB", help="Use the machines of another lab, which must be up.")
 ]
 EngineName = Annotated[
-    str, typer.Option("--engine", help=f"auto (trex if its image has it), or one of: {', '.join(ENGINES)}.")
+    str,
+    typer.Option(
+        "--engine", help=f"The traffic engine: auto (trex if the image has it), or one of: {', '.join(ENGINES)}."
+    ),
 ]
 Seed = Annotated[int, typer.Option(help="Seed for the random choices of a traffic profile.")]
 SavedRun = Annotated[Path | None, typer.Argument(metavar="[RUN.json]", help="A saved run (default: the lab's latest).")]

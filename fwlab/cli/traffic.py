@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`fwlab traffic`: shows what a traffic profile sends, without sending it."""
+"""`fwlab traffic`: show what a traffic profile sends, without sending it."""
 
 import contextlib
 import json
@@ -80,8 +80,10 @@ def expand_command(
 
 @app.command("show")
 def show_command(
-    lab: Annotated[str, typer.Argument(help="The lab, for example lab03-ipset.")],
-    traffic: Annotated[str | None, typer.Argument(help="One of the lab's traffics (default: all).")] = None,
+    lab: Annotated[str, typer.Argument(metavar="LAB", help="A lab, such as lab03-ipset.")],
+    traffic: Annotated[
+        str | None, typer.Argument(metavar="[TRAFFIC]", help="A name under `traffic` in lab.yml (all).")
+    ] = None,
     tunables: Annotated[
         list[str] | None,
         typer.Option("-t", "--tunable", metavar="NAME=VALUE", help="Override a tunable of the profile."),
@@ -130,10 +132,10 @@ def show_command(
 
 @app.command("astf")
 def astf_command(
-    lab: Annotated[str, typer.Argument(help="The lab, for example lab02-conntrack.")],
-    traffic: Annotated[str, typer.Argument(help="One of the lab's traffics that are TCP connections.")],
+    lab: Annotated[str, typer.Argument(metavar="LAB", help="A lab, such as lab02-conntrack.")],
+    traffic: Annotated[str, typer.Argument(metavar="TRAFFIC", help="A name that declares TCP connections in lab.yml.")],
 ) -> None:
-    """Print a profile for TRex's advanced stateful mode (ASTF) that opens a traffic's TCP connections."""
+    """Print a profile for TRex's advanced stateful mode (ASTF) that opens the declared TCP connections."""
     declared = load_lab(find_project(), lab)
     connections = _declared(declared, traffic).connections
     if connections is None:

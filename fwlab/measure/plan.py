@@ -150,10 +150,10 @@ def base_cases(lab: Lab, exercises: list[Exercise]) -> list[Case]:
     return [case for case in lab.cases.values() if case.id in wanted]
 
 
-def refuse_unplayable_traffic(context: RunContext, traffics: Iterable[str | None]) -> None:
+def refuse_unplayable_traffic(context: RunContext, names: Iterable[str | None]) -> None:
     """Raise BadInput, naming the profile, if the engine cannot play one of these. No machine is needed."""
     choice = engines.choose(context.project, context.engine)
-    for name in dict.fromkeys(name for name in traffics if name is not None):
+    for name in dict.fromkeys(name for name in names if name is not None):
         connections = context.tables.connections(name)
         packets = name if connections is None else connections.background
         if packets is not None:

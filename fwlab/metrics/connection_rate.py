@@ -38,11 +38,11 @@ LEAST_PACKETS = 2000
 SETTLE_S = 0.25
 #: How many idle trials, for each wanted one, end the attempt at a level, and at the last level.
 IDLE_AT_A_LEVEL, IDLE_AT_LAST_LEVEL = 2, 4
-#: The answers that the DUT saw and those that the clients counted differ by this share at most.
+#: Largest difference between the answers that the DUT and the clients counted, as a share.
 MOST_APART = 0.02
-#: At most so many segments were sent again per connection; more would be what the figure shows. TRex does not wait
-#: long. The kernel waits one second before it sends a SYN again, and a very busy host may take longer. Beside a flood
-#: some segments are lost, so there wrk's are no sign of a late answer.
+#: Retransmitted segments per connection, at most; beyond that they determine the figure. TRex waits only half a second.
+#: The kernel waits a second before it retransmits a SYN, and a very busy host may take longer. Beside a flood segments
+#: are lost, so wrk's retransmissions say nothing there.
 MOST_AGAIN = {"trex": 0.2, "wrk": 0.02}
 #: A trial at a rate has this share of the connections that the clients completed flat out, for about this time (s).
 LIGHT, LIGHT_S = 0.25, 4.0
@@ -132,7 +132,7 @@ class FlatOut(Attempt[Window]):
         again, opened = self.clients.retransmitted, self.clients.opened
         trex = self.clients.program == "trex"
         if (trex or not self.background) and again > MOST_AGAIN["trex" if trex else "wrk"] * opened:
-            problems.append(f"{again} segments were sent again for {opened} connections: answers came too late")
+            problems.append(f"{again} segments were retransmitted for {opened} connections: answers came too late")
         return problems
 
 

@@ -67,7 +67,7 @@ METRIC = (TrackedStates(), StateBytes())
 def fill(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
     """Play `spec.state_packets` packets from the beginning of the traffic, then count. The ruleset is loaded again.
 
-    States time out during the plays. All that are to be there at the end need time-outs (net.netfilter.*) that are
+    States time out during the plays. All that must be there at the end need timeouts (net.netfilter.*) that are
     longer than all plays together.
     """
     nodes, count = session.nodes, given(spec.state_packets, "state_packets")

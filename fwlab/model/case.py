@@ -56,7 +56,7 @@ class _Measurement(Strict):
     title          as the reports show it
     ruleset        the folder rulesets/<ruleset>
     parameters     words of the folder's templates
-    traffic        one of the lab's traffics
+    traffic        a name under `traffic` in lab.yml
     metric         what is measured
     also           further metrics, from the same measurement
     load           `whole`: the ruleset is loaded by one command of its tool; `each`: by one command for each rule

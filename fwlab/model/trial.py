@@ -100,7 +100,7 @@ class Clients(Frozen):
     opened      connections that they began
     completed   how many of these fetched the whole object
     failed      refused, reset, timed out, cut short or answered with an error
-    retransmitted  segments that either end sent again
+    retransmitted  segments that either end retransmitted
     concurrent  the most that were open at a time
     duration_s  length, in seconds of the clients' clock
     intended_load  connections per second asked for; None: flat out, with `concurrent` open all the time
