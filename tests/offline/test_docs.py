@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from fwlab.cli.main import app
 from fwlab.cli.pytest_plugin import pytest_addoption
 from fwlab.host.project import Project, lab_ids
+from fwlab.images.build import IMAGES
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import chosen_cases, chosen_exercises
 from fwlab.report.page_numbers import labs_of
@@ -88,6 +89,8 @@ def test_command_parses(command: Command) -> None:
         fwlab(words, bare)
     elif program == "pytest":
         pytest_line(words)
+    elif command.words[0] == "packer/build":
+        assert set(words) <= set(IMAGES)
     else:
         assert program in HOST_PROGRAMS
 
