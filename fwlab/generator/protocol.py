@@ -27,13 +27,11 @@ class PlaybackResult:
     """What an engine reports about one playback.
 
     sent          frames that left the NIC
-    attempted     frames that the engine tried to send
     duration_s    seconds from the first frame to the last
     intended_pps  the load that was asked for, in packets per second; None for flat out
     """
 
     sent: int
-    attempted: int
     duration_s: float
     intended_pps: float | None = None
 

@@ -52,22 +52,8 @@ class ReplayPlayback:
 
     def stop(self, timeout: float = 60) -> PlaybackResult:
         """Stop sending and return the counts."""
-        return self._finish(b"stop\n", timeout)
-
-    def wait(self, timeout: float) -> PlaybackResult:
-        """Wait until a counted playback ends by itself, but stop it after `timeout` seconds."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout)
-        return self._finish(b"stop\n", 60)
-
-    def abandon(self) -> None:
-        """Kill the engine's process; the counts are lost."""
-        self._process.kill()
-        self._process.wait()
-
-    def _finish(self, data: bytes, timeout: float) -> PlaybackResult:
         try:
-            out, errors = self._process.communicate(data, timeout=timeout)
+            out, errors = self._process.communicate(b"stop\n", timeout=timeout)
         except subprocess.TimeoutExpired as error:
             self.abandon()
             raise CannotMeasure("generator: the replay engine does not stop", "vagrant reload LAB") from error
@@ -81,7 +67,18 @@ class ReplayPlayback:
                 "vagrant ssh LAB-generator, then `fwlab-replay --check`",
             )
         report = json.loads(lines[-1])
-        return PlaybackResult(report["sent"], report["attempted"], report["duration_s"], self._intended_pps)
+        return PlaybackResult(report["sent"], report["duration_s"], self._intended_pps)
+
+    def wait(self, timeout: float) -> PlaybackResult:
+        """Wait until a counted playback ends by itself, but stop it after `timeout` seconds."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout)
+        return self.stop()
+
+    def abandon(self) -> None:
+        """Kill the engine's process; the counts are lost."""
+        self._process.kill()
+        self._process.wait()
 
 
 class Replay:

@@ -41,8 +41,6 @@ def load_profile(
     project: Project,
     path: Path,
     tunables: Mapping[str, Any] | None = None,
-    *,
-    direction: int = 0,
 ) -> list[dict[str, Any]]:
     """The streams of a lab's profile, each as returned by `stream.to_json()`.
 
@@ -56,7 +54,7 @@ def load_profile(
         module = _run(path, name)
         if not callable(getattr(module, "register", None)):
             raise BadInput(f"{name}: no function register()", "end the file with: def register(): return YourClass()")
-        streams = _call(path, name, lambda: _get_streams(module, name, dict(tunables or {}), direction))
+        streams = _call(path, name, lambda: _get_streams(module, name, dict(tunables or {})))
         data = _to_json(streams, name)
     try:
         parse_streams(data)
@@ -103,7 +101,7 @@ def _run(path: Path, name: str) -> Any:
     return module
 
 
-def _get_streams(module: Any, name: str, tunables: dict[str, Any], direction: int) -> Any:
+def _get_streams(module: Any, name: str, tunables: dict[str, Any]) -> Any:
     get_streams = module.register().get_streams
     parameters = inspect.signature(get_streams).parameters
     listed = next((p for p in ("tunables", "args") if p in parameters), None)
@@ -112,7 +110,7 @@ def _get_streams(module: Any, name: str, tunables: dict[str, Any], direction: in
         tunables = {listed: as_list}
     else:
         _check_tunables(get_streams, parameters, name, tunables)
-    wanted = {"direction": direction, "port_id": direction, **tunables}
+    wanted = {"direction": 0, "port_id": 0, **tunables}
     if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         # not every profile has these two parameters; an unknown tunable still raises an error that names it
         wanted = {key: value for key, value in wanted.items() if key in parameters or key in tunables}

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fwlab.model.errors import BadInput
-from fwlab.traffic.rates import LINE_RATE_BPS, packets_per_second
+from fwlab.traffic.rates import packets_per_second
 from fwlab.traffic.streams import Stream
 
 _PAUSED_GAP = 0.1  # seconds between two turns of a paused stream
@@ -51,7 +51,7 @@ class Task:
         return self.stream.mode.ibg / 1_000_000 + self.trail + self.lead
 
 
-def distribute(streams: Sequence[Stream], cores: int, line_rate_bps: float = LINE_RATE_BPS) -> list[list[Task]]:
+def distribute(streams: Sequence[Stream], cores: int) -> list[list[Task]]:
     """The tasks of each core, in the order in which they enter its queue."""
     in_order = table_order(streams)
     plain = [s for s in in_order if s.enabled and not s.sequenced]
@@ -63,10 +63,10 @@ def distribute(streams: Sequence[Stream], cores: int, line_rate_bps: float = LIN
                 f"{stream.label}: core {stream.core_id} does not exist",
                 f"cores are numbered 0 to {cores - 1}",
             )
-        for core, task in enumerate(_split(stream, cores, line_rate_bps)):
+        for core, task in enumerate(_split(stream, cores)):
             lists[core].append(task)
     for stream in sequenced:
-        lists[0].append(_task(stream, packets_per_second(stream, line_rate_bps)))
+        lists[0].append(_task(stream, packets_per_second(stream)))
     for tasks in lists:
         places = {task.stream.index: place for place, task in enumerate(tasks)}
         for task in tasks:
@@ -74,8 +74,8 @@ def distribute(streams: Sequence[Stream], cores: int, line_rate_bps: float = LIN
     return lists
 
 
-def _split(stream: Stream, cores: int, line_rate_bps: float) -> list[Task]:
-    pps = packets_per_second(stream, line_rate_bps)
+def _split(stream: Stream, cores: int) -> list[Task]:
+    pps = packets_per_second(stream)
     splits = stream.core_id < 0 and (stream.mode.type == "continuous" or stream.mode.burst >= cores)
     if cores == 1 or not splits:
         home = max(stream.core_id, 0)

@@ -13,7 +13,6 @@ from fwlab.traffic.field_engine import Frameset
 from fwlab.traffic.frames import Frames, merge
 from fwlab.traffic.instructions import TupleVar
 from fwlab.traffic.packet_setup import SIMULATOR_MACS, Prepared, prepare
-from fwlab.traffic.rates import LINE_RATE_BPS
 from fwlab.traffic.schedule import schedule
 from fwlab.traffic.streams import Stream, parse_streams
 
@@ -31,7 +30,6 @@ def expand(
     macs: tuple[bytes, bytes] = SIMULATOR_MACS,
     complete: bool = False,
     seed: int = 1,
-    line_rate_bps: float = LINE_RATE_BPS,
 ) -> Frames:
     """The first `limit` frames of a profile's streams (each as returned by `stream.to_json()`), in sending order.
 
@@ -39,7 +37,6 @@ def expand(
     macs           destination and source MAC address of streams without their own
     complete       also do what TRex leaves to the network card (fix_checksum_hw), for other engines
     seed           seed of random variables in streams without a random_seed
-    line_rate_bps  the link speed that percentage rates refer to
 
     Raises BadInput naming the stream and the instruction.
     """
@@ -56,7 +53,7 @@ def expand(
     prepared = prepare(table_order(parsed), macs)
     builder = _Builder(prepared, complete, seed)
     per_core = []
-    for core, tasks in enumerate(distribute(parsed, cores, line_rate_bps)):
+    for core, tasks in enumerate(distribute(parsed, cores)):
         quota = max(1, limit // cores) + (limit % cores if core == 0 else 0)
         per_core.append(builder.play(core, tasks, quota))
     times, part, row = merge(per_core)

@@ -171,7 +171,7 @@ def _variables(
         else:
             values.after, moving = _advance(variable, count, moving)
         expected = ins.next_var
-    _draw(drawn, count, seed)
+    _draw(drawn, seed)
     return variables
 
 
@@ -186,7 +186,7 @@ def _advance(variable: SequenceVariable, count: int, moving: np.ndarray | None) 
     return after, wrapped_in
 
 
-def _draw(drawn: list[tuple[RandomVariable, np.ndarray, Values]], count: int, seed: int) -> None:
+def _draw(drawn: list[tuple[RandomVariable, np.ndarray, Values]], seed: int) -> None:
     """Draw the random variables' values from the stream's one generator, which they share frame by frame, in order."""
     if not drawn:
         return

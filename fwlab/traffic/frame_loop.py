@@ -14,7 +14,7 @@ from fwlab.traffic.field_check import trim_variable
 from fwlab.traffic.frames import Frames
 from fwlab.traffic.instructions import FlowVar, RandLimit, TupleVar
 from fwlab.traffic.packet_setup import SIMULATOR_MACS
-from fwlab.traffic.rates import LINE_RATE_BPS, packets_per_second
+from fwlab.traffic.rates import packets_per_second
 from fwlab.traffic.streams import Stream, endless, parse_streams
 from fwlab.traffic.variables import padded, trimmed
 
@@ -41,7 +41,6 @@ def build_table(
     macs: tuple[bytes, bytes] = SIMULATOR_MACS,
     seed: int = 1,
     most: int = TABLE_FRAMES,
-    line_rate_bps: float = LINE_RATE_BPS,
 ) -> Table:
     """The frame table of a profile, with complete checksums. A profile that ends is repeated from its start.
 
@@ -49,7 +48,6 @@ def build_table(
     macs           destination and source MAC address of streams without their own
     seed           seed of random variables in streams without a random_seed
     most           maximum number of frames
-    line_rate_bps  the link speed that percentage rates refer to
 
     Raises BadInput if a stream uses addresses outside the lab, or needs more than `most` frames: for a longer burst, or
     for all values of a variable.
@@ -59,30 +57,30 @@ def build_table(
     sending = [s for s in parsed if not s.start_paused and not s.silent]
     steady = [s for s in sending if s.mode.type == "continuous"]
     if steady and len(steady) == len(parsed):
-        limit, exact = _loop(steady, most, line_rate_bps)
-        streams = [_in_step(data, line_rate_bps) for data in streams]
+        limit, exact = _loop(steady, most)
+        streams = [_in_step(data) for data in streams]
     else:
         exact = not any(endless(s, profile) for s in parsed)
         limit = most + 1 if exact else most
-    frames = expand(streams, limit=limit, macs=macs, complete=True, seed=seed, line_rate_bps=line_rate_bps)
+    frames = expand(streams, limit=limit, macs=macs, complete=True, seed=seed)
     if not len(frames):
         raise BadInput("the profile sends nothing", "enable a stream")
     if len(frames) > most:
         raise BadInput(f"the profile sends more frames than the table holds ({most})", "use shorter bursts")
     check_addresses(frames)
-    return Table(frames, _loop_ns(frames, steady, line_rate_bps), exact)
+    return Table(frames, _loop_ns(frames, steady), exact)
 
 
-def _in_step(data: dict[str, Any], line_rate_bps: float) -> dict[str, Any]:
+def _in_step(data: dict[str, Any]) -> dict[str, Any]:
     """The stream as if it had always been running: its start delay becomes a phase within one gap."""
     stream = parse_streams([data])[0]
-    gap_us = 1e6 / packets_per_second(stream, line_rate_bps)
+    gap_us = 1e6 / packets_per_second(stream)
     return {**data, "isg": stream.isg % gap_us}
 
 
-def _loop(streams: Sequence[Stream], most: int, line_rate_bps: float) -> tuple[int, bool]:
+def _loop(streams: Sequence[Stream], most: int) -> tuple[int, bool]:
     """The number of frames until continuous streams repeat, and whether the table holds them."""
-    exact = [Fraction(packets_per_second(s, line_rate_bps)).limit_denominator(_FINEST) for s in streams]
+    exact = [Fraction(packets_per_second(s)).limit_denominator(_FINEST) for s in streams]
     rates = [max(rate, Fraction(1, _FINEST)) for rate in exact]
     total = sum(rates)
     turns = [math.lcm(*_periods(s)) if _periods(s) else 1 for s in streams]
@@ -144,11 +142,11 @@ def _steps(ins: FlowVar, longest: int | None) -> int:
     return size // math.gcd(size, ins.step)
 
 
-def _loop_ns(frames: Frames, steady: Sequence[Stream], line_rate_bps: float) -> int:
+def _loop_ns(frames: Frames, steady: Sequence[Stream]) -> int:
     """Time from the first frame of a loop to the first of the next: at least 1 ns after the last frame."""
     last = int(frames.times_ns[-1])
     if steady:
-        pps = sum(packets_per_second(s, line_rate_bps) for s in steady)
+        pps = sum(packets_per_second(s) for s in steady)
         sent = sum(int((frames.stream == s.index).sum()) for s in steady)
         return max(round(sent / pps * 1e9), last + 1)
     gap = (last - int(frames.times_ns[0])) // max(len(frames) - 1, 1)

@@ -44,7 +44,7 @@ def prepare(streams: Sequence[Stream], macs: tuple[bytes, bytes]) -> dict[int, P
         if stats.enabled and not stream.silent:
             kind = stats.rule_type or "stats"
             counter = counters[kind].setdefault(stats.stream_id or 0, len(counters[kind]))
-            _mark(data, _LATENCY_MARK if kind == "latency" else _FIRST_MARK + counter, to_cpu=True)
+            _mark(data, _LATENCY_MARK if kind == "latency" else _FIRST_MARK + counter)
             if kind == "latency":
                 trailer = _latency_trailer(counter)
         else:
@@ -91,16 +91,14 @@ def _unmark(data: bytearray) -> None:
             struct.pack_into(">I", data, at, (first & 0xFFF00000) | (first & 0xEFFF))
 
 
-def _mark(data: bytearray, number: int, to_cpu: bool) -> None:
+def _mark(data: bytearray, number: int) -> None:
     version, at = _ip_header(data)
     if version == 4:
         _replace_word(data, at, at + 4, number)
-        if to_cpu:
-            _replace_word(data, at, at, struct.unpack_from(">H", data, at)[0] | _TO_CPU)
+        _replace_word(data, at, at, struct.unpack_from(">H", data, at)[0] | _TO_CPU)
     elif version == 6:
         first = struct.unpack_from(">I", data, at)[0]
-        traffic_class = _TO_CPU << 20 if to_cpu else 0
-        struct.pack_into(">I", data, at, (first & 0xFFF00000) | traffic_class | number)
+        struct.pack_into(">I", data, at, (first & 0xFFF00000) | _TO_CPU << 20 | number)
 
 
 def _replace_word(data: bytearray, header: int, at: int, new: int) -> None:

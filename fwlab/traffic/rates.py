@@ -13,14 +13,14 @@ LINE_RATE_BPS = 10_000_000_000  # of the link in TRex's simulator; percentages r
 _SAMPLES = 10_000
 
 
-def packets_per_second(stream: Stream, line_rate_bps: float = LINE_RATE_BPS) -> float:
+def packets_per_second(stream: Stream) -> float:
     """The stream's rate in packets per second, based on its mean frame length."""
     rate, size = stream.mode.rate, mean_length(stream) + FCS
     if rate.type == "pps":
         return rate.value
     if rate.type == "bps_L2":
         return rate.value / (8 * size)
-    layer1 = rate.value if rate.type == "bps_L1" else (rate.value / 100.0) * line_rate_bps
+    layer1 = rate.value if rate.type == "bps_L1" else (rate.value / 100.0) * LINE_RATE_BPS
     return layer1 * (size / (size + GAP)) / (8 * size)
 
 

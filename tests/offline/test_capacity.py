@@ -42,7 +42,7 @@ class World:
         self.done.append("play")
         self.came += TAKEN
         self.back += self.always + ("take all" not in self.done) * self.answers
-        return SimpleNamespace(stop=lambda: PlaybackResult(TAKEN, TAKEN, 1.0))
+        return SimpleNamespace(stop=lambda: PlaybackResult(TAKEN, 1.0))
 
     def nodes(self) -> Nodes:
         dut = SimpleNamespace(

@@ -37,7 +37,7 @@ class Way:
         self.counts["eth1.rx_packets"] += taken
         self.counts["eth2.tx_packets"] += sent_on + self.own
         self.arrived = sent_on if load <= self.behind else sent_on * 9 // 10
-        return SimpleNamespace(wait=lambda timeout: PlaybackResult(count, count, count / load, load))
+        return SimpleNamespace(wait=lambda timeout: PlaybackResult(count, count / load, load))
 
     def counters(self) -> dict[str, int]:
         return dict(self.counts)

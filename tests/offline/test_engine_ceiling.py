@@ -34,7 +34,7 @@ class Engine:
 
     def start(self, *, load: float | None = None, count: int | None = None) -> Any:
         self.sent += count or 0
-        played = PlaybackResult(count or 0, count or 0, (count or 0) / ((load or 1) * self.share), load)
+        played = PlaybackResult(count or 0, (count or 0) / ((load or 1) * self.share), load)
         return SimpleNamespace(stop=lambda: played, wait=lambda timeout: played, abandon=lambda: None)
 
 

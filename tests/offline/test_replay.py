@@ -54,7 +54,7 @@ def replay(tmp_path: Path) -> Replay:
 
 def test_a_stop_before_the_engine_handles_signals_still_yields_the_report(replay: Replay) -> None:
     played = replay.start().stop(timeout=30)
-    assert (played.sent, played.attempted, played.duration_s) == (5, 7, 0.5)
+    assert (played.sent, played.duration_s) == (5, 0.5)
 
 
 def test_the_engine_stops_if_the_host_disconnects(replay: Replay) -> None:

@@ -58,7 +58,7 @@ class FakeEngine:
         self.dut.counted += came
         # Each play loses other packets.
         self.dut.held += round((sent - self.dut.held) * came / sent)
-        return SimpleNamespace(wait=lambda timeout: PlaybackResult(sent, sent, count / load))
+        return SimpleNamespace(wait=lambda timeout: PlaybackResult(sent, count / load))
 
 
 @pytest.fixture

@@ -78,7 +78,7 @@ class World:
         self.sent_on += legitimate + attack
         share = min(1.0, self.sink[self.steps[-1]] / max(1, legitimate + attack))
         self.counts = {"legitimate": round(legitimate * share), "attack": round(attack * share)}
-        return SimpleNamespace(stop=lambda: PlaybackResult(self.sent, self.sent, 1.0))
+        return SimpleNamespace(stop=lambda: PlaybackResult(self.sent, 1.0))
 
     def counters(self) -> dict[str, int]:
         self.received += self.pace

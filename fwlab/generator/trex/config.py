@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from fwlab.generator.traffic_store import FIRST_LINK
-from fwlab.model.topology import LinkEnd, Topology
+from fwlab.model.topology import Topology
 
 #: Cores that do not send: one for TRex's housekeeping, one for latency measurements.
 OTHER_CORES = 2
@@ -46,7 +46,7 @@ def trex_config(topology: Topology, machine: Machine, *, small: bool) -> str:
     settings: dict[str, Any] = {
         "version": 2,
         "interfaces": [near.dev if pci is None else pci.removeprefix("0000:"), DUMMY],
-        "port_info": [_port(near, far), {"src_mac": DUMMY_MAC, "dest_mac": DUMMY_MAC}],
+        "port_info": [{"src_mac": near.mac, "dest_mac": far.mac}, {"src_mac": DUMMY_MAC, "dest_mac": DUMMY_MAC}],
         "port_mtu": topology.links[FIRST_LINK].mtu,
     }
     if pci is not None:
@@ -60,7 +60,3 @@ def trex_config(topology: Topology, machine: Machine, *, small: bool) -> str:
     else:
         settings |= {"low_end": True, "c": 1}
     return yaml.safe_dump([settings], sort_keys=False, default_flow_style=None)
-
-
-def _port(near: LinkEnd, far: LinkEnd) -> dict[str, str]:
-    return {"src_mac": near.mac, "dest_mac": far.mac}

@@ -61,12 +61,12 @@ class TrexPlayback:
         return True
 
     def _played(self) -> PlaybackResult:
-        attempted, sent = self._port.sent()
+        sent = self._port.sent()
         # The end lies between two polls. A run at the intended rate took at least count / load seconds.
         took = self._seen - self._began
         if self._count is not None and self._load is not None:
             took = max(took, self._count / self._load)
-        return PlaybackResult(sent, max(attempted, self._count or 0), took, self._load)
+        return PlaybackResult(sent, took, self._load)
 
 
 class Port:
@@ -104,8 +104,8 @@ class Port:
         """Whether TRex still sends."""
         return self._ask("get_port_status")["state"] in _TRANSMITTING
 
-    def sent(self) -> tuple[int, int]:
-        """Packets that TRex has passed on since the last call, and how many of them left the NIC.
+    def sent(self) -> int:
+        """Packets that have left the NIC since the last call.
 
         TRex also counts a frame that the kernel then drops from a full queue, so the kernel's counters are read as well
         if the kernel drives the NIC.
@@ -114,8 +114,8 @@ class Port:
         before, self._before = self._before or now, now
         counted, on_wire, dropped = (a - b for a, b in zip(now, before, strict=True))
         if now[1] < 0:
-            return counted, counted
-        return counted, max(0, min(counted, on_wire, counted - dropped))
+            return counted
+        return max(0, min(counted, on_wire, counted - dropped))
 
     def _settled(self) -> tuple[int, int, int]:
         """Packets counted by TRex, sent and dropped by the kernel (-1: no such counter), once TRex's count is final."""

@@ -16,11 +16,11 @@ class Recording:
 
     def stop(self, timeout=60):
         self.calls.append("stop")
-        return PlaybackResult(70, 70, 0.1)
+        return PlaybackResult(70, 0.1)
 
     def wait(self, timeout):
         self.calls.append("wait")
-        return PlaybackResult(self.count, self.count, self.count / self.load, self.load)
+        return PlaybackResult(self.count, self.count / self.load, self.load)
 
     def abandon(self):
         self.calls.append("abandon")

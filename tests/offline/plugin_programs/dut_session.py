@@ -17,7 +17,7 @@ from fwlab.model.case import Trials
 from fwlab.model.errors import BadInput
 from fwlab.rulesets.render import ruleset_file
 
-played = SimpleNamespace(stop=lambda: PlaybackResult(10_000, 10_000, 1.0))
+played = SimpleNamespace(stop=lambda: PlaybackResult(10_000, 1.0))
 engine = SimpleNamespace(start=lambda: played, use=lambda *_: None)
 tables = SimpleNamespace(plays_packets=lambda _: True, flows=lambda _: {})
 sink = SimpleNamespace(absorb_all=lambda _classes: None, set_flows=lambda _flows: None)
