@@ -5,6 +5,7 @@ A page calls one of these functions between `[[[cog` and `[[[end]]]`; `make read
 read from the modules that apply them, so a page cannot name another number than the one in force.
 """
 
+import json
 from pathlib import Path
 
 from fwlab.dut.linux.agent.trials import MOST_OWN
@@ -25,6 +26,7 @@ from fwlab.rulesets import files
 from fwlab.rulesets.kinds import jumps, memory
 from fwlab.testbed.kinds.virtual import CLOSED_LOOP, OPEN_LOOP
 from fwlab.traffic.frame_loop import TABLE_FRAMES
+from fwlab.traffic.rates import FCS
 
 #: One row of a table of limits: what is limited, and the limit with its unit.
 Row = tuple[str, str]
@@ -70,6 +72,18 @@ def limits(topic: str) -> str:
         "submissions": _submissions,
     }[topic]()
     return _block("\n".join(["| limit | value |", "|---|---:|", *(f"| {what} | {value} |" for what, value in rows)]))
+
+
+def ceiling(result: str, rows: list[tuple[str, str]]) -> str:
+    """A run of `engine/bench ceiling` in results/engine: (title, sender) of each row. Its sizes exclude the FCS."""
+    medians = json.loads((find_project().root / "results" / "engine" / result).read_text())["medians"]
+    sizes = sorted(medians, key=int)
+    head = " | ".join(str(int(size) + FCS) for size in sizes)
+    table = [f"| thousand frames/s at the far end, by frame size | {head} |", f"|---|{'---:|' * len(sizes)}"]
+    for title, sender in rows:
+        cells = [f"{medians[size][sender]['median_pps'] / 1e3:.0f}" for size in sizes]
+        table.append(f"| {title} | {' | '.join(cells)} |")
+    return _block("\n".join(table))
 
 
 def _figures(project: Project, lab_id: str, only_quick: bool) -> str:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The generated parts of the pages: cog finds them in the Markdown and runs what they name."""
+"""The generated parts of the pages: blocks that cog runs, and numbers inside sentences (inline_figures.py)."""
 
 from pathlib import Path
 
 from fwlab.host.atomic_write import write_atomically
 from fwlab.host.project import Project
 from fwlab.model.errors import BadInput
+from fwlab.report.inline_figures import with_figures
 
 GLOBS = ("*.md", "guides/*.md", "labs/*/README.md", "engine/README.md", "results/README.md")
 
@@ -23,7 +24,7 @@ def rendered(page: Path) -> str:
         text: str = Cog().process_string(page.read_text(encoding="utf-8"), str(page))
     except CogError as error:
         raise BadInput(str(error), f"correct the cog markers of {page.name}") from error
-    return text
+    return with_figures(text, page)
 
 
 def refresh(project: Project) -> list[Path]:
