@@ -91,7 +91,7 @@ def counting_ruleset(
         # Match any source address: the DUT may have translated it.
         lines.append(f"    ip daddr {connections.servers} tcp dport {connections.port} accept")
     for name, traffic_class in classes.items():
-        for match in _matches(name, traffic_class) if not traffic_class.stream else _by_flow(name, flows):
+        for match in _matches(name, traffic_class, flows.get(name, [])):
             lines.append(f'    {match} counter name "{_PREFIX}{name}" drop')
     # ARP and neighbour discovery are not test traffic.
     lines += [f'    meta l4proto {{ udp, tcp }} counter name "{_PREFIX}{OTHER}" drop', "  }", "}"]
@@ -117,13 +117,10 @@ def _sets(name: str, c: TrafficClass, flows: list[Flow]) -> list[str]:
     return found
 
 
-def _by_flow(name: str, flows: Mapping[str, list[Flow]]) -> list[str]:
-    """The match of a class that is declared by a stream; none for a class without flows."""
-    return [f"meta l4proto {{ udp, tcp }} ip saddr . th dport @{_PREFIX}{name}-flows"] if flows.get(name) else []
-
-
-def _matches(name: str, c: TrafficClass) -> list[str]:
-    """The matches of a class, one for each address family that it can contain."""
+def _matches(name: str, c: TrafficClass, flows: list[Flow]) -> list[str]:
+    """The matches of a class, one for each address family that it can contain; none for a class without flows."""
+    if c.stream:
+        return [f"meta l4proto {{ udp, tcp }} ip saddr . th dport @{_PREFIX}{name}-flows"] if flows else []
     prefixes = [ipaddress.ip_network(p) for p in (c.src, c.dst) if p is not None]
     families = {f"ip{'' if p.version == 4 else '6'}" for p in prefixes} or {"ip", "ip6"}
     if c.sources or c.destinations:

@@ -129,9 +129,8 @@ http {{
 """
 
 
-def wrk_script() -> str:
-    """wrk's Lua script, which prints the counts as one line of JSON."""
-    return """function done(summary, latency, requests)
+#: wrk's Lua script, which prints the counts as one line of JSON.
+WRK_SCRIPT = """function done(summary, latency, requests)
   local e = summary.errors
   print(string.format('{"answers":%d,"status":%d,"lost":%d}', summary.requests, e.status, e.connect + e.read + e.write))
 end

@@ -17,6 +17,7 @@ from fwlab.generator.tcp_config import (
     OBJECT,
     SYSCTLS,
     TABLE,
+    WRK_SCRIPT,
     address_rules,
     first_address,
     gate_rule,
@@ -24,7 +25,6 @@ from fwlab.generator.tcp_config import (
     retransmissions,
     server_config,
     wrk_result,
-    wrk_script,
 )
 from fwlab.host.process import wait_or_kill
 from fwlab.host.ssh import Ssh
@@ -208,7 +208,7 @@ def link_settings(prefix: str, *, tuned: bool) -> str:
 
 
 def _generator_up(connections: Connections) -> str:
-    script, link = shlex.quote(wrk_script()), link_settings(connections.servers, tuned=True)
+    script, link = shlex.quote(WRK_SCRIPT), link_settings(connections.servers, tuned=True)
     return f"pkill -x wrk; set -e; nft -f -; printf %s {script} >{SCRIPT}; {_apply_sysctls('generator')}; {link}"
 
 

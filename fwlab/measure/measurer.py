@@ -32,7 +32,8 @@ class Measurer:
         nodes, began = self._session.nodes, time.monotonic()
         measured = _unmeasured(spec)
         try:
-            if not self._keeps_ruleset(spec, measured.ruleset_hash):
+            stays = all(METRICS[name].keeps_ruleset for name in spec.metrics)
+            if not (stays and self._on_dut == measured.ruleset_hash):
                 self._on_dut = None
                 measured = measured.plus(problems=self._reset(spec))
                 measured = measured.plus(loads=load_time.load(nodes, spec))
@@ -46,10 +47,6 @@ class Measurer:
         measured = measured.plus(wall_s=round(time.monotonic() - began, 1))
         self._session.keep(measured)
         return measured
-
-    def _keeps_ruleset(self, spec: MeasurementSpec, hash_of_files: str) -> bool:
-        """Whether the ruleset is on the DUT and may stay there."""
-        return self._on_dut == hash_of_files and all(METRICS[name].keeps_ruleset for name in spec.metrics)
 
     def _reset(self, spec: MeasurementSpec) -> list[str]:
         """Restore the DUT's start state; returns the problem if that fails.

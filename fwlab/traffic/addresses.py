@@ -21,21 +21,21 @@ def check_addresses(frames: Frames) -> None:
     headers = read_headers(frames)
     if not len(frames):
         return
-    groups = np.zeros(len(frames), dtype=bool)
-    for prefix in _MULTICAST:
-        groups |= within(headers.version, headers.dst, prefix)
-    if groups.any():
-        at = int(groups.argmax())
-        address = _text(int(headers.version[at]), headers.dst[at])
-        raise BadInput(f"{_label(frames, at)}: destination {address} is a multicast address", _HINT)
-    for what, addresses in (("source", headers.src), ("destination", headers.dst)):
-        stray = headers.version != 0
-        for prefix in LAB_PREFIXES:
-            stray &= ~within(headers.version, addresses, prefix)
-        if stray.any():
-            at = int(stray.argmax())
-            address = _text(int(headers.version[at]), addresses[at])
-            raise BadInput(f"{_label(frames, at)}: {what} {address} is not a lab address", _HINT)
+
+    def among(addresses: np.ndarray, prefixes: tuple[str, ...]) -> np.ndarray:
+        return np.asarray(np.any([within(headers.version, addresses, prefix) for prefix in prefixes], axis=0))
+
+    has_ip = headers.version != 0
+    for what, addresses, wrong, kind in (
+        ("destination", headers.dst, among(headers.dst, _MULTICAST), "is a multicast address"),
+        ("source", headers.src, has_ip & ~among(headers.src, LAB_PREFIXES), "is not a lab address"),
+        ("destination", headers.dst, has_ip & ~among(headers.dst, LAB_PREFIXES), "is not a lab address"),
+    ):
+        if wrong.any():
+            at = int(wrong.argmax())
+            size = 4 if headers.version[at] == IPV4 else 16
+            address = ipaddress.ip_address(addresses[at][:size].tobytes())
+            raise BadInput(f"{_label(frames, at)}: {what} {address} {kind}", _HINT)
     if headers.group_mac.any():
         at = int(headers.group_mac.argmax())
         mac = frames[at][:6].hex(":")
@@ -47,7 +47,3 @@ def check_addresses(frames: Frames) -> None:
 
 def _label(frames: Frames, at: int) -> str:
     return f"{frames.labels[int(frames.stream[at])]}, frame {at + 1}"
-
-
-def _text(version: int, address: np.ndarray) -> str:
-    return str(ipaddress.ip_address(address[: 4 if version == IPV4 else 16].tobytes()))

@@ -35,7 +35,8 @@ def class_flows(frames: Frames, headers: Headers, classes: Mapping[str, TrafficC
     for name, wanted in classes.items():
         if wanted.stream is None:
             continue
-        found[name] = mine = np.unique(keys[_of_stream(frames, wanted.stream)])
+        streams = [place for place, given in enumerate(frames.names) if given == wanted.stream]
+        found[name] = mine = np.unique(keys[np.isin(frames.stream, streams)])
         if (mine < 0).any():
             raise BadInput(
                 f"stream {wanted.stream}: class {name} requires IPv4 packets with ports",
@@ -58,10 +59,6 @@ def listed_flows(frames: Frames, classes: Mapping[str, TrafficClass]) -> dict[st
         return {}
     found = class_flows(frames, read_headers(frames), classes)
     return {name: [_flow(key) for key in keys] for name, keys in found.items()}
-
-
-def _of_stream(frames: Frames, name: str) -> np.ndarray:
-    return np.isin(frames.stream, [place for place, given in enumerate(frames.names) if given == name])
 
 
 def _flow(key: int) -> Flow:

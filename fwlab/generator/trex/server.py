@@ -97,7 +97,7 @@ class Server:
         try:
             return action(self.rpc)
         except CannotMeasure as error:
-            if not self.alive():
+            if self._process is None or self._process.poll() is not None:
                 raise self.ended() from error
             raise
 
@@ -120,10 +120,6 @@ class Server:
                 raise self._ssh.lost("the SSH tunnel to TRex broke")
             if time.monotonic() > deadline:
                 raise CannotMeasure(f"generator: TRex does not answer within {START_TIMEOUT_S} s{self._end_of_log()}")
-
-    def alive(self) -> bool:
-        """Whether the server's process runs."""
-        return self._process is not None and self._process.poll() is None
 
     def ended(self) -> CannotMeasure:
         """The exception to raise if the server has ended."""

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from typing import Final
 
 from fwlab.metrics.registry import METRICS
-from fwlab.model.lab import Lab
 from fwlab.model.metric import Metric
 from fwlab.model.results import Run
 from fwlab.report.crossovers import position, published_positions
@@ -37,7 +36,8 @@ def figures_table(model: ReportModel) -> str:
     """
     lab, run = model.lab, model.run
     rows, left_out = _thinned(model.cases)
-    tables = [_rates(rows, metric, base) for metric, base in _baselines(lab).items()]
+    with_ratios = [metric for metric in METRICS.values() if metric.display.table == "ratio"]
+    tables = [_rates(rows, metric, baseline_case(lab, metric)) for metric in with_ratios]
     tables += [
         _counts([row for row in rows if _shown(row) == metrics], metrics)
         for metrics in dict.fromkeys(_shown(row) for row in rows)
@@ -66,11 +66,6 @@ def _thinned(rows: Iterable[Row]) -> tuple[list[Row], int]:
             kept = {ids[round(n * (len(ids) - 1) / (STEPS_SHOWN - 1))] for n in range(STEPS_SHOWN)}
             out |= set(ids) - kept
     return [row for row in rows if row.id not in out], len(out)
-
-
-def _baselines(lab: Lab) -> dict[Metric, str]:
-    """The baseline case of each metric that has ratios."""
-    return {metric: baseline_case(lab, metric) for metric in METRICS.values() if metric.display.table == "ratio"}
 
 
 def _shown(row: Row) -> tuple[Metric, ...]:

@@ -16,11 +16,6 @@ def instructions(lines: list[str]) -> Iterator[tuple[int, list[str]]]:
             yield number, words
 
 
-def first_other(words: list[str], word: re.Pattern[str]) -> str | None:
-    """The first word that does not match. `word` must not match quotes or backslashes: tools split words at them."""
-    return next((w for w in words if not word.fullmatch(w)), None)
-
-
 def unquoted(line: str) -> list[str]:
     """The words of a line for a tool that reads double quotes, such as iptables-restore and ipset; quotes removed.
 

@@ -35,7 +35,8 @@ def declared(text: str) -> tuple[set[Table], Counter[Table]]:
             rules.clear()
         elif kind == "table" and table is not None:
             tables.add(table)
-            rules[table] += _rules_in(body)
+            chains = [block for words, block in _statements(body) if words[:1] == ["chain"]]
+            rules[table] += sum(map(_count, chains))
         elif kind == "rule" and verb in ("add", "insert") and table is not None:
             rules[table] += 1
         elif kind == "chain" and table is not None:
@@ -62,11 +63,6 @@ def _table(words: list[str]) -> Table | None:
     if words and words[0] in FAMILIES:
         return (words[0], words[1]) if len(words) > 1 else None
     return ("ip", words[0]) if words else None
-
-
-def _rules_in(body: list[str]) -> int:
-    """How many rules the chains in a table's block have."""
-    return sum(_count(block) for words, block in _statements(body) if words[:1] == ["chain"])
 
 
 def _count(body: list[str]) -> int:

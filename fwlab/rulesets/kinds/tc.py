@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from fwlab.rulesets.kind import Faults, Loader, RulesetKind, Shown
-from fwlab.rulesets.kinds.lines import LINKS, first_other, instructions
+from fwlab.rulesets.kinds.lines import LINKS, instructions
 from fwlab.rulesets.kinds.memory import MOST_BYTES, MOST_QUEUED
 
 TC_OBJECTS = {"qdisc", "class", "filter", "chain", "action", "actions"}
@@ -18,7 +18,8 @@ UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 TC_VERBS = {"add", "del", "delete", "replace", "change"}
 #: Results of an action; an action may name two.
 TC_FATE = "(?:drop|ok|pass|pipe|continue|reclassify|shot|unspec)"
-#: A slash stands between an address or value and its prefix or mask; anywhere else it would be a path.
+#: A slash stands between an address or value and its prefix or mask; anywhere else it would be a path. Quotes and
+#: backslashes do not match: tc splits words at them.
 TC_WORD = re.compile(rf"[\w.:,+()=%-]+|[0-9a-fA-F:][0-9a-fA-FxX.:]*/[0-9a-fA-FxX.:]+|{TC_FATE}/{TC_FATE}")
 #: Filters and actions that read programs from files or load libraries of iptables. tc accepts abbreviations of some,
 #: so every word that begins like an option of bpf is refused too.
@@ -28,7 +29,7 @@ TC_REFUSED = re.compile(r"exec|bpf|ipt|xt|obj.*|bytecode.*|pinned")
 def validate(lines: list[str]) -> Faults:
     """Only filters and queues on the test links; nothing that names a file or a program."""
     for number, words in instructions(lines):
-        strange = first_other(words, TC_WORD)
+        strange = next((word for word in words if not TC_WORD.fullmatch(word)), None)
         if strange is not None:
             hint = "write qdisc, class, filter, chain and action lines"
             yield number, f"{strange!r} is not allowed in a tc command", hint
