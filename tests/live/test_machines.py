@@ -14,6 +14,7 @@ import pytest
 
 from fwlab.host.environment import libvirt_uri
 from fwlab.host.project import Project
+from fwlab.images.build import LINUX_IMAGES
 from fwlab.model.topology import ROLES
 from fwlab.testbed.machine_record import from_command_line, machines_made
 from fwlab.testbed.qemu_process import qemu_of
@@ -89,7 +90,7 @@ def test_the_machine_record_matches_the_machines(lab: Checkout) -> None:
     assert made == replace(from_command_line(line), boxes=made.boxes)
     assert (made.testbed, made.link) == ("virtual", "socket")
     images = json.loads((lab.top / ".fwlab" / "images.json").read_text())
-    assert set(made.boxes.values()) == {image["box"] for image in images.values()}
+    assert set(made.boxes.values()) == {images[image]["box"] for image in LINUX_IMAGES}
 
 
 def test_machines_of_the_other_testbed_are_refused(lab: Checkout) -> None:
