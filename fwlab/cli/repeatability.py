@@ -80,23 +80,21 @@ def document(runs: dict[str, list[Run]], cases: list[Case]) -> dict[str, Any]:
 
 
 def _spreads(runs: dict[str, list[Run]], case: Case) -> dict[str, Any]:
-    unit = METRICS[case.metric].unit
-    by_host = {kind: [f for run in some if (f := _figure(run, case)) is not None] for kind, some in runs.items()}
-    found: dict[str, Any] = {
+    metric = METRICS[case.metric]
+    by_host: dict[str, list[Figure]] = {}
+    for kind, some in runs.items():
+        found = [figure(measured, metric, run.testbed) for run in some if (measured := run.case(case.id))]
+        by_host[kind] = [one for one in found if one is not None]
+    spreads: dict[str, Any] = {
         kind: {
-            f"medians_{unit}": [round(f.median, 1 if unit == "pps" else 6) for f in figures],
+            f"medians_{metric.unit}": [round(f.median, 1 if metric.unit == "pps" else 6) for f in figures],
             "largest_spread_in_a_boot": max((f.spread for f in figures), default=None),
             "spread_over_boots": _spread([f.median for f in figures]),
         }
         for kind, figures in by_host.items()
     }
-    found["spread_over_all_medians"] = _spread([f.median for figures in by_host.values() for f in figures])
-    return found
-
-
-def _figure(run: Run, case: Case) -> Figure | None:
-    measured = run.case(case.id)
-    return figure(measured, METRICS[case.metric], run.testbed) if measured is not None else None
+    spreads["spread_over_all_medians"] = _spread([f.median for figures in by_host.values() for f in figures])
+    return spreads
 
 
 def _spread(medians: list[float]) -> float | None:

@@ -97,19 +97,21 @@ class TrafficStore:
         """Packets of each of the lab's classes among the first `sent` of a playback, which repeats the table."""
         if traffic not in self._classified:
             self._classified[traffic] = classify(self.table(traffic).frames, self._lab.classes)
-        found = self._classified[traffic]
-        loops, rest = divmod(sent, len(found))
         names = [*self._lab.classes, OTHER]
-        whole = np.bincount(found % len(names), minlength=len(names))
-        part = np.bincount(found[:rest] % len(names), minlength=len(names))
-        return {name: int(loops * whole[place] + part[place]) for place, name in enumerate(names)}
+        counts = _repeated(self._classified[traffic] % len(names), sent, len(names))
+        return dict(zip(names, counts, strict=True))
 
     def by_stream(self, traffic: str, count: int) -> dict[int, int]:
         """Packets of each stream (by its index in the profile) among the first `count` of a playback."""
         found = self.table(traffic).frames.stream
-        loops, rest = divmod(count, len(found))
-        whole, part = np.bincount(found), np.bincount(found[:rest], minlength=int(found.max()) + 1)
-        return {place: int(loops * whole[place] + part[place]) for place in range(len(whole))}
+        return dict(enumerate(_repeated(found, count, int(found.max()) + 1)))
+
+
+def _repeated(loop: np.ndarray, count: int, kinds: int) -> list[int]:
+    """How many of each kind, from 0 to kinds - 1, are among the first `count` if the loop is repeated."""
+    loops, rest = divmod(count, len(loop))
+    whole, part = (np.bincount(some, minlength=kinds) for some in (loop, loop[:rest]))
+    return [int(number) for number in loops * whole + part]
 
 
 def _bytes(mac: str) -> bytes:

@@ -9,7 +9,7 @@ import numpy as np
 from fwlab.model.declared_traffic import TrafficClass
 from fwlab.traffic.flows import class_flows, flow_keys
 from fwlab.traffic.frames import Frames
-from fwlab.traffic.headers import IPV4, IPV6, Headers, read_headers
+from fwlab.traffic.headers import IPV4, IPV6, Headers, ipv4_numbers, read_headers
 
 #: Name of the count of frames that belong to no declared class.
 OTHER = "other"
@@ -42,10 +42,10 @@ def _fits(headers: Headers, wanted: TrafficClass) -> np.ndarray:
             fits &= within(headers.version, addresses, prefix)
     for listed, addresses in ((wanted.sources, headers.src), (wanted.destinations, headers.dst)):
         if listed is not None:
-            fits &= (headers.version == IPV4) & np.isin(_numbers(addresses), np.array(listed.numbers()))
+            fits &= (headers.version == IPV4) & np.isin(ipv4_numbers(addresses), np.array(listed.numbers()))
     if wanted.dports:
         pairs = np.array([source << 16 | port for source, port in wanted.pairs()])
-        fits &= np.isin(_numbers(headers.src) << 16 | headers.dport, pairs) & (headers.dport >= 0)
+        fits &= np.isin(ipv4_numbers(headers.src) << 16 | headers.dport, pairs) & (headers.dport >= 0)
     if wanted.proto is not None:
         four, six = _PROTOCOLS[wanted.proto]
         fits &= headers.protocol == np.where(headers.version == IPV4, four, six)
@@ -60,11 +60,6 @@ def port_range(ports: int | str) -> tuple[int, int]:
     """A port, or a range "lowest-highest", as two numbers."""
     low, _, high = str(ports).partition("-")
     return int(low), int(high or low)
-
-
-def _numbers(addresses: np.ndarray) -> np.ndarray:
-    """IPv4 addresses (as in Headers) as integers."""
-    return np.asarray(addresses[:, :4].astype(np.int64) @ np.array([1 << 24, 1 << 16, 1 << 8, 1]))
 
 
 def within(version: np.ndarray, addresses: np.ndarray, prefix: str) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 from fwlab.model.declared_traffic import TrafficClass
 from fwlab.model.errors import BadInput
 from fwlab.traffic.frames import Frames
-from fwlab.traffic.headers import IPV4, Headers, read_headers
+from fwlab.traffic.headers import IPV4, Headers, ipv4_numbers, read_headers
 
 #: Source address and destination port.
 Flow = tuple[str, int]
@@ -21,8 +21,8 @@ Flow = tuple[str, int]
 
 def flow_keys(headers: Headers) -> np.ndarray:
     """The flow of each frame as an integer, -1 for a frame without IPv4 or ports: int64 array of shape (n,)."""
-    source = headers.src[:, :4].astype(np.int64) @ np.array([1 << 24, 1 << 16, 1 << 8, 1])
-    return np.where((headers.version == IPV4) & (headers.dport >= 0), source << 16 | headers.dport, -1)
+    flows = ipv4_numbers(headers.src) << 16 | headers.dport
+    return np.where((headers.version == IPV4) & (headers.dport >= 0), flows, -1)
 
 
 def class_flows(frames: Frames, headers: Headers, classes: Mapping[str, TrafficClass]) -> dict[str, np.ndarray]:

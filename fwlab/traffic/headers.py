@@ -64,6 +64,11 @@ def read_headers(frames: Frames) -> Headers:
     )
 
 
+def ipv4_numbers(addresses: np.ndarray) -> np.ndarray:
+    """IPv4 addresses (as in Headers) as integers: int64 array of shape (n,)."""
+    return np.asarray(addresses[:, :4].astype(np.int64) @ np.array([1 << 24, 1 << 16, 1 << 8, 1]))
+
+
 def _word(table: np.ndarray, rows: np.ndarray, at: np.ndarray) -> np.ndarray:
     return np.asarray((table[rows, at].astype(np.int64) << 8) + table[rows, at + 1])
 
