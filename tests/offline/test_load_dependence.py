@@ -53,11 +53,31 @@ def test_a_class_that_passes_in_part_is_not_compared_in_the_flood() -> None:
     assert changes(found(IN_PART, flood(0, 0.087), IN_PART)) == {}
 
 
+def test_large_frames_that_the_sink_missed_were_not_blocked() -> None:
+    """Counts of lab01's ex6, results/lab01-forwarding: half of the download was lost behind the DUT."""
+    mix = {"listed": 569_136, "customers": 1_138_271, "download": 569_136}
+    arrived = {"listed": 0, "customers": 27_161, "download": 4_641}
+    sent = sum(mix.values())
+    during = Delivery(intended_load=None, sent=sent, offered=mix, arrived=arrived, taken=55_990, sent_on=42_000)
+    at_light = {"listed": 294, "customers": 590, "download": 294}
+    all_arrive = Delivery(intended_load=1000, sent=1178, offered=at_light, arrived={**at_light, "listed": 0})
+    assert changes(found(all_arrive, during, all_arrive)) == {}
+    blocked = during.model_copy(update={"sent_on": 35_000})
+    assert set(changes(found(all_arrive, blocked, all_arrive))) == {"download"}
+
+
 @pytest.mark.parametrize(
     ("before", "during", "after", "says"),
     [
         (RIGHT, flood(0, 0), RIGHT, {"others": "it blocks others in the flood and not at a light load"}),
         (RIGHT, flood(0, 0.8), RIGHT, {"others": "it blocks others in the flood and not at a light load"}),
+        (RIGHT, flood(0, 0.5, missed=0.3), RIGHT, {"others": "it blocks others in the flood and not at a light load"}),
+        (
+            light(1, 1),
+            flood(1, 0.5, missed=0.3),
+            light(1, 1),
+            {"": "it blocks packets in the flood and not at a light load"},
+        ),
         (RIGHT, flood(0.01, 1), RIGHT, {"attacker": "it lets through attacker in the flood and not at a light load"}),
         (light(0, 0), flood(0, 1), RIGHT, {"others": "it lets through others after the flood and not before it"}),
         (RIGHT, flood(0, 1), light(1, 1), {"attacker": "it lets through attacker after the flood and not before it"}),
