@@ -51,7 +51,7 @@ def run_context(
     """What a command is about. Raises BadInput for a wrong name, CannotMeasure for an engine that is not there."""
     project = find_project()
     lab = load_lab(project, lab_id)
-    borrowed = load_lab(project, machines) if machines else None
+    other_lab = load_lab(project, machines) if machines else None
     choose_engine(project, engine)  # to fail at once if it is not there
-    topology = topology_of(project, borrowed or lab)
-    return RunContext(project, topology, lab, TestbedRequest(testbed), seed, keep, borrowed, engine)
+    topology = topology_of(project, other_lab or lab)
+    return RunContext(project, topology, lab, TestbedRequest(testbed), seed, keep, other_lab, engine)

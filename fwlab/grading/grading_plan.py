@@ -50,12 +50,12 @@ def plan_grading(project: Project, options: GradingOptions) -> GradingPlan:
         raise BadInput("--submissions needs --lab", "name the lab whose exercises were handed in")
     labs = [options.lab] if options.lab else [name for name in lab_ids(project) if is_measured(project, name)]
     testbed = TestbedRequest(options.testbed, grading=True)
-    borrowed = load_lab(project, options.machines) if options.machines else None
+    other_lab = load_lab(project, options.machines) if options.machines else None
     contexts = {}
     for name in labs:
         lab = load_lab(project, name)
-        topology = topology_of(project, borrowed or lab)
-        contexts[name] = RunContext(project, topology, lab, testbed, borrowed_from=borrowed, engine=options.engine)
+        topology = topology_of(project, other_lab or lab)
+        contexts[name] = RunContext(project, topology, lab, testbed, other_lab=other_lab, engine=options.engine)
     submissions = Submissions() if options.submissions is not None else None
     works = {name: _works(context, options, submissions) for name, context in contexts.items()}
     for name, context in contexts.items():

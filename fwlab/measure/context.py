@@ -16,11 +16,11 @@ from fwlab.testbed.selection import TestbedRequest
 class RunContext:
     """Everything that a plan and a session need to know about one run.
 
-    borrowed_from  another lab whose machines are used; None where the lab uses its own. All labs have the same three
-              nodes, so the machines of any lab can serve the others.
-    seed      seeds the random choices of traffic profiles
-    keep      leave the machines running that the session starts
-    engine    auto, or the name of an engine
+    other_lab  another lab whose machines are used; None if the lab uses its own. All labs have the same three nodes, so
+               the machines of any lab can serve the others.
+    seed       seeds the random choices of traffic profiles
+    keep       leave the machines running that the session starts
+    engine     auto, or the name of an engine
     """
 
     project: Project
@@ -29,15 +29,15 @@ class RunContext:
     testbed: TestbedRequest
     seed: int = 1
     keep: bool = False
-    borrowed_from: Lab | None = None
+    other_lab: Lab | None = None
     engine: str = AUTO
 
     @property
     def machines_lab(self) -> Lab:
         """The lab whose machines are used."""
-        return self.borrowed_from or self.lab
+        return self.other_lab or self.lab
 
     @cached_property
-    def tables(self) -> TrafficStore:
+    def store(self) -> TrafficStore:
         """The lab's traffic as frames, built once: a check before the session and the session itself share it."""
         return TrafficStore(self.project, self.topology, self.lab, self.seed)

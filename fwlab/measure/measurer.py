@@ -64,10 +64,10 @@ class Measurer:
         nodes = self._session.nodes
         if spec.traffic is None:
             return "none"
-        if not nodes.tables.plays_packets(spec.traffic):
+        if not nodes.store.plays_packets(spec.traffic):
             return "connections"
-        nodes.engine.use(nodes.tables, spec.traffic)
-        nodes.sink.set_flows(nodes.tables.flows(spec.traffic))
+        nodes.engine.use(nodes.store, spec.traffic)
+        nodes.sink.set_flows(nodes.store.flows(spec.traffic))
         nodes.sink.absorb_all(nodes.classes)
         return "packets"
 

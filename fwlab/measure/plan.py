@@ -154,7 +154,7 @@ def refuse_unplayable_traffic(context: RunContext, names: Iterable[str | None]) 
     """Raise BadInput, naming the profile, if the engine cannot play one of these. No machine is needed."""
     choice = engines.choose(context.project, context.engine)
     for name in dict.fromkeys(name for name in names if name is not None):
-        connections = context.tables.connections(name)
+        connections = context.store.connections(name)
         packets = name if connections is None else connections.background
         if packets is not None:
-            engines.check(choice, context.tables, packets)
+            engines.check(choice, context.store, packets)

@@ -104,7 +104,7 @@ def open_session(context: RunContext, tell: Listener) -> Iterator[Session]:
     """A session on the lab's machines, with the DUT in its start state.
 
     Machines that already run are used and left running. Machines started here are destroyed at the end, whatever
-    happens, unless `keep`. Machines borrowed from another lab must be up; they are never started here.
+    happens, unless `keep`. Machines of another lab must be up; they are never started here.
     If another session uses the machines, this one waits and names it. Raises CannotMeasure, BadInput.
     """
     name = context.machines_lab.id
@@ -121,7 +121,7 @@ def _machines_up(context: RunContext, tell: Listener) -> Iterator[Session]:
     started = False
     try:
         if not machines.running():
-            if context.borrowed_from is not None:
+            if context.other_lab is not None:
                 raise CannotMeasure(f"{lab.id} is not up, and --machines starts none", f"vagrant up {lab.id}")
             tell(StepStarted(f"vagrant up {lab.id}"))
             started = True

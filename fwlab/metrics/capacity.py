@@ -138,7 +138,7 @@ def _delivery(nodes: Nodes, spec: MeasurementSpec, sent: int, before: tuple[int,
     return Delivery(
         intended_load=None,
         sent=sent,
-        offered=nodes.tables.offered(spec.traffic_name, sent),
+        offered=nodes.store.offered(spec.traffic_name, sent),
         arrived=arrived,
         taken=received,
         sent_on=sent_on,

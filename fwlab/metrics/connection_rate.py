@@ -139,10 +139,10 @@ class FlatOut(Attempt[Window]):
 def measure(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
     """Trials flat out; if `delivered` is asked for and nothing is in doubt, then one at a light rate."""
     nodes = session.nodes
-    connections = given(nodes.tables.connections(spec.traffic_name), "connections")
+    connections = given(nodes.store.connections(spec.traffic_name), "connections")
     if connections.background is not None and connections.background_flat_out:
-        nodes.engine.use(nodes.tables, connections.background)
-        nodes.sink.set_flows(nodes.tables.flows(connections.background))
+        nodes.engine.use(nodes.store, connections.background)
+        nodes.sink.set_flows(nodes.store.flows(connections.background))
     else:
         # The clients need the generator's link and its CPU, and an engine may hold both.
         nodes.engine.close()
@@ -212,7 +212,7 @@ def _at_light_rate(nodes: Nodes, endpoints: TcpEndpoints, flat: Clients) -> tupl
     """Connections at a rate that the DUT can carry, without throttling."""
     rate = max(5.0, LIGHT * flat.completed / flat.duration_s)
     if endpoints.connections.background is not None:
-        nodes.engine.use(nodes.tables, endpoints.connections.background)
+        nodes.engine.use(nodes.store, endpoints.connections.background)
     return _with_background(
         nodes, endpoints.connections, lambda: endpoints.at_rate(round(rate, 1), max(50, int(rate * LIGHT_S)))
     )
@@ -229,7 +229,7 @@ def _with_background(nodes: Nodes, connections: Connections, run: Callable[[], T
     delivery = Delivery(
         intended_load=connections.background_pps,
         sent=played.sent,
-        offered=nodes.tables.offered(connections.background, played.sent),
+        offered=nodes.store.offered(connections.background, played.sent),
         arrived=nodes.sink.settled_counts(),
     )
     return result, Background(delivery, round(played.rate, 1), played.limited)

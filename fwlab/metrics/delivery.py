@@ -120,7 +120,7 @@ def _deliver(nodes: Nodes, spec: MeasurementSpec, so_far: Measured, plays: Seque
     delivery = Delivery(
         intended_load=round(load, 1),
         sent=passage.sent,
-        offered=nodes.tables.offered(spec.traffic_name, passage.sent),
+        offered=nodes.store.offered(spec.traffic_name, passage.sent),
         arrived=arrived,
     )
     return so_far.plus(deliveries=[delivery], problems=problems)

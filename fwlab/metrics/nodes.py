@@ -33,7 +33,7 @@ class Nodes:
     dut: Dut
     engine: Engine
     sink: Sink
-    tables: TrafficStore
+    store: TrafficStore
     classes: dict[str, TrafficClass]
     throttle: Callable[..., contextlib.AbstractContextManager[object]]
     levels: int

@@ -115,7 +115,7 @@ def _rate(measured: Measured) -> float | None:
 
 def _enough(nodes: Nodes, spec: MeasurementSpec, survives: float) -> int:
     """How many packets the DUT should receive in a play if about this share of the load finds room in its ring."""
-    mix = nodes.tables.offered(spec.traffic_name, MIX)
+    mix = nodes.store.offered(spec.traffic_name, MIX)
     of_class = min(ENOUGH, max(LEAST, (min(1.0, survives) / CHANCE) ** 2))
     in_mix = max(1, mix[given(spec.victim_class, "victim_class")])
     return max(RINGS * nodes.ring, round(of_class * MIX / in_mix))
@@ -137,7 +137,7 @@ def _play(nodes: Nodes, spec: MeasurementSpec, load: float, level: int, wanted: 
     return Delivery(
         intended_load=round(load, 1),
         sent=played.sent,
-        offered=nodes.tables.offered(spec.traffic_name, played.sent),
+        offered=nodes.store.offered(spec.traffic_name, played.sent),
         arrived=arrived,
         taken=received,
         sent_on=sent_on,

@@ -188,7 +188,7 @@ class Sweep(_Measurement):
         return f"{self.id}-{str(value).lower().replace('.', '-')}"
 
 
-class Crossing(Strict):
+class DeclaredCrossover(Strict):
     """Two sweeps of the same parameter whose curves cross, such as a list of rules and a set.
 
     slower     the sweep that becomes slower than the other as the parameter grows

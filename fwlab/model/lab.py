@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 
-from fwlab.model.case import Case, Crossing, Sweep, Trials
+from fwlab.model.case import Case, DeclaredCrossover, Sweep, Trials
 from fwlab.model.check import Check
 from fwlab.model.declared import Identifier, Strict, Value
 from fwlab.model.declared_traffic import Traffic, TrafficClass
@@ -110,7 +110,7 @@ class Lab(Strict):
     sweeps        a case for each value of a parameter
                   Cases or sweeps that have much in common can be one entry: the common fields, and a list of what
                   differs under `series`
-    crossings     pairs of sweeps: where one becomes faster than the other
+    crossovers    pairs of sweeps: where one becomes faster than the other
     checks        checks that several exercises use, by name
     expectations  what the cases should measure, and why. The numbers are in ranges.yml, which is generated
     """
@@ -127,7 +127,7 @@ class Lab(Strict):
     baseline: str
     single_cases: list[Case] = Field(default=[], alias="cases")
     sweeps: list[Sweep] = []
-    crossings: list[Crossing] = []
+    crossovers: list[DeclaredCrossover] = []
     shared_checks: dict[Identifier, Check] = Field(default={}, alias="checks")
     exercises: list[Exercise] = []
     declared_expectations: list[DeclaredExpectation] = Field(default=[], alias="expectations")
@@ -224,10 +224,10 @@ class Lab(Strict):
             check.refuse_unknown(f"check {name}", set(self.classes), metrics, known)
             judgeable(check.metric, known, f"check {name}")
         self._check_exercises(metrics, known)
-        for crossing in self.crossings:
-            for name in (crossing.slower, crossing.faster):
+        for declared in self.crossovers:
+            for name in (declared.slower, declared.faster):
                 if name not in sweeps:
-                    raise ValueError(f"crossing {crossing.id}: unknown sweep {name}")
+                    raise ValueError(f"crossover {declared.id}: unknown sweep {name}")
         return self
 
     def _check_cases(self, known: Metrics) -> dict[str, set[str]]:

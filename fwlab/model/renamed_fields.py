@@ -7,7 +7,7 @@ _RENAMED = {
     "traffic": {"beside": "background", "beside_pps": "background_pps", "beside_flat_out": "background_flat_out"},
     "cases": _CASE,
     "sweeps": {**_CASE, "beside": "class_load"},
-    "crossings": {"behind": "slower", "ahead": "faster"},
+    "crossovers": {"behind": "slower", "ahead": "faster"},
     "exercises": {"fill": "state_packets"},
 }
 _IN_RANGES = "ranges.yml has the numbers; list the cases under `cases`, then run `fwlab author ranges LAB`"
@@ -28,6 +28,8 @@ _MISPLACED = {
 
 def advice(place: tuple[str | int, ...]) -> str | None:
     """What to do about the unknown field at `place`, such as ("cases", 0, "fill"); None if nothing is known of it."""
+    if place == ("crossings",):
+        return "this field is now called crossovers"
     if len(place) < 2:
         return None
     section, field = str(place[0]), str(place[-1])

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fwlab.judge.statistics import Figure, nanoseconds_per_packet
-from fwlab.model.case import Crossing, Published
+from fwlab.model.case import DeclaredCrossover, Published
 from fwlab.model.lab import Lab
 from fwlab.report.curves import Curve
 from fwlab.report.formatting import digits
@@ -75,7 +75,7 @@ def crossovers(lab: Lab, capacity: Iterable[Curve]) -> tuple[Crossover, ...]:
     """Every crossover of the lab whose sweeps share at least two points; `capacity` holds the curves of capacity."""
     measured = {line.id: line for line in capacity}
     found = []
-    for declared in lab.crossings:
+    for declared in lab.crossovers:
         slower, faster = measured.get(declared.slower), measured.get(declared.faster)
         if slower is None or faster is None:
             continue
@@ -86,7 +86,7 @@ def crossovers(lab: Lab, capacity: Iterable[Curve]) -> tuple[Crossover, ...]:
     return tuple(found)
 
 
-def _crossover(declared: Crossing, parameter: str, pairs: list[tuple[float, Figure, Figure]]) -> Crossover:
+def _crossover(declared: DeclaredCrossover, parameter: str, pairs: list[tuple[float, Figure, Figure]]) -> Crossover:
     cost = nanoseconds_per_packet
     middle = [(x, cost(slower.median) - cost(faster.median)) for x, slower, faster in pairs]
     # A low capacity is a high cost: the slower sweep costs most in its lowest trial.

@@ -36,14 +36,14 @@ def with_figures(text: str, page: Path) -> str:
 
 
 def _functions(page: str) -> dict[str, Callable[..., float]]:
-    """Of the newest full run of the page's lab; cases, sweeps and crossings by id.
+    """Of the newest full run of the page's lab; cases, sweeps and crossovers by id.
 
     median           in the unit of the case's metric: pps, connections per second, ...
     kpps             thousand packets per second
     cost             instructions per packet or connection
     ratio            a case's median divided by another's
     lowest, highest  cost of a sweep's cheapest and most expensive case
-    crossing         the parameter at which the faster sweep overtakes the slower one
+    crossover        the parameter at which the faster sweep overtakes the slower one
     """
     lab, run = published_run(page)
     median = medians(page, lab, run)
@@ -52,8 +52,8 @@ def _functions(page: str) -> dict[str, Callable[..., float]]:
     def cost(case: str) -> float:
         return 1e9 / median(case)
 
-    def crossing(crossing_id: str) -> float:
-        return next(found.value for found in build_model(lab, run).crossovers if found.id == crossing_id) or math.nan
+    def crossover(crossover_id: str) -> float:
+        return next(found.value for found in build_model(lab, run).crossovers if found.id == crossover_id) or math.nan
 
     return {
         "median": median,
@@ -62,5 +62,5 @@ def _functions(page: str) -> dict[str, Callable[..., float]]:
         "ratio": lambda case, base: median(case) / median(base),
         "lowest": lambda sweep: min(map(cost, cases[sweep])),
         "highest": lambda sweep: max(map(cost, cases[sweep])),
-        "crossing": crossing,
+        "crossover": crossover,
     }

@@ -68,7 +68,7 @@ class Bench:
     def __init__(self, project: Project) -> None:
         self.topology, self.lab = load_topology(project), load_lab(project, LAB)
         self.testbed = choose(TestbedRequest("virtual"))
-        self.tables = TrafficStore(project, self.topology, self.lab)
+        self.store = TrafficStore(project, self.topology, self.lab)
         self.machines = Machines(project, self.topology, load_lab(project, STAND), TestbedRequest("virtual"))
         self.device = self.topology.end("dut-sink", "sink").dev
         self.sink = Sink(self.machines.ssh("sink"), self.device)
@@ -88,7 +88,7 @@ class Bench:
             yield made
 
     def play(self, engine: engines.Engine, traffic: str) -> Seen:
-        engine.use(self.tables, traffic)
+        engine.use(self.store, traffic)
         self.sink.load_counters(self.lab.classes)
         script = CAPTURE.format(device=self.device)
         tap = self.machines.ssh("sink").open("python3 -")
@@ -184,14 +184,14 @@ def test_both_engines_refuse_a_load_of_zero(bench: Bench) -> None:
     for name in ("replay", "trex"):
         with bench.engine(name) as engine:
             if name == "replay":
-                engine.use(bench.tables, "flood")
+                engine.use(bench.store, "flood")
             with pytest.raises(BadInput, match="sends nothing"):
                 engine.start(load=0)
 
 
 def test_a_load_above_the_generators_limit_is_reported(bench: Bench) -> None:
     with bench.engine("trex") as engine:
-        engine.use(bench.tables, "flood")
+        engine.use(bench.store, "flood")
         played = engine.start(load=5e6, count=200_000).wait(timeout=120)
     assert played.limited
     assert played.limited.startswith("generator limited: asked for 5,000,000 pps")

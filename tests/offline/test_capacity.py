@@ -111,7 +111,7 @@ def test_arrivals_in_the_flood_are_counted_by_class() -> None:
     nodes.dut.counters = lambda: {"eth0.rx_packets": world.came, "eth1.tx_packets": world.came // 4}
     nodes.sink.load_counters = lambda _classes: world.done.append("count from now")
     nodes.sink.settled_counts = lambda: {"legitimate": 2400}
-    nodes.tables.offered = lambda _traffic, sent: {"legitimate": sent // 4}
+    nodes.store.offered = lambda _traffic, sent: {"legitimate": sent // 4}
     task = MeasurementSpec("x", "x", "x", [], ["capacity", "delivered"], traffic="flood", trial=Trials(count=1))
     found = overload(nodes, task)
     assert world.done == ["count from now", "play"]

@@ -34,7 +34,7 @@ class Session:
     def measure_cases(self, tasks):
         with contextlib.closing(self.engine):
             for task in tasks:
-                self.engine.use(self.context.tables, task.traffic)
+                self.engine.use(self.context.store, task.traffic)
                 counted = self.engine.start(load=1000, count=50).wait(5)
                 flood = self.engine.start().stop()
                 sent = {"generator_sent": flood.sent, "generator_pps": counted.rate}

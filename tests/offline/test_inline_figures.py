@@ -31,7 +31,7 @@ def test_a_page_without_figures_needs_no_run(tmp_path: Path) -> None:
     assert with_figures(text, tmp_path / "README.md") == text
 
 
-@pytest.mark.parametrize("expression", ["cost(", "open('/etc/passwd')", "1 / 0", 'crossing("none")', 'lowest("none")'])
+@pytest.mark.parametrize("expression", ["cost(", "open('/etc/passwd')", "1 / 0", 'crossover("none")', 'lowest("none")'])
 def test_a_wrong_expression_is_named(expression: str) -> None:
     with pytest.raises(BadInput) as error:
         with_figures(f"1<!-- = {expression} -->", PAGE)

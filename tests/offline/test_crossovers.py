@@ -28,7 +28,7 @@ LIST, SET = (lambda n: 3000 + 20 * n), (lambda _: 3400)
 STEPS = [0, 50, 100]
 
 
-def lab_of(steps: list[int] = STEPS, **crossing: object) -> Lab:
+def lab_of(steps: list[int] = STEPS, **crossover: object) -> Lab:
     """A list and a set over the same steps, from zero on."""
     base = a_lab().model_dump(by_alias=True, exclude={"exercises", "expectations"})
     base["sweeps"] = [
@@ -44,7 +44,7 @@ def lab_of(steps: list[int] = STEPS, **crossing: object) -> Lab:
     ]
     published = [{"source": "S3", "value": 120, "unit": "ports"}]
     told = {"id": "ports", "title": "Set | list", "slower": "list", "faster": "set", "published": published}
-    base["crossings"] = [{**told, **crossing}]
+    base["crossovers"] = [{**told, **crossover}]
     for case in base["cases"]:
         case.pop("sweep", None)
     return Lab.model_validate(base)
@@ -97,7 +97,7 @@ class TestWhere:
         assert (found.value, found.low, found.high, found.always) == (None, None, None, True)
         assert position(found) == "from 0 ports on"
 
-    def test_the_last_crossing_counts(self) -> None:
+    def test_the_last_crossover_counts(self) -> None:
         """Ahead at first, behind at 50, ahead again at 100."""
         costs = {0: 2900, 50: 4100, 100: 4900}
         found = only(lab_of(), run_of(lab_of(), ahead=costs.get))
@@ -119,7 +119,7 @@ class TestWhere:
 
 
 class TestWhichRuns:
-    def test_one_common_point_gives_no_crossing(self) -> None:
+    def test_one_common_point_gives_no_crossover(self) -> None:
         lab = lab_of()
         run = run_of(lab)
         cases = [case for case in run.cases if case.id in ("list-0", "list-50", "set-50", "set-100")]
@@ -164,7 +164,7 @@ class TestShown:
         assert (entry["id"], entry["value"], entry["low"]) == ("ports", found.value, found.low)
         assert entry["published"] == [{"source": "S3", "value": 120.0, "unit": "ports", "ratio": None}]
 
-    def test_a_run_without_a_crossing_does_not_mention_it(self) -> None:
+    def test_a_run_without_a_crossover_does_not_mention_it(self) -> None:
         run = a_run([measured(self.LAB, "raw-drop", 300_000)])
         assert "Crossovers" not in page(build_model(self.LAB, run))
         assert run_document(build_model(self.LAB, run))["crossings"] == []
