@@ -5,15 +5,15 @@
 set -eu
 
 conf=/etc/rc.conf.local
-off="cron devd syslogd newsyslog sendmail_submit sendmail_outbound sendmail_msp_queue powerd ntpd ntpdate moused
-virecover update_motd savecore clear_tmp background_fsck growfs nuageinit mixer rtsold rtsol blacklistd zfs zpool
-local_unbound linux firstboot_freebsd_update firstboot_pkg_upgrade firstboot_pkgs devmatch"
-for name in $off; do
-    sysrc -q -f $conf "${name}_enable=NO" >/dev/null
+off=
+for name in cron devd devmatch syslogd newsyslog sendmail_submit sendmail_outbound sendmail_msp_queue powerd ntpd \
+    ntpdate moused virecover savecore clear_tmp growfs nuageinit mixer rtsold rtsol \
+    blacklistd zfs zpool local_unbound linux firstboot_freebsd_update firstboot_pkg_upgrade firstboot_pkgs; do
+    off="$off ${name}_enable"
 done
-sysrc -q -f $conf sendmail_enable=NONE dumpdev=NO ifconfig_DEFAULT='' ipv6_activate_all_interfaces=NO \
-    synchronous_dhclient=NO rc_startmsgs=NO >/dev/null
+# shellcheck disable=SC2046,SC2086 # word splitting is intended
+sysrc -q -f $conf $(printf '%s=NO ' $off) sendmail_enable=NONE dumpdev=NO update_motd=NO background_fsck=NO ifconfig_DEFAULT='' \
+    ipv6_activate_all_interfaces=NO synchronous_dhclient=NO rc_startmsgs=NO >/dev/null
 
-for name in $off; do
-    [ "$(sysrc -n -f $conf "${name}_enable")" = NO ]
-done
+# shellcheck disable=SC2086 # word splitting is intended
+[ "$(sysrc -n -f $conf $off | sort -u)" = NO ]
