@@ -7,13 +7,13 @@ set -eu
 conf=/etc/rc.conf.local
 off=
 for name in cron devd devmatch syslogd newsyslog sendmail_submit sendmail_outbound sendmail_msp_queue powerd ntpd \
-    ntpdate moused virecover savecore clear_tmp growfs nuageinit mixer rtsold rtsol \
-    blacklistd zfs zpool local_unbound linux firstboot_freebsd_update firstboot_pkg_upgrade firstboot_pkgs; do
+    ntpdate moused virecover savecore clear_tmp growfs nuageinit mixer rtsold rtsol blacklistd zfs zpool \
+    local_unbound linux firstboot_freebsd_update firstboot_pkg_upgrade firstboot_pkgs; do
     off="$off ${name}_enable"
 done
 # shellcheck disable=SC2046,SC2086 # word splitting is intended
-sysrc -q -f $conf $(printf '%s=NO ' $off) sendmail_enable=NONE dumpdev=NO update_motd=NO background_fsck=NO ifconfig_DEFAULT='' \
-    ipv6_activate_all_interfaces=NO synchronous_dhclient=NO rc_startmsgs=NO >/dev/null
+sysrc -q -f $conf $(printf '%s=NO ' $off) sendmail_enable=NONE dumpdev=NO update_motd=NO background_fsck=NO \
+    ifconfig_DEFAULT='' ipv6_activate_all_interfaces=NO synchronous_dhclient=NO rc_startmsgs=NO >/dev/null
 
 # shellcheck disable=SC2086 # word splitting is intended
 [ "$(sysrc -n -f $conf $off | sort -u)" = NO ]

@@ -6,11 +6,13 @@ import json
 import lzma
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from fwlab.host.project import Project
+from fwlab.images import __main__ as command
 from fwlab.images import freebsd_image as images
 from fwlab.images.box_format import virtual_gib
 from fwlab.images.build import LINUX_IMAGES, Builder
@@ -283,10 +285,9 @@ def test_only_its_own_scripts_travel(tmp_path: Path) -> None:
     assert not (staged / "dut-freebsd/cleanup").exists()
 
 
-@pytest.mark.parametrize("words", [["dut-freebsd"], ["sink", "dut-freebsd"]])
-def test_naming_it_and_failing_is_an_error(tmp_path: Path, folder: Path, words: list[str]) -> None:
+def test_naming_it_and_failing_is_an_error(tmp_path: Path, folder: Path) -> None:
     program("packer")
-    none = build("--no-vagrant", *words, FWLAB_CACHE=str(tmp_path / "cache"), FWLAB_FREEBSD_URL="none")
+    none = build("--no-vagrant", "sink", "dut-freebsd", FWLAB_CACHE=str(tmp_path / "cache"), FWLAB_FREEBSD_URL="none")
     assert (none.returncode, none.stderr) == (
         2,
         "packer/build: FWLAB_FREEBSD_URL=none leaves dut-freebsd out\n  next: unset FWLAB_FREEBSD_URL\n",
@@ -297,3 +298,26 @@ def test_naming_it_and_failing_is_an_error(tmp_path: Path, folder: Path, words: 
     assert f"{folder}/CHECKSUM.SHA256: No such file or directory" in done.stderr
     assert images.SHA256 in done.stderr
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file() and path.parent.name != "locks"]
+
+
+@pytest.mark.parametrize("named", [[], ["sink", "dut-freebsd"]], ids=["by default", "by name"])
+def test_an_image_that_cannot_be_had_fails_only_those_who_named_it(
+    labs: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], named: list[str]
+) -> None:
+    def ready_box(builder: Builder, image: str) -> dict[str, str]:
+        if image == "dut-freebsd":
+            raise SourceError(f"{builder.freebsd.url}: no route", "download it by other means")
+        return {"box": f"fwlab-{image}-0"}
+
+    monkeypatch.setattr(Builder, "ready_box", ready_box)
+    for name, value in {"find_project": lambda _: labs, "check_tools": lambda *_: None}.items():
+        monkeypatch.setattr(command, name, value)
+    with ThreadPoolExecutor(1) as pool:
+        work = (named, "lab08-pf", Subprocesses(), pool)
+        if named:
+            with pytest.raises(SourceError, match=f"{OFFICIAL}: no route"):
+                command._build(*work, with_vagrant=False)
+        else:
+            command._build(*work, with_vagrant=False)
+            assert set(built_boxes(labs)) == {*LINUX_IMAGES}
+            assert capsys.readouterr().err == f"{left_out(labs, f'{OFFICIAL}: no route')}\n"
