@@ -2,7 +2,7 @@
 """A run as one self-contained HTML page: no other files, no script, no external fonts."""
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
@@ -14,24 +14,12 @@ from fwlab.report import formatting
 from fwlab.report.crossovers import position, published_positions
 from fwlab.report.flame import flame
 from fwlab.report.model import ReportModel
+from fwlab.report.renderers import Renderer
 from fwlab.report.report_rows import Row, fidelity
 
 #: Functions with a smaller share of a packet's cost are in the graph only, not in the table.
 LEAST_SHOWN = 0.005
 TEMPLATE = Path(__file__).with_name("page.html.j2")
-
-
-class Html:
-    """One HTML page without external files."""
-
-    name = "html"
-    file = "report.html"
-
-    def render(self, model: ReportModel) -> str:
-        return page(model)
-
-
-RENDERER: Final = Html()
 
 
 def page(model: ReportModel) -> str:
@@ -67,6 +55,9 @@ def page(model: ReportModel) -> str:
         w=formatting,
         fidelity=fidelity,
     )
+
+
+RENDERER = Renderer("html", "report.html", page)
 
 
 def _trusted(svg: str) -> Markup:

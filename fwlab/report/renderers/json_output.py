@@ -8,39 +8,17 @@ null. A verdict of null means that nothing was expected and nothing is in doubt.
 import json
 import math
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any
 
 from fwlab.model.results import Run
 from fwlab.model.verdict import Outcome, Verdict
 from fwlab.report.crossovers import Crossover
 from fwlab.report.formatting import cost_unit
 from fwlab.report.model import ReportModel
+from fwlab.report.renderers import Renderer
 from fwlab.report.report_rows import MetricRow, Row, fidelity, overall_outcome
 
 Document = dict[str, Any]
-
-
-class RunJson:
-    """The cases of a run as one document."""
-
-    name = "json"
-    file = None
-
-    def render(self, model: ReportModel) -> str:
-        return text(run_document(model))
-
-
-class CheckJson:
-    """The exercises of a run as one document."""
-
-    name = "check-json"
-    file = None
-
-    def render(self, model: ReportModel) -> str:
-        return text(check_document(model))
-
-
-RENDERER: Final = (RunJson(), CheckJson())
 
 
 def text(document: Document | list[Document]) -> str:
@@ -65,6 +43,12 @@ def check_document(model: ReportModel) -> Document:
         "exercises": [_exercise(model, row) for row in model.exercises],
         "verdict": _word(overall_outcome(model.exercises)),
     }
+
+
+RENDERER = (
+    Renderer("json", None, lambda model: text(run_document(model))),
+    Renderer("check-json", None, lambda model: text(check_document(model))),
+)
 
 
 def verdict_document(verdict: Verdict) -> Document:

@@ -2,7 +2,6 @@
 """A run as Markdown tables, for the pages of the labs."""
 
 from collections.abc import Iterable
-from typing import Final
 
 from fwlab.metrics.registry import METRICS
 from fwlab.model.metric import Metric
@@ -10,23 +9,11 @@ from fwlab.model.results import Run
 from fwlab.report.crossovers import position, published_positions
 from fwlab.report.formatting import NOTHING, number, percent, ratio
 from fwlab.report.model import ReportModel
+from fwlab.report.renderers import Renderer
 from fwlab.report.report_rows import Row, baseline_case
 
 #: A sweep with more steps than the first is shown by as many steps as the second.
 LONG_SWEEP, STEPS_SHOWN = 12, 6
-
-
-class Markdown:
-    """The table of figures, as lab pages show it."""
-
-    name = "markdown"
-    file = None
-
-    def render(self, model: ReportModel) -> str:
-        return figures_table(model) + "\n"
-
-
-RENDERER: Final = Markdown()
 
 
 def figures_table(model: ReportModel) -> str:
@@ -52,6 +39,9 @@ def figures_table(model: ReportModel) -> str:
     if crossed:
         tables.append(_table(["crossover", "measured (interval)", "published"], ["---", "---", "---"], crossed))
     return "\n\n".join([*filter(None, tables), _conditions(run, left_out)])
+
+
+RENDERER = Renderer("markdown", None, lambda model: figures_table(model) + "\n")
 
 
 def _thinned(rows: Iterable[Row]) -> tuple[list[Row], int]:

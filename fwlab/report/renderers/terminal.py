@@ -3,7 +3,6 @@
 
 import io
 from collections.abc import Iterable
-from typing import Final
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -14,6 +13,7 @@ from fwlab.model.verdict import Outcome, Verdict
 from fwlab.report import formatting
 from fwlab.report.crossovers import Crossover, position, published_positions
 from fwlab.report.model import ReportModel
+from fwlab.report.renderers import Renderer
 from fwlab.report.report_rows import MetricRow, Prediction, Row, fidelity
 from fwlab.report.survival_tables import SurvivalTable
 
@@ -23,19 +23,14 @@ NARROW = 96
 STYLES = {Outcome.PASS: "green", Outcome.FAIL: "bold red", Outcome.INCONCLUSIVE: "yellow"}
 
 
-class Terminal:
-    """The same tables as plain text."""
-
-    name = "terminal"
-    file = None
-
-    def render(self, model: ReportModel) -> str:
-        text = io.StringIO()
-        show(model, Console(file=text, width=WIDEST, color_system=None))
-        return text.getvalue()
+def plain_text(model: ReportModel) -> str:
+    """The same tables without colours."""
+    text = io.StringIO()
+    show(model, Console(file=text, width=WIDEST, color_system=None))
+    return text.getvalue()
 
 
-RENDERER: Final = Terminal()
+RENDERER = Renderer("terminal", None, plain_text)
 
 
 def show(model: ReportModel, console: Console) -> None:
