@@ -33,7 +33,7 @@ class AgentDut(Conversation):
         raise NotImplementedError
 
     def _reset_request(self, next_ruleset: list[RulesetFile] | None) -> dict[str, Any]:
-        """What the agent is told of the ruleset that comes next."""
+        """The part of a reset request that describes the next ruleset."""
         return {}
 
     def __enter__(self) -> Self:

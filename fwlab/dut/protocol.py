@@ -49,7 +49,7 @@ class Collected(NamedTuple, Generic[T]):
 
 
 class TrialTerms(TypedDict):
-    """What is asked of trials.
+    """How trials are measured.
 
     windows      how many are wanted
     window_s     each lasts at least so many seconds of the DUT's clock ...

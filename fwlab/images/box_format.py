@@ -21,7 +21,7 @@ def virtual_gib(disk: Path) -> int:
 def to_first_format(box: Path) -> None:
     """Rewrite a box of the second format that has one disk; leave one of the first as it is.
 
-    With tar(1): in Packer's archives, times stand where Python's tarfile expects a part of the name.
+    Uses tar(1), because Python's tarfile takes the times in Packer's archives for a part of the name.
     """
     names = subprocess.run(["tar", "-tf", box], check=True, capture_output=True, text=True).stdout.split()
     if "box_0.img" not in names:

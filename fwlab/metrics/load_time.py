@@ -16,7 +16,7 @@ SMALL = 1 << 20
 
 
 class LoadTime(MeasurableMetric):
-    """Every ruleset is loaded before anything else; a case that asks for its load time loads it more than once."""
+    """The ruleset is loaded before any other step; a case that asks for the load time loads it more than once."""
 
     name = "load_time"
     unit = "s"

@@ -25,7 +25,7 @@ Range = Annotated[tuple[_Bound, _Bound], AfterValidator(_in_order)]
 
 
 class Wording(Strict):
-    """What the reader is told.
+    """The texts for the reader.
 
     why   the reason for the range: what the kernel does
     pass  what a figure inside the range shows

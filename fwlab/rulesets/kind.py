@@ -13,7 +13,7 @@ Call = tuple[list[str], str | None]
 
 
 class Refusal(Exception):
-    """A file cannot be loaded, or the DUT lacks something. The message reaches the user as it is."""
+    """A file cannot be loaded, or the DUT lacks something. The user sees the message unchanged."""
 
 
 class Machine(Protocol):
@@ -100,7 +100,7 @@ def no_hooks(text: str) -> list[str]:
 
 
 def unchanged(text: str) -> str:
-    """For a kind whose text is sent as it is."""
+    """For a kind whose text is sent unchanged."""
     return text
 
 

@@ -83,7 +83,7 @@ def _holder(file: BinaryIO) -> str | None:
 
 
 def _write(file: BinaryIO, text: str) -> None:
-    with contextlib.suppress(OSError):  # a full disk: the lock holds all the same
+    with contextlib.suppress(OSError):  # a full disk: the lock is held anyway
         file.seek(0)
         file.truncate()
         file.write(text.encode())

@@ -29,7 +29,7 @@ class TestbedKind(Protocol):
     grading: bool
 
     def default(self, kvm: KvmAnswer) -> bool:
-        """Whether this testbed is used on a host with this KVM where none is asked for."""
+        """Whether this testbed is the default on a host with this KVM."""
 
     def accelerator(self, kvm: Callable[[], KvmAnswer]) -> tuple[Accelerator, str]:
         """QEMU's accelerator for the DUT, and why (may be empty). Calling `kvm` can take seconds."""
@@ -56,5 +56,5 @@ TESTBEDS: Final = checked(discover("testbed", "fwlab.testbed.kinds", "TESTBED", 
 
 
 def grading_testbed() -> TestbedKind:
-    """The testbed that grading takes where none is asked for."""
+    """The default testbed of grading."""
     return next(kind for kind in TESTBEDS.values() if kind.grading)

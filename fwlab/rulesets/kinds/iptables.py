@@ -164,7 +164,7 @@ class IptablesLoader(IptablesNftLoader):
     kind: ClassVar[str] = "iptables"
 
     def undo(self, loaded: bool) -> None:
-        """No rule, no chain of one's own, and the policies as they were; in every table, whoever filled it."""
+        """Empty every table, whatever filled it: no rule, no chain but the built-in ones, and the default policies."""
         emptied = ""
         for table in self._tables():
             policies = "".join(f":{chain} ACCEPT\n" for chain in CHAINS.get(table, ()))

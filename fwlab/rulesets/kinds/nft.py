@@ -136,7 +136,7 @@ class NftLoader(Loader):
                 yield ["nft", line]
 
     def undo(self, loaded: bool) -> None:
-        """Also takes away what iptables-nft has loaded."""
+        """Also removes what iptables-nft has loaded."""
         if "nf_tables" in self.machine.modules():
             self.machine.run("nft", "flush", "ruleset")
 

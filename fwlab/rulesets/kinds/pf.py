@@ -72,7 +72,7 @@ def _faults(statement: Statement) -> Faults:
 
 
 def _is_name(statement: Statement, place: int) -> bool:
-    """Whether what stands there is the name of something that is no host: a label, a time-out."""
+    """Whether this word names something other than a host, such as a label or a timeout."""
     return statement[0].is_word("set") or (place > 0 and statement[place - 1].is_word(*_NAMING))
 
 

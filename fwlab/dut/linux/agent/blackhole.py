@@ -12,7 +12,7 @@ from fwlab.dut.linux.agent.kernel import Kernel
 
 
 def add(kernel: Kernel, device: str) -> bool:
-    """False if a ruleset has put a queue of its own there: that one stays."""
+    """False if a ruleset has a queue there, which is left alone."""
     if _root(kernel, device).get("handle", "0:") != "0:":  # the kernel's default queue has no handle
         return False
     return not kernel.run("tc", "qdisc", "replace", "dev", device, "root", "blackhole").returncode

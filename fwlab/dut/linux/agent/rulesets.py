@@ -23,7 +23,7 @@ class Rulesets:
     def __init__(self, kernel: Kernel, kinds: Mapping[str, RulesetKind]) -> None:
         self._kernel = kernel
         self._loaders = {name: kind.loader(kernel) for name, kind in kinds.items() if kind.loader is not None}
-        # An agent before this one may have been killed, so the first undo takes away all kinds.
+        # An earlier agent may have been killed, so the first undo covers all kinds.
         self._unknown = set(self._loaders)
         self.own: set[str] = set()
         self.changed: set[str] = set()
