@@ -54,7 +54,7 @@ def test_frames_cross_the_dut(lab: Checkout) -> None:
 
 
 def test_the_dut_has_no_packet_socket(lab: Checkout) -> None:
-    """An open packet socket makes the kernel time-stamp every packet, which would distort the figures."""
+    """An open packet socket makes the kernel timestamp every packet, which would distort the figures."""
     sockets = lab.run("dut", "sudo cat /proc/net/packet").strip().splitlines()
     assert len(sockets) == 1, sockets
 
