@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from fwlab.model.registry import IncompleteKind, Registry
-from fwlab.report import report_rows
+from fwlab.report import files, report_rows
 from fwlab.report.files import write_report
 from fwlab.report.model import build_model
 from fwlab.report.registry import RENDERERS
@@ -109,7 +109,8 @@ class TestModel:
             model.curves["capacity"] = ()  # type: ignore[index]
 
     def test_a_fault_in_a_renderer_does_not_lose_the_run(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        monkeypatch.setattr(type(RENDERERS["html"]), "render", lambda *_: 1 / 0)
+        faulty = dataclasses.replace(RENDERERS["html"], render=lambda _model: 1 / 0)
+        monkeypatch.setattr(files, "RENDERERS", {"html": faulty})
         with pytest.raises(ZeroDivisionError):
             write_report(TestBuiltIn.MODEL, tmp_path)
         assert (tmp_path / "run.json").exists()
