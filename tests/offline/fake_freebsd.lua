@@ -57,7 +57,7 @@ function Fake:pid() return spec.pid end
 function Fake:read(path) return self.files[path] end
 
 function Fake:write(path, text)
-  note("write", path, (text:gsub("\n", "|")))
+  note("write", path, (text:gsub("[^\32-\126]", "|")))
   self.files[path] = text
 end
 

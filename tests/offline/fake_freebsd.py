@@ -54,14 +54,26 @@ def lua(code: str, given: str = "") -> str:
 
 
 def process(
-    pid: int, name: str, ran: int, *, parent: int = 1, group: int = 1, children: int = 0, kernel: bool = False
+    pid: int,
+    name: str,
+    ran: int,
+    *,
+    thread: str = "",
+    number: int = 0,
+    parent: int = 1,
+    group: int = 1,
+    children: int = 0,
+    kernel: bool = False,
 ) -> bytes:
-    """One struct kinfo_proc; times in microseconds."""
+    """One struct kinfo_proc, of one thread; times in microseconds."""
     bytes_ = bytearray(KINFO_BYTES)
     struct.pack_into("<i", bytes_, 0, KINFO_BYTES)
     struct.pack_into("<iii", bytes_, 72, pid, parent, group)
     struct.pack_into("<q", bytes_, 328, ran)
     struct.pack_into("<qqq", bytes_, 352, *divmod(children, 1_000_000), P_KPROC if kernel else 0)
+    struct.pack_into("<i", bytes_, 600, number)
+    bytes_[394 : 394 + len(thread[:16])] = thread[:16].encode()
+    bytes_[502 : 502 + len(thread[16:])] = thread[16:].encode()
     bytes_[447 : 447 + len(name)] = name.encode()
     return bytes(bytes_)
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 
 from fwlab.dut.conversation import Conversation
 from fwlab.dut.freebsd import FreeBsdDut
-from tests.offline.fake_freebsd import lua, output, process, session
+from tests.offline.fake_freebsd import Told, lua, output, process, session
 from tests.offline.programs import needs
 
 pytestmark = needs("lua5.4")
@@ -27,8 +29,9 @@ dev.vtnet.0.rx_task_wakeups
 """
 READ = (
     "/sbin/sysctl -b kern.timecounter.tc.HPET.counter dev.vtnet.0.rxq0.iqdrops dev.vtnet.0.rxq0.ibytes "
-    "dev.vtnet.0.rxq0.ipackets dev.vtnet.0.txq0.opackets kern.proc.all"
+    "dev.vtnet.0.rxq0.ipackets dev.vtnet.0.txq0.opackets kern.proc.all kern.timecounter.tc.HPET.counter"
 )
+PROGRAM = "/var/run/fwlab-rtprio-thread"
 WANTED = {
     "op": "measure",
     "devices": ["vtnet0"],
@@ -52,17 +55,22 @@ class Machine:
         self.host = True
         self.ended = 0
 
-    def after(self, **passed: int) -> Machine:
-        """One snapshot more, this much later: microseconds of the clock and of processes, and packets."""
+    def after(self, took: int = 500, **passed: int) -> Machine:
+        """One snapshot more, this much later: microseconds of the clock and of processes, and packets.
+
+        took  ticks from the beginning of the reading to its end
+        """
         for name, more in passed.items():
             self.at[name.replace("_", " ")] += more
         self.at["ticks"] += 100 * sum(v for name, v in passed.items() if name not in ("packets", "ended"))
         at = self.at
         counters = [0, at["packets"] * 60, at["packets"], at["packets"] // 2]
         table = [
-            process(0, "kernel", at["kernel"], parent=0, kernel=True),
+            process(0, "kernel", 599, thread="thread taskq", parent=0, kernel=True),
+            process(0, "kernel", at["kernel"], thread="vtnet0 rxq 0", number=100029, parent=0, kernel=True),
             process(11, "idle", at["idle"], parent=0, kernel=True),
-            process(12, "intr", at["intr"], parent=0, kernel=True),
+            process(12, "intr", at["intr"], thread="irq27: virtio_pci1", number=100027, parent=0, kernel=True),
+            process(12, "intr", 5, thread="swi1: pf send", parent=0, kernel=True),
             process(15, "pf purge", at["pf purge"], parent=0, kernel=True),
             process(1, "init", 4, children=at["cron"]),
             process(AGENT, "flua", at["agent"] // 2, parent=98, group=90, children=at["agent"] // 2),
@@ -70,22 +78,29 @@ class Machine:
             process(150 + len(self.looks), "sysctl", 7, parent=AGENT, group=90),
             *([process(97, "cat", 3, parent=90, group=90)] if self.host else []),
         ]
-        raw = [at["ticks"] % 2**32, *counters]
-        read = raw[0].to_bytes(4, "little") + b"".join(n.to_bytes(8, "little") for n in raw[1:]) + b"".join(table)
+        ticks = [((at["ticks"] + more) % 2**32).to_bytes(4, "little") for more in (0, took)]
+        read = ticks[0] + b"".join(n.to_bytes(8, "little") for n in counters) + b"".join(table) + ticks[1]
         self.looks.append({"hex": read.hex()})
         return self
 
     def measured(self, folder: Path, **fields: Any) -> dict[str, Any]:
+        return self.told(folder, **fields).answers[0]
+
+    def told(self, folder: Path, **fields: Any) -> Told:
         commands = {
             "/sbin/ifconfig -a": output(""),
             "/sbin/sysctl -n kern.timecounter.hardware": output("HPET\n"),
             f"/sbin/sysctl -n {CLOCK}.frequency": output("100000000\n"),
             f"/sbin/sysctl -n {CLOCK}.mask": output("4294967295\n"),
             "/sbin/sysctl -N dev.vtnet.0": output(NAMES),
-            READ: self.looks,
+            "/sbin/sysctl -n dev.vtnet.0.%parent": output("virtio_pci1\n"),
+            f"/bin/chmod 700 {PROGRAM}": output(""),
+            PROGRAM: output("", fields.pop("lowering", 0)),
+            # Three readings tell how long one takes, and one names the threads.
+            READ: [*self.looks[:1] * 4, *self.looks],
         }
         spec = {"pid": AGENT, "commands": commands, **fields.pop("spec", {})}
-        return session(folder, spec, [{**WANTED, **fields}]).answers[0]
+        return session(folder, spec, [{**WANTED, **fields}])
 
 
 def flooded() -> Machine:
@@ -193,6 +208,42 @@ def test_a_clock_that_begins_anew(first: int, last: int, seconds: int, ns: int) 
     print(clock:between({{ ticks = {first}, seconds = 7 }}, {{ ticks = {last}, seconds = {7 + seconds} }}))
     """
     assert int(lua(code)) == ns
+
+
+def test_a_reading_that_was_interrupted_is_taken_again(tmp_path: Path) -> None:
+    """Packets that are handled between the counters and the times would be counted, and their time would not."""
+    machine = flooded()
+    for _ in range(2):
+        machine.after(kernel=5_000, packets=50).after(kernel=100_000, packets=3000)
+    machine.looks.insert(3, machine.after(took=11_500_000, kernel=115_000, packets=9000).looks.pop())
+    told = machine.measured(tmp_path)
+    assert [trial["counts"]["vtnet0.rx_packets"] for trial in told["valid"]] == [3000, 3000]
+
+
+def test_the_threads_that_handle_packets_give_way_once(tmp_path: Path) -> None:
+    machine = flooded()
+    for _ in range(2):
+        machine.after(kernel=5_000, packets=50).after(kernel=100_000, packets=3000)
+    done = machine.told(tmp_path).done
+    assert done.count(f"run {PROGRAM}") == 2  # of vtnet0: its interrupt and its receive queue
+    told = flooded().measured(tmp_path, lowering=3)
+    assert re.fullmatch(r"the priority of the thread .* cannot be lowered \(error 3 \)", told["failed"])
+
+
+def test_the_program_that_makes_the_call() -> None:
+    """An ELF file for FreeBSD on amd64 with one segment: rtprio_thread(RTP_SET, 100027, {RTP_PRIO_REALTIME, 31})."""
+    code = 'for byte in require("priority").program(100027):gmatch(".") do io.write(("%02x"):format(byte:byte())) end'
+    elf = bytes.fromhex(lua(code))
+    assert elf[:8] == b"\x7fELF\x02\x01\x01\x09"
+    kind, machine, _, entry, headers, _, _, size, each, count = struct.unpack_from("<HHIQQQIHHH", elf, 16)
+    assert (kind, machine, headers, size, each, count) == (2, 62, 64, 64, 56, 1)
+    load, flags, offset, address, _, in_file, in_memory, _ = struct.unpack_from("<IIQQQQQQ", elf, headers)
+    assert (load, flags, offset, in_file, in_memory) == (1, 5, 0, len(elf), len(elf))
+    text = elf[entry - address :]
+    assert struct.unpack_from("<xIxIxI", text) == (466, 1, 100027)
+    (places,) = struct.unpack_from("<i", text, 18)
+    assert struct.unpack_from("<HH", text, 22 + places) == (2, 31)
+    assert 22 + places + 4 == len(text)
 
 
 def test_another_form_of_the_process_table_is_refused(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@
 local cpu_time = require("cpu_time")
 local json = require("json")
 local Pf = require("pf")
+local priority = require("priority")
 local Snapshots = require("snapshot")
 local StartState = require("start_state")
 local trials = require("trials")
@@ -169,6 +170,10 @@ end
 
 function Agent:measure(request)
   local context, device = self:context(request.devices), request.devices[1]
+  if not self.ahead then
+    priority.lower(self.system, context.snapshots:take().processes, request.devices)
+    self.ahead = true
+  end
   trials.wait(context, device, request.patience_s)
   self.system:sleep(request.settle_s)
   return trials.measure(context, device, request)

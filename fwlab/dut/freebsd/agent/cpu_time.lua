@@ -3,9 +3,11 @@
 
 local cpu_time = {}
 
--- The processes whose threads handle packets: the taskqueues of network drivers are threads of "kernel", interrupt
--- threads belong to "intr". Both have other threads too, which run for a few microseconds in a second.
-local SERVING = { kernel = true, intr = true }
+-- Whether a thread of the kernel handles packets: interrupts, which begin to, and the network driver's own threads,
+-- which go on once there are many.
+local function serves(process, thread)
+  return process == "intr" or (process == "kernel" and thread:find("^vtnet%d") ~= nil)
+end
 
 -- Whether this process is the agent, or a tool that it has started.
 local function of_agent(processes, pid, agent)
@@ -18,29 +20,36 @@ end
 
 -- Nanoseconds between two snapshots:
 --   served    handling packets
---   idle      of the idle process
---   other     of programs and of other kernel processes, without the agent
+--   idle      of the idle thread
+--   other     of programs and of other threads of the kernel, without the agent
 --   programs  of these, of programs
---   by_name   {name of a program or [name] of a kernel process: its share of `other`}
+--   by_name   {name of a program, or [name] of a kernel's process: its share of `other`}
 -- The agent's own time is left out: it is no part of the trial. Its tools end in between, and how long they ran is
 -- known in ticks only.
 function cpu_time.between(first, last, agent)
   local found = { served = 0, idle = 0, other = 0, programs = 0, by_name = {} }
+  local function add(name, ran, program)
+    found.other = found.other + ran
+    if program then found.programs = found.programs + ran end
+    if ran > 0 then found.by_name[name] = (found.by_name[name] or 0) + ran end
+  end
   for pid, now in pairs(last.processes) do
     local before = first.processes[pid]
-    if before and before.name ~= now.name then before = nil end
-    local ran = (now.ran - (before and before.ran or 0)) * 1000
-    if now.kernel and now.name == "idle" then
-      found.idle = found.idle + ran
-    elseif now.kernel and SERVING[now.name] then
-      found.served = found.served + ran
+    if not before or before.name ~= now.name then before = { ran = 0, children = now.children, threads = {} } end
+    if now.kernel then
+      for name, ran in pairs(now.threads) do
+        ran = (ran - (before.threads[name] or 0)) * 1000
+        if now.name == "idle" then
+          found.idle = found.idle + ran
+        elseif serves(now.name, name) then
+          found.served = found.served + ran
+        else
+          add("[" .. now.name .. "]", ran, false)
+        end
+      end
     elseif not of_agent(last.processes, pid, agent) then
       -- Programs that have ended show in their parent's time, which may lag behind by a tick.
-      if before then ran = ran + math.max(0, now.children - before.children) * 1000 end
-      found.other = found.other + ran
-      local shown = now.name
-      if now.kernel then shown = "[" .. shown .. "]" else found.programs = found.programs + ran end
-      if ran > 0 then found.by_name[shown] = (found.by_name[shown] or 0) + ran end
+      add(now.name, (now.ran - before.ran + math.max(0, now.children - before.children)) * 1000, true)
     end
   end
   return found

@@ -66,11 +66,11 @@ function Pf:enabled()
   return self.system:output(PFCTL, "-s", "info"):find("Status: Enabled", 1, true) ~= nil
 end
 
--- Switch pf off and flush everything, anchors first. Its module stays.
+-- Switch pf off and flush everything: the rules first, since an anchor stays while a rule names it. Its module stays.
 function Pf:undo()
   self.system:run(PFCTL, "-d")
-  self.system:run(PFCTL, "-a", "*", "-F", "all")
   self.system:run(PFCTL, "-F", "all")
+  self.system:run(PFCTL, "-a", "*", "-F", "all")
   self.system:remove(FILE)
   self.system:remove(Pf.LOADED)
 end
@@ -91,21 +91,17 @@ function Pf.rules_in(listing)
   return count
 end
 
--- Addresses of all tables that `pfctl -vvs Tables` has printed.
-function Pf.addresses_in(listing)
-  local count = 0
-  for addresses in listing:gmatch("\n%s+Addresses:%s+(%d+)") do count = count + tonumber(addresses) end
-  return count
-end
-
--- {rules, addresses} that the kernel holds.
+-- {rules, addresses} that the kernel holds. The addresses are counted one by one: where `pfctl -vvs Tables` of
+-- FreeBSD 15.1 says "Addresses", it prints how often the table is referred to.
 function Pf:entries()
   local rules = self.system:output(PFCTL, "-a", "*", "-s", "rules")
   local nat = self.system:output(PFCTL, "-s", "nat")
-  return {
-    rules = Pf.rules_in(rules) + Pf.rules_in(nat),
-    addresses = Pf.addresses_in("\n" .. self.system:output(PFCTL, "-vvs", "Tables")),
-  }
+  local addresses = 0
+  for name in self.system:output(PFCTL, "-s", "Tables"):gmatch("[^\n]+") do
+    local _, lines = self.system:output(PFCTL, "-t", name, "-T", "show"):gsub("\n", "")
+    addresses = addresses + lines
+  end
+  return { rules = Pf.rules_in(rules) + Pf.rules_in(nat), addresses = addresses }
 end
 
 -- The number after a name at the beginning of a line.
@@ -122,7 +118,9 @@ end
 
 -- Bytes that the kernel has allocated of a type of memory, as `vmstat --libxo json -m` prints them.
 function Pf.allocated(listing, name)
-  for _, memory in ipairs(json.decode(listing)["malloc-statistics"].memory) do
+  local shown = json.decode(listing)
+  shown = shown.vmstat or shown -- its second version has the tool's name around everything
+  for _, memory in ipairs(shown["malloc-statistics"].memory) do
     if memory.type == name then return math.tointeger(memory["memory-use"]) end
   end
   return 0
