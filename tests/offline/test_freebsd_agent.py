@@ -30,7 +30,7 @@ vtnet2: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 
 \tinet 10.0.2.15 netmask 0xffffff00 broadcast 10.0.2.255
 """
 #: What pfctl shows, by its words, on a DUT without a ruleset.
-EMPTY = dict.fromkeys(("nat", "rules", "Anchors", "Tables", "states", "memory", "timeouts"), "")
+EMPTY = dict.fromkeys(("nat", "rules", "Tables", "states", "memory", "timeouts"), "")
 
 
 def look(ran_us: int, idle_us: int, ticks: int) -> dict[str, str]:
@@ -59,6 +59,7 @@ def system(**commands: Any) -> dict[str, Any]:
         "/sbin/pfctl -F all": output(""),
         "/sbin/pfctl -s info": output("Status: Disabled for 0 days 00:00:01           Debug: Urgent\n"),
         "/bin/kill 4711": output(""),
+        "/sbin/pfctl -v -s Anchors": output(""),
         **{f"/sbin/pfctl -s {words}": output(shown) for words, shown in EMPTY.items()},
         **commands,
     }
@@ -168,6 +169,17 @@ def test_what_differs_from_the_start_state_is_named(tmp_path: Path) -> None:
         "memory - states        hard limit   100000",
     ]
     assert told.answers[1]["stuck_modules"] == []
+
+
+def test_an_anchor_that_is_empty_is_no_difference(tmp_path: Path) -> None:
+    """pf frees it some seconds later."""
+    commands = {
+        "/sbin/pfctl -v -s Anchors": [*output(""), *output("  first\n  first/inner\n")],
+        "/sbin/pfctl -a first -s rules": output(""),
+        "/sbin/pfctl -a first/inner -s rules": [*output(""), *output("block drop all\n")],
+    }
+    told = session(tmp_path, system(**commands), [{"op": "facts"}, {"op": "reset"}, {"op": "reset"}])
+    assert [answer.get("differences") for answer in told.answers[1:]] == [[], ["Anchors + first/inner: block drop all"]]
 
 
 def test_an_unknown_operation_and_a_broken_tool_are_reported(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_only_readers_of_packets_on_a_link_count(tmp_path: Path) -> None:
   991 vtnet0 p--s---       100         0       100     0     0 tcpdump
 """
     record = '{"rules":""}'
-    shown = {f"/sbin/pfctl -s {words}": "" for words in ("nat", "rules", "Anchors", "Tables", "memory", "timeouts")}
+    shown = {f"/sbin/pfctl -s {words}": "" for words in ("nat", "rules", "Tables", "memory", "timeouts")}
     spec = {
         "/sbin/ifconfig -a": "",
         "/sbin/kldload -n pf": "",

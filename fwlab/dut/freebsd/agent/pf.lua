@@ -15,7 +15,7 @@ Pf.LOADED = "/var/run/fwlab-loaded"
 -- Characters of pfctl's message that are passed on.
 local LONGEST_MESSAGE = 2000
 -- What a reset must restore, by the words that pfctl(8) shows it with.
-local LISTED = { "nat", "rules", "Anchors", "Tables", "memory", "timeouts", "states" }
+local LISTED = { "nat", "rules", "Tables", "memory", "timeouts", "states" }
 local PAGE = 4096
 
 -- management  the port that SSH comes in by
@@ -75,9 +75,21 @@ function Pf:undo()
   self.system:remove(Pf.LOADED)
 end
 
+-- Rules of all anchors. An anchor without any stays until pf's thread comes round to freeing it, and costs nothing.
+function Pf:anchored()
+  local found = {}
+  for name in self.system:output(PFCTL, "-v", "-s", "Anchors"):gmatch("[^\n]+") do
+    name = name:match("^%s*(.-)%s*$")
+    for rule in self.system:output(PFCTL, "-a", name, "-s", "rules"):gmatch("[^\n]+") do
+      found[#found + 1] = name .. ": " .. rule
+    end
+  end
+  return table.concat(found, "\n")
+end
+
 -- {words of pfctl: what it shows}, for comparison with the start state.
 function Pf:state()
-  local found = { status = self:enabled() and "Enabled" or "Disabled" }
+  local found = { status = self:enabled() and "Enabled" or "Disabled", Anchors = self:anchored() }
   for _, words in ipairs(LISTED) do found[words] = self.system:output(PFCTL, "-s", words) end
   return found
 end
