@@ -16,7 +16,7 @@ from fwlab.dut.protocol import Dut
 from fwlab.dut.registry import DUTS
 from fwlab.model.errors import CannotMeasure, Refused
 from fwlab.model.ruleset import RulesetFile
-from tests.offline.fake_freebsd import lua, output, process, session
+from tests.offline.fake_freebsd import lua, output, process, recorded, session
 from tests.offline.programs import needs
 
 pytestmark = needs("lua5.4")
@@ -24,11 +24,7 @@ pytestmark = needs("lua5.4")
 FILE = "/var/run/fwlab-pf.conf"
 CLOCK = "kern.timecounter.tc.HPET"
 READ = f"/sbin/sysctl -b {CLOCK}.counter kern.proc.all {CLOCK}.counter"
-IFCONFIG = """vtnet0: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mtu 1500
-\tinet 198.18.0.1 netmask 0xfffffffc broadcast 198.18.0.3
-vtnet2: flags=1008843<UP,BROADCAST,RUNNING,SIMPLEX,MULTICAST,LOWER_UP> metric 0 mtu 1500
-\tinet 10.0.2.15 netmask 0xffffff00 broadcast 10.0.2.255
-"""
+IFCONFIG = recorded("ifconfig.txt")
 #: What pfctl shows, by its words, on a DUT without a ruleset.
 EMPTY = dict.fromkeys(("nat", "rules", "Tables", "states", "memory", "timeouts"), "")
 
@@ -49,7 +45,7 @@ def system(**commands: Any) -> dict[str, Any]:
         f"/sbin/sysctl -n {CLOCK}.frequency": output("100000000\n"),
         f"/sbin/sysctl -n {CLOCK}.mask": output("4294967295\n"),
         # 20 ms between two snapshots are their own; the ruleset takes 30 ms more, 10 of them idle.
-        READ: [*[look(0, 0, 0)] * 4, look(0, 0, 2_000_000), look(0, 10_000, 7_000_000)],
+        READ: [*[look(0, 0, 0)] * 5, look(0, 0, 2_000_000), look(0, 10_000, 7_000_000)],
         "/sbin/sysctl net.inet.ip.forwarding net.inet6.ip6.forwarding net.inet.ip.redirect": output("1\n"),
         f"/sbin/pfctl -nf {FILE}": output(""),
         f"/sbin/pfctl -f {FILE}": output(""),
@@ -102,9 +98,9 @@ def test_the_management_port_is_the_one_that_ssh_comes_in_by() -> None:
 
 
 def test_a_refusal_has_pfctls_words_with_the_users_lines(tmp_path: Path) -> None:
-    said = f"{FILE}:3: syntax error\n{FILE}:8: macro 'x' not defined\npfctl: Syntax error in config file\n"
+    said = recorded("pfctl-syntax-error.txt")
     told = session(tmp_path, system(**{f"/sbin/pfctl -nf {FILE}": output(said, 1)}), [pf("a\nb\n")])
-    words = "pf.conf:2: syntax error\npf.conf:7: macro 'x' not defined\npfctl: Syntax error in config file"
+    words = "pf.conf:2: syntax error\npf.conf:3: macro 'outside' not defined\npf.conf:3: syntax error"
     assert told.answers[0]["refused"] == f"pf.conf: pfctl -nf said (exit 1): {words}"
     assert runs(told.done, "pfctl -f") == []
     assert runs(told.done, "pfctl")[-3:] == ["pfctl -d", "pfctl -F all", "pfctl -a * -F all"]
@@ -174,12 +170,12 @@ def test_what_differs_from_the_start_state_is_named(tmp_path: Path) -> None:
 def test_an_anchor_that_is_empty_is_no_difference(tmp_path: Path) -> None:
     """pf frees it some seconds later."""
     commands = {
-        "/sbin/pfctl -v -s Anchors": [*output(""), *output("  first\n  first/inner\n")],
-        "/sbin/pfctl -a first -s rules": output(""),
-        "/sbin/pfctl -a first/inner -s rules": [*output(""), *output("block drop all\n")],
+        "/sbin/pfctl -v -s Anchors": [*output(""), *output(recorded("pfctl-anchors.txt"))],
+        "/sbin/pfctl -a outer -s rules": output(""),
+        "/sbin/pfctl -a outer/inner -s rules": [*output(""), *output("block drop all\n")],
     }
     told = session(tmp_path, system(**commands), [{"op": "facts"}, {"op": "reset"}, {"op": "reset"}])
-    assert [answer.get("differences") for answer in told.answers[1:]] == [[], ["Anchors + first/inner: block drop all"]]
+    assert [answer.get("differences") for answer in told.answers[1:]] == [[], ["Anchors + outer/inner: block drop all"]]
 
 
 def test_an_unknown_operation_and_a_broken_tool_are_reported(tmp_path: Path) -> None:

@@ -6,45 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.offline.fake_freebsd import output, session
+from tests.offline.fake_freebsd import output, recorded, session
 from tests.offline.programs import needs
 
 pytestmark = needs("lua5.4")
-
-INFO = """Status: Enabled for 0 days 00:01:12             Debug: Urgent
-
-State Table                          Total             Rate
-  current entries                     4096
-  searches                           12345          171.5/s
-Counters
-  match                               4096           56.9/s
-"""
-MEMORY = """states        hard limit   100000
-src-nodes     hard limit    10000
-frags         hard limit     5000
-table-entries hard limit   200000
-anchors       hard limit      512
-eth-anchors   hard limit      512
-"""
-RULES = """block drop in quick on vtnet0 from <bad> to any
-anchor "first" on vtnet0 all {
-  block drop proto udp all
-  pass proto tcp all flags S/SA keep state
-}
-anchor "later/*" all
-pass all flags S/SA keep state
-"""
-
-
-def zone(name: str, size: int, pages: int) -> str:
-    return f"""vm.uma.{name}.size: {size - 4}
-vm.uma.{name}.keg.name: {name.replace("_", " ")}
-vm.uma.{name}.keg.rsize: {size}
-vm.uma.{name}.keg.ipers: 11
-vm.uma.{name}.keg.domain.0.pages: {pages}
-vm.uma.{name}.keg.domain.0.free_items: 3
-vm.uma.{name}.limit.max_items: 100001
-"""
 
 
 def asked(folder: Path, commands: dict[str, str], op: str) -> Any:
@@ -54,34 +19,34 @@ def asked(folder: Path, commands: dict[str, str], op: str) -> Any:
 
 
 def test_states_are_counted_with_their_memory(tmp_path: Path) -> None:
-    vmstat = '{"malloc-statistics": {"memory": [{"type":"pf_hash","in-use":5,"memory-use":11534336}]}}'
+    """Recorded after 14 152 packets, each of another flow."""
     commands = {
-        "/sbin/pfctl -s info": INFO,
-        "/sbin/pfctl -s memory": MEMORY,
-        "/sbin/sysctl -n net.pf.states_hashsize": "32768\n",
-        "/sbin/sysctl vm.uma.pf_states": zone("pf_states", 360, 400),
-        "/sbin/sysctl vm.uma.pf_state_keys": zone("pf_state_keys", 88, 90),
-        "/usr/bin/vmstat --libxo json -m": vmstat,
+        "/sbin/pfctl -s info": recorded("pfctl-info.txt"),
+        "/sbin/pfctl -s memory": recorded("pfctl-memory.txt"),
+        "/sbin/sysctl -n net.pf.states_hashsize": "131072\n",
+        "/sbin/sysctl vm.uma.pf_states": recorded("sysctl-pf-states.txt"),
+        "/sbin/sysctl vm.uma.pf_state_keys": recorded("sysctl-pf-state-keys.txt"),
+        "/usr/bin/vmstat --libxo json -m": recorded("vmstat-m.json"),
     }
     assert asked(tmp_path, commands, "states") == {
-        "held": 4096,
-        "most": 100_000,
-        "buckets": 32_768,
-        "object_bytes": 448,
-        "slab_bytes": 490 * 4096,
-        "bucket_bytes": 11_534_336,
+        "held": 14_152,
+        "most": 200_000,
+        "buckets": 131_072,
+        "object_bytes": 384 + 88,
+        "slab_bytes": (1423 + 310) * 4096,
+        "bucket_bytes": 13_111_296,
     }
 
 
 def test_rules_and_addresses_are_entries(tmp_path: Path) -> None:
+    """Two anchors, three rules, and a table of two addresses and a network."""
     commands = {
-        "/sbin/pfctl -a * -s rules": RULES,
+        "/sbin/pfctl -a * -s rules": recorded("pfctl-rules.txt"),
         "/sbin/pfctl -s nat": "nat on vtnet1 inet from 198.18.0.0/16 to any -> 198.19.0.1\n",
-        "/sbin/pfctl -s Tables": "bad\n__automatic_1a2b3c4d_0\n",
-        "/sbin/pfctl -t bad -T show": "   198.18.1.1\n   198.18.1.2\n",
-        "/sbin/pfctl -t __automatic_1a2b3c4d_0 -T show": "   198.18.4.0/24\n",
+        "/sbin/pfctl -s Tables": "bad\n",
+        "/sbin/pfctl -t bad -T show": recorded("pfctl-table-show.txt"),
     }
-    assert asked(tmp_path, commands, "entries") == {"rules": 7, "addresses": 3}
+    assert asked(tmp_path, commands, "entries") == {"rules": 6, "addresses": 3}
 
 
 def test_only_readers_of_packets_on_a_link_count(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import struct
 from pathlib import Path
@@ -12,21 +13,13 @@ import pytest
 
 from fwlab.dut.conversation import Conversation
 from fwlab.dut.freebsd import FreeBsdDut
-from tests.offline.fake_freebsd import Told, lua, output, process, session
+from tests.offline.fake_freebsd import RECORDED, Told, lua, output, process, recorded, session
 from tests.offline.programs import needs
 
 pytestmark = needs("lua5.4")
 
 CLOCK = "kern.timecounter.tc.HPET"
 AGENT = 99
-NAMES = """dev.vtnet.0.txq0.opackets
-dev.vtnet.0.txq0.obytes
-dev.vtnet.0.rxq0.ierrors
-dev.vtnet.0.rxq0.iqdrops
-dev.vtnet.0.rxq0.ibytes
-dev.vtnet.0.rxq0.ipackets
-dev.vtnet.0.rx_task_wakeups
-"""
 READ = (
     "/sbin/sysctl -b kern.timecounter.tc.HPET.counter dev.vtnet.0.rxq0.iqdrops dev.vtnet.0.rxq0.ibytes "
     "dev.vtnet.0.rxq0.ipackets dev.vtnet.0.txq0.opackets kern.proc.all kern.timecounter.tc.HPET.counter"
@@ -92,7 +85,7 @@ class Machine:
             "/sbin/sysctl -n kern.timecounter.hardware": output("HPET\n"),
             f"/sbin/sysctl -n {CLOCK}.frequency": output("100000000\n"),
             f"/sbin/sysctl -n {CLOCK}.mask": output("4294967295\n"),
-            "/sbin/sysctl -N dev.vtnet.0": output(NAMES),
+            "/sbin/sysctl -N dev.vtnet.0": output(recorded("sysctl-vtnet-names.txt")),
             "/sbin/sysctl -n dev.vtnet.0.%parent": output("virtio_pci1\n"),
             f"/bin/chmod 700 {PROGRAM}": output(""),
             PROGRAM: output("", fields.pop("lowering", 0)),
@@ -228,6 +221,33 @@ def test_the_threads_that_handle_packets_give_way_once(tmp_path: Path) -> None:
     assert done.count(f"run {PROGRAM}") == 2  # of vtnet0: its interrupt and its receive queue
     told = flooded().measured(tmp_path, lowering=3)
     assert re.fullmatch(r"the priority of the thread .* cannot be lowered \(error 3 \)", told["failed"])
+
+
+def test_a_recorded_half_second(tmp_path: Path) -> None:
+    """Some 4500 packets a second, all blocked. Their 29 ms are those of one interrupt thread; the rest is idle."""
+    looks = [gzip.decompress((RECORDED / f"snapshot-{number}.gz").read_bytes()) for number in (1, 2)]
+    code = f"""
+    local Snapshots = require("snapshot")
+    local function unhex(text) return (text:gsub("%x%x", function(byte) return string.char(tonumber(byte, 16)) end)) end
+    local first = Snapshots.processes(unhex("{looks[0].hex()}"), 37)
+    local last = Snapshots.processes(unhex("{looks[1].hex()}"), 37)
+    local system = {{ output = function() return "virtio_pci1\\n" end }}
+    local threads = require("priority").threads(system, last, {{ "vtnet0" }})
+    local names = {{}}
+    for name, number in pairs(threads) do names[#names + 1] = name .. "=" .. number end
+    table.sort(names)
+    print(table.concat(names, ", "))
+    local used = require("cpu_time").between({{ processes = first }}, {{ processes = last }}, 2756, threads)
+    print(used.served, used.idle, used.other, used.programs)
+    """
+    threads, times = lua(code).splitlines()
+    assert threads == (
+        "irq26: virtio_pci1=100026, irq27: virtio_pci1=100027, irq28: virtio_pci1=100028, "
+        "vtnet0 rxq 0=100029, vtnet0 txq 0=100030"
+    )
+    assert times.split() == ["29307000", "472709000", "2359000", "0"]
+    packets = [struct.unpack_from("<Q", look, 20)[0] for look in looks]
+    assert packets[1] - packets[0] == 2240
 
 
 def test_the_program_that_makes_the_call() -> None:

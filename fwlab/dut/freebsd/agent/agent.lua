@@ -42,8 +42,11 @@ end
 function Agent:context(devices)
   self.pid = self.pid or self.system:pid()
   local key = table.concat(devices, " ")
-  self.contexts[key] = self.contexts[key]
-    or { system = self.system, snapshots = Snapshots.new(self.system, devices), agent = self.pid }
+  if not self.contexts[key] then
+    local snapshots = Snapshots.new(self.system, devices)
+    local serving = priority.threads(self.system, snapshots:take().processes, devices)
+    self.contexts[key] = { system = self.system, snapshots = snapshots, agent = self.pid, serving = serving }
+  end
   return self.contexts[key]
 end
 
@@ -85,7 +88,7 @@ end
 -- How long `work` keeps the CPU busy, in seconds. What two snapshots cost is taken off.
 local function busy_s(context, work)
   local function busy(first, last)
-    return context.snapshots:between(first, last) - cpu_time.between(first, last, context.agent).idle
+    return context.snapshots:between(first, last) - cpu_time.between(first, last, context.agent, context.serving).idle
   end
   local calibration = context.snapshots:take()
   local first = context.snapshots:take()
@@ -171,7 +174,7 @@ end
 function Agent:measure(request)
   local context, device = self:context(request.devices), request.devices[1]
   if not self.ahead then
-    priority.lower(self.system, context.snapshots:take().processes, request.devices)
+    priority.lower(self.system, context.serving)
     self.ahead = true
   end
   trials.wait(context, device, request.patience_s)

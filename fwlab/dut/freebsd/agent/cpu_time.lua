@@ -3,12 +3,6 @@
 
 local cpu_time = {}
 
--- Whether a thread of the kernel handles packets: interrupts, which begin to, and the network driver's own threads,
--- which go on once there are many.
-local function serves(process, thread)
-  return process == "intr" or (process == "kernel" and thread:find("^vtnet%d") ~= nil)
-end
-
 -- Whether this process is the agent, or a tool that it has started.
 local function of_agent(processes, pid, agent)
   while pid and pid > 1 do
@@ -18,7 +12,7 @@ local function of_agent(processes, pid, agent)
   return false
 end
 
--- Nanoseconds between two snapshots:
+-- Nanoseconds between two snapshots, where `serving` has the names of the threads that handle packets:
 --   served    handling packets
 --   idle      of the idle thread
 --   other     of programs and of other threads of the kernel, without the agent
@@ -26,7 +20,7 @@ end
 --   by_name   {name of a program, or [name] of a kernel's process: its share of `other`}
 -- The agent's own time is left out: it is no part of the trial. Its tools end in between, and how long they ran is
 -- known in ticks only.
-function cpu_time.between(first, last, agent)
+function cpu_time.between(first, last, agent, serving)
   local found = { served = 0, idle = 0, other = 0, programs = 0, by_name = {} }
   local function add(name, ran, program)
     found.other = found.other + ran
@@ -41,7 +35,7 @@ function cpu_time.between(first, last, agent)
         ran = (ran - (before.threads[name] or 0)) * 1000
         if now.name == "idle" then
           found.idle = found.idle + ran
-        elseif serves(now.name, name) then
+        elseif serving[name] then
           found.served = found.served + ran
         else
           add("[" .. now.name .. "]", ran, false)

@@ -33,39 +33,35 @@ function priority.program(thread)
   return elf .. segment .. code
 end
 
--- The threads that handle a link's packets, by name and number: that of its interrupts, which begins to, and those of
--- its queues, which go on while there are many.
-local function threads_of(system, processes, device)
+-- {name: number} of the threads that handle these links' packets: those of their interrupts, which begin to, and those
+-- of their queues, which go on while there are many.
+function priority.threads(system, processes, devices)
   local found = {}
-  local driver, unit = device:match("^(%a+)(%d+)$")
-  local parent = system:output("/sbin/sysctl", "-n", string.format("dev.%s.%s.%%parent", driver, unit)):match("%S+")
-  for _, process in pairs(processes) do
-    for name, number in pairs(process.kernel and process.numbers or {}) do
-      local queue = name:match("^(%a+%d+) [rt]xq ") == device
-      local interrupt = parent and name:match("^irq%d+: (%S+)") == parent
-      if queue or interrupt then found[name] = number end
+  for _, device in ipairs(devices) do
+    local driver, unit = device:match("^(%a+)(%d+)$")
+    local parent = system:output("/sbin/sysctl", "-n", string.format("dev.%s.%s.%%parent", driver, unit)):match("%S+")
+    for _, process in pairs(processes) do
+      for name, number in pairs(process.kernel and process.numbers or {}) do
+        local queue = name:match("^(%a+%d+) [rt]xq ") == device
+        local interrupt = parent and name:match("^irq%d+: (%S+)") == parent
+        if queue or interrupt then found[name] = number end
+      end
     end
   end
   return found
 end
 
--- Give way to the agent: every thread that handles packets of these links. Returns the threads' names.
-function priority.lower(system, processes, devices)
-  local lowered = {}
-  for _, device in ipairs(devices) do
-    for name, number in pairs(threads_of(system, processes, device)) do
-      system:write(PROGRAM, priority.program(number))
-      system:run("/bin/chmod", "700", PROGRAM)
-      local output, status = system:run(PROGRAM)
-      if status ~= 0 then
-        error(string.format("the priority of the thread %s cannot be lowered (error %s %s)", name, status, output), 0)
-      end
-      lowered[#lowered + 1] = name
+-- Make these threads give way to the agent.
+function priority.lower(system, threads)
+  for name, number in pairs(threads) do
+    system:write(PROGRAM, priority.program(number))
+    system:run("/bin/chmod", "700", PROGRAM)
+    local output, status = system:run(PROGRAM)
+    if status ~= 0 then
+      error(string.format("the priority of the thread %s cannot be lowered (error %s %s)", name, status, output), 0)
     end
   end
   system:remove(PROGRAM)
-  table.sort(lowered)
-  return lowered
 end
 
 return priority

@@ -72,7 +72,7 @@ local function window(context, device, window_s, packets)
     wake = context.system:alarm(window_s / 4)
   end
   check_host(last, context.agent)
-  local used = cpu_time.between(first, last, context.agent)
+  local used = cpu_time.between(first, last, context.agent, context.serving)
   local counts = {}
   for counter, value in pairs(last.counts) do counts[counter] = value - first.counts[counter] end
   return {
