@@ -12,6 +12,6 @@ FreeBSD\ 1[4-9].* | FreeBSD\ [2-9][0-9].*) ;;
     ;;
 esac
 
-for tool in pfctl ifconfig sysctl sysrc netstat pw su sshd; do
+for tool in pfctl ifconfig sysctl netstat pw su sshd; do
     command -v $tool >/dev/null
 done

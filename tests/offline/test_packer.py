@@ -42,7 +42,7 @@ def test_template_is_valid(tmp_path: Path, image: str, kernel: str) -> None:
     [
         ("provision/common/60-ssh.sh", {"dut-linux", "generator", "sink"}),
         ("provision/dut-linux/packages.txt", {"dut-linux"}),
-        ("provision/dut-freebsd/25-pf.sh", {"dut-freebsd"}),
+        ("provision/dut-freebsd/30-pf.sh", {"dut-freebsd"}),
         ("provision/dut-freebsd/cleanup", {"dut-freebsd"}),
         ("provision/cleanup", {"dut-linux", "generator", "sink"}),
         ("packer/locals.pkr.hcl", {"dut-linux", "generator", "sink", "dut-freebsd"}),

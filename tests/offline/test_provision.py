@@ -72,8 +72,8 @@ def test_package_list_names_each_package_once(folder: str) -> None:
 def test_freebsd_gets_nothing_that_opens_bpf() -> None:
     """dhclient and pflogd hold bpf devices open; every packet would be offered to them."""
     text = "".join(path.read_text() for path in FREEBSD.glob("*.sh"))
-    assert "pflog_enable=NO" in text
-    assert "ifconfig_DEFAULT=''" in text
+    assert " pf pflog sshd_rsa" in text
+    assert "ifconfig_DEFAULT=\n" in text
     assert not re.search(r"_enable=YES[^\n]*(dhclient|pflogd|devd)|DHCP(?! client)", text)
 
 
@@ -90,7 +90,7 @@ def test_idempotence_check_finds_a_script_that_appends(tmp_path: Path) -> None:
         (tmp_path / "run").write_text(f"{body}\n")
         done = subprocess.run(["sh", tmp_path / "idempotence_check", "x"], capture_output=True, text=True, check=False)
         assert done.returncode == status, done.stdout + done.stderr
-        assert ("the second run changed" in done.stderr) == bool(status)
+        assert ("the second run changed" in done.stderr) == (f"{tmp_path}/etc/f" in done.stdout) == bool(status)
 
 
 def test_unknown_role_is_refused() -> None:
