@@ -26,12 +26,12 @@ ipv6_gateway_enable=YES
 kld_list="pf pflog"
 sshd_enable=YES
 sshd_ed25519_enable=YES
-sshd_flags="-o UseDNS=no -o PasswordAuthentication=no -o KbdInteractiveAuthentication=no -o MaxSessions=32
- -o MaxStartups=32 -o PrintLastLog=no -o PrintMotd=no"
+sshd_flags="-o UseDNS=no -o PasswordAuthentication=no -o KbdInteractiveAuthentication=no"
+sshd_flags="$sshd_flags -o MaxSessions=32 -o MaxStartups=32 -o PrintLastLog=no -o PrintMotd=no"
 END
 } >/etc/rc.conf.local
 
 # shellcheck disable=SC1091 # made above
 . /etc/rc.conf.local
 # shellcheck disable=SC2086,SC2154 # word splitting is intended; the file sets it
-/usr/sbin/sshd -T $sshd_flags | grep -qi '^passwordauthentication no$'
+/usr/sbin/sshd -T $sshd_flags | grep -qi '^maxsessions 32$'

@@ -106,7 +106,7 @@ def test_nothing_reads_packets_from_a_link(machines: FreeBsdCheckout) -> None:
 
 def test_frames_cross_the_dut(machines: FreeBsdCheckout) -> None:
     assert " 0% packet loss" in machines.run("generator", "ping -c 3 -W 20 sink")
-    address = TOPOLOGY.end("dut-sink", "sink").ipv6.split("/")[0]
+    address = TOPOLOGY.end("generator-dut", "dut").ipv6.split("/")[0]
     assert " 0% packet loss" in machines.run("generator", f"ping -c 3 -W 20 {address}")
 
 
