@@ -253,6 +253,6 @@ def test_a_reader_of_packets_on_a_link_is_named_with_freebsds_own_tool(monkeypat
 
 def test_a_profile_cannot_be_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     dut, talk = client(monkeypatch)
-    with pytest.raises(CannotMeasure, match="`fwlab profile` cannot sample a DUT with FreeBSD"):
+    with pytest.raises(CannotMeasure, match="fwlab profile cannot sample a DUT with FreeBSD"):
         dut.prepare_stacks([211])
     assert talk.asked == []
