@@ -45,6 +45,7 @@ function Agent:context(devices)
   if not self.contexts[key] then
     local snapshots = Snapshots.new(self.system, devices)
     local serving = priority.threads(self.system, snapshots:take().processes, devices)
+    priority.lower(self.system, serving) -- now: once packets come it may be too late
     self.contexts[key] = { system = self.system, snapshots = snapshots, agent = self.pid, serving = serving }
   end
   return self.contexts[key]
@@ -173,10 +174,6 @@ end
 
 function Agent:measure(request)
   local context, device = self:context(request.devices), request.devices[1]
-  if not self.ahead then
-    priority.lower(self.system, context.serving)
-    self.ahead = true
-  end
   trials.wait(context, device, request.patience_s)
   self.system:sleep(request.settle_s)
   return trials.measure(context, device, request)
