@@ -36,6 +36,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--whole-corpus", action="store_true", help="load every ruleset of tests/corpus, not a sample")
 
 
+def pytest_configure() -> None:
+    """A CI that gives up sends SIGTERM. Let it end the tests as Ctrl-C does, which destroys the machines."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     timeout = 0 if config.getoption("--whole-corpus") else TIMEOUT_S  # 0: none
     for item in items:
