@@ -72,6 +72,14 @@ def graded(name: str) -> tuple[Lab, dict[str, tuple[Measured, Run]]]:
 
 
 @each_lab
+def test_there_are_at_least_four_variants_of_each_kind(name: str) -> None:
+    lab = load_lab(PROJECT, name)
+    for exercise in lab.exercises:
+        variants = load_variants(PROJECT, lab, exercise)
+        assert min(len(variants.right), len(variants.wrong)) >= 4, exercise.id
+
+
+@each_lab
 def test_right_variants_pass_and_wrong_ones_fail_the_named_checks(name: str) -> None:
     """If one variant of an exercise was graded, all of them were."""
     lab, rulesets = graded(name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The limits of lab01's and lab02's exercises against measured variants.
+"""The limits of lab01's exercises against measured variants; those of other labs are in test_make_labs.
 
 A limit on the wrong side of a variant is found here without a machine. Variants not measured yet are skipped.
 """
@@ -20,7 +20,7 @@ from fwlab.model.variants import REFUSED
 
 PROJECT = find_project(Path(__file__).parent)
 KEPT = "2026-11-22-variants.json"
-LABS = [load_lab(PROJECT, name) for name in ("lab01-forwarding", "lab02-conntrack")]
+LABS = [load_lab(PROJECT, name) for name in ("lab01-forwarding",)]
 EXERCISES = [pytest.param(lab, exercise, id=exercise.id) for lab in LABS for exercise in lab.exercises]
 #: The least distance of a cost limit from the nearest right and wrong variant.
 ROOM = 0.007
@@ -41,13 +41,6 @@ def failed(exercise: Exercise, row: dict) -> set[str]:
         for check in exercise.checks
         if check.id in measured and not check.between[0] <= measured[check.id] <= check.between[1]
     }
-
-
-@pytest.mark.parametrize(("lab", "exercise"), EXERCISES)
-def test_there_are_at_least_four_of_each_kind(lab: Lab, exercise: Exercise) -> None:
-    variants = load_variants(PROJECT, lab, exercise)
-    assert len(variants.right) >= 4
-    assert len(variants.wrong) >= 4
 
 
 @pytest.mark.parametrize(("lab", "exercise"), EXERCISES)
