@@ -211,8 +211,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, None]:
-    """Report what could not be measured as skipped."""
+    """Report what a grading could not measure as skipped. In other tests the same error is a failure."""
     report = (yield).get_result()
+    if _GRADING not in item.config.stash:
+        return
     error = call.excinfo.value if call.excinfo else None
     if isinstance(error, (Inconclusive, CannotMeasure)):
         # Reported as skipped, also in JUnit XML: in a grade book it must not count as a failure.
