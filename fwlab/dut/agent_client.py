@@ -5,6 +5,7 @@ An agent answers each request by its operation's name. The operations and their 
 """
 
 import contextlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self, TypeVar, Unpack
 
@@ -21,16 +22,16 @@ T = TypeVar("T")
 SETTLE_S, PATIENCE_S = 0.02, 30
 
 
-class AgentDut(Conversation):
+class AgentDut(Conversation, ABC):
     """A DUT with an agent (see fwlab.dut.protocol for its methods). Each system says what its agent is given."""
 
     def __init__(self, ssh: Ssh, devices: list[str], program: AgentProgram) -> None:
         super().__init__(ssh, program)
         self._devices = devices
 
+    @abstractmethod
     def _given(self, file: RulesetFile) -> dict[str, str]:
         """A ruleset file as the agent reads it."""
-        raise NotImplementedError
 
     def _reset_request(self, next_ruleset: list[RulesetFile] | None) -> dict[str, Any]:
         """The part of a reset request that describes the next ruleset."""

@@ -73,10 +73,10 @@ CHEATS: dict[str, tuple[str, Files]] = {
             "late.iptables": LATE,
         },
     ),
-    # 87 000 packets: fewer than the three trials of a measurement always play.
+    # 11,000 packets. No flood of this exercise took fewer than 29,000 (results/lab03-ipset).
     "quota": (
         ONE,
-        {"a.iptables": f"*raw\n-A PREROUTING -s {ATTACKER} -m quota --quota 4000000 -j DROP\nCOMMIT\n{LATE}"},
+        {"a.iptables": f"*raw\n-A PREROUTING -s {ATTACKER} -m quota --quota 500000 -j DROP\nCOMMIT\n{LATE}"},
     ),
     "port-of-the-test": (ONE, {"a.iptables": _SPORT}),
     "entries-that-nobody-asks": (

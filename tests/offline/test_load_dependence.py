@@ -54,7 +54,7 @@ def test_a_class_that_passes_in_part_is_not_compared_in_the_flood() -> None:
 
 
 def test_large_frames_that_the_sink_missed_were_not_blocked() -> None:
-    """Counts of lab01's ex6, results/lab01-forwarding: half of the download was lost behind the DUT."""
+    """Counts of lab01's ex6, results/lab01-forwarding: two thirds of the download were lost behind the DUT."""
     mix = {"listed": 569_136, "customers": 1_138_271, "download": 569_136}
     arrived = {"listed": 0, "customers": 27_161, "download": 4_641}
     sent = sum(mix.values())

@@ -50,7 +50,7 @@ class FreeBsdDut(AgentDut):
 
     def prepare_stacks(self, rates: Sequence[int]) -> None:
         raise CannotMeasure(
-            "fwlab profile cannot sample a DUT with FreeBSD: its base system has no profiler that it could use",
+            "fwlab profile cannot sample a DUT with FreeBSD yet",
             "measure cases that differ in one thing instead: fwlab run LAB",
         )
 
