@@ -99,6 +99,13 @@ def test_a_kernel_thread_with_an_equal_share_of_every_trial_is_part_of_the_cost(
     assert left == 2
 
 
+def test_a_kernel_thread_may_need_some_trials_to_reach_its_share(measured: Any) -> None:
+    """Seen of a router that forwards nothing: 3.8 %, 5.3 %, 6.3 %, then 6.7 % in each trial."""
+    alike = [trial(0, 67_000 + 100 * n) for n in range(8)]
+    found, _ = measured([trial(0, 38_000), trial(0, 53_000), *alike])
+    assert found["valid"] == alike[:3]
+
+
 def test_a_kernel_thread_with_an_unequal_share_is_not(measured: Any) -> None:
     found, _ = measured([trial(0, 20_000 * n) for n in range(1, 17)])
     assert found == {"valid": [], "unsaturated": []}

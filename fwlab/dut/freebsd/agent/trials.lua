@@ -88,18 +88,19 @@ end
 
 -- The trials in which something else ran equally long; none if they are not the majority.
 -- This is no disturbance but work that the packets cause elsewhere, such as pf's thread that expires states. It takes a
--- small share, and no program runs.
+-- small share, and no program runs. It sets in within the first trials, which are therefore not like the rest.
 function trials.own_work(perturbed, other_share)
-  local able, least = {}, math.huge
+  local able, shares = {}, {}
   for _, trial in ipairs(perturbed) do
     if trial.other_ns <= MOST_OWN * trial.duration_ns and trial.programs_ns <= other_share * trial.duration_ns then
       able[#able + 1] = trial
-      least = math.min(least, trial.other_ns / trial.duration_ns)
+      shares[#shares + 1] = trial.other_ns / trial.duration_ns
     end
   end
-  local alike = {}
+  table.sort(shares)
+  local usual, alike = shares[#shares // 2 + 1], {}
   for _, trial in ipairs(able) do
-    if trial.other_ns / trial.duration_ns <= least + other_share then alike[#alike + 1] = trial end
+    if math.abs(trial.other_ns / trial.duration_ns - usual) <= other_share then alike[#alike + 1] = trial end
   end
   return #alike > #perturbed // 2 and alike or {}
 end

@@ -55,14 +55,16 @@ def own_work(perturbed: list[Window], other_share: float) -> list[Window]:
     """The trials in which something else ran equally long; none if they are not the majority.
 
     This is no disturbance but work that the packets cause elsewhere: a kernel thread that ends the grace periods of
-    what they free, such as a route made anew for each packet. It takes a small share, and no program runs.
+    what they free, such as a route made anew for each packet. It takes a small share, and no program runs. It sets in
+    within the first trials, which are therefore not like the rest.
     """
     able = [trial for trial in perturbed if trial["other_ns"] <= MOST_OWN * trial["duration_ns"]]
     able = [trial for trial in able if trial["programs_ns"] <= other_share * trial["duration_ns"]]
     if not able:
         return []
-    least = min(trial["other_ns"] / trial["duration_ns"] for trial in able)
-    alike = [t for t in able if t["other_ns"] / t["duration_ns"] <= least + other_share]
+    shares = [trial["other_ns"] / trial["duration_ns"] for trial in able]
+    usual = sorted(shares)[len(shares) // 2]
+    alike = [trial for trial, share in zip(able, shares, strict=True) if abs(share - usual) <= other_share]
     return alike if len(alike) > len(perturbed) // 2 else []
 
 
