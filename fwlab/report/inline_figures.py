@@ -42,6 +42,7 @@ def _functions(page: str) -> dict[str, Callable[..., float]]:
     kpps             thousand packets per second
     cost             instructions per packet or connection
     ratio            a case's median divided by another's
+    forwarded        per cent of the packets that a case's trials processed
     lowest, highest  cost of a sweep's cheapest and most expensive case
     crossover        the parameter at which the faster sweep overtakes the slower one
     """
@@ -52,6 +53,10 @@ def _functions(page: str) -> dict[str, Callable[..., float]]:
     def cost(case: str) -> float:
         return 1e9 / median(case)
 
+    def forwarded(case: str) -> float:
+        trials = next(measured.trials for measured in run.cases if measured.id == case)
+        return 100 * sum(trial.forwarded for trial in trials) / sum(trial.processed for trial in trials)
+
     def crossover(crossover_id: str) -> float:
         return next(found.value for found in build_model(lab, run).crossovers if found.id == crossover_id) or math.nan
 
@@ -60,6 +65,7 @@ def _functions(page: str) -> dict[str, Callable[..., float]]:
         "kpps": lambda case: median(case) / 1e3,
         "cost": cost,
         "ratio": lambda case, base: median(case) / median(base),
+        "forwarded": forwarded,
         "lowest": lambda sweep: min(map(cost, cases[sweep])),
         "highest": lambda sweep: max(map(cost, cases[sweep])),
         "crossover": crossover,
