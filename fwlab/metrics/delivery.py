@@ -101,14 +101,14 @@ def deliver(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
 
 
 def _deliver(nodes: Nodes, spec: MeasurementSpec, so_far: Measured, plays: Sequence[tuple[float, int]]) -> Measured:
-    """(load, packets) of one play after the other, until only the ruleset drops packets."""
+    """(load, packets) of one play after the other, until all were sent in time and only the ruleset drops packets."""
     for load, count in plays:
         nodes.dut.drain()  # what a flood left in the ring would be counted
         nodes.sink.load_counters(nodes.classes)
         passage = play(nodes, load, count)
         arrived = nodes.sink.settled_counts(passage.sent_on)
         lost_behind = max(0, passage.sent_on - sum(arrived.values()))
-        if passage.lost_before + lost_behind == 0:
+        if passage.lost_before + lost_behind == 0 and not passage.limited:
             break
     problems = [passage.limited] if passage.limited else []
     if passage.sent < count:

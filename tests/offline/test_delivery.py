@@ -21,11 +21,11 @@ class Way:
     """A generator, a DUT whose rules drop half, and a sink.
 
     Above `before` packets per second, one in ten is lost on the way to the DUT; above `behind`, one in ten on the way
-    from it. The DUT sends `own` packets by itself.
+    from it. The DUT sends `own` packets by itself. The generator sends at most `fastest` packets per second.
     """
 
-    def __init__(self, before: float = 1e9, behind: float = 1e9, own: int = 0) -> None:
-        self.before, self.behind, self.own = before, behind, own
+    def __init__(self, before: float = 1e9, behind: float = 1e9, own: int = 0, fastest: float = 1e9) -> None:
+        self.before, self.behind, self.own, self.fastest = before, behind, own, fastest
         self.loads: list[float] = []
         self.counts = {"eth1.rx_packets": 0, "eth1.tx_packets": 0, "eth2.tx_packets": 0}
         self.arrived = 0
@@ -37,7 +37,7 @@ class Way:
         self.counts["eth1.rx_packets"] += taken
         self.counts["eth2.tx_packets"] += sent_on + self.own
         self.arrived = sent_on if load <= self.behind else sent_on * 9 // 10
-        return SimpleNamespace(wait=lambda timeout: PlaybackResult(count, count / load, load))
+        return SimpleNamespace(wait=lambda timeout: PlaybackResult(count, count / min(load, self.fastest), load))
 
     def counters(self) -> dict[str, int]:
         return dict(self.counts)
@@ -61,8 +61,8 @@ def delivered(way: Way, monkeypatch: pytest.MonkeyPatch) -> Measured:
     return delivery.deliver(MeasuringSession(nodes), task, attempt())
 
 
-@pytest.mark.parametrize("way", [Way(before=5000), Way(behind=5000)])
-def test_after_losses_a_smaller_load_is_tried(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("way", [Way(before=5000), Way(behind=5000), Way(fastest=5000)])
+def test_after_losses_or_at_the_generators_limit_a_smaller_load_is_tried(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
     found = delivered(way, monkeypatch)
     assert way.loads == [10_000, 4000]
     assert found.problems == []
@@ -70,9 +70,11 @@ def test_after_losses_a_smaller_load_is_tried(way: Way, monkeypatch: pytest.Monk
     assert delivery.delivered("attacker") == 0.5, "what the rules drop is dropped"
 
 
-def test_losses_at_every_load_are_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_losses_or_the_generators_limit_at_every_load_are_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     [problem] = delivered(Way(before=1), monkeypatch).problems
     assert problem == "267 of 2666 packets were lost on their way to the DUT"
+    [problem] = delivered(Way(fastest=1), monkeypatch).problems
+    assert problem == "generator limited: asked for 667 pps, it sent 1"
     [problem] = delivered(Way(behind=1), monkeypatch).problems
     assert problem == "134 of 1333 packets were lost between the DUT and the sink"
 
