@@ -57,6 +57,14 @@ class Checkout:
         self.top = top
         self.environment = {**os.environ, "FWLAB_PORT_OFFSET": str(OFFSET), "VAGRANT_NO_COLOR": "1"}
 
+    def fill(self) -> None:
+        """Copy what Vagrant reads from this checkout, except the labs; the boxes are those built here."""
+        shutil.copytree(ROOT / "provision", self.top / "provision")
+        (self.top / ".fwlab").mkdir()
+        shutil.copy(ROOT / ".fwlab" / "images.json", self.top / ".fwlab")
+        for name in ("Vagrantfile", "topology.yml", "pyproject.toml"):
+            shutil.copy(ROOT / name, self.top)
+
     def call(self, *argv: str, timeout: float = 1200) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             argv,
@@ -127,16 +135,11 @@ class Checkout:
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
     if not (ROOT / ".fwlab" / "images.json").exists():
         pytest.fail("boxes are not built: run `make boxes`")
-    top = tmp_path_factory.mktemp("live") / "checkout"
-    shutil.copytree(ROOT / "provision", top / "provision")
-    shutil.copytree(ROOT / "labs", top / "labs")
-    for own in (top / "labs" / LAB / "work").glob("ex*"):
+    checkout = Checkout(tmp_path_factory.mktemp("live") / "checkout")
+    checkout.fill()
+    shutil.copytree(ROOT / "labs", checkout.top / "labs")
+    for own in (checkout.top / "labs" / LAB / "work").glob("ex*"):
         shutil.rmtree(own)  # start without solutions, as a student does
-    (top / ".fwlab").mkdir()
-    shutil.copy(ROOT / ".fwlab" / "images.json", top / ".fwlab")
-    for name in ("Vagrantfile", "topology.yml", "pyproject.toml"):
-        shutil.copy(ROOT / name, top)
-    checkout = Checkout(top)
     try:
         checkout.vagrant("up", STAND)
         yield checkout

@@ -3,7 +3,6 @@
 
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,15 +32,10 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FreeBsdChecko
     images = ROOT / ".fwlab" / "images.json"
     if not images.exists() or "dut-freebsd" not in json.loads(images.read_text()):
         pytest.skip("the box dut-freebsd is not built: packer/build dut-freebsd")
-    top = tmp_path_factory.mktemp("freebsd") / "checkout"
-    shutil.copytree(ROOT / "provision", top / "provision")
-    (top / "labs" / LAB).mkdir(parents=True)
-    (top / "labs" / LAB / "lab.yml").write_text("needs: {systems: [freebsd]}\n")
-    (top / ".fwlab").mkdir()
-    shutil.copy(images, top / ".fwlab")
-    for name in ("Vagrantfile", "topology.yml"):
-        shutil.copy(ROOT / name, top)
-    checkout = FreeBsdCheckout(top)
+    checkout = FreeBsdCheckout(tmp_path_factory.mktemp("freebsd") / "checkout")
+    checkout.fill()
+    (checkout.top / "labs" / LAB).mkdir(parents=True)
+    (checkout.top / "labs" / LAB / "lab.yml").write_text("needs: {systems: [freebsd]}\n")
     try:
         checkout.vagrant("up", LAB)
         yield checkout
