@@ -6,6 +6,7 @@ They are copied to a temporary folder: a class may hand in more than fits into m
 
 import hashlib
 import json
+import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,6 +69,9 @@ class Submissions:
         return handed_in
 
     def _of(self, folder: Path, number: int, exercise: str) -> HandedIn:
+        if not os.path.lexists(folder):
+            missing = printable(f"{folder.parent.name}/{folder.name}")
+            return HandedIn(folder, refused=BadInput(f"nothing handed in: there is no {missing}", "add the folder"))
         files: list[Kept] = []
         try:
             for name, data in plain_files(folder):

@@ -81,7 +81,7 @@ def test_missing_exercise_affects_only_its_student(
     (tmp_path / "class/eve/ex1-block/run-me.sh").write_text("reboot\n")
     ada, bob, eve = handed_in(setting, tmp_path / "class", submissions)
     assert unreadable(ada, setting) is None
-    assert unreadable(bob, setting) == f"no folder {bob.folder}"
+    assert unreadable(bob, setting) == f"nothing handed in: there is no bob/{bob.exercise.id}"
     assert unreadable(eve, setting) == "run-me.sh: no tool loads such a file"
 
 
