@@ -138,7 +138,7 @@ def _exercise_spec(
         offered=exercise.offered,
         baseline=lab.baseline,
         state_packets=exercise.state_packets,
-        load_dependent=exercise.load_dependent,
+        load_dependent=exercise.load_dependent or exercise.stateful,
     )
 
 
