@@ -73,7 +73,7 @@ class Loader:
         """
 
     def entries(self) -> int:
-        """How many rules and addresses the kernel holds of this kind."""
+        """How many rules and addresses of this kind a packet can meet on its way through the machine."""
         return 0
 
     def hooks(self) -> Iterable[str]:
