@@ -50,8 +50,8 @@ class Exercise(Strict):
                     a ruleset fails
     stateful        true: a correct ruleset may let a packet pass only after another one, as connection tracking does.
                     It must still do under load what it does at a light load
-    settings        kinds of settings files (ethtool, routes, sysctl) that are accepted beside rules. They change what
-                    every packet costs
+    settings        kinds of settings files (ethtool, routes, sysctl) that are accepted beside rules, and tc, for queues
+                    at a link's exit. They change what every packet costs
     predict         the prediction that is asked for
     checks          see Check; a name alone stands for one of the lab's `checks`, a list for several of them
     """

@@ -49,6 +49,14 @@ def validate(lines: list[str]) -> Faults:
                 yield number, f"limit {limit}: the DUT has no memory for such a queue", "make the limit smaller"
 
 
+def queue_in(text: str) -> str | None:
+    """The first line that changes the queue at a link's exit. Every forwarded packet costs more or less with it."""
+    for _, words in instructions([*_whole(text.split("\n"))]):
+        if words[0] == "qdisc" and ("root" in words or not {"ingress", "clsact"}.intersection(words)):
+            return " ".join(words)
+    return None
+
+
 def _whole(lines: list[str]) -> Iterator[str]:
     """The lines as tc -batch reads them: a backslash at the end joins the next line, which is left empty here."""
     begun, empty = "", 0
@@ -123,4 +131,5 @@ KIND = RulesetKind(
     validate=validate,
     loader=TcLoader,
     absent=absent,
+    setting_in=queue_in,
 )
