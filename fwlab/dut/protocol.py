@@ -117,7 +117,7 @@ class Dut(Protocol):
         """
 
     def entries(self) -> int:
-        """Addresses in sets and maps, plus rules."""
+        """Rules that a passing packet can meet, plus addresses in the sets and maps that rules ask."""
 
     def states(self) -> dict[str, int]:
         """The connection table: the fields of model.trial.States, without `played`."""

@@ -40,7 +40,7 @@ def judge_cases(lab: Lab, run: Run, metrics: Metrics) -> list[Verdict]:
 def judge_exercise(exercise: Exercise, measured: Measured, run: Run, metrics: Metrics) -> list[Verdict]:
     """Every check of an exercise on one ruleset's measurement."""
     verdicts = []
-    changed = {} if exercise.load_dependent else changes(measured)
+    changed = {} if exercise.load_dependent else changes(measured, stateful=exercise.stateful)
     for check in exercise.checks:
         metric = metrics[check.metric]
         if (reason := _load_dependent(check, metric, changed)) and not measured.problems:

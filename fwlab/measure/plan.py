@@ -108,12 +108,17 @@ def submitted_from(context: RunContext, folder: Path) -> str:
 def refuse_settings(exercise: Exercise, files: list[RulesetFile]) -> None:
     """Raise BadInput for the first file that changes a machine setting that the exercise does not allow."""
     for file in files:
-        if KINDS[file.kind].machine_setting and file.kind not in exercise.settings:
+        kind = KINDS[file.kind]
+        if file.kind in exercise.settings:
+            continue
+        line = kind.setting_in(file.text) if kind.setting_in else None
+        if kind.machine_setting or line is not None:
             topics = " and ".join(["rules", *(f"*.{kind}" for kind in exercise.settings)])
+            what = f"*.{file.kind} files" if line is None else f"`{line}`"
             raise BadInput(
-                f"{file.name}: {exercise.id} does not allow *.{file.kind} files: such settings change the cost of "
+                f"{file.name}: {exercise.id} does not allow {what}: such settings change the cost of "
                 f"every packet, and the exercise is about {topics}",
-                f"remove {file.name}",
+                f"remove {file.name if line is None else 'the line'}",
             )
 
 
@@ -138,7 +143,7 @@ def _exercise_spec(
         offered=exercise.offered,
         baseline=lab.baseline,
         state_packets=exercise.state_packets,
-        load_dependent=exercise.load_dependent,
+        load_dependent=exercise.load_dependent or exercise.stateful,
     )
 
 

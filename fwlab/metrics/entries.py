@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Entries: addresses that the DUT holds in sets, maps and rules after loading."""
+"""Entries: rules that a passing packet can meet, and addresses in the sets and maps that rules ask."""
 
 from collections.abc import Sequence
 

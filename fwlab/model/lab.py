@@ -46,10 +46,12 @@ class Exercise(Strict):
     parameters      words of the templates
     state_packets   packets played before states are counted; needed by checks of states and state_bytes
     offered         load as a multiple of the baseline's capacity; needed by checks of survival
-    load_dependent  true: a correct ruleset may treat a packet differently under load or after other packets, as rate
-                    limits and connection tracking do. Otherwise such a ruleset fails
-    settings        kinds of settings files (ethtool, routes, sysctl) that are accepted beside rules. They change what
-                    every packet costs
+    load_dependent  true: a correct ruleset may treat a packet differently under load, as rate limits do. Otherwise such
+                    a ruleset fails
+    stateful        true: a correct ruleset may let a packet pass only after another one, as connection tracking does.
+                    It must still do under load what it does at a light load
+    settings        kinds of settings files (ethtool, routes, sysctl) that are accepted beside rules, and tc, for queues
+                    at a link's exit. They change what every packet costs
     predict         the prediction that is asked for
     checks          see Check; a name alone stands for one of the lab's `checks`, a list for several of them
     """
@@ -61,6 +63,7 @@ class Exercise(Strict):
     state_packets: int | None = Field(default=None, ge=1)
     offered: float | None = Field(default=None, gt=0)
     load_dependent: bool = False
+    stateful: bool = False
     settings: list[SettingsKind] = []
     predict: Predict
     checks: list[Check] = Field(min_length=1)
@@ -88,13 +91,14 @@ class Defaults(Strict):
     source   raw results behind the limits of capacity, connections and load_time. The name of a .json file alone means
              results/<lab>/<name>. All other checks have the lab's README.md as their source
     traffic  traffic of cases and sweeps, except those that measure load_time alone
-    load_dependent  of exercises
+    load_dependent, stateful  of exercises
     """
 
     kernel: str | None = Field(default=None, pattern=r"^\d+\.\d+$")
     source: list[str] = []
     traffic: str | None = None
     load_dependent: bool = False
+    stateful: bool = False
 
 
 class Lab(Strict):

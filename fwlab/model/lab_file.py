@@ -83,8 +83,9 @@ def _with_ratio_to(expectation: Any, baseline: Any) -> Any:
 
 
 def _exercise(exercise: Any, context: _Context) -> Any:
-    if isinstance(exercise, dict) and "load_dependent" in context.defaults:
-        exercise = {"load_dependent": context.defaults["load_dependent"], **exercise}
+    if isinstance(exercise, dict):
+        of_all = {name: context.defaults[name] for name in ("load_dependent", "stateful") if name in context.defaults}
+        exercise = {**of_all, **exercise}
     if not isinstance(exercise, dict) or not isinstance(exercise.get("checks"), list):
         return exercise
     # A list within the list names several of the lab's checks on one line.

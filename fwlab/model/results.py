@@ -78,6 +78,7 @@ class Measured(Frozen):
 
     deliveries  what became of counted packets at a light load: a few before the flood, the same after it, and more
     flood     what became of the packets that the DUT received during the flood of `trials`
+    returned  what the DUT sent back by its first link (`sent_on`), at a light load
     lost      why the DUT stopped answering while this ruleset was loaded, for each attempt
     tcp       trials with TCP connections; `clients` is what the clients counted, run by run
     tracked   the class that survival is about; `offered` the load, as a multiple of the baseline's capacity
@@ -104,6 +105,7 @@ class Measured(Frozen):
     loads: list[float] = []
     deliveries: list[Delivery] = []
     flood: Delivery | None = None
+    returned: list[Delivery] = []
     survivals: list[Delivery] = []
     tracked: str | None = None
     tcp: list[TcpTrial] = []

@@ -31,11 +31,12 @@ def _machine_setting(name: str, info: ValidationInfo) -> str:
     kinds = context.get("ruleset_kinds") if isinstance(context, Mapping) else None
     if kinds is None:
         return name
-    known = [kind for kind in kinds if kinds[kind].machine_setting]
+    known = [kind for kind in kinds if kinds[kind].machine_setting or kinds[kind].setting_in]
     if name not in known:
         raise ValueError(f"unknown kind of settings {name!r}; known kinds: {', '.join(sorted(known))}")
     return name
 
 
-#: The name of a ruleset kind that sets the machine up. It is checked where the reader gives the registry as context.
+#: The name of a ruleset kind that sets the machine up, or may. It is checked where the reader gives the registry as
+#: context.
 SettingsKind = Annotated[str, AfterValidator(_machine_setting)]

@@ -23,6 +23,14 @@ STANDARD_CHECKS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
             "pass": "No packet of the class {class} arrives.",
             "fail": "Packets of the class {class} still arrive.",
         },
+        # The DUT counts these packets, but not by class: a few of its own may be among them.
+        "all-returned": {
+            "metric": "returned",
+            "between": (0.9, 1),
+            "why": "Hosts behind the firewall send packets, too. What is not tracked must be accepted both ways.",
+            "pass": "All packets of the class {class} leave by the link that they came from.",
+            "fail": "Packets of the class {class} are dropped on their way back. Which rule accepts that direction?",
+        },
         "entries-loaded": {
             "metric": "entries",
             "why": "The list is part of the exercise, so all of it must be loaded.",

@@ -126,8 +126,10 @@ def _delivery() -> list[Row]:
 def _load_dependence() -> list[Row]:
     stray = f"{load_dependence.STRAY} packets and {_percent(load_dependence.STRAY_SHARE)} of the class"
     both = f"{_percent(load_dependence.SYSTEMATIC)} and {load_dependence.DEVIATIONS:g} standard deviations"
+    state = f"{_percent(load_dependence.SYSTEMATIC_OF_STATE)} and as many"
     return [
         ("Difference between flood and light load, at most", both),
+        ("The same in an exercise about connection tracking", state),
         ("Packets that may pass in the flood of a class that is blocked at a light load", stray),
         ("Packets of a class that the DUT must take in the flood, or nothing is compared", str(load_dependence.FEWEST)),
     ]

@@ -12,7 +12,7 @@ from fwlab.model.errors import BadInput
 from fwlab.model.printable import printable
 from fwlab.model.ruleset import RulesetFile
 from fwlab.model.topology import Topology
-from fwlab.rulesets.registry import in_loading_order
+from fwlab.rulesets.registry import in_loading_order, kind_of
 from fwlab.rulesets.render import TEMPLATE, render, ruleset_file
 from fwlab.rulesets.validation import validate_together
 
@@ -95,7 +95,10 @@ def plain_files(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _is_ruleset(name: str) -> bool:
-    return not name.startswith(".") and Path(name).suffix not in NOTES
+    """Hidden files, an editor's backups and notes are none. `rules.nft.txt` is: its author must learn that no tool
+    loads it."""
+    note = Path(name).suffix in NOTES and kind_of(Path(name).stem) is None
+    return not (note or name.startswith(".") or name.endswith("~"))
 
 
 def _bytes_of(folder: Path, name: str, handle: int, flags: int) -> bytes:

@@ -73,7 +73,7 @@ class Loader:
         """
 
     def entries(self) -> int:
-        """How many rules and addresses the kernel holds of this kind."""
+        """How many rules and addresses of this kind a packet can meet on its way through the machine."""
         return 0
 
     def hooks(self) -> Iterable[str]:
@@ -116,6 +116,7 @@ class RulesetKind:
     absent     what the kernel does not show of a file, given the lines that are neither empty nor comments;
                None if it shows everything
     machine_setting  sets the machine up and is no rule: an exercise accepts it only where lab.yml says so
+    setting_in       the first line that sets the machine up, in a kind whose other lines are rules; accepted likewise
     cumulative       files add to each other, so they are validated together as well
     sent       what is sent to the DUT in place of the text (done on the host, whose clock does not count)
     hooks      what a file brings in that costs every packet even while it is empty ("iptables raw")
@@ -128,6 +129,7 @@ class RulesetKind:
     loader: type[Loader] | None
     absent: Callable[[Shown, list[str]], str | None]
     machine_setting: bool = False
+    setting_in: Callable[[str], str | None] | None = None
     cumulative: bool = False
     sent: Callable[[str], str] = unchanged
     hooks: Callable[[str], list[str]] = no_hooks

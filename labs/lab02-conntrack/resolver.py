@@ -22,9 +22,10 @@ from trex_stl_lib.api import (
 #: Bytes of Ethernet's frame check sequence: part of a frame's size on the wire, but not of the packet given to TRex.
 FCS = 4
 RESOLVER, SERVER, DESK = "198.19.10.53", "198.19.10.54", "198.19.10.60"
-#: The resolver asks this many name servers, one after the other, from one port. They have every second address of their
-#: network. Forged answers come from the addresses between them, and go to the same port.
-ASKED, FIRST_ASKED, FIRST_FORGER = 64, "198.18.53.2", "198.18.53.3"
+#: The resolver asks this many name servers, one after the other, from one port. They have every third address of their
+#: network. Forged answers come from the addresses next to them, and go to the same port. A mask could match every
+#: second address, but not every third.
+ASKED, FIRST_ASKED, FIRST_FORGER, APART = 64, "198.18.53.2", "198.18.53.3", 3
 RESOLVER_PORT = 20_053
 #: Answers to each question that the desk asks a web server.
 CALLS = 3
@@ -61,29 +62,29 @@ class Resolver:
         replies    packets of the name server to REPLIED x REPLIED_PORTS of those flows
         probes     packets from those clients to another port of the name server
         blocked    packets to the name server from blacklisted hosts: half from a network, half from hosts between the
-                   clients, which then have the odd addresses
+                   clients, which then have addresses APART from each other, too
         size       bytes on the wire, FCS included
         """
         streams = []
         if answers:
             question = udp(RESOLVER, FIRST_ASKED, RESOLVER_PORT, 53, size)
             answer = udp(FIRST_ASKED, RESOLVER, 53, RESOLVER_PORT, size)
-            streams += conversations(question, answer, spaced(FIRST_ASKED, ASKED, 2), answers)
+            streams += conversations(question, answer, spaced(FIRST_ASKED, ASKED, APART), answers)
         if strangers:
             streams.append(stream(udp("198.18.67.1", RESOLVER, 4444, 5060, size), strangers, hosts("198.18.67.1")))
         if forged:
             lie = udp(FIRST_FORGER, RESOLVER, 53, RESOLVER_PORT, size)
-            streams.append(stream(lie, forged, field("IP.src", spaced(FIRST_FORGER, ASKED, 2))))
+            streams.append(stream(lie, forged, field("IP.src", spaced(FIRST_FORGER, ASKED, APART))))
         if calls:
             call = udp(DESK, "198.18.80.1", 40_443, 443, size)
             back = udp("198.18.80.1", DESK, 443, 40_443, size)
             streams += conversations(call, back, spaced("198.18.80.1", calls, 1), CALLS)
         if blocked:
             streams.append(stream(udp("198.18.100.1", SERVER, 1025, 53, size), blocked / 2, hosts("198.18.100.1")))
-            beside = spaced("198.18.160.2", clients // 2, 2)
+            beside = spaced("198.18.160.2", clients // 2, APART)
             streams.append(stream(udp("198.18.160.2", SERVER, 1025, 53, size), blocked / 2, field("IP.src", beside)))
         if queries and blocked:
-            asking = field("IP.src", spaced("198.18.160.1", clients, 2))
+            asking = field("IP.src", spaced("198.18.160.1", clients, APART))
             streams.append(stream(udp("198.18.160.1", SERVER, 1025, 53, size), queries, asking))
         elif queries:
             query = udp("198.18.128.1", SERVER, 1025, 53, size)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Address
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from fwlab.measure.labs import load_lab
 from fwlab.model.declared_traffic import AddressList
 from fwlab.model.lab import Lab
 from fwlab.traffic.classes import count_classes
+from fwlab.traffic.headers import read_headers
 
 PROJECT = find_project(Path(__file__).parent)
 TOPOLOGY = load_topology(PROJECT)
@@ -52,6 +54,19 @@ def test_every_packet_belongs_to_a_class(lab: Lab, traffic: str) -> None:
     assert found["other"] == 0
     judged = {check.traffic_class for e in lab.exercises if e.traffic == traffic for check in e.checks} - {None}
     assert judged == {name for name, count in found.items() if count}
+
+
+def test_one_attacker_has_neighbours_on_both_sides() -> None:
+    """Otherwise a range that ends or begins with the attacker would pass, or a mask that only few addresses fit."""
+    lab = load_lab(PROJECT, "lab03-ipset")
+    frames = TrafficStore(PROJECT, TOPOLOGY, lab).table("one-attacker").frames
+    sources = {int.from_bytes(source[:4].tobytes(), "big") for source in read_headers(frames).src}
+    attacker = int(IPv4Address("198.18.20.66"))
+    assert {attacker, attacker + 1} <= sources
+    assert {attacker - 1, attacker - 2} & sources
+    for bit in range(7):
+        alike = [source for source in sources if (source ^ attacker) & 0xFFFFFF00 == 0 and source != attacker]
+        assert any((source ^ attacker) >> bit & 1 == 0 for source in alike), f"bit {bit} alone tells it apart"
 
 
 @pytest.mark.parametrize("first", [True, 1, 2.5, None])

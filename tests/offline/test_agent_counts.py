@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+
 from fwlab.dut.linux.agent import connection_table
 
 from .fake_kernel import FakeKernel
@@ -15,16 +17,73 @@ nf_conntrack       1000   1008    256   16    1 : tunables    0    0    0 : slab
 """
 
 
-def test_entries_are_rules_and_addresses() -> None:
+#: As nft 1.0.6 lists it. Nothing leads to the chain `unused` and the set `junk`; `own` is for the DUT's own packets.
+NFT = json.dumps(
+    {
+        "nftables": [
+            {"metainfo": {"version": "1.0.6"}},
+            {"table": {"family": "ip", "name": "x"}},
+            *(
+                {
+                    "set": {
+                        "family": "ip",
+                        "table": "x",
+                        "name": name,
+                        "elem": ["1.1.1.1", {"range": ["2.2.2.2", "3.3.3.3"]}],
+                    }
+                }
+                for name in ("asked", "junk")
+            ),
+            {"map": {"family": "ip", "table": "x", "name": "m", "elem": [["1.1.1.1", {"jump": {"target": "called"}}]]}},
+            {"chain": {"family": "ip", "table": "x", "name": "first", "hook": "prerouting"}},
+            {"chain": {"family": "ip", "table": "x", "name": "own", "hook": "output"}},
+            *(
+                {"rule": {"family": "ip", "table": "x", "chain": chain, "expr": expr}}
+                for chain, expr in (
+                    ("first", [{"match": {"right": "@asked"}}, {"log": {"prefix": "@junk"}}, {"drop": None}]),
+                    ("first", [{"match": {"right": {"set": ["1.1.1.1", "1.1.1.2", "1.1.1.3"]}}}, {"drop": None}]),
+                    ("first", [{"vmap": {"data": "@m"}}]),
+                    ("called", [{"drop": None}]),
+                    ("own", [{"match": {"right": "@junk"}}]),
+                    ("unused", [{"match": {"right": "@junk"}}]),
+                )
+            ),
+        ]
+    }
+)
+IPSET = """Name: a
+References: 1
+Number of entries: 3
+Name: junk
+References: 0
+Number of entries: 265000
+"""
+IPTABLES = """*raw
+:PREROUTING ACCEPT [0:0]
+:OUTPUT ACCEPT [0:0]
+:called - [0:0]
+:unused - [0:0]
+-A PREROUTING -p udp -m comment --comment "-j unused" -g called
+-A OUTPUT -j DROP
+-A called -s 1.1.1.1/32
+-A called -s 1.1.1.2/32 -j DROP
+-A unused -j DROP
+COMMIT
+*filter
+:called - [0:0]
+-A called -j DROP
+COMMIT
+"""
+
+
+def test_entries_are_the_rules_and_addresses_that_a_packet_can_meet() -> None:
     kernel = FakeKernel()
     kernel.there = ["ip_set", "nf_tables", "ip_tables"]
-    kernel.answers = {
-        "ipset list -t": "Name: a\nNumber of entries: 3\nName: b\nNumber of entries: 4\n",
-        "nft -j list ruleset": '{"nftables": [{"rule": {}}, {"set": {"elem": [1, 2]}}, {"map": {}}, {"table": {}}]}',
-        "iptables-legacy-save": "*raw\n:OUTPUT ACCEPT\n-A OUTPUT -j DROP\nCOMMIT\n",
-    }
+    kernel.answers = {"ipset list -t": IPSET, "nft -j list ruleset": NFT, "iptables-legacy-save": IPTABLES}
     counted = agent(kernel).entries({})["entries"]
-    assert {kind: count for kind, count in counted.items() if count} == {"ipset": 7, "nft": 3, "iptables": 1}
+    rules, asked, unnamed, in_map = 4, 2, 3, 1
+    expected = {"ipset": 3, "nft": rules + asked + unnamed + in_map, "iptables": 3}
+    assert {kind: count for kind, count in counted.items() if count} == expected
 
 
 def test_memory_of_the_connection_table() -> None:

@@ -3,16 +3,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from fwlab.grading.variant_files import load_variants
+from fwlab.host.project import Project
 from fwlab.judge.load_dependence import changes
 from fwlab.judge.verdicts import judge_exercise
+from fwlab.measure.labs import load_lab
 from fwlab.metrics.registry import METRICS
-from fwlab.model.results import Measured
+from fwlab.model.lab import Lab
+from fwlab.model.results import Measured, Run
 from fwlab.model.trial import Delivery
 from fwlab.model.verdict import Outcome
 from tests.offline.factories import a_lab, a_run, attempt
 
+ROOT = Path(__file__).resolve().parents[2]
 LAB = a_lab()
 MIX = {"attacker": 0.9, "others": 0.1}
 
@@ -119,3 +126,53 @@ def test_one_failing_playback_is_not_hidden_by_the_others() -> None:
         METRICS,
     )
     assert delivered.outcome is Outcome.FAIL
+
+
+# ---- exercises about state -----------------------------------------------------------------------------------------
+
+STATEFUL = LAB.exercises[0].model_copy(update={"stateful": True})
+KEPT = sorted((ROOT / "results" / "lab02-conntrack").glob("2026-11-22-*.json"))
+
+
+def after_flood(during: Delivery) -> Measured:
+    """Nothing is played before the flood."""
+    return attempt(400_000, 400_000, 400_000, deliveries=[RIGHT], flood=during)
+
+
+@pytest.mark.parametrize(
+    ("during", "says"),
+    [
+        (flood(0, 0.95), set()),
+        (flood(0, 0.4, missed=0.1), {"others"}),
+        (flood(0, 0), {"others"}),
+        (flood(0.01, 1), {"attacker"}),
+    ],
+    ids=["answers before their question", "many are lost", "everything is dropped for some seconds", "all are let in"],
+)
+def test_a_stateful_ruleset_does_under_load_what_it_does_at_a_light_load(during: Delivery, says: set[str]) -> None:
+    assert set(changes(after_flood(during), stateful=True)) == says
+    capacity, _ = judge_exercise(STATEFUL, after_flood(during), a_run([]), METRICS)
+    assert (capacity.outcome is Outcome.FAIL) == bool(says)
+
+
+def test_the_kept_right_rulesets_of_lab02_do_the_same_at_all_times() -> None:
+    lab = load_lab(Project(ROOT), "lab02-conntrack")
+    found = [
+        measured
+        for path in KEPT
+        for measured in Run.model_validate_json(path.read_text()).exercises
+        if measured.flood is not None and _is_right(lab, measured)
+    ]
+    assert len(found) > 30
+    assert {measured.ruleset: changed for measured in found if (changed := changes(measured, stateful=True))} == {}
+
+
+def _is_right(lab: Lab, measured: Measured) -> bool:
+    _, _, name = measured.ruleset.rpartition("/")
+    exercise = next(exercise for exercise in lab.exercises if exercise.id == measured.id)
+    return name == "reference" or name in load_variants(Project(ROOT), lab, exercise).right
+
+
+def test_every_exercise_of_lab02_is_compared() -> None:
+    lab = load_lab(Project(ROOT), "lab02-conntrack")
+    assert [exercise.id for exercise in lab.exercises if exercise.load_dependent] == []

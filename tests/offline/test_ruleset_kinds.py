@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import zipfile
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pytest
 
 from fwlab.host.project import Project
 from fwlab.measure.labs import load_lab
+from fwlab.measure.plan import refuse_settings
 from fwlab.model.errors import BadInput
 from fwlab.model.registry import IncompleteKind, Registry, discover, required_by
 from fwlab.model.ruleset import RulesetFile
@@ -102,6 +104,30 @@ def test_settings_of_the_machine_are_loaded_first_or_last() -> None:
     assert order == [True, True, *[False] * (len(order) - 3), True]
 
 
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("qdisc replace dev eth1 root noqueue\n", "qdisc replace dev eth1 root noqueue"),
+        ("qdisc replace dev eth1 \\\n  parent ffff:ffff noqueue\n", "qdisc replace dev eth1 parent ffff:ffff noqueue"),
+        ("# qdisc add dev eth1 root noqueue\nqdisc add dev eth0 clsact\n", None),
+        ("qdisc add dev eth0 handle ffff: ingress\nfilter add dev eth0 ingress matchall action drop\n", None),
+    ],
+)
+def test_a_queue_is_a_setting_and_a_filter_is_a_rule(text: str, line: str | None) -> None:
+    """With half of lab01's ex3 and no queue, each packet cost less than in the whole task."""
+    exercises = {exercise.id: exercise for exercise in load_lab(Project(ROOT), "lab01-forwarding").exercises}
+    files = [ruleset_file("a.tc", text)]
+    refuse_settings(exercises["ex6-budget"], files)
+    if line is None:
+        refuse_settings(exercises["ex3-tuning"], files)
+    else:
+        with pytest.raises(BadInput, match=re.escape(f"a.tc: ex3-tuning does not allow `{line}`: such settings")):
+            refuse_settings(exercises["ex3-tuning"], files)
+
+
 def test_an_exercise_accepts_kinds_of_settings_that_are_registered(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[2]
     lab = tmp_path / "labs" / "lab01-forwarding"
@@ -110,5 +136,5 @@ def test_an_exercise_accepts_kinds_of_settings_that_are_registered(tmp_path: Pat
     assert "settings: [ethtool" in text
     assert any(exercise.settings for exercise in load_lab(Project(tmp_path), lab.name).exercises)
     (lab / "lab.yml").write_text(text.replace("settings: [ethtool", "settings: [nft"))
-    with pytest.raises(BadInput, match="unknown kind of settings 'nft'; known kinds: ethtool, routes, sysctl"):
+    with pytest.raises(BadInput, match="unknown kind of settings 'nft'; known kinds: ethtool, routes, sysctl, tc"):
         load_lab(Project(tmp_path), lab.name)

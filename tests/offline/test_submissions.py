@@ -57,7 +57,9 @@ def test_a_template_in_a_submission_is_refused(folder: Path) -> None:
         student_ruleset(folder)
 
 
-@pytest.mark.parametrize("name", ["rules.sh", "rules", "Makefile", "rules.py", "my-pf.conf", "rules.nft.bak"])
+@pytest.mark.parametrize(
+    "name", ["rules.sh", "rules", "Makefile", "rules.py", "my-pf.conf", "rules.nft.bak", "rules.nft.txt"]
+)
 def test_file_of_unknown_kind(folder: Path, name: str) -> None:
     (folder / name).write_text("echo\n")
     with pytest.raises(BadInput) as refused:
@@ -140,7 +142,7 @@ def test_folder_that_is_a_link(folder: Path, tmp_path: Path) -> None:
 
 
 def test_notes_and_hidden_files_are_ignored(folder: Path) -> None:
-    for name in ("notes.md", "notes.txt", ".rules.nft.swp", "rules.iptables"):
+    for name in ("notes.md", "notes.txt", ".rules.nft.swp", "rules.iptables~", "rules.iptables"):
         (folder / name).write_text(RULES)
     assert [file.name for file in student_ruleset(folder)] == ["rules.iptables"]
 

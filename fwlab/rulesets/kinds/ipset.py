@@ -161,10 +161,17 @@ class IpsetLoader(Loader):
             self.machine.run("ipset", "destroy")
 
     def entries(self) -> int:
+        """Those of the sets that something asks: a rule, a filter, or a list of sets."""
         if "ip_set" not in self.machine.modules():
             return 0
-        lines = self.machine.run("ipset", "list", "-t").stdout.splitlines()
-        return sum(int(line.split(":")[1]) for line in lines if line.startswith("Number of entries:"))
+        count = asked = 0
+        for line in self.machine.run("ipset", "list", "-t").stdout.splitlines():
+            word, _, value = line.partition(":")
+            if word == "References":
+                asked = int(value)
+            elif word == "Number of entries" and asked:
+                count += int(value)
+        return count
 
 
 #: Before the rules that name sets, and undone after them.

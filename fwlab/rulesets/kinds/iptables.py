@@ -3,6 +3,7 @@
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import ClassVar
 
@@ -19,6 +20,8 @@ NAMES_AN_OBJECT = re.compile(r"--ob.*")
 LONGEST_LINE = 10_000
 #: The chains in which packets begin.
 BUILT_IN = ("PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING")
+#: Those of them that packets on their way through the machine enter.
+THROUGH = ("PREROUTING", "FORWARD", "POSTROUTING")
 #: Options that put a rule into a chain, call a chain, make one or rename one. Long options may be abbreviated.
 _PUTS = re.compile(r"-[46fnvxw]*[AIR](?P<short>.*)|--(ap\w*|ins\w*|repl\w*)(=(?P<long>.*))?")
 _CALLS = re.compile(r"-[46fnvxw]*[jg](?P<short>.*)|--(j\w*|g\w*)(=(?P<long>.*))?")
@@ -138,6 +141,33 @@ def _absent(save: str) -> Callable[[Shown, list[str]], str | None]:
     return absent
 
 
+#: A listed rule: its chain, and the chain that it calls. Such a rule ends with that name.
+_LISTED = re.compile(r"-A (\S+)(?:.* -[jg] (\S+))?$")
+
+
+def _met(saved: Iterable[str]) -> int:
+    """How many of the rules that iptables-save lists can be reached from a chain that passing packets enter."""
+    rules: Counter[tuple[str, str]] = Counter()
+    calls: dict[tuple[str, str], set[str]] = {}
+    table = ""
+    for line in saved:
+        if line.startswith("*"):
+            table = line[1:]
+        elif found := _LISTED.match(line):
+            rules[table, found[1]] += 1
+            calls.setdefault((table, found[1]), set()).add(found[2] or "")
+        elif line.startswith("-A "):
+            rules[table, line.split()[1]] += 1
+    todo = [key for key in rules if key[1] in THROUGH]
+    reached = set(todo)
+    while todo:
+        table, chain = todo.pop()
+        more = {(table, called) for called in calls.get((table, chain), ()) if (table, called) in rules} - reached
+        reached |= more
+        todo += more
+    return sum(rules[key] for key in reached)
+
+
 class IptablesNftLoader(Loader):
     """Has no undo of its own: undoing nft flushes these tables too."""
 
@@ -173,9 +203,10 @@ class IptablesLoader(IptablesNftLoader):
             self.machine.run(*self.tool, text=emptied)
 
     def entries(self) -> int:
+        """Rules that a packet can meet on its way through the machine."""
         if self.module not in self.machine.modules():
             return 0
-        return sum(line.startswith("-A") for line in self.machine.run(self.save).stdout.splitlines())
+        return _met(self.machine.run(self.save).stdout.splitlines())
 
     def hooks(self) -> Iterable[str]:
         return [f"{self.kind} {table}" for table in self._tables()]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from fwlab.rulesets.kind import Faults, Loader, RulesetKind, Shown
-from fwlab.rulesets.kinds import nft_text
+from fwlab.rulesets.kinds import nft_entries, nft_text
 from fwlab.rulesets.kinds.jumps import too_many
 from fwlab.rulesets.kinds.lines import LINKS
 from fwlab.rulesets.kinds.memory import MOST_ENTRIES
@@ -141,15 +141,11 @@ class NftLoader(Loader):
             self.machine.run("nft", "flush", "ruleset")
 
     def entries(self) -> int:
-        """Rules (those of iptables-nft too) and elements of sets and maps."""
+        """Rules (those of iptables-nft too) and elements of sets and maps, named or not, that a packet can meet."""
         if "nf_tables" not in self.machine.modules():
             return 0
-        listed = json.loads(self.machine.run("nft", "-j", "list", "ruleset").stdout or "{}").get("nftables", [])
-        count = 0
-        for item in listed:
-            count += "rule" in item
-            count += sum(len(item.get(kind, {}).get("elem", [])) for kind in ("set", "map"))
-        return count
+        listed = self.machine.run("nft", "-j", "list", "ruleset").stdout or "{}"
+        return nft_entries.entries(json.loads(listed).get("nftables", []))
 
 
 KIND = RulesetKind(

@@ -18,17 +18,19 @@ UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 TC_VERBS = {"add", "del", "delete", "replace", "change"}
 #: Results of an action; an action may name two.
 TC_FATE = "(?:drop|ok|pass|pipe|continue|reclassify|shot|unspec)"
-#: A slash stands between an address or value and its prefix or mask; anywhere else it would be a path. Quotes and
-#: backslashes do not match: tc splits words at them.
+#: A slash stands between an address or value and its prefix or mask; anywhere else it would be a path. Quotes within a
+#: word and backslashes do not match.
 TC_WORD = re.compile(rf"[\w.:,+()=%-]+|[0-9a-fA-F:][0-9a-fA-FxX.:]*/[0-9a-fA-FxX.:]+|{TC_FATE}/{TC_FATE}")
 #: Filters and actions that read programs from files or load libraries of iptables. tc accepts abbreviations of some,
 #: so every word that begins like an option of bpf is refused too.
 TC_REFUSED = re.compile(r"exec|bpf|ipt|xt|obj.*|bytecode.*|pinned")
+#: A text in quotes is one word, as in `match "ipset(blacklist src)"`. Its parts are validated like words.
+_QUOTED = re.compile(r"""(?<!\S)(["'])([^"']*)\1(?!\S)""")
 
 
 def validate(lines: list[str]) -> Faults:
     """Only filters and queues on the test links; nothing that names a file or a program."""
-    for number, words in instructions(lines):
+    for number, words in instructions([_QUOTED.sub(r"\2", line) for line in _whole(lines)]):
         strange = next((word for word in words if not TC_WORD.fullmatch(word)), None)
         if strange is not None:
             hint = "write qdisc, class, filter, chain and action lines"
@@ -45,6 +47,29 @@ def validate(lines: list[str]) -> Faults:
                     yield number, f"{device} is not one of the DUT's test links", f"use {' or '.join(LINKS)}"
             for limit in _limits(words):
                 yield number, f"limit {limit}: the DUT has no memory for such a queue", "make the limit smaller"
+
+
+def queue_in(text: str) -> str | None:
+    """The first line that changes the queue at a link's exit. Every forwarded packet costs more or less with it."""
+    for _, words in instructions([*_whole(text.split("\n"))]):
+        if words[0] == "qdisc" and ("root" in words or not {"ingress", "clsact"}.intersection(words)):
+            return " ".join(words)
+    return None
+
+
+def _whole(lines: list[str]) -> Iterator[str]:
+    """The lines as tc -batch reads them: a backslash at the end joins the next line, which is left empty here."""
+    begun, empty = "", 0
+    for line in lines:
+        begun += line.partition("#")[0]
+        if "#" not in line and begun.endswith("\\"):
+            begun, empty = begun[:-1], empty + 1
+        else:
+            yield begun
+            yield from [""] * empty
+            begun, empty = "", 0
+    if begun:
+        yield begun
 
 
 def _devices(words: list[str]) -> Iterator[str]:
@@ -106,4 +131,5 @@ KIND = RulesetKind(
     validate=validate,
     loader=TcLoader,
     absent=absent,
+    setting_in=queue_in,
 )

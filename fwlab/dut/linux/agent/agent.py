@@ -121,7 +121,7 @@ class Agent:
         return {"reached": reached}
 
     def entries(self, _request: Request) -> Answer:
-        """How many rules and addresses the kernel holds, by kind of file."""
+        """How many rules and addresses a passing packet can meet, by kind of file."""
         return {"entries": self._rulesets.entries()}
 
     # ---- packets ----------------------------------------------------------------------------------------------

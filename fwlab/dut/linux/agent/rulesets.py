@@ -76,7 +76,7 @@ class Rulesets:
         return changed
 
     def entries(self) -> dict[str, int]:
-        """Rules and addresses that the kernel holds, by kind."""
+        """Rules and addresses that a passing packet can meet, by kind."""
         return {name: loader.entries() for name, loader in self._loaders.items()}
 
     def hooks(self) -> set[str]:
