@@ -62,7 +62,9 @@ def delivered(way: Way, monkeypatch: pytest.MonkeyPatch) -> Measured:
 
 
 @pytest.mark.parametrize("way", [Way(before=5000), Way(behind=5000), Way(fastest=5000)])
-def test_after_losses_or_at_the_generators_limit_a_smaller_load_is_tried(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_losses_or_at_its_own_limit_the_generator_tries_a_smaller_load(
+    way: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = delivered(way, monkeypatch)
     assert way.loads == [10_000, 4000]
     assert found.problems == []
