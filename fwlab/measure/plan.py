@@ -2,6 +2,7 @@
 """Plan a session: which cases and exercises to measure, each as a MeasurementSpec. Pure but for reading rulesets."""
 
 from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from fwlab.generator import selection as engines
@@ -110,6 +111,13 @@ def refuse_settings(exercise: Exercise, files: list[RulesetFile]) -> None:
     for file in files:
         kind = KINDS[file.kind]
         if file.kind in exercise.settings:
+            for name in kind.named_in(file.text):
+                if not any(fnmatchcase(name, pattern) for pattern in exercise.only):
+                    allowed = " and ".join(exercise.only)
+                    message = (
+                        f"{file.name}: {exercise.id} allows {allowed}, not {name}, which may change every packet's cost"
+                    )
+                    raise BadInput(message, "remove the line")
             continue
         line = kind.setting_in(file.text) if kind.setting_in else None
         if kind.machine_setting or line is not None:

@@ -52,6 +52,7 @@ class Exercise(Strict):
                     It must still do under load what it does at a light load
     settings        kinds of settings files (ethtool, routes, sysctl) that are accepted beside rules, and tc, for queues
                     at a link's exit. They change what every packet costs
+    only            patterns such as net.netfilter.*: sysctl files may set nothing else
     predict         the prediction that is asked for
     checks          see Check; a name alone stands for one of the lab's `checks`, a list for several of them
     """
@@ -65,6 +66,7 @@ class Exercise(Strict):
     load_dependent: bool = False
     stateful: bool = False
     settings: list[SettingsKind] = []
+    only: list[str] = ["*"]
     predict: Predict
     checks: list[Check] = Field(min_length=1)
 

@@ -94,6 +94,11 @@ class Shown(Protocol):
         """Standard output. Raises Inconclusive if the tool fails."""
 
 
+def no_names(_text: str) -> list[str]:
+    """The settings of a kind whose files name none."""
+    return []
+
+
 def no_hooks(text: str) -> list[str]:
     """For a kind whose files cost a packet nothing while they are empty."""
     return []
@@ -117,6 +122,7 @@ class RulesetKind:
                None if it shows everything
     machine_setting  sets the machine up and is no rule: an exercise accepts it only where lab.yml says so
     setting_in       the first line that sets the machine up, in a kind whose other lines are rules; accepted likewise
+    named_in         names of the settings that a file changes, for exercises that accept only some of them
     cumulative       files add to each other, so they are validated together as well
     sent       what is sent to the DUT in place of the text (done on the host, whose clock does not count)
     hooks      what a file brings in that costs every packet even while it is empty ("iptables raw")
@@ -130,6 +136,7 @@ class RulesetKind:
     absent: Callable[[Shown, list[str]], str | None]
     machine_setting: bool = False
     setting_in: Callable[[str], str | None] | None = None
+    named_in: Callable[[str], list[str]] = no_names
     cumulative: bool = False
     sent: Callable[[str], str] = unchanged
     hooks: Callable[[str], list[str]] = no_hooks

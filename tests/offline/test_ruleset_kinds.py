@@ -128,6 +128,18 @@ def test_a_queue_is_a_setting_and_a_filter_is_a_rule(text: str, line: str | None
             refuse_settings(exercises["ex3-tuning"], files)
 
 
+@pytest.mark.parametrize(
+    "line", ["net.ipv4.ip_early_demux = 0", "-net/ipv4/ip_early_demux=0", "net.core.bpf_jit_enable = 1"]
+)
+def test_an_exercise_may_accept_only_some_settings(line: str) -> None:
+    """In lab02's ex5, cheaper packets would make up for a hash that is too small."""
+    exercises = {exercise.id: exercise for exercise in load_lab(Project(ROOT), "lab02-conntrack").exercises}
+    allowed = "# one\n-net.netfilter.nf_conntrack_max = 1\nnet/netfilter/nf_conntrack_buckets=2\n"
+    refuse_settings(exercises["ex5-table"], [ruleset_file("a.sysctl", allowed)])
+    with pytest.raises(BadInput, match=re.escape("a.sysctl: ex5-table allows net.netfilter.*, not net.")):
+        refuse_settings(exercises["ex5-table"], [ruleset_file("a.sysctl", f"{allowed}{line}\n")])
+
+
 def test_an_exercise_accepts_kinds_of_settings_that_are_registered(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[2]
     lab = tmp_path / "labs" / "lab01-forwarding"

@@ -26,6 +26,12 @@ _OF_A_DEVICE = re.compile(r"net[./]ipv[46][./](?:conf|neigh)[./](\w+)[./]\w+")
 _DEVICES = {*LINKS, "all", "default", "lo"}
 
 
+def named_in(text: str) -> list[str]:
+    """The settings that a file changes, with dots."""
+    names = (line.split("=")[0].strip().lstrip("-").strip() for line in text.splitlines())
+    return [name.replace("/", ".") for name in names if name and name[0] not in "#;"]
+
+
 def validate(lines: list[str]) -> Faults:
     """Only settings under net that a reset can restore, and of the test links only."""
     for place, line in enumerate(lines, 1):
@@ -74,10 +80,7 @@ class SysctlLoader(Loader):
         self.before: dict[str, str] = {}
 
     def calls(self, name: str, text: str, *, each: bool) -> Sequence[Call]:
-        for line in text.splitlines():
-            key = line.split("=")[0].strip().lstrip("-").strip()
-            if not key or key[0] in "#;":
-                continue
+        for key in named_in(text):
             path = "/proc/sys/" + key.replace(".", "/")
             if self.machine.exists(path) and path not in self.before:
                 try:
@@ -101,4 +104,5 @@ KIND = RulesetKind(
     loader=SysctlLoader,
     absent=absent,
     machine_setting=True,
+    named_in=named_in,
 )
