@@ -40,7 +40,7 @@ labs: boxes
 test: test-offline test-live
 
 test-offline: setup
-	$(PYTEST) tests/offline
+	$(PYTEST) tests/offline -n auto --dist loadfile
 
 # Apart from test-offline, because tracing the lines takes two thirds more time.
 coverage: setup

@@ -90,6 +90,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_ENDS] = set()
     if not config.getoption("testinfra"):
         return
+    if config.getoption("dist", "no") != "no":  # pytest-xdist
+        raise pytest.UsageError("there is one DUT to grade on, and not one for each process\n  next: leave out -n")
     from rich.console import Console
 
     from fwlab.grading import checks

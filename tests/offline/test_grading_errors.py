@@ -62,6 +62,7 @@ def test_class_folder_that_cannot_be_graded(checkout: Path, given: str, message:
         (["--lab", "lab99-none"], f"ERROR: unknown lab lab99-none; there are: {LAB}\n  next: fwlab list\n"),
         (["--part", "solution"], "argument --part: invalid choice: 'solution'"),
         (["--testbed", "cloud"], "ERROR: unknown testbed cloud\n  next: use auto, virtual or real\n"),
+        (["-n", "2"], "ERROR: there is one DUT to grade on, and not one for each process\n  next: leave out -n\n"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
