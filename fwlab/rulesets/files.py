@@ -12,7 +12,7 @@ from fwlab.model.errors import BadInput
 from fwlab.model.printable import printable
 from fwlab.model.ruleset import RulesetFile
 from fwlab.model.topology import Topology
-from fwlab.rulesets.registry import in_loading_order
+from fwlab.rulesets.registry import in_loading_order, kind_of
 from fwlab.rulesets.render import TEMPLATE, render, ruleset_file
 from fwlab.rulesets.validation import validate_together
 
@@ -30,6 +30,14 @@ NOTES = {".md", ".txt"}
 def lab_ruleset(folder: Path, parameters: dict[str, Any], topology: Topology) -> list[RulesetFile]:
     """A ruleset of the lab, rendered and validated, in loading order."""
     return in_loading_order([ruleset_file(*text) for text in rendered(folder, parameters, topology)])
+
+
+def systems_in(folder: Path) -> set[str]:
+    """The systems whose tools load the folder's files; empty if it has none that a tool loads, or is not there."""
+    if not folder.is_dir():
+        return set()
+    kinds = [kind_of(path.name.removesuffix(TEMPLATE)) for path in folder.iterdir() if _is_ruleset(path.name)]
+    return {kind.system for kind in kinds if kind is not None}
 
 
 def rendered(folder: Path, parameters: dict[str, Any], topology: Topology) -> Iterator[tuple[str, str]]:

@@ -177,4 +177,5 @@ KIND = RulesetKind(
     validate=validate,
     loader=None,  # the agents that load with Python run on Linux
     absent=absent,
+    system="freebsd",
 )
