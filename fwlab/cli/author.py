@@ -79,8 +79,9 @@ def _write_from_run(lab_id: str, path: Path | None, write: Callable[[Project, La
 
 
 def publish(project: Project, lab: Lab, run: Run) -> list[Path]:
-    """Write results/LAB/DATE-full.json (DATE-SYSTEM-full.json for a lab of several systems) and renew the stale pages; the paths written.
+    """Write results/LAB/DATE-full.json and renew the stale pages; the paths written.
 
+    A lab for several systems has a DATE-SYSTEM-full.json of each.
     Raises BadInput if a case of the run is in doubt.
     """
     doubtful = [case.id for case in run.cases if case.problems or case.refused]

@@ -9,7 +9,7 @@ from fwlab.host.project import Project, shown
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
-from fwlab.model.systems import on_system, several, with_systems
+from fwlab.model.systems import on_system, with_systems
 from fwlab.model.topology import Topology
 from fwlab.rulesets.files import systems_in
 from fwlab.rulesets.registry import KINDS

@@ -41,8 +41,8 @@ class Wording(Strict):
 class Rationale(Wording):
     """A range's wording, where the range comes from, and for which kernels it holds.
 
-    kernel  series of the DUT's kernel on which the range was measured, such as "6.1" or "FreeBSD 15.1"; only ranges that depend on the
-            DUT's clock depend on it. None: any kernel
+    kernel  series of the DUT's kernel on which the range was measured, such as "6.1" or "FreeBSD 15.1"; only ranges
+            that depend on the DUT's clock depend on it. None: any kernel
     source  documents (S1 to S5), files under results/ or pages of the lab
     """
 

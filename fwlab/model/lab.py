@@ -254,9 +254,11 @@ class Lab(Strict):
         for case in named.values():
             if case not in cases:
                 raise ValueError(f"baseline: unknown case {case}")
-        for item in (*self.single_cases, *self.sweeps, *self.exercises):
-            if item.system is not None and item.system not in systems:
-                raise ValueError(f"{item.id}: system {item.system} is none of needs.systems: {', '.join(systems)}")
+        said = {item.id: item.system for item in (*self.single_cases, *self.sweeps)}
+        said |= {exercise.id: exercise.system for exercise in self.exercises}
+        for name, system in said.items():
+            if system is not None and system not in systems:
+                raise ValueError(f"{name}: system {system} is none of needs.systems: {', '.join(systems)}")
 
     def _check_cases(self, known: Metrics) -> dict[str, set[str]]:
         """By case id, what each measures."""

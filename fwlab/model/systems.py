@@ -31,7 +31,9 @@ def with_systems(lab: Lab, of_ruleset: Callable[[str], set[str]]) -> Lab:
         if not found and said is None:
             raise ValueError(f"{what}: rulesets/{ruleset} has no file that tells the system; write {choice}")
         if len(found) > 1:
-            raise ValueError(f"{what}: rulesets/{ruleset} has files for {' and '.join(sorted(found))}; keep one system's")
+            raise ValueError(
+                f"{what}: rulesets/{ruleset} has files for {' and '.join(sorted(found))}; keep one system's"
+            )
         for system in found:
             if said not in (None, system):
                 raise ValueError(f"{what}: system is {said}, but rulesets/{ruleset} has files for {system}")

@@ -53,7 +53,10 @@ def _functions(page: str) -> dict[str, Callable[..., float]]:
         return 1e9 / median(case)
 
     def crossover(crossover_id: str) -> float:
-        return next(found.value for found in build_model(lab, runs[0], runs[1:]).crossovers if found.id == crossover_id) or math.nan
+        return (
+            next(found.value for found in build_model(lab, runs[0], runs[1:]).crossovers if found.id == crossover_id)
+            or math.nan
+        )
 
     return {
         "median": median,

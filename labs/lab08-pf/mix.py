@@ -78,7 +78,9 @@ def listed(first, step, count):
 class Mix:
     """Continuous streams, named after the classes that the sink counts."""
 
-    def get_streams(self, direction=0, first="198.18.64.1", step=13, tcp=0, udp=0, servers=0, closed=0, count=0, **kwargs):
+    def get_streams(
+        self, direction=0, first="198.18.64.1", step=13, tcp=0, udp=0, servers=0, closed=0, count=0, **kwargs
+    ):
         """Either `tcp` and `udp` rules of a host and a port, `servers` hosts with `closed` ports, or `count` hosts.
 
         The addresses begin with `first` and are `step` apart. Nine packets of ten are to be blocked; neighbours and the
@@ -93,7 +95,10 @@ class Mix:
         rare = {name: 5 for name in blocked if name != "blocked"}
         shares = {"blocked": 90 - sum(rare.values()), **rare}
         return [
-            *(stream(name, flows, shares[name], TCP if name == "blocked-tcp" else UDP) for name, flows in blocked.items()),
+            *(
+                stream(name, flows, shares[name], TCP if name == "blocked-tcp" else UDP)
+                for name, flows in blocked.items()
+            ),
             stream("neighbours", neighbours, 5, UDP),
             stream("legitimate", legitimate(), 5, UDP),
         ]

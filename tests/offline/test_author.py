@@ -16,7 +16,7 @@ from fwlab.cli.author import publish
 from fwlab.host.project import Project, find_project
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import load_lab
-from fwlab.measure.saved_runs import load_run, reports_folder
+from fwlab.measure.saved_runs import load_run, published_files, reports_folder
 from fwlab.model.errors import EXIT_PASS, EXIT_USAGE, BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.results import Run
@@ -52,7 +52,7 @@ class TestFilesOfARun:
 
     def test_without_a_file_the_labs_latest_run_is_used(self, called, monkeypatch, capsys, tmp_path: Path) -> None:
         seen: list[Run] = []
-        monkeypatch.setattr(author, "reports_folder", lambda _project, lab_id: tmp_path / lab_id)
+        monkeypatch.setattr(author, "latest_run", lambda _project, lab: tmp_path / lab.id / "run.json")
         monkeypatch.setattr(author, "publish", lambda _project, _lab, run: seen.append(run) or [])
         latest = tmp_path / LAB / "run.json"
         assert called("publish", LAB) == EXIT_USAGE
@@ -109,7 +109,7 @@ class TestRepeatability:
 
         @contextlib.contextmanager
         def session(context: RunContext, _tell: object) -> Iterator[SimpleNamespace]:
-            path = max((ROOT / "results" / context.lab.id).glob("*-full.json"))
+            path = published_files(context.project, context.lab)[-1]
             found = load_run(path, context.lab.id)
             run = found.model_copy(update={"cases": []})
 
