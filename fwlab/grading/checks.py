@@ -21,7 +21,7 @@ def test_dut_forwards(grading: GradingSession, lab: str) -> None:
     """The DUT must be a router; otherwise no other result means anything."""
     grading.session(lab)
     setting = dut_system(grading.plan.contexts[lab].topology.nodes["dut"].system).forwarding
-    assert int(grading.host(lab).check_output(f"sysctl -n {setting}")) == 1
+    assert grading.host(lab).sysctl(setting) == 1
 
 
 def test_package(grading: GradingSession, lab: str, package: str) -> None:

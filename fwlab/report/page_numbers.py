@@ -89,10 +89,10 @@ def ceiling(result: str, rows: list[tuple[str, str]]) -> str:
 
 
 def _figures(project: Project, lab_id: str, only_quick: bool) -> str:
+    if not is_measured(project, lab_id):
+        return _block("No figures yet: `make figures` publishes a full run.")
     lab = load_lab(project, lab_id)
     paths = published_files(project, lab)
-    if not paths:
-        return _block("No figures yet: `make figures` publishes a full run.")
     runs = [load_run(path, lab_id) for path in paths]
     if only_quick:
         runs = [_quick(lab, run) for run in runs]
