@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 
+from fwlab.model.baselines import refuse_unknown_baselines, refuse_unknown_systems
 from fwlab.model.case import Case, DeclaredCrossover, Sweep, Trials
 from fwlab.model.check import Check
 from fwlab.model.declared import Identifier, Strict, Value
@@ -143,7 +144,7 @@ class Lab(Strict):
 
     @property
     def whole(self) -> Lab:
-        """The lab on all its systems, if this is what one of them measures (model/systems.py)."""
+        """The lab on all its systems, where this is what one of them measures."""
         return self._whole or self
 
     @property
@@ -231,7 +232,9 @@ class Lab(Strict):
         known = known_metrics(info) or {}
         self._check_traffic()
         metrics = self._check_cases(known)
-        self._check_baselines(set(metrics))
+        refuse_unknown_baselines(self.declared_baseline, self.needs.systems, metrics)
+        said = {item.id: item.system for item in (*self.single_cases, *self.sweeps)}
+        refuse_unknown_systems(said | {item.id: item.system for item in self.exercises}, self.needs.systems)
         sweeps = self._case_ids_of_sweeps()
         for expectation in self.declared_expectations:
             expectation.refuse_unknown(metrics, sweeps)
@@ -245,20 +248,6 @@ class Lab(Strict):
                 if name not in sweeps:
                     raise ValueError(f"crossover {declared.id}: unknown sweep {name}")
         return self
-
-    def _check_baselines(self, cases: set[str]) -> None:
-        declared, systems = self.declared_baseline, self.needs.systems
-        named = {systems[0]: declared} if isinstance(declared, str) else declared
-        if not isinstance(declared, str) and (len(systems) == 1 or named.keys() != set(systems)):
-            raise ValueError(f"baseline: name one case, or one for each of needs.systems: {', '.join(systems)}")
-        for case in named.values():
-            if case not in cases:
-                raise ValueError(f"baseline: unknown case {case}")
-        said = {item.id: item.system for item in (*self.single_cases, *self.sweeps)}
-        said |= {exercise.id: exercise.system for exercise in self.exercises}
-        for name, system in said.items():
-            if system is not None and system not in systems:
-                raise ValueError(f"{name}: system {system} is none of needs.systems: {', '.join(systems)}")
 
     def _check_cases(self, known: Metrics) -> dict[str, set[str]]:
         """By case id, what each measures."""

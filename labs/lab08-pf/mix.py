@@ -79,7 +79,7 @@ class Mix:
     """Continuous streams, named after the classes that the sink counts."""
 
     def get_streams(
-        self, direction=0, first="198.18.64.1", step=13, tcp=0, udp=0, servers=0, closed=0, count=0, **kwargs
+        self, direction=0, first="198.18.64.1", step=13, tcp=0, udp=0, servers=0, closed=0, count=1000, **kwargs
     ):
         """Either `tcp` and `udp` rules of a host and a port, `servers` hosts with `closed` ports, or `count` hosts.
 
