@@ -15,8 +15,8 @@ from fwlab.cli.repeatability import benchmark_cases, document, measure, write_do
 from fwlab.host.atomic_write import write_atomically
 from fwlab.host.project import Project, find_project, shown
 from fwlab.measure.context import RunContext
-from fwlab.measure.labs import load_lab
-from fwlab.measure.saved_runs import load_run, reports_folder
+from fwlab.measure.labs import load_lab, on_dut
+from fwlab.measure.saved_runs import latest_run, load_run, published_name
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.results import Run
@@ -59,8 +59,10 @@ def repeatability_command(
     """Measure how well the figures of a lab repeat over fresh boots, on an idle and on a busy host."""
     project = find_project()
     found = load_lab(project, lab)
+    topology = topology_of(project, found)
+    found = on_dut(found, topology, found)
     chosen = benchmark_cases(found, cases or [])
-    context = RunContext(project, topology_of(project, found), found, TestbedRequest("virtual"))
+    context = RunContext(project, topology, found, TestbedRequest("virtual"))
     with listener(Console(stderr=True), verbose=verbose) as tell:
         result = document(measure(context, chosen, tell), chosen)
     path = write_document(project, found, result)
@@ -71,7 +73,7 @@ def repeatability_command(
 def _write_from_run(lab_id: str, path: Path | None, write: Callable[[Project, Lab, Run], list[Path]]) -> None:
     project = find_project()
     lab = load_lab(project, lab_id)
-    run = load_run(path or reports_folder(project, lab.id) / "run.json", lab.id)
+    run = load_run(path or latest_run(project, lab), lab.id)
     for written in write(project, lab, run):
         typer.echo(f"written: {shown(project, written)}")
 
@@ -79,10 +81,11 @@ def _write_from_run(lab_id: str, path: Path | None, write: Callable[[Project, La
 def publish(project: Project, lab: Lab, run: Run) -> list[Path]:
     """Write results/LAB/DATE-full.json and renew the stale pages; the paths written.
 
+    A lab for several systems has a DATE-SYSTEM-full.json of each.
     Raises BadInput if a case of the run is in doubt.
     """
     doubtful = [case.id for case in run.cases if case.problems or case.refused]
     if doubtful:
         raise BadInput(f"the run has cases in doubt: {', '.join(doubtful)}", f"fwlab run {lab.id}")
-    kept = project.root / "results" / lab.id / f"{run.started[:10]}-full.json"
+    kept = project.root / "results" / lab.id / published_name(lab, run)
     return [write_atomically(kept, run.model_dump_json(indent=1) + "\n"), *refresh(project)]

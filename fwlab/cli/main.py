@@ -43,7 +43,7 @@ from fwlab.measure.plan import (
     refuse_unplayable_traffic,
     work_spec,
 )
-from fwlab.measure.saved_runs import folder_beside, load_run, reports_folder
+from fwlab.measure.saved_runs import folder_beside, latest_run, load_run, reports_folder, runs_of_other_systems
 from fwlab.measure.session import open_session
 from fwlab.measure.work_folder import ensure_started
 from fwlab.metrics.registry import METRICS
@@ -130,11 +130,12 @@ def run_command(
     check_writable(folder)
     specs = [case_spec(context, case, trials) for case in chosen_cases(context.lab, cases or [], quick=quick)]
     refuse_unplayable_traffic(context, (spec.traffic for spec in specs))
+    others = runs_of_other_systems(context.lab, context.topology.nodes["dut"].system, folder)
     with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
         session.measure_cases(specs)
-    model = build_model(context.lab, session.run)
+    model = build_model(context.lab, session.run, others)
     _print_report(model, write_report(model, folder), "json" if as_json else None)
-    _exit_with(model.cases)
+    _exit_with(row for row in model.cases if row.system == session.run.dut.system)
 
 
 @app.command("check")
@@ -211,8 +212,9 @@ def report_command(
         raise BadInput(f"unknown format {form}", f"use one of: {', '.join(RENDERERS)}")
     project = find_project()
     found = load_lab(project, lab)
-    path = result or reports_folder(project, lab) / "run.json"
-    model = build_model(found, load_run(path, lab))
+    path = result or latest_run(project, found)
+    run = load_run(path, lab)
+    model = build_model(found, run, runs_of_other_systems(found, run.dut.system, path.parent))
     page = write_report(model, output or folder_beside(project, lab, path))
     _print_report(model, page, "json" if as_json else form)
 

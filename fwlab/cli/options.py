@@ -10,7 +10,7 @@ from fwlab.generator.selection import AUTO, ENGINES
 from fwlab.generator.selection import choose as choose_engine
 from fwlab.host.project import find_project
 from fwlab.measure.context import RunContext
-from fwlab.measure.labs import load_lab
+from fwlab.measure.labs import load_lab, on_dut
 from fwlab.testbed.dut_choice import topology_of
 from fwlab.testbed.selection import TestbedRequest
 from fwlab.testbed.testbeds import TESTBEDS
@@ -54,4 +54,5 @@ def run_context(
     other_lab = load_lab(project, machines) if machines else None
     choose_engine(project, engine)  # to fail at once if it is not there
     topology = topology_of(project, other_lab or lab)
+    lab = on_dut(lab, topology, other_lab or lab)
     return RunContext(project, topology, lab, TestbedRequest(testbed), seed, keep, other_lab, engine)

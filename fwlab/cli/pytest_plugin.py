@@ -257,3 +257,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     for lab in grading.graded:
         terminalreporter.section(f"marks of {lab}")
         terminalreporter.write(grading.marks(lab))
+        if lab in grading.plan.elsewhere:
+            terminalreporter.write_line(f"not graded here: {grading.plan.elsewhere[lab]}")

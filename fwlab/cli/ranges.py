@@ -7,7 +7,6 @@ Medians of cases that the run did not measure stay, with the kernel and the sour
 kept under results/ first (`fwlab author publish`), so that every range has its raw results.
 """
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,10 @@ from fwlab.host.atomic_write import write_atomically
 from fwlab.host.project import Project, shown
 from fwlab.judge.statistics import Figure, figure
 from fwlab.judge.verdicts import doubts
-from fwlab.measure.saved_runs import load_run
+from fwlab.measure.saved_runs import load_run, published_name
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
+from fwlab.model.kernel import series_of
 from fwlab.model.lab import Lab
 from fwlab.model.ranges import MeasuredRanges, Median, MetricRanges, Ranges
 from fwlab.model.results import Run
@@ -33,7 +33,7 @@ _HEAD = """\
 
 def write_ranges(project: Project, lab: Lab, run: Run) -> list[Path]:
     """Write labs/LAB/ranges.yml. Raises BadInput as `renewed` does, and for a run that is not kept under results/."""
-    kept = project.root / "results" / lab.id / f"{run.started[:10]}-full.json"  # where `publish` keeps it
+    kept = project.root / "results" / lab.id / published_name(lab, run)
     source = shown(project, kept)
     if not kept.is_file() or load_run(kept, lab.id).started != run.started:
         raise BadInput(
@@ -79,7 +79,10 @@ def as_yaml(lab: Lab, ranges: Ranges) -> str:
 
 
 def _measured_ranges(lab: Lab, run: Run, source: str, old: MeasuredRanges | None) -> MeasuredRanges:
-    kernel = _series(run.dut.kernel)
+    kernel = series_of(run.dut.kernel)
+    if kernel is None:
+        message = f"the DUT's kernel has no series: {run.dut.kernel}"
+        raise BadInput(message, "measure on a DUT with a released kernel")
     metrics = {}
     for metric, cases in _judged(lab).items():
         medians = {}
@@ -139,14 +142,6 @@ def _kept(old: MeasuredRanges | None, metric: str, case: str, kernel: str, sourc
     return entry.model_copy(
         update={"kernel": was[0] if was[0] != kernel else None, "source": was[1] if was[1] != source else None}
     )
-
-
-def _series(release: str) -> str:
-    """6.1.0-56-cloud-amd64 -> 6.1"""
-    found = re.match(r"\d+\.\d+", release)
-    if found is None:
-        raise BadInput(f"the DUT's kernel has no series: {release}", "measure on a DUT with a released kernel")
-    return found[0]
 
 
 def _short(value: float) -> float:

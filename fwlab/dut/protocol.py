@@ -165,10 +165,14 @@ class Dut(Protocol):
 class DutSystem(Protocol):
     """An operating system that a DUT can run: its name, and how to connect to such a DUT.
 
-    `devices` are the DUT's ends of the links, in the direction of the traffic.
+    forwarding  the sysctl that says whether it forwards IPv4 packets
     """
 
     name: str
+    forwarding: str
 
     def connect(self, ssh: Ssh, devices: list[str]) -> Dut:
-        """A connection to the DUT behind `ssh`. Nothing is sent before `open`."""
+        """A connection to the DUT behind `ssh`. Nothing is sent before `open`.
+
+        devices  the DUT's ends of the links, in the direction of the traffic
+        """

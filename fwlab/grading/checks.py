@@ -3,6 +3,7 @@
 
 from typing import Protocol
 
+from fwlab.dut.registry import dut_system
 from fwlab.grading.graded import Work
 from fwlab.grading.grading_session import GradingSession, why_not_loaded
 from fwlab.grading.inconclusive import Inconclusive
@@ -19,7 +20,8 @@ class CheckAt(Protocol):
 def test_dut_forwards(grading: GradingSession, lab: str) -> None:
     """The DUT must be a router; otherwise no other result means anything."""
     grading.session(lab)
-    assert grading.host(lab).sysctl("net.ipv4.ip_forward") == 1
+    setting = dut_system(grading.plan.contexts[lab].topology.nodes["dut"].system).forwarding
+    assert grading.host(lab).sysctl(setting) == 1
 
 
 def test_package(grading: GradingSession, lab: str, package: str) -> None:

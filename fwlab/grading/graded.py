@@ -144,7 +144,7 @@ def handed_in(context: RunContext, folder: Path, submissions: Submissions) -> li
         raise BadInput(f"{_shown(folder)} is empty", "put one folder per student into it")
     works = []
     for student in students:
-        for exercise in context.lab.exercises:
+        for exercise in context.lab.whole.exercises:
             where = student / exercise.id
             read = submissions.read(student.name, exercise.id, where)
             works.append(Work(student.name, exercise, where, handed_in=read))

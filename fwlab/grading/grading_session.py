@@ -14,6 +14,7 @@ from fwlab.grading.grading_plan import GradingPlan
 from fwlab.grading.inconclusive import Inconclusive
 from fwlab.grading.marks import Records, table
 from fwlab.judge.verdicts import judge_cases, judge_exercise
+from fwlab.measure.labs import measured_elsewhere
 from fwlab.measure.plan import base_cases, case_spec, chosen_cases
 from fwlab.measure.saved_runs import reports_folder
 from fwlab.measure.session import Session, open_session
@@ -21,6 +22,7 @@ from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.results import Measured
+from fwlab.model.systems import several
 from fwlab.model.verdict import Verdict
 from fwlab.report.files import write_report
 from fwlab.report.model import build_model
@@ -123,6 +125,10 @@ class GradingSession:
         return self._verdicts[key]
 
     def _judged(self, lab: str, work: Work) -> list[Verdict]:
+        context = self.plan.contexts[lab]
+        if context.lab.exercise(work.exercise.id) is None:
+            elsewhere = measured_elsewhere(context.lab, work.exercise.id, work.exercise.system)
+            raise CannotMeasure(elsewhere.message, elsewhere.hint)
         reason = unreadable(work, self.plan.contexts[lab])
         if reason is None:
             measured = self._measure(lab, work)
@@ -184,7 +190,10 @@ class GradingSession:
         return table(self.graded.get(lab, []), found)
 
     def _save_marks(self, lab: str) -> None:
-        self.records.write(self._folder(lab) / "marks.csv", self.marks(lab))
+        context = self.plan.contexts[lab]
+        system = context.topology.nodes["dut"].system
+        name = f"marks-{system}.csv" if several(context.lab) else "marks.csv"
+        self.records.write(self._folder(lab) / name, self.marks(lab))
 
     def _save_report(self, lab: str, session: Session) -> None:
         write_report(build_model(self.plan.contexts[lab].lab, session.run), self._folder(lab))

@@ -34,7 +34,7 @@ def open_nodes(context: RunContext, machines: Machines, choice: engines.Choice, 
     throttle = machines.throttle()
     system = dut_system(topology.nodes["dut"].system)
     with contextlib.closing(engine), system.connect(machines.ssh("dut"), devices) as dut:
-        facts = _dut_facts(dut)
+        facts = _dut_facts(dut, system.name)
         others = [machines.ssh("generator"), machines.ssh("sink")]
         recovery = Recovery(
             dut, machines.ssh("dut"), lambda: SavedState(*forwarded), others, lambda line: tell(LogLine(line))
@@ -58,11 +58,11 @@ def open_nodes(context: RunContext, machines: Machines, choice: engines.Choice, 
             yield Measurer(nodes), recovery, facts
 
 
-def _dut_facts(dut: Dut) -> DutFacts:
+def _dut_facts(dut: Dut, system: str) -> DutFacts:
     answer = dut.facts()
     if answer.pop("packet_sockets"):
         raise CannotMeasure(
             "a program on the DUT holds a packet socket open, which stamps and slows every packet",
             "on the DUT: `ss -0 -p` names it; or `vagrant reload LAB`",
         )
-    return DutFacts(**answer)
+    return DutFacts(system=system, **answer)

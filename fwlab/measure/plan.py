@@ -8,6 +8,7 @@ from pathlib import Path
 from fwlab.generator import selection as engines
 from fwlab.host.project import shown
 from fwlab.measure.context import RunContext
+from fwlab.measure.labs import measured_elsewhere
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Case, Trials
@@ -15,6 +16,7 @@ from fwlab.model.errors import BadInput
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.printable import printable
 from fwlab.model.ruleset import RulesetFile
+from fwlab.model.systems import several
 from fwlab.rulesets.files import LONGEST_PATH, lab_ruleset, student_ruleset
 from fwlab.rulesets.registry import KINDS
 
@@ -35,6 +37,9 @@ def chosen_cases(lab: Lab, names: list[str], *, quick: bool = False) -> list[Cas
     found: list[Case] = []
     for name in names:
         matching = [case for case in lab.cases.values() if name in (case.id, case.sweep)]
+        elsewhere = [case for case in lab.whole.cases.values() if name in (case.id, case.sweep)]
+        if elsewhere and not matching:
+            raise measured_elsewhere(lab, name, elsewhere[0].system)
         if not matching:
             raise BadInput(f"{lab.id} has no case {name}; it has: {', '.join(lab.cases)}", f"fwlab list {lab.id}")
         found += [case for case in matching if case not in found]
@@ -76,6 +81,9 @@ def chosen_exercises(lab: Lab, name: str | None) -> list[Exercise]:
     if name is None:
         return list(lab.exercises)
     exercise = lab.exercise(name)
+    elsewhere = lab.whole.exercise(name)
+    if exercise is None and elsewhere is not None:
+        raise measured_elsewhere(lab, name, elsewhere.system)
     if exercise is None:
         known = ", ".join(e.id for e in lab.exercises)
         raise BadInput(f"{lab.id} has no exercise {name}; it has: {known}", f"fwlab list {lab.id}")
@@ -86,7 +94,7 @@ def lab_part_spec(context: RunContext, exercise: Exercise, part: str, trials: in
     """An exercise with the lab's own start, reference or mistake, or with a variant: variants/NAME."""
     folder = context.lab.folder / "rulesets" / exercise.id / part
     files = lab_ruleset(folder, exercise.parameters, context.topology)
-    return _exercise_spec(context.lab, exercise, f"{exercise.id}/{part}", files, trials)
+    return _exercise_spec(context, exercise, f"{exercise.id}/{part}", files, trials)
 
 
 def work_spec(context: RunContext, exercise: Exercise, folder: Path, trials: int | None = None) -> MeasurementSpec:
@@ -98,7 +106,7 @@ def submitted_spec(
     context: RunContext, exercise: Exercise, folder: Path, files: list[RulesetFile], trials: int | None = None
 ) -> MeasurementSpec:
     """An exercise with files that have been read already; `folder` only names their origin."""
-    return _exercise_spec(context.lab, exercise, submitted_from(context, folder), files, trials)
+    return _exercise_spec(context, exercise, submitted_from(context, folder), files, trials)
 
 
 def submitted_from(context: RunContext, folder: Path) -> str:
@@ -130,10 +138,24 @@ def refuse_settings(exercise: Exercise, files: list[RulesetFile]) -> None:
             )
 
 
+def refuse_other_systems(lab: Lab, exercise: Exercise, files: list[RulesetFile]) -> None:
+    """Raise BadInput for the first file that only another system than the exercise's could load."""
+    for file in files:
+        kind = KINDS[file.kind]
+        if several(lab) and exercise.system not in (None, kind.system):
+            suffix = f"*{kind.suffix}" if kind.suffix.startswith(".") else kind.suffix
+            raise BadInput(
+                f"{file.name}: {exercise.id} is measured on {exercise.system}, which has no tool for {suffix}",
+                f"remove {file.name}",
+            )
+
+
 def _exercise_spec(
-    lab: Lab, exercise: Exercise, ruleset: str, files: list[RulesetFile], trials: int | None
+    context: RunContext, exercise: Exercise, ruleset: str, files: list[RulesetFile], trials: int | None
 ) -> MeasurementSpec:
+    lab = context.lab
     refuse_settings(exercise, files)
+    refuse_other_systems(lab, exercise, files)
     wanted = {check.metric for check in exercise.checks}
     survivors = [check.traffic_class for check in exercise.checks if check.metric == "survival"]
     return MeasurementSpec(

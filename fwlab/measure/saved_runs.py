@@ -10,7 +10,9 @@ from pydantic import ValidationError
 from fwlab.host.project import Project
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
+from fwlab.model.lab import Lab
 from fwlab.model.results import Run
+from fwlab.model.systems import several
 
 #: A complete run takes about 2 MiB.
 LARGEST_FILE = 64 << 20
@@ -21,6 +23,39 @@ SMALLEST, LARGEST = 1e-12, 2.0**63
 def reports_folder(project: Project, lab_id: str) -> Path:
     """Where the lab's runs are saved."""
     return project.root / "reports" / lab_id
+
+
+def run_name(lab: Lab, system: str) -> str:
+    """The name of the latest run's file; a lab for several systems keeps one of each."""
+    return f"run-{system}.json" if several(lab) else "run.json"
+
+
+def latest_run(project: Project, lab: Lab) -> Path:
+    """The lab's latest run in reports/. If there is none, the path that the next one gets."""
+    folder = reports_folder(project, lab.id)
+    paths = [folder / run_name(lab, system) for system in lab.whole.needs.systems]
+    return max((path for path in paths if path.is_file()), key=lambda path: path.stat().st_mtime, default=paths[0])
+
+
+def runs_of_other_systems(lab: Lab, system: str, folder: Path) -> list[Run]:
+    """The latest run in this folder on each other system that the lab is for. Raises BadInput for a faulty file."""
+    if not several(lab):
+        return []
+    others = [other for other in lab.whole.needs.systems if other != system]
+    found = [sorted([*folder.glob(run_name(lab, other)), *folder.glob(f"*-{other}-full.json")]) for other in others]
+    return [load_run(paths[-1], lab.id) for paths in found if paths]
+
+
+def published_name(lab: Lab, run: Run) -> str:
+    """Where a run is kept below results/LAB."""
+    return f"{run.started[:10]}-{run.dut.system}-full.json" if several(lab) else f"{run.started[:10]}-full.json"
+
+
+def published_files(project: Project, lab: Lab) -> list[Path]:
+    """The newest whole run under results/; of a lab for several systems the newest of each."""
+    folder = project.root / "results" / lab.id
+    ends = [f"{system}-full.json" for system in lab.whole.needs.systems] if several(lab) else ["full.json"]
+    return [max(found) for end in ends if (found := list(folder.glob(f"*-{end}")))]
 
 
 def folder_beside(project: Project, lab_id: str, path: Path) -> Path:

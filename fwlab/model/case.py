@@ -67,6 +67,8 @@ class _Measurement(Strict):
     fresh          true: the ruleset is loaded again before each attempt at trials, so that the DUT knows no flow
     reload_spread  how far figures of several loadings were seen to lie apart, as a share: generated ranges reach at
                    least so far to each side
+    system         in a lab for several systems, the one that it is measured on. Default: the one whose tools load the
+                   ruleset's files; a ruleset without files has to name it
     """
 
     id: Identifier
@@ -83,6 +85,7 @@ class _Measurement(Strict):
     sampled: bool = False
     fresh: bool = False
     reload_spread: float = Field(default=0.0, ge=0, le=0.1)
+    system: Identifier | None = None
 
     @model_validator(mode="after")
     def _complete(self, info: ValidationInfo) -> _Measurement:

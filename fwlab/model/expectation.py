@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, model_validator
 
 from fwlab.model.declared import Identifier, Strict
+from fwlab.model.kernel import KernelSeries, series_of
 from fwlab.model.metric import MetricName
 
 
@@ -40,17 +41,17 @@ class Wording(Strict):
 class Rationale(Wording):
     """A range's wording, where the range comes from, and for which kernels it holds.
 
-    kernel  series of the DUT's kernel on which the range was measured, such as "6.1"; only ranges that depend on the
-            DUT's clock depend on it. None: any kernel
+    kernel  series of the DUT's kernel on which the range was measured, such as "6.1" or "FreeBSD 15.1"; only ranges
+            that depend on the DUT's clock depend on it. None: any kernel
     source  documents (S1 to S5), files under results/ or pages of the lab
     """
 
-    kernel: str | None = Field(default=None, pattern=r"^\d+\.\d+$")
+    kernel: KernelSeries | None = None
     source: list[str] = Field(min_length=1)
 
     def applies_to(self, release: str) -> bool:
         """Whether the range holds on a DUT with this kernel release, such as 6.1.0-56-cloud-amd64."""
-        return self.kernel is None or release.startswith(f"{self.kernel}.")
+        return self.kernel is None or series_of(release) == self.kernel
 
 
 class DeclaredExpectation(Wording):
@@ -59,7 +60,7 @@ class DeclaredExpectation(Wording):
     metric    the metric that is judged
     cases     cases by id; the id of a sweep stands for the case of each of its values
     ratio_to  a case: the ratio of every other case to it is judged too, on every testbed. Default: the lab's baseline
-              for capacity; nothing for other metrics, and with `ratio_to: null`
+              for capacity, if it has one for all systems; nothing for other metrics, and with `ratio_to: null`
     absolute  false: only the ratio is judged
     source    documents that the expectation goes back to; the raw results are named in ranges.yml
     """

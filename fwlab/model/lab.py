@@ -12,11 +12,13 @@ from typing import Annotated, Any
 
 from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 
+from fwlab.model.baselines import refuse_unknown_baselines, refuse_unknown_systems
 from fwlab.model.case import Case, DeclaredCrossover, Sweep, Trials
 from fwlab.model.check import Check
 from fwlab.model.declared import Identifier, Strict, Value
 from fwlab.model.declared_traffic import Traffic, TrafficClass
 from fwlab.model.expectation import DeclaredExpectation, Expectation
+from fwlab.model.kernel import KernelSeries
 from fwlab.model.lab_file import completed
 from fwlab.model.metric import MetricName, Metrics, TrafficKind, judgeable, known_metrics, missing_fields
 from fwlab.model.ranges import Ranges
@@ -54,6 +56,8 @@ class Exercise(Strict):
                     at a link's exit. They change what every packet costs
     only            patterns such as net.netfilter.*: sysctl files may set nothing else
     predict         the prediction that is asked for
+    system          in a lab for several systems, the one that it is measured on. Default: the one whose tools load its
+                    start
     checks          see Check; a name alone stands for one of the lab's `checks`, a list for several of them
     """
 
@@ -68,16 +72,18 @@ class Exercise(Strict):
     settings: list[SettingsKind] = []
     only: list[str] = ["*"]
     predict: Predict
+    system: Identifier | None = None
     checks: list[Check] = Field(min_length=1)
 
 
 class Needs(Strict):
     """What the DUT must have. The grading run checks it on the node.
 
-    systems   what the DUT may run, by the names in topology.yml: the first, unless FWLAB_DUT names another of them
+    systems   what the DUT may run, by the names in topology.yml: the first, unless FWLAB_DUT names another of them.
+              Each case and exercise of a lab for several systems is measured on one of them
     packages  Debian packages
-    modules   kernel modules that can be loaded
-    sysctls   settings and their values
+    modules   kernel modules of Linux that can be loaded
+    sysctls   settings of Linux and their values
     """
 
     systems: list[Identifier] = Field(default=["linux"], min_length=1)
@@ -96,7 +102,7 @@ class Defaults(Strict):
     load_dependent, stateful  of exercises
     """
 
-    kernel: str | None = Field(default=None, pattern=r"^\d+\.\d+$")
+    kernel: KernelSeries | None = None
     source: list[str] = []
     traffic: str | None = None
     load_dependent: bool = False
@@ -111,7 +117,7 @@ class Lab(Strict):
     classes       traffic classes, counted one by one at the sink; a packet belongs to the first class that it fits
     traffic       by name: a TRex profile with its tunables, or TCP connections
     trials        how often and how long a case is measured
-    baseline      the case that ratios in reports refer to
+    baseline      the case that ratios in reports refer to; in a lab for several systems, one case for each, by system
     cases         cases, one by one
     sweeps        a case for each value of a parameter
                   Cases or sweeps that have much in common can be one entry: the common fields, and a list of what
@@ -130,7 +136,7 @@ class Lab(Strict):
     classes: dict[Identifier, TrafficClass]
     declared_traffic: dict[Identifier, Traffic] = Field(alias="traffic")
     trials: Trials = Trials()
-    baseline: str
+    declared_baseline: str | dict[Identifier, str] = Field(alias="baseline")
     single_cases: list[Case] = Field(default=[], alias="cases")
     sweeps: list[Sweep] = []
     crossovers: list[DeclaredCrossover] = []
@@ -140,6 +146,18 @@ class Lab(Strict):
     _folder: Path = PrivateAttr(default=Path())
     _ranges: Ranges = PrivateAttr(default=Ranges())
     _expectations: list[Expectation] = PrivateAttr(default=[])
+    _whole: Lab | None = PrivateAttr(default=None)
+
+    @property
+    def whole(self) -> Lab:
+        """The lab on all its systems, where this is what one of them measures."""
+        return self._whole or self
+
+    @property
+    def baseline(self) -> str:
+        """The case that ratios refer to; in a lab for several systems, that of the first."""
+        declared = self.declared_baseline
+        return declared if isinstance(declared, str) else declared[self.needs.systems[0]]
 
     @property
     def folder(self) -> Path:
@@ -220,8 +238,9 @@ class Lab(Strict):
         known = known_metrics(info) or {}
         self._check_traffic()
         metrics = self._check_cases(known)
-        if self.baseline not in metrics:
-            raise ValueError(f"baseline: unknown case {self.baseline}")
+        refuse_unknown_baselines(self.declared_baseline, self.needs.systems, metrics)
+        said = {item.id: item.system for item in (*self.single_cases, *self.sweeps)}
+        refuse_unknown_systems(said | {item.id: item.system for item in self.exercises}, self.needs.systems)
         sweeps = self._case_ids_of_sweeps()
         for expectation in self.declared_expectations:
             expectation.refuse_unknown(metrics, sweeps)

@@ -79,6 +79,8 @@ def _with_ratio_to(expectation: Any, baseline: Any) -> Any:
     """The baseline for an expectation of capacity that names no other case."""
     if not isinstance(expectation, dict) or expectation.get("metric", "capacity") != "capacity":
         return expectation
+    if not isinstance(baseline, str):  # one for each system: the expectation says which
+        return expectation
     return {"ratio_to": baseline, **expectation}
 
 

@@ -15,6 +15,7 @@ from pydantic import Field, model_validator
 
 from fwlab.model.declared import Strict
 from fwlab.model.expectation import DeclaredExpectation, Expectation, Range
+from fwlab.model.kernel import KernelSeries
 from fwlab.model.metric import MetricName
 
 _DIGITS = 4
@@ -29,7 +30,7 @@ class Median(Strict):
 
     median: float = Field(ge=0)
     tolerance: float | None = Field(default=None, ge=0, lt=1)
-    kernel: str | None = Field(default=None, pattern=r"^\d+\.\d+$")
+    kernel: KernelSeries | None = None
     source: str | None = None
 
     @model_validator(mode="before")
@@ -85,7 +86,7 @@ class MeasuredRanges(Strict):
     metrics  by metric
     """
 
-    kernel: str = Field(pattern=r"^\d+\.\d+$")
+    kernel: KernelSeries
     source: str
     metrics: dict[MetricName, MetricRanges]
 

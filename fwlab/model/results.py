@@ -65,12 +65,13 @@ class TestbedFacts(Frozen):
 
 
 class DutFacts(Frozen):
-    """The DUT of a run: kernel release, command line, clock source, and its image's manifest."""
+    """The DUT of a run: kernel release, command line, clock source, its image's manifest, and the system it runs."""
 
     kernel: str
     cmdline: str
     clocksource: str
     image: dict[str, Any]
+    system: str = "linux"
 
 
 class Measured(Frozen):

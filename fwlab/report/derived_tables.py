@@ -7,7 +7,7 @@ from pathlib import Path
 from fwlab.host.project import find_project
 from fwlab.judge.statistics import figure
 from fwlab.measure.labs import load_lab
-from fwlab.measure.saved_runs import load_run
+from fwlab.measure.saved_runs import load_run, published_files
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
@@ -19,7 +19,7 @@ Median = Callable[[str], float]
 
 def costs(page: str, rows: list[tuple[str, str | None, str]]) -> str:
     """Instructions per packet of a case, or what it costs more than another: (case, other case or None, meaning)."""
-    median = medians(page, *published_run(page))
+    median = medians(page, *published_runs(page))
     table = ["| cases | instructions | meaning |", "|---|---:|---|"]
     for case, less, meaning in rows:
         cost = 1e9 / median(case) - (1e9 / median(less) if less else 0)
@@ -28,29 +28,38 @@ def costs(page: str, rows: list[tuple[str, str | None, str]]) -> str:
 
 
 def compare(page: str, rows: list[tuple[str, str, float, str, str]]) -> str:
-    """Published ratios beside ours: (source, what it is, published ratio, our case, our base case)."""
-    median = medians(page, *published_run(page))
+    """Published ratios beside ours: (source, what it is, published ratio, our case, our base case).
+
+    Of a lab for several systems, the rows of a system without a run say so.
+    """
+    lab, runs = published_runs(page)
+    median = medians(page, lab, runs)
+    there = {run.dut.system for run in runs}
     table = ["| source | ratio | published | ours | our cases | difference |", "|---|---|---:|---:|---|---:|"]
     for source, what, published, case, base in rows:
-        ours = median(case) / median(base)
-        cells = [source, what, f"{published:g}", f"{ours:.3g}", f"`{case}` / `{base}`"]
-        table.append(f"| {' | '.join(cells)} | {(ours / published - 1) * 100:+.0f} % |")
+        cells = [source, what, f"{published:g}"]
+        if case in lab.cases and lab.cases[case].system not in (None, *there):
+            cells += ["not measured yet", f"`{case}` / `{base}`", ""]
+        else:
+            ours = median(case) / median(base)
+            cells += [f"{ours:.3g}", f"`{case}` / `{base}`", f"{(ours / published - 1) * 100:+.0f} %"]
+        table.append(f"| {' | '.join(cells)} |".replace("  |", " |"))
     return "\n" + "\n".join(table) + "\n"
 
 
-def published_run(page: str) -> tuple[Lab, Run]:
-    """The lab whose README.md `page` is, and its newest full run."""
-    project, lab_id = find_project(), Path(page).resolve().parent.name
-    run = load_run(max((project.root / "results" / lab_id).glob("*-full.json")), lab_id)
-    return load_lab(project, lab_id), run
+def published_runs(page: str) -> tuple[Lab, list[Run]]:
+    """The lab whose README.md `page` is, and its newest full run, on each of its systems."""
+    project = find_project()
+    lab = load_lab(project, Path(page).resolve().parent.name)
+    return lab, [load_run(path, lab.id) for path in published_files(project, lab)]
 
 
-def medians(page: str, lab: Lab, run: Run) -> Median:
-    """The median of any case of the run. Raises BadInput, naming the page, for a case that it lacks."""
+def medians(page: str, lab: Lab, runs: list[Run]) -> Median:
+    """The median of any case of the runs. Raises BadInput, naming the page, for a case that they lack."""
 
     def median(case: str) -> float:
-        measured = run.case(case)
-        found = figure(measured, METRICS[lab.cases[case].metric], run.testbed) if measured else None
+        both = ((run, measured) for run in runs if (measured := run.case(case)))
+        found = next((figure(one, METRICS[lab.cases[case].metric], run.testbed) for run, one in both), None)
         if found is None:
             raise BadInput(f"{page}: the published run has no figure of {case}", f"fwlab list {lab.id}")
         return found.median

@@ -2,6 +2,7 @@
 """Format figures for people: units, digits, ranges. JSON documents keep the bare numbers."""
 
 import math
+from collections.abc import Iterable
 
 from fwlab.metrics.registry import METRICS
 from fwlab.model.metric import Metric
@@ -92,6 +93,11 @@ def check_label(verdict: Verdict) -> str:
     traffic_class = verdict.check.removeprefix(f"{metric.name}-")
     named = metric.by_class and traffic_class != verdict.check
     return f"{metric.display.label}, {traffic_class}" if named else metric.display.label
+
+
+def either(names: Iterable[str]) -> str:
+    """One of these: "a or b"."""
+    return " or ".join(dict.fromkeys(names))
 
 
 def cost_unit(testbed: TestbedFacts) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fwlab.model.errors import BadInput
-from fwlab.report.derived_tables import medians, published_run
+from fwlab.report.derived_tables import medians, published_runs
 from fwlab.report.model import build_model
 
 _FIGURE = re.compile(r"(?P<number>\d+(?:\.(?P<decimals>\d+))?)(?P<comment><!-- = (?P<expression>[^\n]+?) -->)")
@@ -46,8 +46,8 @@ def _functions(page: str) -> dict[str, Callable[..., float]]:
     lowest, highest  cost of a sweep's cheapest and most expensive case
     crossover        the parameter at which the faster sweep overtakes the slower one
     """
-    lab, run = published_run(page)
-    median = medians(page, lab, run)
+    lab, runs = published_runs(page)
+    median = medians(page, lab, runs)
     cases = {sweep.id: [case.id for case in sweep.cases()] for sweep in lab.sweeps}
 
     def cost(case: str) -> float:
@@ -58,7 +58,10 @@ def _functions(page: str) -> dict[str, Callable[..., float]]:
         return 100 * sum(trial.forwarded for trial in trials) / sum(trial.processed for trial in trials)
 
     def crossover(crossover_id: str) -> float:
-        return next(found.value for found in build_model(lab, run).crossovers if found.id == crossover_id) or math.nan
+        return (
+            next(found.value for found in build_model(lab, runs[0], runs[1:]).crossovers if found.id == crossover_id)
+            or math.nan
+        )
 
     return {
         "median": median,

@@ -16,10 +16,12 @@ from fwlab.generator.trex.astf import MOST_OPEN
 from fwlab.host.project import Project, find_project, is_measured, lab_ids, shown
 from fwlab.judge import load_dependence, verdicts
 from fwlab.measure.labs import load_lab
-from fwlab.measure.saved_runs import load_run
+from fwlab.measure.saved_runs import load_run, published_files
 from fwlab.measure.session import EXERCISE_S
 from fwlab.metrics import capacity, connection_rate, delivery, perf_profile, state_table, survival
 from fwlab.model.declared_traffic import Connections
+from fwlab.model.lab import Lab
+from fwlab.model.results import Run
 from fwlab.report.model import build_model
 from fwlab.report.renderers.markdown import figures_table
 from fwlab.rulesets import files
@@ -87,13 +89,19 @@ def ceiling(result: str, rows: list[tuple[str, str]]) -> str:
 
 
 def _figures(project: Project, lab_id: str, only_quick: bool) -> str:
-    runs = sorted((project.root / "results" / lab_id).glob("*-full.json"))
-    if not runs:
+    if not is_measured(project, lab_id):
         return _block("No figures yet: `make figures` publishes a full run.")
-    lab, run = load_lab(project, lab_id), load_run(runs[-1], lab_id)
+    lab = load_lab(project, lab_id)
+    paths = published_files(project, lab)
+    runs = [load_run(path, lab_id) for path in paths]
     if only_quick:
-        run = run.model_copy(update={"cases": [case for case in run.cases if lab.cases[case.id].quick]})
-    return _block(f"{figures_table(build_model(lab, run))}\n\nRaw results: `{shown(project, runs[-1])}`.")
+        runs = [_quick(lab, run) for run in runs]
+    raw = " and ".join(f"`{shown(project, path)}`" for path in paths)
+    return _block(f"{figures_table(build_model(lab, runs[0], runs[1:]))}\n\nRaw results: {raw}.")
+
+
+def _quick(lab: Lab, run: Run) -> Run:
+    return run.model_copy(update={"cases": [case for case in run.cases if lab.cases[case.id].quick]})
 
 
 def _trials() -> list[Row]:

@@ -18,7 +18,7 @@ from fwlab.judge.statistics import Figure
 from fwlab.model.metric import Metric
 from fwlab.report.crossovers import Crossover, position
 from fwlab.report.curves import Curve, panels
-from fwlab.report.formatting import digits
+from fwlab.report.formatting import digits, either
 from fwlab.report.model import ReportModel
 
 #: Okabe and Ito's palette and a grey: distinguishable with any colour vision. The markers differ as well.
@@ -61,15 +61,15 @@ def plots(model: ReportModel, metric: Metric) -> list[str]:
 
 def drawing(model: ReportModel, metric: Metric, lines: list[Curve]) -> Drawing:
     """Curves that share their axes, as a matplotlib figure."""
-    baseline, factor = model.lab.baseline, metric.display.factor
+    baselines, factor = model.baselines, metric.display.factor
     figure = Drawing(figsize=SIZE_IN, layout="constrained")
     axes = figure.subplots()
     logarithmic = not lines[0].linear
-    base = model.baseline if metric.name == "capacity" else None
+    bases = [base for base in baselines if base.capacity] if metric.name == "capacity" else []
     if logarithmic:
         axes.set_xscale("log")
         axes.set_yscale("log")
-        _widen(lines, factor, base, axes)
+        _widen(lines, factor, [base.capacity for base in bases if base.capacity], axes)
     for index, line in enumerate(lines):
         _line(axes, line, factor, index)
     if metric.name == "capacity":
@@ -78,10 +78,12 @@ def drawing(model: ReportModel, metric: Metric, lines: list[Curve]) -> Drawing:
             if {crossover.slower, crossover.faster} <= own:
                 index = [line.id for line in lines].index(crossover.faster)
                 _crossover(axes, crossover, COLOURS[index % len(COLOURS)])
-    if base is not None:
-        axes.axhline(base.median * factor, color=INK, linestyle=(0, (6, 4)), linewidth=1, label=baseline)
+    for place, base in enumerate(bases):
+        if base.capacity:
+            dash = (0, (6, 4 + 4 * place))
+            axes.axhline(base.capacity.median * factor, color=INK, linestyle=dash, linewidth=1, label=base.case)
     varied = " or ".join(dict.fromkeys(line.parameter for line in lines))
-    axes.set_xlabel(metric.display.x_label.format(parameter=varied, baseline=baseline))
+    axes.set_xlabel(metric.display.x_label.format(parameter=varied, baseline=either(base.case for base in baselines)))
     axes.set_ylabel(metric.display.heading)
     if logarithmic:
         _ticks(axes)
@@ -89,7 +91,7 @@ def drawing(model: ReportModel, metric: Metric, lines: list[Curve]) -> Drawing:
         axes.set_ylim(bottom=0)
         axes.set_xlim(left=0)
     axes.grid(True, which="major", color=INK, alpha=0.15, linewidth=0.8)
-    _legend(figure, axes, [*(line.title for line in lines), baseline])
+    _legend(figure, axes, [*(line.title for line in lines), *(base.case for base in baselines)])
     return figure
 
 
@@ -148,12 +150,12 @@ def _crossover(axes: Axes, crossover: Crossover, colour: str) -> None:
             axes.axvline(mark.value, color=colour, linestyle=":", linewidth=1.6, label=label)
 
 
-def _widen(lines: list[Curve], factor: float, base: Figure | None, axes: Axes) -> None:
+def _widen(lines: list[Curve], factor: float, bases: list[Figure], axes: Axes) -> None:
     """Widen axes that have a single value: matplotlib gives a logarithmic axis no usable width then."""
     marks = [mark for line in lines for mark in line.published]
     xs = [*(x for line in lines for x, _ in line.points), *(mark.x for mark in marks)]
     ys = [value for line in lines for _, found in line.points for value in (found.low, found.high)]
-    ys += [*(mark.y for mark in marks), *([base.median] if base else [])]
+    ys += [*(mark.y for mark in marks), *(base.median for base in bases)]
     for values, scale, limit in ((xs, 1, axes.set_xlim), (ys, factor, axes.set_ylim)):
         if max(values) < min(values) * ONE_VALUE:
             limit(min(values) * scale / 2, max(values) * scale * 2)

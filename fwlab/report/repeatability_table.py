@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from fwlab.host.project import Project, find_project, lab_ids
 from fwlab.judge.statistics import figure
-from fwlab.measure.saved_runs import load_run
+from fwlab.measure.labs import load_lab
+from fwlab.measure.saved_runs import load_run, published_files
 from fwlab.metrics.registry import METRICS
 from fwlab.model.metric import Metric
 from fwlab.model.results import Run
@@ -51,10 +52,11 @@ def _rows(project: Project) -> Iterator[str]:
     yield _row("the same, load time", differences(hosts[0], hosts[1], METRICS["load_time"]))
     every: dict[str, float] = {}
     for lab_id in lab_ids(project):
-        kept = [sorted((project.root / "results" / lab_id).glob(f"*-{kind}.json")) for kind in ("full", "labs")]
-        if all(kept):
-            one, two = (load_run(paths[-1], lab_id) for paths in kept)
-            every |= differences(one, two, METRICS["capacity"])
+        for path in published_files(project, load_lab(project, lab_id)):
+            again = sorted(path.parent.glob(f"*{path.name[10:].replace('full', 'labs')}"))
+            if again:
+                one, two = load_run(path, lab_id), load_run(again[-1], lab_id)
+                every |= differences(one, two, METRICS["capacity"])
     yield _row("all labs in another boot (`*-full.json` and `*-labs.json`), capacity", every)
 
 

@@ -61,6 +61,8 @@ class Row:
 
     problems  why its figures are in doubt, or why the ruleset was not loaded
     outcome   None if nothing was expected and nothing is in doubt
+    system    the DUT's system that it was measured on
+    baseline  the case that its ratios are to
     """
 
     measured: Measured
@@ -72,6 +74,8 @@ class Row:
     outcome: Outcome | None
     question: str = ""
     prediction: Prediction | None = None
+    system: str = "linux"
+    baseline: str = ""
 
     @property
     def id(self) -> str:
@@ -127,6 +131,8 @@ def case_rows(lab: Lab, run: Run, bases: Baselines) -> tuple[Row, ...]:
                 verdicts=own,
                 problems=problems,
                 outcome=_case_outcome(measured, own, problems),
+                system=run.dut.system,
+                baseline=lab.baseline,
             )
         )
     return tuple(rows)
@@ -149,6 +155,8 @@ def exercise_rows(lab: Lab, run: Run, bases: Baselines) -> tuple[Row, ...]:
                 outcome=overall([v.outcome for v in own]) if own else None,
                 question=exercise.predict.question if exercise else "",
                 prediction=_prediction(lab, run, measured),
+                system=run.dut.system,
+                baseline=lab.baseline,
             )
         )
     return tuple(rows)

@@ -32,6 +32,14 @@ def lab_ruleset(folder: Path, parameters: dict[str, Any], topology: Topology) ->
     return in_loading_order([ruleset_file(*text) for text in rendered(folder, parameters, topology)])
 
 
+def systems_in(folder: Path) -> set[str]:
+    """The systems whose tools load the folder's files; empty if it has none that a tool loads, or is not there."""
+    if not folder.is_dir():
+        return set()
+    kinds = [kind_of(path.name.removesuffix(TEMPLATE)) for path in folder.iterdir() if _is_ruleset(path.name)]
+    return {kind.system for kind in kinds if kind is not None}
+
+
 def rendered(folder: Path, parameters: dict[str, Any], topology: Topology) -> Iterator[tuple[str, str]]:
     """Names and rendered texts of a lab's ruleset, not validated."""
     for name, data in plain_files(folder):

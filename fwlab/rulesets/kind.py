@@ -126,6 +126,7 @@ class RulesetKind:
     cumulative       files add to each other, so they are validated together as well
     sent       what is sent to the DUT in place of the text (done on the host, whose clock does not count)
     hooks      what a file brings in that costs every packet even while it is empty ("iptables raw")
+    system     the DUT's system whose tools load such files
     """
 
     name: str
@@ -140,3 +141,4 @@ class RulesetKind:
     cumulative: bool = False
     sent: Callable[[str], str] = unchanged
     hooks: Callable[[str], list[str]] = no_hooks
+    system: str = "linux"

@@ -16,10 +16,11 @@ from fwlab.cli.author import publish
 from fwlab.host.project import Project, find_project
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import load_lab
-from fwlab.measure.saved_runs import load_run, reports_folder
+from fwlab.measure.saved_runs import load_run, published_files, reports_folder
 from fwlab.model.errors import EXIT_PASS, EXIT_USAGE, BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.results import Run
+from fwlab.model.systems import on_system
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab03-ipset"
@@ -52,7 +53,7 @@ class TestFilesOfARun:
 
     def test_without_a_file_the_labs_latest_run_is_used(self, called, monkeypatch, capsys, tmp_path: Path) -> None:
         seen: list[Run] = []
-        monkeypatch.setattr(author, "reports_folder", lambda _project, lab_id: tmp_path / lab_id)
+        monkeypatch.setattr(author, "latest_run", lambda _project, lab: tmp_path / lab.id / "run.json")
         monkeypatch.setattr(author, "publish", lambda _project, _lab, run: seen.append(run) or [])
         latest = tmp_path / LAB / "run.json"
         assert called("publish", LAB) == EXIT_USAGE
@@ -109,7 +110,7 @@ class TestRepeatability:
 
         @contextlib.contextmanager
         def session(context: RunContext, _tell: object) -> Iterator[SimpleNamespace]:
-            path = max((ROOT / "results" / context.lab.id).glob("*-full.json"))
+            path = published_files(context.project, context.lab)[-1]
             found = load_run(path, context.lab.id)
             run = found.model_copy(update={"cases": []})
 
@@ -125,9 +126,13 @@ class TestRepeatability:
         return names
 
     @pytest.mark.parametrize("lab_id", LABS)
-    def test_any_lab_is_measured_by_its_quick_cases(self, called, measured: list[str], lab_id: str) -> None:
+    def test_any_lab_is_measured_by_its_quick_cases(
+        self, called, measured: list[str], monkeypatch: pytest.MonkeyPatch, lab_id: str
+    ) -> None:
+        monkeypatch.setenv("FWLAB_DUT", "linux")
         assert called("repeatability", lab_id) == EXIT_PASS
-        quick = [case.id for case in load_lab(find_project(), lab_id).cases.values() if case.quick]
+        lab = on_system(load_lab(find_project(), lab_id), "linux")
+        quick = [case.id for case in lab.cases.values() if case.quick]
         assert set(quick) <= set(measured)
         assert len(measured) % (2 * repeatability.BOOTS) == 0
 

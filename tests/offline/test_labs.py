@@ -24,7 +24,7 @@ from fwlab.model.check import Check
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.ruleset import RulesetFile
-from fwlab.rulesets.files import lab_ruleset
+from fwlab.rulesets.files import lab_ruleset, systems_in
 from fwlab.traffic.expand import expand
 
 PROJECT = find_project(Path(__file__).parent)
@@ -66,7 +66,8 @@ def rendered(lab: Lab, ruleset: str, parameters: dict) -> list[RulesetFile]:
 @cache
 def _rendered(folder: Path, parameters: tuple) -> list[RulesetFile]:
     """Cached, because a list of 265 000 entries takes long."""
-    return lab_ruleset(folder, dict(parameters), TOPOLOGY)
+    (system,) = systems_in(folder) or {"linux"}
+    return lab_ruleset(folder, dict(parameters), TOPOLOGY.with_dut(system))
 
 
 def listed(files: list[RulesetFile]) -> list[str]:
@@ -153,7 +154,8 @@ def _rules_only(file: RulesetFile) -> list[str]:
 @each_lab
 def test_templates_repeat_no_device_or_address_of_the_topology(name: str) -> None:
     """topology.yml is their only place, so that a change there needs no change in a lab."""
-    ends = [end for link in TOPOLOGY.links.values() for end in link.ends.values()]
+    topologies = [TOPOLOGY.with_dut(system) for system in TOPOLOGY.nodes["dut"].systems]
+    ends = [end for topology in topologies for link in topology.links.values() for end in link.ends.values()]
     words = {w for end in ends for w in (end.dev, end.mac, end.ipv4.split("/")[0], end.ipv6.split("/")[0])}
     pattern = re.compile(r"(?<![\w.:])(" + "|".join(map(re.escape, sorted(words))) + r")(?![\w.:])")
     found = [

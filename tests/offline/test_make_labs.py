@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from fwlab.grading.variant_files import load_variants
-from fwlab.host.project import find_project, is_measured, lab_ids
+from fwlab.host.project import find_project
 from fwlab.judge.verdicts import judge_cases, judge_exercise
-from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Exercise, Lab
@@ -19,10 +18,11 @@ from fwlab.model.results import Measured, Run
 from fwlab.model.variants import REFUSED
 from fwlab.model.verdict import Outcome, Verdict
 from fwlab.report.repeatability_table import differences
+from tests.offline.published import NAMES, files, lab_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = find_project(ROOT)
-LABS = [name for name in lab_ids(PROJECT) if is_measured(PROJECT, name)]
+LABS = [name for name in NAMES if files(name, "labs")]
 #: The least distance of a limit from every ruleset that was graded.
 MARGIN = 0.005
 each_lab = pytest.mark.parametrize("name", LABS)
@@ -31,7 +31,8 @@ each_lab = pytest.mark.parametrize("name", LABS)
 @cache
 def kept(name: str, kind: str) -> tuple[Lab, Run]:
     """The lab and its latest results of a kind."""
-    return load_lab(PROJECT, name), load_run(max((ROOT / "results" / name).glob(f"*-{kind}.json")), name)
+    lab = lab_of(name)
+    return lab, load_run(files(name, kind)[-1], lab.id)
 
 
 @each_lab
@@ -80,11 +81,10 @@ def judged(exercise: Exercise, measured: Measured, run: Run) -> list[Verdict]:
 @cache
 def graded(name: str) -> tuple[Lab, dict[str, tuple[Measured, Run]]]:
     """The lab, and the newest reliable measurement of each ruleset, of everything or of variants only."""
-    lab = load_lab(PROJECT, name)
-    folder = ROOT / "results" / name
-    runs = [max(folder.glob("*-labs-exercises.json")), *sorted(folder.glob("*-graded-variants*.json"))]
+    lab = lab_of(name)
+    runs = [files(name, "labs-exercises")[-1], *files(name, "graded-variants*")]
     newest: dict[str, tuple[Measured, Run]] = {}
-    for run in (load_run(path, name) for path in runs):
+    for run in (load_run(path, lab.id) for path in runs):
         for measured in run.exercises:
             if not measured.problems or measured.ruleset not in newest:
                 newest[measured.ruleset] = measured, run
@@ -93,7 +93,7 @@ def graded(name: str) -> tuple[Lab, dict[str, tuple[Measured, Run]]]:
 
 @each_lab
 def test_there_are_at_least_four_variants_of_each_kind(name: str) -> None:
-    lab = load_lab(PROJECT, name)
+    lab = lab_of(name)
     for exercise in lab.exercises:
         variants = load_variants(PROJECT, lab, exercise)
         assert min(len(variants.right), len(variants.wrong)) >= 4, exercise.id

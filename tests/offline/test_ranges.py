@@ -10,17 +10,18 @@ import pytest
 import yaml
 
 from fwlab.cli.ranges import as_yaml, renewed, write_ranges
-from fwlab.host.project import Project, find_project, lab_ids
+from fwlab.host.project import Project, find_project
 from fwlab.judge.statistics import figure
 from fwlab.judge.verdicts import judge_cases
 from fwlab.measure.labs import load_lab
-from fwlab.measure.saved_runs import load_run
+from fwlab.measure.saved_runs import load_run, published_files
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.ranges import MetricRanges, Ranges
 from fwlab.model.results import Run
 from tests.offline.factories import TEXTS, a_lab, a_run, measured
+from tests.offline.published import NAMES, files, lab_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = "results/lab99-made-up/2026-01-01-full.json"
@@ -148,21 +149,20 @@ def test_a_host_without_a_class_gives_no_range() -> None:
 # ---- the labs' own --------------------------------------------------------------------------------------------
 
 PROJECT = find_project(ROOT)
-MEASURED = [name for name in lab_ids(PROJECT) if list((ROOT / "results" / name).glob("*-full.json"))]
-each_measured = pytest.mark.parametrize("name", MEASURED)
+each_measured = pytest.mark.parametrize("name", NAMES)
 
 
-def newest(name: str) -> Path:
-    return max((ROOT / "results" / name).glob("*-full.json"))
-
-
-@each_measured
+@pytest.mark.parametrize("name", dict.fromkeys(name.partition(":")[0] for name in NAMES))
 def test_the_ranges_of_a_lab_are_those_of_its_own_raw_results(name: str, tmp_path: Path) -> None:
     """Nothing in the file was typed by hand, and nothing is out of date."""
-    lab, run = load_lab(PROJECT, name), load_run(newest(name), name)
+    lab = load_lab(PROJECT, name)
+    runs = [load_run(path, name) for path in published_files(PROJECT, lab)]
     (tmp_path / "labs" / name).mkdir(parents=True)
     (tmp_path / "results").symlink_to(ROOT / "results")
-    (path,) = write_ranges(Project(tmp_path), lab.with_ranges(Ranges()), run)
+    found = lab.with_ranges(Ranges())
+    for run in sorted(runs, key=lambda run: run.started):
+        (path,) = write_ranges(Project(tmp_path), found, run)
+        found = found.with_ranges(Ranges.model_validate(yaml.safe_load(path.read_text())))
     assert path.read_text() == (lab.folder / "ranges.yml").read_text()
 
 
@@ -174,7 +174,7 @@ def test_an_unpublished_run_gives_no_range(tmp_path: Path) -> None:
 
 @each_measured
 def test_every_expected_case_has_its_range(name: str) -> None:
-    lab, run = load_lab(PROJECT, name), load_run(newest(name), name)
+    lab, run = lab_of(name), load_run(files(name, "full")[-1], name.partition(":")[0])
     for declared in lab.declared_expectations:
         cases = lab.cases_named(declared.cases)
         ranges = [found for found in lab.expectations if found.id == declared.id]

@@ -50,7 +50,8 @@ def shortened(exercise: Exercise) -> dict:
 
 
 def texts(lab: Lab, exercise: Exercise, folder: Path) -> list[tuple[str, str]]:
-    return sorted(rendered(folder, shortened(exercise), TOPOLOGY))
+    topology = TOPOLOGY.with_dut(exercise.system or "linux")
+    return sorted(rendered(folder, shortened(exercise), topology))
 
 
 @each_exercise

@@ -59,6 +59,7 @@ class FreeBsdSystem:
     """FreeBSD, as the registry of DUTs knows it."""
 
     name = "freebsd"
+    forwarding = "net.inet.ip.forwarding"
 
     def connect(self, ssh: Ssh, devices: list[str]) -> FreeBsdDut:
         return FreeBsdDut(ssh, devices)

@@ -38,6 +38,7 @@ class LinuxSystem:
     """Linux, as the registry of DUTs knows it."""
 
     name = "linux"
+    forwarding = "net.ipv4.ip_forward"
 
     def connect(self, ssh: Ssh, devices: list[str]) -> LinuxDut:
         return LinuxDut(ssh, devices)

@@ -66,7 +66,7 @@ def _session(run: Run) -> Document:
 
 
 def _case(model: ReportModel, row: Row) -> Document:
-    main, *others = [_metric(model, m) for m in row.metrics]
+    main, *others = [_metric(model, row, m) for m in row.metrics]
     return {
         "id": row.id,
         "title": row.title,
@@ -103,7 +103,7 @@ def _exercise(model: ReportModel, row: Row) -> Document:
             "measured": prediction.measured,
             "ratio": prediction.ratio,
         },
-        "figures": [_metric(model, m) for m in row.metrics],
+        "figures": [_metric(model, row, m) for m in row.metrics],
         "checks": [verdict_document(v) for v in row.verdicts],
         "refused": row.measured.refused,
         "problems": list(row.problems),
@@ -111,7 +111,7 @@ def _exercise(model: ReportModel, row: Row) -> Document:
     }
 
 
-def _metric(model: ReportModel, row: MetricRow) -> Document:
+def _metric(model: ReportModel, of: Row, row: MetricRow) -> Document:
     found = row.figure
     document: Document = {
         "metric": row.metric.name,
@@ -119,7 +119,7 @@ def _metric(model: ReportModel, row: MetricRow) -> Document:
         "trials": found.values if found else [],
         "median": found.median if found else None,
         "spread": found.spread if found else None,
-        "ratio": None if row.ratio is None else {"to": model.lab.baseline, "value": row.ratio},
+        "ratio": None if row.ratio is None else {"to": of.baseline, "value": row.ratio},
     }
     if row.traffic_class:
         document["class"] = row.traffic_class

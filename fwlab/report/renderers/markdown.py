@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from fwlab.metrics.registry import METRICS
 from fwlab.model.metric import Metric
 from fwlab.model.results import Run
+from fwlab.model.systems import on_system
 from fwlab.report.crossovers import position, published_positions
-from fwlab.report.formatting import NOTHING, number, percent, ratio
+from fwlab.report.formatting import NOTHING, either, number, percent, ratio
 from fwlab.report.model import ReportModel
 from fwlab.report.renderers import Renderer
 from fwlab.report.report_rows import Row, baseline_case
@@ -21,10 +22,12 @@ def figures_table(model: ReportModel) -> str:
 
     Long sweeps are shortened to a few steps from the first to the last.
     """
-    lab, run = model.lab, model.run
+    lab = model.lab
     rows, left_out = _thinned(model.cases)
     with_ratios = [metric for metric in METRICS.values() if metric.display.table == "ratio"]
-    tables = [_rates(rows, metric, baseline_case(lab, metric)) for metric in with_ratios]
+    parts = [on_system(lab, run.dut.system) for run in model.runs]
+    bases = {metric.name: either(f"`{baseline_case(part, metric)}`" for part in parts) for metric in with_ratios}
+    tables = [_rates(rows, metric, bases[metric.name]) for metric in with_ratios]
     tables += [
         _counts([row for row in rows if _shown(row) == metrics], metrics)
         for metrics in dict.fromkeys(_shown(row) for row in rows)
@@ -32,13 +35,14 @@ def figures_table(model: ReportModel) -> str:
     ]
     for table in model.survival:
         body = [[_escaped(title), *cells] for title, cells in table.rows]
-        caption = table.caption(f"`{lab.baseline}`")
+        caption = table.caption(either(f"`{base.case}`" for base in model.baselines))
         tables.append(f"{caption[0].upper()}{caption[1:]}:")
         tables.append(_table([table.parameter, *table.loads], ["---", *("---:" for _ in table.loads)], body))
     crossed = [[_escaped(c.title), position(c), published_positions(c)] for c in model.crossovers]
     if crossed:
         tables.append(_table(["crossover", "measured (interval)", "published"], ["---", "---", "---"], crossed))
-    return "\n\n".join([*filter(None, tables), _conditions(run, left_out)])
+    conditions = [_conditions(run, left_out if run is model.runs[0] else 0) for run in model.runs]
+    return "\n\n".join([*filter(None, tables), *conditions, *model.notes])
 
 
 RENDERER = Renderer("markdown", None, lambda model: figures_table(model) + "\n")
@@ -69,7 +73,7 @@ def _rates(rows: list[Row], metric: Metric, base: str) -> str:
     if not rows:
         return ""
     unit = metric.display.unit
-    head = ["case", unit, f"ratio to `{base}`", "published ratio", "source", "spread"]
+    head = ["case", unit, f"ratio to {base}", "published ratio", "source", "spread"]
     align = ["---", "---:", "---:", "---:", "---", "---:"]
     if loads := any(row.of("load_time") for row in rows):
         head, align = [*head, "load, s"], [*align, "---:"]

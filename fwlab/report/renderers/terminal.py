@@ -42,10 +42,11 @@ def show(model: ReportModel, console: Console) -> None:
 
 def _parts(model: ReportModel, width: int) -> list[RenderableType]:
     lab, run, cases = model.lab, model.run, model.cases
+    baselines = formatting.either(base.case for base in model.baselines)
     parts: list[RenderableType] = [
         Text(f"{run.lab}: {lab.title}", style="bold"),
         Text(formatting.describe_testbed(run.testbed), style="dim"),
-        Text(f"DUT kernel {run.dut.kernel}, {run.started}", style="dim"),
+        *(Text(f"DUT kernel {one.dut.kernel}, {one.started}", style="dim") for one in model.runs),
     ]
     if model.notes:
         parts.append(Text(" ".join(model.notes), style="yellow"))
@@ -57,7 +58,7 @@ def _parts(model: ReportModel, width: int) -> list[RenderableType]:
         parts += ["", _loads(loaded)]
     if model.listed:
         parts += ["", _listed(model.listed)]
-    parts += [part for table in model.survival for part in ("", _survival(lab.baseline, table))]
+    parts += [part for table in model.survival for part in ("", _survival(baselines, table))]
     if model.crossovers:
         parts += ["", _crossovers(model.crossovers)]
     parts += [line for row in cases for line in _remarks(row)]
@@ -71,7 +72,7 @@ def _asked(row: Row) -> list[str]:
 
 
 def _capacities(model: ReportModel, rows: list[Row], width: int) -> Table:
-    lab, run = model.lab, model.run
+    run = model.run
     published = any(m.published for row in rows for m in row.metrics)
     loads = any(row.of("load_time") for row in rows)
     wide = width >= NARROW
@@ -94,8 +95,8 @@ def _capacities(model: ReportModel, rows: list[Row], width: int) -> Table:
             cells.append(_median(load) if "load_time" in _asked(row) else "")
         cells.append(formatting.percent(found.figure.spread if found and found.figure else None))
         table.add_row(*cells, _verdict(row))
-    base = "" if run.case(lab.baseline) else ", not measured in this run"
-    table.caption = f"ratio to {lab.baseline}{base}; spread is (max - min) / median over the trials"
+    bases = [base.case + ("" if base.capacity else ", not measured in this run") for base in model.baselines]
+    table.caption = f"ratio to {formatting.either(bases)}; spread is (max - min) / median over the trials"
     return table
 
 

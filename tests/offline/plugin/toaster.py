@@ -107,6 +107,7 @@ class Toaster:
 
 class ToasterSystem:
     name = "toaster"
+    forwarding = "toaster.forwards"
 
     def connect(self, ssh: Ssh, devices: list[str]) -> Dut:
         return Toaster(devices)

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What results/ holds of each lab, and of a lab for several systems of each of them: "lab08-pf:linux"."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fwlab.host.project import find_project, lab_ids
+from fwlab.measure.labs import load_lab
+from fwlab.measure.saved_runs import published_files
+from fwlab.model.lab import Lab
+from fwlab.model.systems import on_system, several
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = find_project(ROOT)
+
+
+def _names() -> list[str]:
+    found = []
+    for name in lab_ids(PROJECT):
+        lab = load_lab(PROJECT, name)
+        if several(lab):
+            endings = {path.name.split("-")[3] for path in published_files(PROJECT, lab)}
+            found += [f"{name}:{system}" for system in lab.needs.systems if system in endings]
+        elif published_files(PROJECT, lab):
+            found.append(name)
+    return found
+
+
+#: Everything that was measured in full.
+NAMES = _names()
+
+
+def lab_of(name: str) -> Lab:
+    """The lab, or what one of its systems measures of it."""
+    lab_id, _, system = name.partition(":")
+    lab = load_lab(PROJECT, lab_id)
+    return on_system(lab, system) if system else lab
+
+
+def files(name: str, kind: str) -> list[Path]:
+    """The results of a kind, such as "full" or "graded-variants*", the oldest first."""
+    lab_id, _, system = name.partition(":")
+    return sorted((ROOT / "results" / lab_id).glob(f"*-{system}-{kind}.json" if system else f"*-{kind}.json"))
