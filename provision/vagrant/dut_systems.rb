@@ -30,7 +30,7 @@ module FirewallLab
 
     # What the lab's `needs` name.
     def needed(lab)
-      data = YAML.safe_load(File.read(File.join(@root, "labs", lab, "lab.yml")))
+      data = YAML.safe_load(File.read(File.join(@root, "labs", lab, "lab.yml")), aliases: true)
       systems = data.is_a?(Hash) && data["needs"].is_a?(Hash) && data["needs"]["systems"]
       systems.is_a?(Array) && !systems.empty? ? systems : [@images.keys.first]
     rescue SystemCallError, Psych::Exception

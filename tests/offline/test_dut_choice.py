@@ -29,7 +29,9 @@ def lab_with(systems: list[str]):
 
 
 def declare(checkout: Path, systems: list[str]) -> None:
-    (checkout / "labs" / LAB / "lab.yml").write_text(json.dumps({"needs": {"systems": systems}}))
+    (checkout / "labs" / LAB / "lab.yml").write_text(
+        f"one: &one 1\nanother: *one\nneeds: {json.dumps({'systems': systems})}\n"
+    )
 
 
 def made_from(checkout: Path, box: str) -> None:
