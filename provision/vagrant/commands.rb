@@ -30,7 +30,8 @@ module FirewallLab
       if %w[up reload].include?(fwlab_command) && !@fwlab_prepared
         states = {}
         super(names, options) { |machine| states[machine.name.to_s] = machine.state.id }
-        Start.new(LabNames.project).prepare(LabNames.project.machines.select { |m| states.key?(m.name) }, states)
+        machines = LabNames.project.machines.select { |m| states.key?(m.name) }
+        Start.new(LabNames.project).prepare(machines, states, restarts: fwlab_command == "reload")
         @fwlab_prepared = true
       end
       super(names, options, &block)
@@ -64,9 +65,12 @@ module FirewallLab
       @project = project
     end
 
-    # `states`: Vagrant's state of each machine, by name. Machines that run already need nothing.
-    def prepare(machines, states)
+    # `states`: Vagrant's state of each machine, by name. Machines that run already need nothing, unless it `restarts`
+    # them: then they read their new seeds.
+    def prepare(machines, states, restarts: false)
       machines.map(&:lab).uniq.each { |lab| @project.dut_systems.check(lab) }
+      running = machines.select { |machine| states[machine.name] == :running }
+      running.each { |machine| Seed.new(@project, machine).write } if restarts
       machines = machines.select { |machine| %i[not_created shutoff].include?(states[machine.name]) }
       return if machines.empty?
 
