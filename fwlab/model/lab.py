@@ -21,6 +21,7 @@ from fwlab.model.expectation import DeclaredExpectation, Expectation
 from fwlab.model.kernel import KernelSeries
 from fwlab.model.lab_file import completed
 from fwlab.model.metric import MetricName, Metrics, TrafficKind, judgeable, known_metrics, missing_fields
+from fwlab.model.needs import Needs
 from fwlab.model.ranges import Ranges
 from fwlab.model.ruleset import SettingsKind
 
@@ -56,8 +57,7 @@ class Exercise(Strict):
                     at a link's exit. They change what every packet costs
     only            patterns such as net.netfilter.*: sysctl files may set nothing else
     predict         the prediction that is asked for
-    system          in a lab for several systems, the one that it is measured on. Default: the one whose tools load its
-                    start
+    system          in a lab for several systems, the one that it is measured on (default: whose tools load its start)
     checks          see Check; a name alone stands for one of the lab's `checks`, a list for several of them
     """
 
@@ -74,22 +74,6 @@ class Exercise(Strict):
     predict: Predict
     system: Identifier | None = None
     checks: list[Check] = Field(min_length=1)
-
-
-class Needs(Strict):
-    """What the DUT must have. The grading run checks it on the node.
-
-    systems   what the DUT may run, by the names in topology.yml: the first, unless FWLAB_DUT names another of them.
-              Each case and exercise of a lab for several systems is measured on one of them
-    packages  Debian packages
-    modules   kernel modules of Linux that can be loaded
-    sysctls   settings of Linux and their values
-    """
-
-    systems: list[Identifier] = Field(default=["linux"], min_length=1)
-    packages: list[str] = []
-    modules: list[str] = []
-    sysctls: dict[str, int | str] = {}
 
 
 class Defaults(Strict):
@@ -156,8 +140,8 @@ class Lab(Strict):
     @property
     def baseline(self) -> str:
         """The case that ratios refer to; in a lab for several systems, that of the first."""
-        declared = self.declared_baseline
-        return declared if isinstance(declared, str) else declared[self.needs.systems[0]]
+        by_system = self.declared_baseline
+        return by_system if isinstance(by_system, str) else by_system[self.needs.systems[0]]
 
     @property
     def folder(self) -> Path:

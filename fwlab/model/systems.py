@@ -8,7 +8,8 @@ systems side by side.
 from collections.abc import Callable, Iterable
 
 from fwlab.model.case import Case, Sweep
-from fwlab.model.lab import Lab, Needs
+from fwlab.model.lab import Lab
+from fwlab.model.needs import Needs
 
 
 def several(lab: Lab) -> bool:

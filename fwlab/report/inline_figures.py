@@ -54,8 +54,8 @@ def _functions(page: str) -> dict[str, Callable[..., float]]:
         return 1e9 / median(case)
 
     def forwarded(case: str) -> float:
-        trials = next(measured.trials for measured in run.cases if measured.id == case)
-        return 100 * sum(trial.forwarded for trial in trials) / sum(trial.processed for trial in trials)
+        trials = next(measured.trials for run in runs for measured in run.cases if measured.id == case)
+        return 100.0 * sum(trial.forwarded for trial in trials) / sum(trial.processed for trial in trials)
 
     def crossover(crossover_id: str) -> float:
         return (

@@ -12,7 +12,7 @@ import pytest
 from fwlab.host.project import Project
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput, CannotMeasure
-from fwlab.model.lab import Needs
+from fwlab.model.needs import Needs
 from fwlab.testbed.dut_choice import refuse_missing_box, topology_of
 from tests.offline.programs import needs
 from tests.offline.test_vagrantfile import TOPOLOGY, checkout, environment, ruby, seed_file, vagrant
