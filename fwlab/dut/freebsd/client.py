@@ -18,10 +18,11 @@ from fwlab.rulesets.registry import KINDS
 AGENT = "/var/run/fwlab-agent.lua"
 _ALONE = f"lockf -k -t {CLEARING_UP_S} {AGENT}.lock"
 #: Ahead of the thread that handles packets: under overload that one leaves no time for a program of usual priority.
-_RUN = f"rtprio 10 /usr/libexec/flua {AGENT}"
+_AHEAD = "rtprio 10"
+_RUN = f"{_AHEAD} /usr/libexec/flua {AGENT}"
 #: A Lua program cannot wait for two things at once, so cat passes the host's words on: it ends when the host does, and
 #: the agent looks for it between trials. If the agent itself fails, what it has loaded is undone all the same.
-_START = f"trap '' HUP PIPE; cat | {{ {_RUN}; [ ! -e /var/run/fwlab-loaded ] || {_RUN} undo; }}"
+_START = f"trap '' HUP PIPE; {_AHEAD} cat | {{ {_RUN}; [ ! -e /var/run/fwlab-loaded ] || {_RUN} undo; }}"
 PROGRAM = AgentProgram(agent_program, f"{_ALONE} sh -c 'cat > {AGENT}'", f'exec {_ALONE} sh -c "{_START}"')
 
 

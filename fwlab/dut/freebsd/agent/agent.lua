@@ -44,8 +44,10 @@ function Agent:context(devices)
   local key = table.concat(devices, " ")
   if not self.contexts[key] then
     local snapshots = Snapshots.new(self.system, devices)
-    local serving = priority.threads(self.system, snapshots:take().processes, devices)
+    local processes = snapshots:take().processes
+    local serving = priority.threads(self.system, processes, devices)
     priority.lower(self.system, serving) -- now: once packets come it may be too late
+    priority.raise_session(self.system, processes, self.pid)
     self.contexts[key] = { system = self.system, snapshots = snapshots, agent = self.pid, serving = serving }
   end
   return self.contexts[key]

@@ -11,6 +11,7 @@ local priority = {}
 
 local PROGRAM = "/var/run/fwlab-rtprio-thread"
 local REALTIME, LOWEST = 2, 31 -- sys/rtprio.h
+local SESSION = "10" -- as the agent's own: see fwlab/dut/freebsd/client.py
 local BASE, HEADERS = 0x400000, 64 + 56
 
 -- A program for amd64 that sets the priority of this thread and exits with the error's number, or 0.
@@ -62,6 +63,16 @@ function priority.lower(system, threads)
     end
   end
   system:remove(PROGRAM)
+end
+
+-- Put the SSH server of this session ahead of packets, too: it passes the agent's answers on. It is raised until the
+-- session ends. The server that waits for others stays as it is.
+function priority.raise_session(system, processes, agent)
+  local pid = agent
+  while processes[pid] and (processes[pid].parent or 0) > 1 do
+    if processes[pid].name:match("^sshd") then system:run("/usr/sbin/rtprio", SESSION, "-" .. pid) end
+    pid = processes[pid].parent
+  end
 end
 
 return priority
