@@ -48,7 +48,8 @@ class Work:
     folder    where the ruleset is
     expected  the verdict that it must get; a work that is marked must pass
     part      which of the lab's own rulesets it is, as a folder below the exercise's; None for a submission
-    fails     exactly the checks that it must fail; None if any failure will do
+    fails     the checks that it must fail, and no others; None if any failure will do
+    may       checks that it fails or passes by chance
     handed_in  a submission as it was read; None for the lab's own rulesets, which are read when they are graded
     """
 
@@ -58,6 +59,7 @@ class Work:
     expected: Outcome = Outcome.PASS
     part: str | None = None
     fails: frozenset[str] | None = None
+    may: frozenset[str] = frozenset()
     handed_in: HandedIn | None = None
 
     @property
@@ -104,7 +106,7 @@ def _variants(context: RunContext, exercise: Exercise) -> list[Work]:
 
     right = [work(RIGHT, name) for name in variants.right]
     wrong = [
-        work(WRONG, name, expected=Outcome.FAIL, fails=frozenset(variant.fails))
+        work(WRONG, name, expected=Outcome.FAIL, fails=frozenset(variant.fails), may=frozenset(variant.may))
         for name, variant in variants.wrong.items()
     ]
     return right + wrong

@@ -16,9 +16,13 @@ Line = Annotated[str, Field(min_length=1)]
 
 
 class Wrong(Strict):
-    """A ruleset that must fail exactly the checks in `fails`; `why` says what is wrong with it."""
+    """A ruleset that must fail the checks in `fails` and no others; `why` says what is wrong with it.
+
+    may  checks that it fails or passes by chance
+    """
 
     fails: list[Line] = Field(min_length=1)
+    may: list[Line] = []
     why: Line
 
 
@@ -47,7 +51,7 @@ class Variants(Strict):
     def refuse_unknown(self, checks: set[str]) -> None:
         """`checks`: the exercise's, by id. Raises ValueError naming the variant and the check."""
         for name, wrong in self.wrong.items():
-            unknown = [check for check in wrong.fails if check not in {*checks, REFUSED}]
+            unknown = [check for check in (*wrong.fails, *wrong.may) if check not in {*checks, REFUSED}]
             if unknown:
                 known = ", ".join([*sorted(checks), REFUSED])
                 raise ValueError(f"wrong.{name}.fails: the exercise has no check {unknown[0]}; there are: {known}")

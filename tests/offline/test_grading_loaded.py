@@ -71,6 +71,9 @@ NFT_SAVE = "iptables-nft-save | grep -c ^-A || true"
 LEGACY, LEGACY6 = (f"{name}-legacy-save | grep -c ^-A || true" for name in ("iptables", "ip6tables"))
 
 
+BUCKETS = "net.netfilter.nf_conntrack_buckets"
+
+
 @pytest.mark.parametrize(
     ("name", "text", "answers", "absent"),
     [
@@ -110,6 +113,9 @@ LEGACY, LEGACY6 = (f"{name}-legacy-save | grep -c ^-A || true" for name in ("ipt
         ("a.sysctl", "; x=1\n- net.core.a = 1 2\n", {"sysctl -n net.core.a": "1\t2\n"}, None),
         ("a.sysctl", "net.core.a=1\n", {"sysctl -n net.core.a": "2\n"}, "net.core.a = 1 (it is 2)"),
         ("a.sysctl", "net.core.a=1\n", {"sysctl -n net.core.a": ""}, "net.core.a = 1 (it is unknown)"),
+        ("a.sysctl", f"{BUCKETS} = 132000\n", {f"sysctl -n {BUCKETS}": "132096\n"}, None),
+        ("a.sysctl", f"{BUCKETS} = 1024\n", {f"sysctl -n {BUCKETS}": "1536\n"}, f"{BUCKETS} = 1024 (it is 1536)"),
+        ("a.sysctl", f"{BUCKETS} = 1024\n", {f"sysctl -n {BUCKETS}": "512\n"}, f"{BUCKETS} = 1024 (it is 512)"),
         ("a.ethtool", "eth0 -K gro off\n", {"ethtool -k eth0": FEATURES}, None),
         ("a.ethtool", "eth0 -K gro on\n", {"ethtool -k eth0": FEATURES}, "eth0 -K gro on (it is off)"),
         ("a.ethtool", "eth0 -K gro on\neth0 -K gro off\n", {"ethtool -k eth0": FEATURES}, None),
