@@ -41,14 +41,9 @@ def freebsd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
     images = ROOT / ".fwlab" / "images.json"
     if not images.exists() or "dut-freebsd" not in json.loads(images.read_text()):
         pytest.skip("the box dut-freebsd is not built: packer/build dut-freebsd")
-    top = tmp_path_factory.mktemp("lab08") / "checkout"
-    shutil.copytree(ROOT / "provision", top / "provision")
-    shutil.copytree(ROOT / "labs", top / "labs")
-    (top / ".fwlab").mkdir()
-    shutil.copy(images, top / ".fwlab")
-    for name in ("Vagrantfile", "topology.yml", "pyproject.toml"):
-        shutil.copy(ROOT / name, top)
-    checkout = FreeBsdCheckout(top)
+    checkout = FreeBsdCheckout(tmp_path_factory.mktemp("lab08") / "checkout")
+    checkout.fill()
+    shutil.copytree(ROOT / "labs", checkout.top / "labs")
     try:
         checkout.vagrant("up", LAB)
         yield checkout
