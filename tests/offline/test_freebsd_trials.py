@@ -294,3 +294,19 @@ def test_the_host_gets_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     (got,) = dut.collect(timeout=1).valid
     assert (got.processed, got.forwarded, got.duration_s, got.busy_s) == (3000, 2999, 0.10004, 0.1)
     assert dut.collect_by_link(timeout=1).valid[0].packets == [3000, 1]
+
+
+def test_the_ssh_server_of_the_session_goes_ahead_of_packets() -> None:
+    """It passes the answers on. The server that waits for others has no part in it."""
+    code = """
+    local processes = {
+      [820] = { name = "sshd", parent = 1 },
+      [1227] = { name = "sshd-session", parent = 820 },
+      [1229] = { name = "sshd-session", parent = 1227 },
+      [2067] = { name = "sh", parent = 1229 },
+      [2070] = { name = "flua", parent = 2067 },
+    }
+    local system = { run = function(_, ...) print(table.concat({ ... }, " ")) end }
+    require("priority").raise_session(system, processes, 2070)
+    """
+    assert lua(code).splitlines() == ["/usr/sbin/rtprio 10 -1229", "/usr/sbin/rtprio 10 -1227"]
