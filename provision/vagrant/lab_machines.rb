@@ -107,6 +107,7 @@ module FirewallLab
               "-device", "virtio-net-pci,netdev=management,addr=#{format('0x%x', board.fetch('management_pci_slot'))}"]
       # A full ring must last for one slice in which a throttled DUT runs.
       args += ["-global", "virtio-net-pci.rx_queue_size=#{board.fetch('receive_ring')}"]
+      args += machine.system::QEMU_ARGUMENTS
       dut?(machine) ? args + testbed.dut_arguments(@topology) : args
     end
 

@@ -166,6 +166,14 @@ def test_only_the_dut_of_a_freebsd_lab_runs_freebsd(checkout: Path) -> None:
     assert found["lab03-ipset"] == ["dut-linux", "debian", "eth2", ["eth0", "eth1"]]
 
 
+def test_event_indexes_are_off_for_freebsd_alone(checkout: Path) -> None:
+    """With them, its receive queue stalled for good in a throttled flood. Linux was measured with them."""
+    declare(checkout, ["freebsd"])
+    script = "puts JSON.generate(project.machines.to_h { |m| [m.name, project.qemu_args(m)] })"
+    found = json.loads(ruby(checkout, script).stdout)
+    assert [name for name, words in found.items() if "virtio-net-pci.event_idx=off" in words] == [LAB]
+
+
 MISSING = f"{LAB}: its DUT runs freebsd, and the box dut-freebsd is not built"
 HINTS = {
     (

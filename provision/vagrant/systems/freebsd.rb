@@ -13,6 +13,10 @@ module FirewallLab
 
       # {file on the seed CD: template in provision/cloud-init}
       SEED = { "rc.conf" => "rc.conf", "hosts" => "hosts", "authorized_keys" => "authorized_keys" }.freeze
+
+      # With event indexes, vtnet can miss the notification for a full receive ring while its CPU is throttled, and
+      # never receives a packet again.
+      QEMU_ARGUMENTS = ["-global", "virtio-net-pci.event_idx=off"].freeze
     end
   end
 end

@@ -12,6 +12,8 @@ module FirewallLab
 
       # {file on the seed CD: template in provision/cloud-init}
       SEED = { "user-data" => "user-data", "meta-data" => "meta-data", "network-config" => "network-config" }.freeze
+
+      QEMU_ARGUMENTS = [].freeze
     end
   end
 end
