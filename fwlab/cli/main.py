@@ -16,6 +16,7 @@ from rich.console import Console
 from fwlab.cli import author, doctor, traffic
 from fwlab.cli.entry import EXIT_INTERRUPTED
 from fwlab.cli.options import (
+    AlsoMetrics,
     EngineName,
     ExerciseName,
     Json,
@@ -38,7 +39,7 @@ from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import (
     base_cases,
     case_spec,
-    chosen_cases,
+    case_specs,
     chosen_exercises,
     refuse_unplayable_traffic,
     work_spec,
@@ -115,6 +116,7 @@ def run_command(
     ] = None,
     trials: Trials = None,
     quick: Annotated[bool, typer.Option("--quick", help="Measure only the cases marked quick.")] = False,
+    also: AlsoMetrics = None,
     as_json: Json = False,
     testbed: TestbedName = "auto",
     keep: Keep = False,
@@ -128,11 +130,11 @@ def run_command(
     context = run_context(lab, testbed, keep=keep, seed=seed, machines=machines, engine=engine)
     folder = output or reports_folder(context.project, lab)
     check_writable(folder)
-    specs = [case_spec(context, case, trials) for case in chosen_cases(context.lab, cases or [], quick=quick)]
+    specs = case_specs(context, cases or [], trials, quick=quick, also=also or [])
     refuse_unplayable_traffic(context, (spec.traffic for spec in specs))
     others = runs_of_other_systems(context.lab, context.topology.nodes["dut"].system, folder)
     with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
-        session.measure_cases(specs)
+        session.measure_cases(specs if cases else session.measurable(specs))
     model = build_model(context.lab, session.run, others)
     _print_report(model, write_report(model, folder), "json" if as_json else None)
     _exit_with(row for row in model.cases if row.system == session.run.dut.system)

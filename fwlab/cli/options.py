@@ -24,6 +24,10 @@ Trials = Annotated[int | None, typer.Option(min=1, max=1000, help="Trials per ca
 TestbedName = Annotated[
     str, typer.Option("--testbed", help=f"The testbed: auto, {' or '.join(sorted(TESTBEDS, reverse=True))}.")
 ]
+AlsoMetrics = Annotated[
+    list[str] | None,
+    typer.Option("--also", metavar="METRIC", help="Measure this too, such as throughput or frmol; may be repeated."),
+]
 Keep = Annotated[bool, typer.Option("--keep", help="Leave machines running that this command starts.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the output of Vagrant.")]
 MachinesOf = Annotated[

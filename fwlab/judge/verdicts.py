@@ -11,7 +11,7 @@ from fwlab.judge.statistics import Figure, figure
 from fwlab.model.check import Check
 from fwlab.model.expectation import Expectation, Range
 from fwlab.model.lab import Exercise, Lab
-from fwlab.model.metric import Metric, Metrics
+from fwlab.model.metric import Metric, Metrics, refused_by_clock
 from fwlab.model.results import Measured, Run
 from fwlab.model.verdict import Outcome, Verdict
 
@@ -69,6 +69,9 @@ def _load_dependent(check: Check, metric: Metric, changed: dict[str, str]) -> st
 def doubts(measured: Measured, metric: Metric, run: Run) -> list[str]:
     """Why this figure is not reliable; empty if it is."""
     reasons = faults(measured, metric)
+    clock = refused_by_clock(metric, run.testbed.clock)
+    if clock and metric.name == measured.metric:
+        reasons.append(clock)
     found = figure(measured, metric, run.testbed) if metric.least_busy is not None else None
     return reasons + _beyond(found, LARGEST_SPREAD, "can be judged")
 
@@ -94,7 +97,7 @@ def worth_again(measured: Measured, run: Run, metrics: Metrics) -> list[str]:
 
 def faults(measured: Measured, metric: Metric) -> list[str]:
     """What went wrong in the measurement, whatever the values; no verdict can rest on it."""
-    reasons = list(measured.problems)
+    reasons = [*measured.problems, *metric.doubts(measured)]
     if metric.least_busy is None:
         return reasons
     trials = metric.trials(measured)
@@ -138,7 +141,8 @@ def _verdict(
     if base is not None:
         reasons += [f"{base.id}: {doubt}" for doubt in doubted(base, metric)]
     if own is None or (base is not None and base_figure is None):
-        reasons = reasons or [f"{metric.name} was not measured"]
+        clock = refused_by_clock(metric, run.testbed.clock)
+        reasons = [*reasons, clock] if clock else reasons or [f"{metric.name} was not measured"]
     if base is not None and base_figure is not None and base_figure.median == 0:
         reasons.append(f"{base.id}: {metric.name} is zero, so there is no ratio to it")
     reasons += metric.reservations(measured)

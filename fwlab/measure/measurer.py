@@ -11,8 +11,8 @@ from fwlab.metrics.perf_profile import PROFILE
 from fwlab.metrics.registry import METRICS
 from fwlab.metrics.step import Step
 from fwlab.model.errors import Refused
-from fwlab.model.metric import TrafficKind
-from fwlab.model.results import Measured
+from fwlab.model.metric import TrafficKind, refused_by_clock
+from fwlab.model.results import Clock, Measured
 from fwlab.model.ruleset import ruleset_hash
 
 
@@ -39,7 +39,7 @@ class Measurer:
                 measured = measured.plus(loads=load_time.load(nodes, spec))
                 self._on_dut = measured.ruleset_hash
             played = self._prepare(spec)
-            for step in _steps(spec, played):
+            for step in _steps(spec, played, nodes.clock):
                 if step.despite_problems or not measured.problems:
                     measured = step.run(self._session, spec, measured)
         except Refused as refusal:
@@ -72,9 +72,9 @@ class Measurer:
         return "packets"
 
 
-def _steps(spec: MeasurementSpec, played: TrafficKind) -> list[Step]:
-    """The steps of all metrics that this traffic can measure, each once, in the order of their phases."""
-    metrics = [METRICS[name] for name in spec.metrics]
+def _steps(spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> list[Step]:
+    """The steps of all metrics that this traffic and clock can measure, each once, in the order of their phases."""
+    metrics = [metric for name in spec.metrics if refused_by_clock(metric := METRICS[name], clock) is None]
     steps = [step for metric in metrics if played in metric.traffic for step in metric.steps(spec, played)]
     if spec.sampled and played == "packets":
         steps.append(PROFILE)

@@ -53,6 +53,8 @@ def open_nodes(context: RunContext, machines: Machines, choice: engines.Choice, 
                 choice, machines.ssh("generator"), machines.ssh("sink"), topology, machines.testbed
             ),
             recovery.restore,
+            machines.testbed.kind.clock,
+            tell,
         )
         with contextlib.closing(recovery):
             yield Measurer(nodes), recovery, facts

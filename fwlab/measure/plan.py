@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Plan a session: which cases and exercises to measure, each as a MeasurementSpec. Pure but for reading rulesets."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -14,11 +14,13 @@ from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Case, Trials
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Exercise, Lab
+from fwlab.model.metric import TrafficKind, missing_fields, refused_by_clock
 from fwlab.model.printable import printable
 from fwlab.model.ruleset import RulesetFile
 from fwlab.model.systems import several
 from fwlab.rulesets.files import LONGEST_PATH, lab_ruleset, student_ruleset
 from fwlab.rulesets.registry import KINDS
+from fwlab.testbed.testbeds import TESTBEDS
 
 #: The least packets and duration (s of the DUT's clock) of an exercise's trial. Its packets differ in cost: with only
 #: 640 of them, the trials of a list of 500 pairs were 3.6 % apart.
@@ -74,6 +76,48 @@ def case_spec(context: RunContext, case: Case, trials: int | None) -> Measuremen
         sampled=case.sampled,
         fresh=case.fresh,
     )
+
+
+def case_specs(
+    context: RunContext, names: list[str], trials: int | None, *, quick: bool = False, also: Sequence[str] = ()
+) -> list[MeasurementSpec]:
+    """How to measure the chosen cases, with the metrics `also` beside their own.
+
+    Raises BadInput as `chosen_cases`, `with_metrics` and `case_spec` do, and for what the testbed cannot measure.
+    """
+    cases = [with_metrics(context, case, also) for case in chosen_cases(context.lab, names, quick=quick)]
+    specs = [case_spec(context, case, trials) for case in cases]
+    if names or also:
+        refuse_wrong_clock(context, specs)
+    return specs
+
+
+def with_metrics(context: RunContext, case: Case, names: Sequence[str]) -> Case:
+    """The case with these metrics measured beside its own.
+
+    Raises BadInput for an unknown metric, and for one that needs another traffic or a field that the case lacks.
+    """
+    lab, own = context.lab, (case.metric, *case.also)
+    traffic = lab.traffic.get(case.traffic or "")
+    played: TrafficKind = "none" if traffic is None else "connections" if traffic.connections else "packets"
+    for name in names:
+        if name not in METRICS:
+            raise BadInput(f"unknown metric {name}; known metrics: {', '.join(METRICS)}", "fwlab run --help")
+        if played not in METRICS[name].traffic:
+            kinds = " or ".join(sorted(METRICS[name].traffic))
+            raise BadInput(f"{case.id} plays {played}, {name} needs {kinds}", f"fwlab list {lab.id}")
+    for missing in missing_fields(case, names, METRICS):
+        raise BadInput(f"{case.id}: {missing}", f"measure it with a case of {lab.id} that has that")
+    return case.model_copy(update={"also": [*case.also, *(name for name in names if name not in own)]})
+
+
+def refuse_wrong_clock(context: RunContext, specs: Iterable[MeasurementSpec]) -> None:
+    """Raise BadInput if a testbed was asked for whose clock cannot measure one of these. No machine is needed."""
+    kind = TESTBEDS.get(context.testbed.name)
+    for metric in (METRICS[name] for spec in specs for name in spec.metrics):
+        why = refused_by_clock(metric, kind.clock) if kind else None
+        if why:
+            raise BadInput(why, f"fwlab run {context.lab.id} --testbed real")
 
 
 def chosen_exercises(lab: Lab, name: str | None) -> list[Exercise]:

@@ -16,7 +16,17 @@ from fwlab.measure.recovery import Recovery
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import CannotMeasure, Overdue
-from fwlab.model.events import ItemFinished, ItemStarted, Listener, LogLine, MachinesBusy, PlanMade, StepStarted
+from fwlab.model.events import (
+    ItemFinished,
+    ItemLeftOut,
+    ItemStarted,
+    Listener,
+    LogLine,
+    MachinesBusy,
+    PlanMade,
+    StepStarted,
+)
+from fwlab.model.metric import refused_by_clock
 from fwlab.model.results import Measured, Run
 from fwlab.testbed.machines import Machines
 from fwlab.testbed.session_lock import machines_held
@@ -34,6 +44,17 @@ class Session:
         self.context, self.run, self.ssh_config = context, run, ssh_config
         self._measurer, self._recovery, self._tell = measurer, recovery, tell
         self._dead: str | None = None
+
+    def measurable(self, specs: list[MeasurementSpec]) -> list[MeasurementSpec]:
+        """Those whose main metric this testbed's clock can measure. Why the others are left out is told."""
+        found = []
+        for spec in specs:
+            why = refused_by_clock(METRICS[spec.metrics[0]], self.run.testbed.clock)
+            if why is None:
+                found.append(spec)
+            else:
+                self._tell(ItemLeftOut(spec.id, why))
+        return found
 
     def measure_cases(self, specs: list[MeasurementSpec]) -> None:
         """Measure cases and add them to the run. If a machine dies, this case and all later ones are inconclusive."""

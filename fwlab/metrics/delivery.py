@@ -72,12 +72,16 @@ METRIC = Delivered()
 
 @dataclass(frozen=True)
 class Passage:
-    """Packets that were sent, that the DUT took in on its first link, and that it sent on by its last."""
+    """Packets that were sent, that the DUT took in on its first link, and that it sent on by its last.
+
+    duration_s  how long the generator took to send them
+    """
 
     sent: int
     taken: int
     sent_on: int
     limited: str | None
+    duration_s: float = 0.0
 
     @property
     def lost_before(self) -> int:
@@ -87,8 +91,13 @@ class Passage:
 
 def deliver_few(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
     """The same few packets before the flood and after it: a ruleset must not treat them differently."""
-    plays = [(FIRST_LOAD / 2**again, FIRST_PACKETS) for again in range(len(LIGHT))]
-    return _deliver(session.nodes, spec, so_far, plays)
+    delivery, problems = few_packets(session.nodes, spec)
+    return so_far.plus(deliveries=[delivery], problems=problems)
+
+
+def few_packets(nodes: Nodes, spec: MeasurementSpec) -> tuple[Delivery, list[str]]:
+    """What becomes of a few packets, which any ring can hold, at a light load; and what went wrong."""
+    return _deliver(nodes, spec, [(FIRST_LOAD / 2**again, FIRST_PACKETS) for again in range(len(LIGHT))])
 
 
 def deliver(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
@@ -97,10 +106,11 @@ def deliver(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
     low, high = DELIVERY_PACKETS
     loads = [max(20.0, share * carried) for share in LIGHT]
     plays = [(load, int(min(high, max(low, load * DELIVERY_S)))) for load in loads]
-    return _deliver(session.nodes, spec, so_far, plays)
+    delivery, problems = _deliver(session.nodes, spec, plays)
+    return so_far.plus(deliveries=[delivery], problems=problems)
 
 
-def _deliver(nodes: Nodes, spec: MeasurementSpec, so_far: Measured, plays: Sequence[tuple[float, int]]) -> Measured:
+def _deliver(nodes: Nodes, spec: MeasurementSpec, plays: Sequence[tuple[float, int]]) -> tuple[Delivery, list[str]]:
     """(load, packets) of one play after the other, until all were sent in time and only the ruleset drops packets."""
     for load, count in plays:
         nodes.dut.drain()  # what a flood left in the ring would be counted
@@ -123,7 +133,7 @@ def _deliver(nodes: Nodes, spec: MeasurementSpec, so_far: Measured, plays: Seque
         offered=nodes.store.offered(spec.traffic_name, passage.sent),
         arrived=arrived,
     )
-    return so_far.plus(deliveries=[delivery], problems=problems)
+    return delivery, problems
 
 
 def play(nodes: Nodes, load: float, count: int) -> Passage:
@@ -131,7 +141,7 @@ def play(nodes: Nodes, load: float, count: int) -> Passage:
     before = through(nodes)
     played = nodes.engine.start(load=load, count=count).wait(timeout=count / load * 4 + 60)
     taken, sent_on = _settled(nodes, before, played.sent)
-    return Passage(played.sent, taken, sent_on, played.limited)
+    return Passage(played.sent, taken, sent_on, played.limited, played.duration_s)
 
 
 def _settled(nodes: Nodes, before: tuple[int, int], sent: int) -> tuple[int, int]:

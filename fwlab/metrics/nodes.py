@@ -11,7 +11,8 @@ from fwlab.generator.sink import Sink
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.metrics.saturation import Saturation
 from fwlab.model.declared_traffic import Connections, TrafficClass
-from fwlab.model.results import Measured
+from fwlab.model.events import Listener
+from fwlab.model.results import Clock, Measured
 
 
 def _no_endpoints(_connections: Connections) -> contextlib.AbstractContextManager[TcpEndpoints]:
@@ -28,6 +29,8 @@ class Nodes:
     ring      packets that the DUT's receive ring holds
     tcp       `tcp(connections)` sets up generator and sink as TCP endpoints while it is open
     restore   puts the DUT back into its saved state; False if it cannot
+    clock     what the DUT's clock counts
+    tell      hears of the progress of a long measurement
     """
 
     dut: Dut
@@ -40,6 +43,8 @@ class Nodes:
     ring: int = 1024
     tcp: Callable[[Connections], contextlib.AbstractContextManager[TcpEndpoints]] = _no_endpoints
     restore: Callable[[], bool] = lambda: False
+    clock: Clock = "instructions"
+    tell: Listener = lambda _event: None
 
 
 def through(nodes: Nodes) -> tuple[int, int]:

@@ -19,6 +19,10 @@ class Phase(IntEnum):
     PROFILE = 40
     AFTER_FLOOD = 50
     SURVIVAL = 60
+    LIGHT_LOAD = 70
+    FLAT_OUT = 71
+    SEARCH = 72
+    LOSS_CURVE = 73
     LAST = 90
 
 

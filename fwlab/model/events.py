@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Progress events of long operations. The code that works emits them; only the command line prints them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 
@@ -53,5 +53,42 @@ class ItemFinished:
     ok: bool
 
 
-Event = StepStarted | MachinesBusy | LogLine | PlanMade | ItemStarted | ItemFinished
+@dataclass(frozen=True)
+class ItemLeftOut:
+    """A case is not measured; `why` is the reason."""
+
+    item: str
+    why: str
+
+
+@dataclass(frozen=True)
+class BoundsNarrowed:
+    """A search for a rate has made one more trial.
+
+    bounds    by goal, the highest load known to satisfy it and the lowest known not to (pps); None: not known yet
+    trials    how many were made
+    spent_s, budget_s  seconds that the search took so far, and that it may take
+    """
+
+    item: str
+    bounds: Mapping[str, tuple[float | None, float | None]]
+    trials: int
+    spent_s: float
+    budget_s: float
+
+    def __str__(self) -> str:
+        goals = ", ".join(f"{name} {self.interval(*both)}" for name, both in self.bounds.items())
+        return f"{self.item}: {goals}; {self.trials} trials, {self.spent_s:.0f} of {self.budget_s:.0f} s"
+
+    @staticmethod
+    def interval(lower: float | None, upper: float | None) -> str:
+        """An interval of loads in words: "from 812,000 to 820,000 pps"."""
+        if lower is None and upper is None:
+            return "not known yet"
+        if lower is None:
+            return f"below {upper:,.0f} pps"
+        return f"from {lower:,.0f} pps" if upper is None else f"from {lower:,.0f} to {upper:,.0f} pps"
+
+
+Event = StepStarted | MachinesBusy | LogLine | PlanMade | ItemStarted | ItemFinished | ItemLeftOut | BoundsNarrowed
 Listener = Callable[[Event], None]

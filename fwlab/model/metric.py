@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 from pydantic import AfterValidator, ValidationInfo
 
 if TYPE_CHECKING:
-    from fwlab.model.results import Measured, TestbedFacts
+    from fwlab.model.results import Clock, Measured, TestbedFacts
 
 #: What a case may play: packets of a profile, TCP connections, or nothing at all.
 TrafficKind = Literal["packets", "connections", "none"]
@@ -74,6 +74,14 @@ class Tolerance:
     absolute: float | None = None
 
 
+@dataclass(frozen=True)
+class NeedsClock:
+    """The clock that a metric needs, and why the other one does not do."""
+
+    clock: Clock
+    why: str
+
+
 class TimedTrial(Protocol):
     """A trial that knows for which share of its time the DUT's CPU was busy."""
 
@@ -93,6 +101,7 @@ class Metric(Protocol):
     position  its place among the metrics, wherever they stand in an order
     portable  whether the virtual testbed gives the same figure on any host; otherwise it is never judged
     needs_clock  whether an absolute range holds only for the clock on which it was measured
+    clock     the DUT's clock without which it has no meaning, and why; None: it is measured on any
     traffic   what it can be measured on
     needs     fields that a case or an exercise must give for it, and what they are; fields that it has not are ignored
     by_class  whether it is the share of one traffic class, which a check has to name
@@ -108,6 +117,7 @@ class Metric(Protocol):
     tolerance: Tolerance = Tolerance()
     portable: bool = True
     needs_clock: bool = False
+    clock: NeedsClock | None = None
     traffic: frozenset[TrafficKind] = frozenset({"packets"})
     needs: Mapping[str, str] = MappingProxyType({})
     by_class: bool = False
@@ -126,12 +136,23 @@ class Metric(Protocol):
         """The trials in which the DUT had to be saturated; none where `least_busy` is None."""
         return []
 
+    def doubts(self, measured: Measured) -> list[str]:
+        """Why the figure is not what the metric promises, by the measurement itself; usually nothing."""
+        return []
+
     def reservations(self, measured: Measured) -> list[str]:
         """Why the figure cannot be held against a range, although nothing went wrong; usually nothing."""
         return []
 
 
 Metrics = Mapping[str, Metric]
+
+
+def refused_by_clock(metric: Metric, clock: Clock) -> str | None:
+    """Why this metric cannot be measured on a DUT with this clock; None if it can."""
+    if metric.clock is None or metric.clock.clock == clock:
+        return None
+    return f"{metric.name} needs a DUT on the clock of the {metric.clock.clock}: {metric.clock.why}"
 
 
 def known_metrics(info: ValidationInfo) -> Metrics | None:

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
+from fwlab.model.benchmarks import Benchmarks
 from fwlab.model.declared import Frozen
 from fwlab.model.metric import MetricName
 from fwlab.model.trial import Clients, Delivery, States, TcpTrial, Trial
@@ -90,6 +91,7 @@ class Measured(Frozen):
     idle_trials  trials left out because the DUT was idle at times
     slowed    the throttle level of the trials (0: none)
     measured_again  why an earlier measurement was discarded; empty if there was none
+    benchmarks  trials at offered loads; written only if there are any
     extra     values of metrics that have no field of their own, by the metric's name; written only if there are any
     problems  why a figure cannot be trusted; any makes the verdict inconclusive
     """
@@ -126,13 +128,15 @@ class Measured(Frozen):
     problems: list[str] = []
     refused: str | None = None
     lost: list[str] = []
+    benchmarks: Benchmarks | None = None
     extra: dict[str, list[float]] = {}
 
     @model_serializer(mode="wrap")
-    def _without_empty_extra(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_what_is_rare(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         data: dict[str, Any] = handler(self)
-        if not self.extra:
-            data.pop("extra", None)
+        for name in ("benchmarks", "extra"):
+            if not getattr(self, name):
+                data.pop(name, None)
         return data
 
     @property

@@ -8,7 +8,18 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from fwlab.model.events import Event, ItemFinished, ItemStarted, Listener, LogLine, MachinesBusy, PlanMade, StepStarted
+from fwlab.model.events import (
+    BoundsNarrowed,
+    Event,
+    ItemFinished,
+    ItemLeftOut,
+    ItemStarted,
+    Listener,
+    LogLine,
+    MachinesBusy,
+    PlanMade,
+    StepStarted,
+)
 
 
 @contextlib.contextmanager
@@ -51,6 +62,10 @@ class _OnTerminal:
                 self._bar.update(self._task, total=items, completed=0)
             case ItemStarted(item):
                 self._bar.update(self._task, description=item)
+            case BoundsNarrowed():
+                self._bar.update(self._task, description=str(event))
+            case ItemLeftOut(item, why):
+                self._bar.console.print(_line(item, f"left out: {why}", ok=False))
             case ItemFinished(item, words, ok):
                 self._bar.console.print(_line(item, words, ok))
                 self._bar.advance(self._task)
@@ -71,6 +86,10 @@ class _Plain:
                 self._console.print(line, markup=False, highlight=False)
             case PlanMade(items):
                 self._items, self._done = items, 0
+            case BoundsNarrowed():
+                self._console.print(str(event), markup=False, highlight=False, soft_wrap=True)
+            case ItemLeftOut(item, why):
+                self._console.print(f"{item}: left out: {why}", markup=False, highlight=False, soft_wrap=True)
             case ItemFinished(item, words, _):
                 self._done += 1
                 self._console.print(f"[{self._done}/{self._items}] {item}: {words}", markup=False, highlight=False)

@@ -42,11 +42,13 @@ def spec(*metrics: str, **fields: Any) -> MeasurementSpec:
     ],
 )
 def test_each_step_is_taken_once_in_the_order_of_the_phases(asked: MeasurementSpec, steps: list[Step]) -> None:
-    assert measurer._steps(asked, "packets") == steps
+    assert measurer._steps(asked, "packets", "instructions") == steps
 
 
 def test_connections_measure_only_their_own_metrics() -> None:
-    assert measurer._steps(spec("delivered", "connections", "capacity", sampled=True), "connections") == [CONNECT]
+    assert measurer._steps(spec("delivered", "connections", "capacity", sampled=True), "connections", "host") == [
+        CONNECT
+    ]
 
 
 def on_nodes(*steps: Step, left: tuple[str, ...] = (), monkeypatch: pytest.MonkeyPatch) -> Measured:
@@ -54,7 +56,7 @@ def on_nodes(*steps: Step, left: tuple[str, ...] = (), monkeypatch: pytest.Monke
     nodes: Any = SimpleNamespace(
         reset=lambda next_ruleset=None: list(left), plays_packets=lambda _traffic: False, use=None, within=None
     )
-    monkeypatch.setattr(measurer, "_steps", lambda _spec, _played: steps)
+    monkeypatch.setattr(measurer, "_steps", lambda *_: steps)
     return Measurer(Nodes(nodes, nodes, nodes, nodes, {}, lambda _level: nodes, 1)).measure(spec("capacity"))
 
 
