@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""From trials to one figure: median and spread, and the scale of the virtual testbed."""
+"""From trials to one figure: median, spread and confidence interval, and the scale of the virtual testbed."""
 
+import math
 import statistics
 from dataclasses import dataclass
 
 from fwlab.model.metric import Metric
 from fwlab.model.results import Measured, TestbedFacts
+
+#: An interval contains the median of all trials that could have been made with at least this probability.
+CONFIDENCE = 0.95
 
 
 def scale(testbed: TestbedFacts) -> int:
@@ -43,11 +47,60 @@ class Figure:
         """Largest less smallest value, as a share of the median; 0 if that is 0."""
         return (self.high - self.low) / self.median if self.median else 0.0
 
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The confidence interval of the median; None if there are too few values for one."""
+        return median_interval(self.values)
+
+    @property
+    def uncertainty(self) -> float | None:
+        """Length of that interval, as a share of the median; None if there is none."""
+        if self.interval is None:
+            return None
+        low, high = self.interval
+        return (high - low) / self.median if self.median else 0.0
+
+
+def median_interval(values: list[float], confidence: float = CONFIDENCE) -> tuple[float, float] | None:
+    """The confidence interval of the median by order statistics, whatever the values' distribution.
+
+    The k-th smallest and the k-th largest of n values enclose the median unless fewer than k values lie on one side of
+    it, and that number is binomial (n, 1/2). The largest k that gives the confidence is taken. None below 6 values
+    for 95 %. (David and Nagaraja, Order Statistics, section 7.1.)
+    """
+    ranked, count = sorted(values), len(values)
+    outside, rank = 0.0, 0
+    while rank < count // 2:
+        outside += 2 * math.comb(count, rank) / 2**count
+        if outside > 1 - confidence:
+            break
+        rank += 1
+    return (ranked[rank - 1], ranked[count - rank]) if rank else None
+
+
+def fewest_values(confidence: float = CONFIDENCE) -> int:
+    """How many values an interval with this confidence needs at least."""
+    return 1 + math.ceil(-math.log2(1 - confidence))
+
 
 def figure(measured: Measured, metric: Metric, testbed: TestbedFacts, traffic_class: str = "") -> Figure | None:
     """The metric's figure in this measurement, in its own unit; None where it was not measured."""
     values = metric.values(measured, testbed, traffic_class)
     return Figure(values) if values else None
+
+
+def paired_ratio(measured: Measured, metric: Metric, testbed: TestbedFacts, base: str) -> Figure | None:
+    """The ratio to the case `base`, round by round, if the two were measured in turns; None if they were not.
+
+    What changes slowly on the host changes both trials of a round alike, and not their ratio.
+    """
+    beside = measured.beside
+    if beside is None or beside.id != base:
+        return None
+    own, other = metric.values(measured, testbed), metric.values(beside, testbed)
+    if not own or len(own) != len(other) or not all(other):
+        return None
+    return Figure([one / two for one, two in zip(own, other, strict=True)])
 
 
 def nanoseconds_per_packet(pps: float) -> float:

@@ -7,7 +7,7 @@ Results and expectations name their metrics; `metrics` says what those names mea
 from functools import partial
 
 from fwlab.judge.load_dependence import changes
-from fwlab.judge.statistics import Figure, figure
+from fwlab.judge.statistics import CONFIDENCE, Figure, fewest_values, figure, paired_ratio
 from fwlab.model.check import Check
 from fwlab.model.expectation import Expectation, Range
 from fwlab.model.lab import Exercise, Lab
@@ -17,6 +17,8 @@ from fwlab.model.verdict import Outcome, Verdict
 
 #: Saturated trials of one measurement that are further apart than this measured something else as well.
 LARGEST_SPREAD = 0.05
+#: On the host's clock trials scatter, and the median counts: its confidence interval may be so long, as a share of it.
+LARGEST_INTERVAL = 0.05
 #: Such trials still decide if the nearest bound is further from all of them than this multiple of their own distance.
 CLEAR_OF_BOUND = 2
 
@@ -31,7 +33,8 @@ def judge_cases(lab: Lab, run: Run, metrics: Metrics) -> list[Verdict]:
             if measured is not None:
                 verdicts.append(_verdict(expectation, metric, measured, between, None, run))
         for case_id, between in expectation.ratio.items():
-            measured, base = run.case(case_id), run.case(expectation.ratio_to or "")
+            measured = run.case(case_id)
+            base = _base(measured, expectation.ratio_to, run)
             if measured is not None and base is not None:
                 verdicts.append(_verdict(expectation, metric, measured, between, base, run))
     return verdicts
@@ -46,7 +49,7 @@ def judge_exercise(exercise: Exercise, measured: Measured, run: Run, metrics: Me
         if (reason := _load_dependent(check, metric, changed)) and not measured.problems:
             verdicts.append(_verdict_of(check, measured, check.between, None, Outcome.FAIL, reason))
             continue
-        base = run.case(check.ratio_to) if check.ratio_to else None
+        base = _base(measured, check.ratio_to, run)
         if check.ratio_to and base is None and measured.refused is None:
             missing = f"case {check.ratio_to} was not measured beside it"
             verdicts.append(_verdict_of(check, measured, check.between, None, Outcome.INCONCLUSIVE, missing))
@@ -72,8 +75,11 @@ def doubts(measured: Measured, metric: Metric, run: Run) -> list[str]:
     clock = refused_by_clock(metric, run.testbed.clock)
     if clock and metric.name == measured.metric:
         reasons.append(clock)
-    found = figure(measured, metric, run.testbed) if metric.least_busy is not None else None
-    return reasons + _beyond(found, LARGEST_SPREAD, "can be judged")
+    if metric.least_busy is None:
+        return reasons
+    beside = measured.beside
+    paired = paired_ratio(measured, metric, run.testbed, beside.id) if beside is not None else None
+    return reasons + _scattered(paired or figure(measured, metric, run.testbed), run)
 
 
 def all_doubts(measured: Measured, run: Run, metrics: Metrics) -> list[str]:
@@ -109,6 +115,13 @@ def faults(measured: Measured, metric: Metric) -> list[str]:
     return reasons
 
 
+def _base(measured: Measured | None, name: str | None, run: Run) -> Measured | None:
+    """The case of this name: the one that was measured in turns with this, else the run's own."""
+    if measured is not None and measured.beside is not None and measured.beside.id == name:
+        return measured.beside
+    return run.case(name or "")
+
+
 def _absolute(expectation: Expectation, run: Run) -> dict[str, Range]:
     """The absolute ranges that hold on this run's testbed and kernel; elsewhere only the ratios are judged."""
     if not expectation.applies_to(run.dut.kernel):
@@ -136,10 +149,14 @@ def _verdict(
         return verdict(Outcome.FAIL, f"not loaded: {measured.refused}")
     own = figure(measured, metric, run.testbed, traffic_class)
     base_figure = figure(base, metric, run.testbed) if base is not None else None
-    doubted = faults if _clear(own, base_figure, base, between) else partial(doubts, run=run)
+    paired = paired_ratio(measured, metric, run.testbed, base.id) if base is not None else None
+    clear = _clear(paired or own, None if paired else base_figure, between, run) and not (base and base_figure is None)
+    doubted = faults if clear or paired else partial(doubts, run=run)
     reasons = doubted(measured, metric)
     if base is not None:
         reasons += [f"{base.id}: {doubt}" for doubt in doubted(base, metric)]
+    if (paired or base is None) and not clear and metric.least_busy is not None:
+        reasons += _scattered(paired or own, run)
     if own is None or (base is not None and base_figure is None):
         clock = refused_by_clock(metric, run.testbed.clock)
         reasons = [*reasons, clock] if clock else reasons or [f"{metric.name} was not measured"]
@@ -152,28 +169,48 @@ def _verdict(
         reasons.append(f"this range was measured on kernel {rule.kernel}, the DUT runs {run.dut.kernel}")
     if reasons or own is None:
         return verdict(Outcome.INCONCLUSIVE, "; ".join(dict.fromkeys(reasons)))
-    value = own.median if base_figure is None else own.median / base_figure.median
+    value = paired.median if paired else own.median if base_figure is None else own.median / base_figure.median
     if between[0] <= value <= between[1]:
         return verdict(Outcome.PASS, rule.passed, value)
     return verdict(Outcome.FAIL, rule.failed, value)
 
 
-def _clear(own: Figure | None, base_figure: Figure | None, base: Measured | None, between: Range) -> bool:
+def _clear(own: Figure | None, base_figure: Figure | None, between: Range, run: Run) -> bool:
     """Whether every value that such trials could have had lies on the same side of each bound."""
-    if own is None or (base is not None and base_figure is None):
+    reach = _reach(own, run)
+    if reach is None:
         return False
-    low, high = _reach(own)
+    low, high = reach
     if base_figure is not None:
-        least, most = _reach(base_figure)
-        if least <= 0:
+        other = _reach(base_figure, run)
+        if other is None or other[0] <= 0:
             return False
-        low, high = low / most, high / least
+        low, high = low / other[1], high / other[0]
     return high < between[0] or low > between[1] or (between[0] <= low and high <= between[1])
 
 
-def _reach(own: Figure) -> tuple[float, float]:
-    margin = CLEAR_OF_BOUND * (own.high - own.low)
-    return own.low - margin, own.high + margin
+def _reach(own: Figure | None, run: Run) -> tuple[float, float] | None:
+    """How far such trials could reach: all of them, or the median's interval where the clock is the host's."""
+    if own is None:
+        return None
+    found = own.interval if run.testbed.clock == "host" else (own.low, own.high)
+    if found is None:
+        return None
+    margin = CLEAR_OF_BOUND * (found[1] - found[0])
+    return found[0] - margin, found[1] + margin
+
+
+def _scattered(found: Figure | None, run: Run) -> list[str]:
+    """Why trials that scatter so much give no figure; empty if they do, or if there is none."""
+    if found is None or run.testbed.clock != "host":
+        return _beyond(found, LARGEST_SPREAD, "can be judged")
+    if found.uncertainty is None:
+        fewest = fewest_values()
+        return [f"{len(found.values)} trials give no {CONFIDENCE:.0%} confidence interval, {fewest} do"]
+    if found.uncertainty <= LARGEST_INTERVAL:
+        return []
+    wide = f"the median's {CONFIDENCE:.0%} confidence interval is {found.uncertainty:.1%} wide"
+    return [f"{wide}; at most {LARGEST_INTERVAL:.0%} can be judged (more trials, or a quieter host)"]
 
 
 def _beyond(found: Figure | None, most: float, limit: str) -> list[str]:

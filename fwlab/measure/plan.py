@@ -2,6 +2,7 @@
 """Plan a session: which cases and exercises to measure, each as a MeasurementSpec. Pure but for reading rulesets."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -58,6 +59,26 @@ def _baseline_first(lab: Lab, chosen: list[Case]) -> list[Case]:
 
 def case_spec(context: RunContext, case: Case, trials: int | None) -> MeasurementSpec:
     """How to measure a case; `trials` replaces the case's number of trials. Raises BadInput for its ruleset."""
+    return replace(_alone(context, case, trials), beside=_base_of_case(context, case, trials))
+
+
+def _base_of_case(context: RunContext, case: Case, trials: int | None) -> MeasurementSpec | None:
+    """The case that this one's ratio is to, if their trials can be made in turns."""
+    lab = context.lab
+    expected = (e for e in lab.declared_expectations if e.metric == case.metric and e.ratio_to)
+    name = next((e.ratio_to for e in expected if case.id in lab.cases_named(e.cases)), lab.baseline)
+    return None if name == case.id else _base(context, name, case.metric, trials)
+
+
+def _base(context: RunContext, name: str | None, metric: str, trials: int | None) -> MeasurementSpec | None:
+    """The case of this name, to be measured by this metric alone; None if that cannot be done in turns."""
+    base = context.lab.cases.get(name or "")
+    if base is None or metric not in (base.metric, *base.also) or not METRICS[metric].interleaved:
+        return None
+    return replace(_alone(context, base, trials), metrics=[metric])
+
+
+def _alone(context: RunContext, case: Case, trials: int | None) -> MeasurementSpec:
     lab = context.lab
     return MeasurementSpec(
         id=case.id,
@@ -202,6 +223,7 @@ def _exercise_spec(
     refuse_other_systems(lab, exercise, files)
     wanted = {check.metric for check in exercise.checks}
     survivors = [check.traffic_class for check in exercise.checks if check.metric == "survival"]
+    ratios = [check for check in exercise.checks if check.ratio_to and METRICS[check.metric].interleaved]
     return MeasurementSpec(
         id=exercise.id,
         title=exercise.title,
@@ -218,6 +240,7 @@ def _exercise_spec(
         baseline=lab.baseline,
         state_packets=exercise.state_packets,
         load_dependent=exercise.load_dependent or exercise.stateful,
+        beside=_base(context, ratios[0].ratio_to, ratios[0].metric, trials) if ratios else None,
     )
 
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fwlab.generator import selection as engines
-from fwlab.judge.statistics import figure
+from fwlab.judge.statistics import CONFIDENCE, figure
 from fwlab.judge.verdicts import worth_again
 from fwlab.measure.context import RunContext
+from fwlab.measure.in_turns import in_turns
 from fwlab.measure.measurer import Measurer
 from fwlab.measure.nodes import open_nodes
 from fwlab.measure.provenance import new_run
@@ -98,6 +99,8 @@ class Session:
         if self._dead is not None:
             return _unmeasured(spec, self._dead), False
         try:
+            if self.run.testbed.clock == "host":
+                return in_turns(self._measurer.measure, spec, limit_s), True
             return self._measurer.measure(spec, limit_s), True
         except CannotMeasure as error:
             if not self._recovery.restore():
@@ -166,4 +169,7 @@ def summary(measured: Measured, run: Run) -> str:
     value = figure(measured, metric, run.testbed)
     if value is None:
         return "loaded"
-    return f"{value.median:,.4g} {metric.unit}, spread {value.spread:.2%}"
+    scatter = f"spread {value.spread:.2%}"
+    if run.testbed.clock == "host" and value.uncertainty is not None:
+        scatter = f"{CONFIDENCE:.0%} interval {value.uncertainty:.2%} wide"
+    return f"{value.median:,.4g} {metric.unit}, {scatter}"

@@ -61,6 +61,7 @@ class ConnectionRate(MeasurableMetric):
     needs_clock = True
     traffic = CONNECTIONS
     least_busy = 1 - MOST_IDLE_LOOP
+    interleaved = True
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         return [trial.completed / trial.busy_s * scale(testbed) for trial in measured.tcp if trial.busy_s > 0]

@@ -23,6 +23,7 @@ class ForwardingRate(MeasurableMetric):
     tolerance = Tolerance(share=0.05, ratio=0.1)
     needs_clock = True
     clock = REAL_CLOCK
+    interleaved = True
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         return [trial.forwarded / trial.duration_s for trial in measured.trials if trial.duration_s > 0]

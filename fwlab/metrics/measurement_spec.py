@@ -23,6 +23,7 @@ class MeasurementSpec:
     state_packets  packets to play before the DUT's states are counted
     sampled  also sample the DUT under load, function by function
     fresh    load the ruleset again before each attempt at trials
+    beside   a case to measure in turns with this one where the DUT's clock is the host's
     load_dependent  the ruleset may treat a packet differently before the flood and after it
     """
 
@@ -42,6 +43,7 @@ class MeasurementSpec:
     sampled: bool = False
     fresh: bool = False
     load_dependent: bool = False
+    beside: "MeasurementSpec | None" = None
 
     def asks_for(self, *metrics: str) -> bool:
         """Whether any of these metrics is to be measured."""

@@ -107,6 +107,7 @@ class Metric(Protocol):
     by_class  whether it is the share of one traffic class, which a check has to name
     invalidated_by  a load-dependent treatment of which traffic class makes a check fail
     least_busy  share of a trial in which the DUT must be busy; None where it need not be saturated
+    interleaved  whether its trials and those of a baseline are made in turns where the DUT's clock is the host's
     usual_spread  trials further apart than this are measured once more on the virtual testbed; None: never
     """
 
@@ -123,6 +124,7 @@ class Metric(Protocol):
     by_class: bool = False
     invalidated_by: InvalidatedBy = "none"
     least_busy: float | None = None
+    interleaved: bool = False
     usual_spread: float | None = None
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:

@@ -91,6 +91,7 @@ class Measured(Frozen):
     idle_trials  trials left out because the DUT was idle at times
     slowed    the throttle level of the trials (0: none)
     measured_again  why an earlier measurement was discarded; empty if there was none
+    beside    a case that was measured in turns with this one, round by round; written only if there is one
     benchmarks  trials at offered loads; written only if there are any
     extra     values of metrics that have no field of their own, by the metric's name; written only if there are any
     problems  why a figure cannot be trusted; any makes the verdict inconclusive
@@ -128,13 +129,14 @@ class Measured(Frozen):
     problems: list[str] = []
     refused: str | None = None
     lost: list[str] = []
+    beside: Measured | None = None
     benchmarks: Benchmarks | None = None
     extra: dict[str, list[float]] = {}
 
     @model_serializer(mode="wrap")
     def _without_what_is_rare(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         data: dict[str, Any] = handler(self)
-        for name in ("benchmarks", "extra"):
+        for name in ("beside", "benchmarks", "extra"):
             if not getattr(self, name):
                 data.pop(name, None)
         return data
@@ -143,6 +145,25 @@ class Measured(Frozen):
     def metrics(self) -> list[str]:
         """The names of all metrics that it was measured for, the main one first."""
         return [self.metric, *self.also]
+
+    def joined(self, later: Measured) -> Measured:
+        """This result with the trials of a later round of the same measurement, and with what went wrong in it.
+
+        The first round alone counts for everything else, such as loads and deliveries.
+        """
+        return self.plus(
+            trials=later.trials,
+            tcp=later.tcp,
+            clients=later.clients,
+            idle_trials=self.idle_trials + later.idle_trials,
+            disturbed_trials=self.disturbed_trials + later.disturbed_trials,
+            disturbed_by=later.disturbed_by,
+            slowed=max(self.slowed, later.slowed),
+            wall_s=round(self.wall_s + later.wall_s, 1),
+            problems=[problem for problem in later.problems if problem not in self.problems],
+            refused=later.refused,
+            lost=later.lost,
+        )
 
     def plus(self, **found: Any) -> Measured:
         """This result and these fields: lists and mappings are extended, other values replaced, None left out."""

@@ -4,6 +4,7 @@
 import math
 from collections.abc import Iterable
 
+from fwlab.judge.statistics import CONFIDENCE
 from fwlab.metrics.registry import METRICS
 from fwlab.model.metric import Metric
 from fwlab.model.results import TestbedFacts
@@ -103,6 +104,18 @@ def either(names: Iterable[str]) -> str:
 def cost_unit(testbed: TestbedFacts) -> str:
     """The unit of a packet's cost: instructions if they are the clock, else time."""
     return "instructions per packet" if testbed.clock == "instructions" else "ns per packet"
+
+
+def scatter_heading(testbed: TestbedFacts) -> str:
+    """What is shown beside a median: the spread, or the confidence interval where the clock is the host's."""
+    return "spread" if testbed.clock == "instructions" else f"{CONFIDENCE:.0%} CI"
+
+
+def scatter_meaning(testbed: TestbedFacts) -> str:
+    """What that is."""
+    if testbed.clock == "instructions":
+        return "spread is (max - min) / median over the trials"
+    return f"{scatter_heading(testbed)}: length of the median's confidence interval, as a share of the median"
 
 
 def describe_testbed(testbed: TestbedFacts) -> str:

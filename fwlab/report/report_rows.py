@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from fwlab.judge.statistics import Figure, figure, nanoseconds_per_packet
+from fwlab.judge.statistics import Figure, figure, nanoseconds_per_packet, paired_ratio
 from fwlab.judge.verdicts import all_doubts, judge_cases, judge_exercise
 from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Published
@@ -23,6 +23,9 @@ class MetricRow:
 
     figure     in the metric's unit; None if it was not measured
     ratio      to the figure of the baseline case in the same session; None for metrics without a baseline
+    ratio_interval  the confidence interval of that ratio, if the two cases were measured in turns
+    scatter    spread of the trials; on the host's clock the length of the median's confidence interval. As a share of
+               the median; None if there are too few trials
     cost       ns per packet; on the reference CPU that is the number of instructions
     published  what the sources printed
     """
@@ -31,6 +34,8 @@ class MetricRow:
     figure: Figure | None
     traffic_class: str = ""
     ratio: float | None = None
+    ratio_interval: tuple[float, float] | None = None
+    scatter: float | None = None
     cost: float | None = None
     published: tuple[Published, ...] = ()
 
@@ -177,7 +182,8 @@ def _metrics(
         if metric.by_class:
             offered = {name for d in measured.deliveries for name, count in d.offered.items() if count}
             classes = [name for name in lab.classes if name in offered] or [""]
-        rows += [_metric_row(run, measured, metric, name, published, bases.get(metric.name)) for name in classes]
+        base, base_id = bases.get(metric.name), baseline_case(lab, metric)
+        rows += [_metric_row(run, measured, metric, name, published, base, base_id) for name in classes]
     return tuple(rows)
 
 
@@ -188,6 +194,7 @@ def _metric_row(
     traffic_class: str,
     published: Iterable[Published],
     base: Figure | None,
+    base_id: str,
 ) -> MetricRow:
     value = figure(measured, metric, run.testbed, traffic_class)
     # A published figure in another unit (connections per second, say) belongs to the case's main metric.
@@ -195,15 +202,25 @@ def _metric_row(
     own = tuple(
         p for p in published if p.unit == metric.unit or (metric.name == measured.metric and p.unit not in units)
     )
+    scatter = _scatter(value, run)
     if metric.display.table != "ratio" or value is None:
-        return MetricRow(metric, value, traffic_class, published=own)
+        return MetricRow(metric, value, traffic_class, scatter=scatter, published=own)
+    in_turns = paired_ratio(measured, metric, run.testbed, base_id)
     return MetricRow(
         metric,
         value,
-        ratio=value.median / base.median if base else None,
+        ratio=in_turns.median if in_turns else value.median / base.median if base else None,
+        ratio_interval=in_turns.interval if in_turns else None,
+        scatter=scatter,
         cost=nanoseconds_per_packet(value.median) if metric.display.cost_per_packet and value.median else None,
         published=own,
     )
+
+
+def _scatter(value: Figure | None, run: Run) -> float | None:
+    if value is None:
+        return None
+    return value.uncertainty if run.testbed.clock == "host" else value.spread
 
 
 def _problems(measured: Measured, run: Run) -> tuple[str, ...]:

@@ -148,8 +148,8 @@ class TestRatio:
         assert verdict.relative_to == "raw-drop"
 
     def test_holds_on_a_host_twice_as_fast(self) -> None:
-        fast = measured(self.LAB, "set-1000", 546_000)
-        verdict = one(judged(self.LAB, self.base(600_000), fast, testbed=real()))
+        fast = measured(self.LAB, "set-1000", *[546_000] * 6)
+        verdict = one(judged(self.LAB, self.base(*[600_000] * 6), fast, testbed=real()))
         assert verdict.outcome is Outcome.PASS
 
     def test_outside_fails(self) -> None:
@@ -177,7 +177,7 @@ class TestRealTestbed:
     def judge(self, accelerator: str, host_class: str | None, pps: float) -> list[Verdict]:
         known = a_run([]).host.model_dump()
         host = HostFacts(**{**known, "host_class": host_class})
-        case = measured(self.LAB, "raw-drop", trials=trials(pps, scale=1))
+        case = measured(self.LAB, "raw-drop", trials=trials(*[pps] * 6, scale=1))
         return judge_cases(self.LAB, a_run([case], testbed=real(accelerator), host=host), METRICS)
 
     def test_with_kvm_its_host_class_is_the_range(self) -> None:

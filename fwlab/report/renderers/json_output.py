@@ -121,6 +121,10 @@ def _metric(model: ReportModel, of: Row, row: MetricRow) -> Document:
         "spread": found.spread if found else None,
         "ratio": None if row.ratio is None else {"to": of.baseline, "value": row.ratio},
     }
+    if found and model.run.testbed.clock == "host":
+        document["interval"] = list(found.interval) if found.interval else None
+    if row.ratio_interval is not None:
+        document["ratio"]["interval"] = list(row.ratio_interval)
     if row.traffic_class:
         document["class"] = row.traffic_class
     if row.cost is not None:

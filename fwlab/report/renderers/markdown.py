@@ -8,7 +8,7 @@ from fwlab.model.metric import Metric
 from fwlab.model.results import Run
 from fwlab.model.systems import on_system
 from fwlab.report.crossovers import position, published_positions
-from fwlab.report.formatting import NOTHING, either, number, percent, ratio
+from fwlab.report.formatting import NOTHING, either, number, percent, ratio, scatter_heading
 from fwlab.report.model import ReportModel
 from fwlab.report.renderers import Renderer
 from fwlab.report.report_rows import Row, baseline_case
@@ -27,7 +27,7 @@ def figures_table(model: ReportModel) -> str:
     with_ratios = [metric for metric in METRICS.values() if metric.display.table == "ratio"]
     parts = [on_system(lab, run.dut.system) for run in model.runs]
     bases = {metric.name: either(f"`{baseline_case(part, metric)}`" for part in parts) for metric in with_ratios}
-    tables = [_rates(rows, metric, bases[metric.name]) for metric in with_ratios]
+    tables = [_rates(rows, metric, bases[metric.name], model.run) for metric in with_ratios]
     tables += [
         _counts([row for row in rows if _shown(row) == metrics], metrics)
         for metrics in dict.fromkeys(_shown(row) for row in rows)
@@ -67,13 +67,13 @@ def _shown(row: Row) -> tuple[Metric, ...]:
     return tuple(dict.fromkeys(m.metric for m in row.metrics))
 
 
-def _rates(rows: list[Row], metric: Metric, base: str) -> str:
+def _rates(rows: list[Row], metric: Metric, base: str, run: Run) -> str:
     """Packets or connections per second, with their ratio to the baseline and the published ratios."""
     rows = [row for row in rows if row.measured.metric == metric.name]
     if not rows:
         return ""
     unit = metric.display.unit
-    head = ["case", unit, f"ratio to {base}", "published ratio", "source", "spread"]
+    head = ["case", unit, f"ratio to {base}", "published ratio", "source", scatter_heading(run.testbed)]
     align = ["---", "---:", "---:", "---:", "---", "---:"]
     if loads := any(row.of("load_time") for row in rows):
         head, align = [*head, "load, s"], [*align, "---:"]
@@ -96,7 +96,7 @@ def _rate_cells(row: Row, metric: Metric, loads: bool) -> list[str]:
         ratio(found.ratio) if found else NOTHING,
         ", ".join(ratio(p.ratio) for p in published),
         ", ".join(p.source for p in published),
-        percent(found.figure.spread) if found and found.figure else NOTHING,
+        percent(found.scatter) if found else NOTHING,
     ]
     return [*cells, _number(row, METRICS["load_time"]) if row.of("load_time") else ""] if loads else cells
 

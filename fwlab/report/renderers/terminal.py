@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from fwlab.model.results import Run
 from fwlab.model.verdict import Outcome, Verdict
 from fwlab.report import formatting
 from fwlab.report.crossovers import Crossover, position, published_positions
@@ -55,9 +56,9 @@ def _parts(model: ReportModel, width: int) -> list[RenderableType]:
     if measured:
         parts += ["", _capacities(model, measured, width)]
     if loaded:
-        parts += ["", _loads(loaded)]
+        parts += ["", _loads(loaded, run)]
     if model.listed:
-        parts += ["", _listed(model.listed)]
+        parts += ["", _listed(model.listed, run)]
     parts += [part for table in model.survival for part in ("", _survival(baselines, table))]
     if model.crossovers:
         parts += ["", _crossovers(model.crossovers)]
@@ -83,7 +84,7 @@ def _capacities(model: ReportModel, rows: list[Row], width: int) -> Table:
         heads.append("instr/pkt" if run.testbed.clock == "instructions" else "ns/pkt")
     if loads:
         heads.append("load, s")
-    table = _table("Capacity", *heads, "spread", last=["verdict"], gap=2 if wide else 1)
+    table = _table("Capacity", *heads, formatting.scatter_heading(run.testbed), last=["verdict"], gap=2 if wide else 1)
     for row in rows:
         found, load = row.of("capacity"), row.of("load_time")
         cells = [row.id, _median(found), formatting.ratio(found.ratio if found else None)]
@@ -93,10 +94,10 @@ def _capacities(model: ReportModel, rows: list[Row], width: int) -> Table:
             cells.append(formatting.digits(found.cost) if found and found.cost else formatting.NOTHING)
         if loads:
             cells.append(_median(load) if "load_time" in _asked(row) else "")
-        cells.append(formatting.percent(found.figure.spread if found and found.figure else None))
+        cells.append(formatting.percent(found.scatter if found else None))
         table.add_row(*cells, _verdict(row))
     bases = [base.case + ("" if base.capacity else ", not measured in this run") for base in model.baselines]
-    table.caption = f"ratio to {formatting.either(bases)}; spread is (max - min) / median over the trials"
+    table.caption = f"ratio to {formatting.either(bases)}; {formatting.scatter_meaning(run.testbed)}"
     return table
 
 
@@ -111,24 +112,28 @@ def _published(row: Row, found: MetricRow | None) -> list[str]:
     return ["\n".join(shown), "\n".join(off)]
 
 
-def _loads(rows: list[Row]) -> Table:
-    table = _table("Load time", "load, s", "spread", last=["verdict"])
+def _loads(rows: list[Row], run: Run) -> Table:
+    table = _table("Load time", "load, s", formatting.scatter_heading(run.testbed), last=["verdict"])
     for row in rows:
         found = row.of("load_time")
-        value = found.figure if found else None
-        spread = formatting.percent(value.spread) if value and len(value.values) > 1 else ""
-        table.add_row(row.id, _median(found), spread, _verdict(row))
+        table.add_row(row.id, _median(found), _scatter(found), _verdict(row))
     return table
 
 
-def _listed(figures: Iterable[tuple[Row, MetricRow]]) -> Table:
-    table = _table("Other figures", "median", "spread", names=("case", "metric"), last=["verdict"])
+def _listed(figures: Iterable[tuple[Row, MetricRow]], run: Run) -> Table:
+    table = _table(
+        "Other figures", "median", formatting.scatter_heading(run.testbed), names=("case", "metric"), last=["verdict"]
+    )
     for row, found in figures:
         value = found.figure
         median = formatting.quantity(value.median, found.metric) if value else formatting.NOTHING
-        spread = formatting.percent(value.spread) if value and len(value.values) > 1 else ""
-        table.add_row(row.id, found.label, median, spread, _verdict(row))
+        table.add_row(row.id, found.label, median, _scatter(found), _verdict(row))
     return table
+
+
+def _scatter(found: MetricRow | None) -> str:
+    several = found is not None and found.figure is not None and len(found.figure.values) > 1
+    return formatting.percent(found.scatter) if found is not None and several else ""
 
 
 def _survival(baseline: str, found: SurvivalTable) -> Table:
