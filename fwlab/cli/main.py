@@ -2,19 +2,20 @@
 """The command line: parse, call, print, exit."""
 
 import contextlib
-import json
 import os
 import signal
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from fwlab.cli import author, doctor, traffic
+from fwlab.cli.calibrate import calibrate
 from fwlab.cli.entry import EXIT_INTERRUPTED
+from fwlab.cli.list_labs import list_command
 from fwlab.cli.options import (
     AlsoMetrics,
     EngineName,
@@ -34,7 +35,7 @@ from fwlab.cli.perf_profile import profile_command
 from fwlab.cli.predictions import read_predictions, write_prediction
 from fwlab.generator.selection import AUTO
 from fwlab.host.atomic_write import check_writable
-from fwlab.host.project import find_project, lab_ids
+from fwlab.host.project import find_project
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import (
     base_cases,
@@ -49,7 +50,6 @@ from fwlab.measure.session import open_session
 from fwlab.measure.work_folder import ensure_started
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, EXIT_USAGE, BadInput, FwlabError
-from fwlab.model.lab import Lab
 from fwlab.model.verdict import exit_code
 from fwlab.report.files import write_report
 from fwlab.report.model import ReportModel, build_model
@@ -67,45 +67,12 @@ app = typer.Typer(
 app.add_typer(traffic.app, name="traffic")
 app.add_typer(author.app, name="author")
 app.command("doctor")(doctor.doctor)
+app.command("calibrate")(calibrate)
+app.command("list")(list_command)
 app.command("profile")(profile_command)
 
 out = Console()
 err = Console(stderr=True)
-
-
-@app.command("list")
-def list_command(
-    lab: Annotated[str | None, typer.Argument(metavar="[LAB]", help="A lab (default: list the labs).")] = None,
-    as_json: Json = False,
-) -> None:
-    """List the labs, or the cases and exercises of one lab."""
-    project = find_project()
-    if lab is None:
-        labs = [load_lab(project, lab_id) for lab_id in lab_ids(project)]
-        if as_json:
-            _print_json([{"id": x.id, "title": x.title, "minutes": x.minutes, "cases": len(x.cases)} for x in labs])
-        else:
-            for x in labs:
-                out.print(f"[bold]{x.id}[/]  {x.title}  ({x.minutes} min, {len(x.cases)} cases)", highlight=False)
-        return
-    _list_lab(load_lab(project, lab), as_json)
-
-
-def _list_lab(lab: Lab, as_json: bool) -> None:
-    if as_json:
-        cases = [
-            {"id": c.id, "title": c.title, "metric": c.metric, "unit": METRICS[c.metric].unit}
-            for c in lab.cases.values()
-        ]
-        exercises = [{"id": e.id, "title": e.title, "predict": e.predict.question} for e in lab.exercises]
-        _print_json({"id": lab.id, "title": lab.title, "cases": cases, "exercises": exercises})
-        return
-    out.print(f"[bold]{lab.id}[/]  {lab.title}", highlight=False)
-    for case in lab.cases.values():
-        out.print(f"  {case.id:<24} {case.title}", highlight=False)
-    out.print("exercises:")
-    for exercise in lab.exercises:
-        out.print(f"  {exercise.id:<24} {exercise.title}", highlight=False)
 
 
 @app.command("run")
@@ -255,10 +222,6 @@ def _print_report(model: ReportModel, page: Path, form: str | None) -> None:
 def _exit_with(rows: Iterable[Row]) -> None:
     outcome = overall_outcome(rows)
     raise typer.Exit(EXIT_PASS if outcome is None else exit_code([outcome]))
-
-
-def _print_json(document: Any) -> None:
-    sys.stdout.write(json.dumps(document, indent=1, allow_nan=False) + "\n")
 
 
 def main() -> None:

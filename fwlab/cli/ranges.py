@@ -60,7 +60,7 @@ def renewed(lab: Lab, run: Run, source: str) -> Ranges:
     if host is None:
         raise BadInput(
             f"the run was made on the {run.testbed.name} testbed, on a host without a class",
-            f"FWLAB_HOST_CLASS=NAME fwlab run {lab.id}",
+            f"fwlab calibrate NAME, or FWLAB_HOST_CLASS=NAME fwlab run {lab.id}",
         )
     hosts = {**old.hosts, host: _measured_ranges(lab, run, source, old.hosts.get(host))}
     return old.model_copy(update={"hosts": hosts})

@@ -19,6 +19,8 @@ from fwlab.model.verdict import Outcome, Verdict
 LARGEST_SPREAD = 0.05
 #: On the host's clock trials scatter, and the median counts: its confidence interval may be so long, as a share of it.
 LARGEST_INTERVAL = 0.05
+#: Above this share of what the generator can send on a calibrated host, a rate may be the generator's.
+NEAR_CEILING = 0.9
 #: Such trials still decide if the nearest bound is further from all of them than this multiple of their own distance.
 CLEAR_OF_BOUND = 2
 
@@ -71,7 +73,7 @@ def _load_dependent(check: Check, metric: Metric, changed: dict[str, str]) -> st
 
 def doubts(measured: Measured, metric: Metric, run: Run) -> list[str]:
     """Why this figure is not reliable; empty if it is."""
-    reasons = faults(measured, metric)
+    reasons = faults(measured, metric, run)
     clock = refused_by_clock(metric, run.testbed.clock)
     if clock and metric.name == measured.metric:
         reasons.append(clock)
@@ -101,9 +103,9 @@ def worth_again(measured: Measured, run: Run, metrics: Metrics) -> list[str]:
     return reasons
 
 
-def faults(measured: Measured, metric: Metric) -> list[str]:
-    """What went wrong in the measurement, whatever the values; no verdict can rest on it."""
-    reasons = [*measured.problems, *metric.doubts(measured)]
+def faults(measured: Measured, metric: Metric, run: Run) -> list[str]:
+    """What went wrong in the measurement, however close its values are; no verdict can rest on it."""
+    reasons = [*measured.problems, *metric.doubts(measured), *_near_ceiling(measured, metric, run)]
     if metric.least_busy is None:
         return reasons
     trials = metric.trials(measured)
@@ -113,6 +115,16 @@ def faults(measured: Measured, metric: Metric) -> list[str]:
     if lowest < metric.least_busy and not reasons:
         reasons.append(f"DUT not saturated: busy {lowest:.1%} of a trial")
     return reasons
+
+
+def _near_ceiling(measured: Measured, metric: Metric, run: Run) -> list[str]:
+    """Why the generator may have been the limit, by this host's calibration; empty if it was not."""
+    ceiling = run.host.ceiling_pps
+    found = figure(measured, metric, run.testbed) if metric.below_ceiling and ceiling else None
+    if found is None or ceiling is None or found.median < NEAR_CEILING * ceiling:
+        return []
+    share = f"{found.median:,.0f} pps is {found.median / ceiling:.0%} of what the generator can send on this host"
+    return [f"{share} ({ceiling:,.0f} pps, `fwlab calibrate`); above {NEAR_CEILING:.0%} it may have been the limit"]
 
 
 def _base(measured: Measured | None, name: str | None, run: Run) -> Measured | None:
@@ -151,10 +163,10 @@ def _verdict(
     base_figure = figure(base, metric, run.testbed) if base is not None else None
     paired = paired_ratio(measured, metric, run.testbed, base.id) if base is not None else None
     clear = _clear(paired or own, None if paired else base_figure, between, run) and not (base and base_figure is None)
-    doubted = faults if clear or paired else partial(doubts, run=run)
-    reasons = doubted(measured, metric)
+    doubted = faults if clear or paired else doubts
+    reasons = doubted(measured, metric, run)
     if base is not None:
-        reasons += [f"{base.id}: {doubt}" for doubt in doubted(base, metric)]
+        reasons += [f"{base.id}: {doubt}" for doubt in doubted(base, metric, run)]
     if (paired or base is None) and not clear and metric.least_busy is not None:
         reasons += _scattered(paired or own, run)
     if own is None or (base is not None and base_figure is None):

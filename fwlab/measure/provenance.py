@@ -5,25 +5,37 @@ import datetime
 import subprocess
 
 import fwlab
+from fwlab.host.cpu_settings import cpu_settings
 from fwlab.host.facts import host_facts
 from fwlab.host.project import Project
+from fwlab.measure.calibration import calibrated, load_host_class
 from fwlab.measure.context import RunContext
 from fwlab.model.results import DutFacts, Run
 from fwlab.testbed.machines import Machines
+from fwlab.testbed.pinning import pinning
 
 
-def new_run(context: RunContext, machines: Machines, engine: str, dut: DutFacts) -> Run:
-    """A run without results; `engine` is the name of the engine that plays its traffic."""
-    return Run(
+def new_run(context: RunContext, machines: Machines, engine: str, dut: DutFacts) -> tuple[Run, list[str]]:
+    """A run without results, and why this host's calibration does not hold for it; usually nothing.
+
+    `engine` is the name of the engine that plays its traffic. Raises BadInput for a calibration that cannot be read.
+    """
+    now = datetime.datetime.now(datetime.UTC)
+    host = host_facts()
+    if machines.testbed.kind.clock == "host":
+        settings = cpu_settings(pinning(context.topology, context.machines_lab.number))
+        host = host.model_copy(update={"cpu_settings": settings})
+    run = Run(
         lab=context.lab.id,
-        started=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        started=now.isoformat(timespec="seconds"),
         commit=commit(context.project),
         fwlab=fwlab.__version__,
         seed=context.seed,
-        host=host_facts(),
+        host=host,
         testbed=machines.testbed.facts(machines.made, engine),
         dut=dut,
     )
+    return calibrated(run, load_host_class(context.project), now)
 
 
 def commit(project: Project) -> str:

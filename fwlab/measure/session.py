@@ -26,6 +26,7 @@ from fwlab.model.events import (
     MachinesBusy,
     PlanMade,
     StepStarted,
+    Warned,
 )
 from fwlab.model.metric import refused_by_clock
 from fwlab.model.results import Measured, Run
@@ -151,7 +152,9 @@ def _machines_up(context: RunContext, tell: Listener) -> Iterator[Session]:
             started = True
             machines.up(lambda line: tell(LogLine(line)))
         with open_nodes(context, machines, choice, tell) as (measurer, recovery, facts):
-            run = new_run(context, machines, choice.name, facts)
+            run, stale = new_run(context, machines, choice.name, facts)
+            for reason in stale:
+                tell(Warned(reason))
             yield Session(context, measurer, recovery, run, machines.ssh_config, tell)
     finally:
         if started and not context.keep:

@@ -50,6 +50,7 @@ class Capacity(MeasurableMetric):
     least_busy = 1 - MOST_IDLE
     usual_spread = USUAL_SPREAD
     interleaved = True
+    below_ceiling = True
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         return [capacity(trial, testbed) for trial in measured.trials if trial.busy_s > 0]

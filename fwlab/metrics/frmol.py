@@ -24,6 +24,7 @@ class ForwardingRate(MeasurableMetric):
     needs_clock = True
     clock = REAL_CLOCK
     interleaved = True
+    below_ceiling = True
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         return [trial.forwarded / trial.duration_s for trial in measured.trials if trial.duration_s > 0]

@@ -31,6 +31,7 @@ class Throughput(MeasurableMetric):
     tolerance = Tolerance(share=0.05, ratio=0.1)
     needs_clock = True
     clock = REAL_CLOCK
+    below_ceiling = True
 
     def __init__(self, name: str, position: int, label: str, loss_ratio: float) -> None:
         self.name, self.position, self.loss_ratio = name, position, loss_ratio

@@ -62,6 +62,13 @@ class ItemLeftOut:
 
 
 @dataclass(frozen=True)
+class Warned:
+    """Something that the reader of the figures must know, although nothing failed."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class BoundsNarrowed:
     """A search for a rate has made one more trial.
 
@@ -90,5 +97,7 @@ class BoundsNarrowed:
         return f"from {lower:,.0f} pps" if upper is None else f"from {lower:,.0f} to {upper:,.0f} pps"
 
 
-Event = StepStarted | MachinesBusy | LogLine | PlanMade | ItemStarted | ItemFinished | ItemLeftOut | BoundsNarrowed
+Event = (
+    StepStarted | MachinesBusy | LogLine | PlanMade | ItemStarted | ItemFinished | ItemLeftOut | BoundsNarrowed | Warned
+)
 Listener = Callable[[Event], None]

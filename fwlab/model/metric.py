@@ -107,6 +107,7 @@ class Metric(Protocol):
     by_class  whether it is the share of one traffic class, which a check has to name
     invalidated_by  a load-dependent treatment of which traffic class makes a check fail
     least_busy  share of a trial in which the DUT must be busy; None where it need not be saturated
+    below_ceiling  whether a figure near what the generator can send is one of the generator's
     interleaved  whether its trials and those of a baseline are made in turns where the DUT's clock is the host's
     usual_spread  trials further apart than this are measured once more on the virtual testbed; None: never
     """
@@ -124,6 +125,7 @@ class Metric(Protocol):
     by_class: bool = False
     invalidated_by: InvalidatedBy = "none"
     least_busy: float | None = None
+    below_ceiling: bool = False
     interleaved: bool = False
     usual_spread: float | None = None
 

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from fwlab.model.benchmarks import Benchmarks
+from fwlab.model.cpu_settings import CpuSettings
 from fwlab.model.declared import Frozen
 from fwlab.model.metric import MetricName
 from fwlab.model.trial import Clients, Delivery, States, TcpTrial, Trial
@@ -22,7 +23,12 @@ AbsoluteRanges = Literal["portable", "host_class", "none"]
 
 
 class HostFacts(Frozen):
-    """The machine below the nodes. Nothing that names a person or a place."""
+    """The machine below the nodes. Nothing that names a person or a place.
+
+    host_class    the class of hosts whose absolute ranges apply
+    ceiling_pps   what the generator sends at most on this host, by its calibration
+    cpu_settings  where the DUT's clock is the host's
+    """
 
     cpu: str
     cores: int
@@ -33,6 +39,8 @@ class HostFacts(Frozen):
     libvirt: str
     load_average: float
     host_class: str | None = None
+    ceiling_pps: float | None = None
+    cpu_settings: CpuSettings | None = None
 
 
 class TestbedFacts(Frozen):

@@ -19,6 +19,7 @@ from fwlab.model.events import (
     MachinesBusy,
     PlanMade,
     StepStarted,
+    Warned,
 )
 
 
@@ -53,6 +54,8 @@ class _OnTerminal:
         match event:
             case StepStarted(what):
                 self._bar.update(self._task, description=what, total=None, completed=0)
+            case Warned(text):
+                self._announce(text)
             case MachinesBusy(machines):
                 self._announce(str(event))
                 self._bar.update(self._task, description=f"waiting for {machines}")
@@ -80,6 +83,8 @@ class _Plain:
         match event:
             case StepStarted(what):
                 self._console.print(f"{what} ...", markup=False, highlight=False)
+            case Warned(text):
+                self._announce(text)
             case MachinesBusy():
                 self._announce(str(event))
             case LogLine(line) if self._verbose:

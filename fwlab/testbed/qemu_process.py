@@ -28,12 +28,21 @@ def _in_our_network(pid: int) -> bool:
 
 
 def vcpu_thread(pid: int) -> int:
-    """Thread id of the only virtual CPU: named "CPU 0/TCG", "CPU 0/KVM" or, with -icount, "ALL CPUs/TCG"."""
+    """Thread id of the only virtual CPU. Raises CannotMeasure if none is named."""
+    threads = vcpu_threads(pid)
+    if not threads:
+        raise CannotMeasure(f"QEMU {pid} names no CPU thread", "start it with debug-threads=on, as libvirt does")
+    return threads[0]
+
+
+def vcpu_threads(pid: int) -> list[int]:
+    """Thread ids of the virtual CPUs: named "CPU 0/TCG", "CPU 0/KVM" or, with -icount, "ALL CPUs/TCG"."""
+    found = []
     for task in Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(OSError):
             if (task / "comm").read_text().startswith(("CPU ", "ALL CPUs")):
-                return int(task.name)
-    raise CannotMeasure(f"QEMU {pid} names no CPU thread", "start it with debug-threads=on, as libvirt does")
+                found.append(int(task.name))
+    return sorted(found)
 
 
 def domain_of(pid: int) -> str:

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from fwlab.metrics.call_stacks import FunctionShare, shares
 from fwlab.metrics.registry import METRICS
+from fwlab.model.cpu_settings import CpuSettings
 from fwlab.model.results import Measured, Run
 from fwlab.report import formatting
 from fwlab.report.crossovers import position, published_positions
@@ -92,6 +93,7 @@ def _conditions(run: Run) -> list[tuple[str, str]]:
         ("reference CPU", "one instruction per nanosecond" if run.testbed.clock == "instructions" else ""),
         ("host", f"{host.cpu}, {host.cores} cores, {host.memory_mib} MiB, {host.os}, kernel {host.kernel}"),
         ("host class", host.host_class or ""),
+        *_cpu_settings(host.cpu_settings),
         ("host's load average", formatting.digits(host.load_average, 3)),
         ("QEMU, libvirt", f"{host.qemu}, {host.libvirt}"),
         ("DUT kernel", dut.kernel),
@@ -103,6 +105,19 @@ def _conditions(run: Run) -> list[tuple[str, str]]:
         ("started", run.started),
     ]
     return [(name, value) for name, value in pairs if value]
+
+
+def _cpu_settings(found: CpuSettings | None) -> list[tuple[str, str]]:
+    if found is None:
+        return []
+    pinned = ", ".join(f"{node} on {cpus}" for node, cpus in found.pinning.items())
+    mitigations = "; ".join(f"{name}: {says}" for name, says in found.mitigations.items())
+    return [
+        ("host's frequency governor", ", ".join(found.governors) or "none"),
+        ("host's simultaneous multithreading", found.smt or "unknown"),
+        ("host's CPUs of each node", pinned or "unknown"),
+        ("host's mitigations", mitigations or "none"),
+    ]
 
 
 def _raw(measured: Measured) -> dict[str, str]:
