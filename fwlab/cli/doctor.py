@@ -20,7 +20,8 @@ from fwlab.host.environment import libvirt_uri
 from fwlab.host.kvm_probe import kvm_works
 from fwlab.host.project import Project, find_project, load_topology
 from fwlab.images.built_boxes import built_boxes
-from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, CannotMeasure
+from fwlab.measure.calibration import load_host_class
+from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, BadInput, CannotMeasure
 from fwlab.testbed.link_kinds import link_kinds
 from fwlab.testbed.selection import TestbedRequest, choose
 from fwlab.testbed.testbeds import grading_testbed
@@ -45,7 +46,15 @@ def doctor(
 ) -> None:
     """Say which testbed would be used, and what is missing."""
     project = find_project()
-    findings = [*_programs(), _libvirt(), _images(project), *_links(project), _throttling(), _memory(project)]
+    findings = [
+        *_programs(),
+        _libvirt(),
+        _images(project),
+        *_links(project),
+        _throttling(),
+        _memory(project),
+        _host_class(project),
+    ]
     kvm = kvm_works(again=probe)
     testbed, engine = choose(TestbedRequest(), kvm), choose_engine(project)
     ready = all(f.ok for f in findings)
@@ -134,3 +143,15 @@ def _memory(project: Project) -> Finding:
     available = psutil.virtual_memory().available >> 20
     says = f"{available} MiB available, three machines need {needed}"
     return Finding("memory", available >= needed, says, "vagrant destroy a lab that you do not need")
+
+
+def _host_class(project: Project) -> Finding:
+    """The calibration of this checkout, which only the real testbed uses. A run says whether it still holds."""
+    try:
+        found = load_host_class(project)
+    except BadInput as error:
+        return Finding("host class", False, error.message, error.hint)
+    if found is None:
+        return Finding("host class", True, "not calibrated, which matters on the real testbed only")
+    ceiling = f"the generator sends {found.ceiling / 1e3:,.1f} kpps over {found.setup.link}"
+    return Finding("host class", True, f"{found.name}, calibrated {found.measured.date()}: {ceiling}")

@@ -15,10 +15,23 @@ from fwlab.generator.tcp_endpoints import RTO_MIN_S
 from fwlab.generator.trex.astf import MOST_OPEN
 from fwlab.host.project import Project, find_project, is_measured, lab_ids, shown
 from fwlab.judge import load_dependence, verdicts
+from fwlab.judge.statistics import CONFIDENCE, fewest_values
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run, published_files
 from fwlab.measure.session import EXERCISE_S
-from fwlab.metrics import capacity, connection_rate, delivery, perf_profile, state_table, survival
+from fwlab.metrics import (
+    capacity,
+    connection_rate,
+    delivery,
+    frame_loss,
+    offered_load,
+    perf_profile,
+    rate_search,
+    state_table,
+    survival,
+    throughput,
+)
+from fwlab.model import host_class
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.lab import Lab
 from fwlab.model.results import Run
@@ -69,6 +82,8 @@ def limits(topic: str) -> str:
         "connections": _connections,
         "states": _states,
         "survival": _survival,
+        "throughput": _throughput,
+        "real testbed": _real_testbed,
         "profile": _profile,
         "traffic": _traffic,
         "submissions": _submissions,
@@ -176,6 +191,33 @@ def _survival() -> list[Row]:
         ("Its duration, at most", f"{survival.LONGEST_S:g} s"),
         ("Share that the sink must count of what the DUT sent", f"{_percent(survival.KEPT_UP)}"),
         ("Packets of the class that the DUT must take", f"at least {survival.FEWEST}"),
+    ]
+
+
+def _throughput() -> list[Row]:
+    loads = _list([f"{share * 100:.0f} %" for share in frame_loss.SHARES])
+    return [
+        ("Loss in a trial, at most: NDR and PDR", f"{_percent(rate_search.NDR)} and {_percent(rate_search.PDR)}"),
+        ("Distance of the two bounds, at most", _percent(rate_search.WIDTH)),
+        ("Duration of a trial", f"{rate_search.TRIAL_S:g} s"),
+        ("Trials that decide about a load, all together", f"{rate_search.DECIDED_S:g} s"),
+        ("Share of them that may lose more", _percent(rate_search.MAY_EXCEED)),
+        ("Highest load, as a share of what the generator sends flat out", _percent(throughput.OF_CEILING)),
+        ("Lowest load", f"{throughput.LOWEST:g} pps"),
+        ("Time for a search", f"{rate_search.BUDGET_S:g} s"),
+        ("Trials flat out", f"{offered_load.FLAT_OUT_TRIALS} of {offered_load.FLAT_OUT_S:g} s"),
+        ("Loads of the frame loss curve after that", loads),
+        ("Trials without loss that end the curve", str(frame_loss.WITHOUT_LOSS)),
+    ]
+
+
+def _real_testbed() -> list[Row]:
+    return [
+        ("Rounds of a case and its baseline, at least", str(fewest_values())),
+        ("Probability with which the interval holds the median", f"at least {_percent(CONFIDENCE)}"),
+        ("Length of the interval, as a share of the median, at most", _percent(verdicts.LARGEST_INTERVAL)),
+        ("Share of the generator's ceiling above which a figure is inconclusive", _percent(verdicts.NEAR_CEILING)),
+        ("Age of a calibration, at most", f"{host_class.MOST_DAYS} days"),
     ]
 
 

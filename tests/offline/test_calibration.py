@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from fwlab.cli import calibrate as command
+from fwlab.cli import doctor
 from fwlab.cli.main import main
-from fwlab.host.cpu_settings import cpu_settings
 from fwlab.host.project import Project, load_topology
 from fwlab.judge.verdicts import NEAR_CEILING, all_doubts, judge_cases
 from fwlab.measure.calibration import calibrated, host_class_of, load_host_class, path_of, write_host_class
@@ -25,8 +25,6 @@ from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, EXIT_USAGE, BadInput,
 from fwlab.model.host_class import MOST_DAYS, HostClass, Setup
 from fwlab.model.results import Measured, Run
 from fwlab.model.verdict import Outcome
-from fwlab.report.renderers.html import _conditions
-from fwlab.testbed import pinning as pins
 from tests.offline.factories import a_lab, a_run, expectation, measured, real, testbed, trials
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -255,52 +253,21 @@ def test_a_refused_ruleset_gives_no_class() -> None:
         host_class_of("epyc", on_real(), measured(LAB, "raw-drop", trials=[], refused="no such file"))
 
 
-# ---- the host's settings
-def test_settings_of_the_cpus(tmp_path: Path) -> None:
-    for name, text in {
-        "cpu0/cpufreq/scaling_governor": "performance\n",
-        "cpu1/cpufreq/scaling_governor": "powersave\n",
-        "cpu2/cpufreq/scaling_governor": "powersave\n",
-        "cpufreq/policy0/scaling_governor": "ignored\n",
-        "smt/control": "off\n",
-        "vulnerabilities/meltdown": "Not affected\n",
-        "vulnerabilities/spectre_v2": "Mitigation: Retpolines\n",
-    }.items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    found = cpu_settings({"dut": "2"}, tmp_path)
-    assert found.governors == ["performance", "powersave"]
-    assert found.mitigations == {"spectre_v2": "Mitigation: Retpolines"}
-    assert (found.smt, found.pinning) == ("off", {"dut": "2"})
-    nothing = cpu_settings({}, tmp_path / "none")
-    assert (nothing.governors, nothing.mitigations, nothing.smt) == ([], {}, "")
-
-
-def test_pinning_is_read_from_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """This process stands for the QEMU of the DUT; the other nodes' are not seen."""
-    import os
-    import threading
-
-    def qemu(_address: str, port: int) -> int:
-        if port != load_topology(Project(ROOT)).ssh_port(3, "dut"):
-            raise CannotMeasure("no QEMU forwards it", "")
-        return os.getpid()
-
-    monkeypatch.setattr(pins, "qemu_of", qemu)
-    monkeypatch.setattr(pins, "vcpu_threads", lambda _pid: [threading.get_native_id()] * 2)
-    assert pins.pinning(load_topology(Project(ROOT)), 3) == {"dut": _cpus()}
-
-
-def _cpus() -> str:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(line.split()[1] for line in lines if line.startswith("Cpus_allowed_list:"))
-
-
-def test_a_report_shows_them() -> None:
-    run = on_real()
-    settings = cpu_settings({"dut": "2", "sink": "3"}, Path("/nowhere"))
-    shown = dict(_conditions(run.model_copy(update={"host": run.host.model_copy(update={"cpu_settings": settings})})))
-    assert shown["host's CPUs of each node"] == "dut on 2, sink on 3"
-    assert shown["host's frequency governor"] == "none"
-    assert not any("CPUs of" in name for name, _ in _conditions(run))
+@pytest.mark.parametrize(
+    ("text", "ok", "says"),
+    [
+        (None, True, "not calibrated"),
+        (
+            a_class().model_dump_json(),
+            True,
+            "epyc, calibrated 2026-01-02: the generator sends 1,000.0 kpps",
+        ),
+        ("{", False, ".fwlab/host-class.json"),
+    ],
+)
+def test_doctor_says_which_class_this_host_has(tmp_path: Path, text: str | None, ok: bool, says: str) -> None:
+    if text is not None:
+        path_of(Project(tmp_path)).parent.mkdir()
+        path_of(Project(tmp_path)).write_text(text)
+    finding = doctor._host_class(Project(tmp_path))
+    assert (finding.ok, says in finding.says) == (ok, True)

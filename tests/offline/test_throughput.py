@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,6 +28,9 @@ from fwlab.model.events import BoundsNarrowed
 from fwlab.model.results import Measured
 from fwlab.model.trial import Trial
 from fwlab.model.verdict import Outcome
+from fwlab.report.model import build_model
+from fwlab.report.registry import RENDERERS
+from fwlab.report.renderers.terminal import plain_text
 from fwlab.testbed.selection import TestbedRequest
 from tests.offline.factories import a_lab, a_run, check, measured, real
 
@@ -262,3 +267,17 @@ def test_frmol_is_what_is_forwarded_by_the_clock() -> None:
     flood = [Trial(duration_s=2, busy_s=1, processed=900, forwarded=600)]
     found = measured(a_lab(), "raw-drop", trials=flood)
     assert METRICS["frmol"].values(found, real()) == [300.0]
+
+
+def test_reports_show_the_curve_and_mark_a_figure_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    curved = measure(Lab(55_000), monkeypatch).model_copy(update={"metric": "throughput", "also": ["frame_loss"]})
+    limited = measure(Lab(200_000), monkeypatch).model_copy(update={"id": "y", "metric": "throughput"})
+    model = build_model(a_lab(), a_run([curved, limited], testbed=real()))
+    text = plain_text(model)
+    assert "Frame loss, x" in text
+    assert re.search(r"flat out +100\.0 +45\.0 %", text)
+    assert re.search(r"80\.00 +80\.00 +31\.2 %", text)
+    assert "y: NDR: the DUT forwards 95,000 pps" in text
+    page = RENDERERS["html"].render(model)
+    assert '<td class="n">31.2 %</td>' in page
+    assert json.loads(RENDERERS["json"].render(model))["cases"][1]["verdict"] == "inconclusive"

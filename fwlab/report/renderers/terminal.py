@@ -13,6 +13,7 @@ from fwlab.model.results import Run
 from fwlab.model.verdict import Outcome, Verdict
 from fwlab.report import formatting
 from fwlab.report.crossovers import Crossover, position, published_positions
+from fwlab.report.loss_curves import HEADS, LossCurve
 from fwlab.report.model import ReportModel
 from fwlab.report.renderers import Renderer
 from fwlab.report.report_rows import MetricRow, Prediction, Row, fidelity
@@ -60,6 +61,7 @@ def _parts(model: ReportModel, width: int) -> list[RenderableType]:
     if model.listed:
         parts += ["", _listed(model.listed, run)]
     parts += [part for table in model.survival for part in ("", _survival(baselines, table))]
+    parts += [part for curve in model.losses for part in ("", _losses(curve))]
     if model.crossovers:
         parts += ["", _crossovers(model.crossovers)]
     parts += [line for row in cases for line in _remarks(row)]
@@ -141,6 +143,13 @@ def _survival(baseline: str, found: SurvivalTable) -> Table:
     for title, cells in found.rows:
         table.add_row(title, *cells)
     table.caption = found.caption(baseline)
+    return table
+
+
+def _losses(curve: LossCurve) -> Table:
+    table = _table(f"Frame loss, {curve.case}", *HEADS, names=())
+    for cells in curve.rows:
+        table.add_row(*cells)
     return table
 
 
