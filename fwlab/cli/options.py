@@ -20,7 +20,9 @@ ExerciseName = Annotated[
     str | None, typer.Argument(metavar="[EXERCISE]", help="One of the lab's exercises (default: all).")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
-Trials = Annotated[int | None, typer.Option(min=1, max=1000, help="Trials per case (default 5).")]
+Trials = Annotated[
+    int | None, typer.Option(min=1, max=1000, help="Trials per case (default 5; at least 6 on the real testbed).")
+]
 TestbedName = Annotated[
     str, typer.Option("--testbed", help=f"The testbed: auto, {' or '.join(sorted(TESTBEDS, reverse=True))}.")
 ]

@@ -47,6 +47,14 @@ class Session:
         self._measurer, self._recovery, self._tell = measurer, recovery, tell
         self._dead: str | None = None
 
+    def require(self, metrics: Sequence[str]) -> None:
+        """Raise CannotMeasure, with the reason, for a metric that this testbed's clock cannot measure."""
+        for name in metrics:
+            why = refused_by_clock(METRICS[name], self.run.testbed.clock)
+            if why is not None:
+                lab = self.context.machines_lab.id
+                raise CannotMeasure(why, f"vagrant destroy -f {lab}, then the same command with --testbed real")
+
     def measurable(self, specs: list[MeasurementSpec]) -> list[MeasurementSpec]:
         """Those whose main metric this testbed's clock can measure. Why the others are left out is told."""
         found = []

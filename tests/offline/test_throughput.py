@@ -23,7 +23,7 @@ from fwlab.metrics.nodes import Nodes
 from fwlab.metrics.registry import METRICS
 from fwlab.model.benchmarks import TrialResult
 from fwlab.model.case import Trials
-from fwlab.model.errors import EXIT_USAGE
+from fwlab.model.errors import EXIT_USAGE, CannotMeasure
 from fwlab.model.events import BoundsNarrowed
 from fwlab.model.results import Measured
 from fwlab.model.trial import Trial
@@ -234,7 +234,12 @@ def test_a_case_about_throughput_alone_is_left_out_on_the_virtual_testbed() -> N
     assert session.measurable([SPEC, capacity]) == [capacity]
     [event] = told
     assert (event.item, "no meaning" in event.why) == ("x", True)
+    session.context = SimpleNamespace(machines_lab=a_lab())
+    with pytest.raises(CannotMeasure, match="no meaning") as refused:
+        session.require(["capacity", "throughput"])
+    assert "vagrant destroy -f lab99-made-up" in refused.value.hint
     session.run.testbed = real()
+    session.require(["capacity", "throughput"])
     assert session.measurable([SPEC, capacity]) == [SPEC, capacity]
 
 
