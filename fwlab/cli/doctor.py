@@ -22,7 +22,7 @@ from fwlab.host.project import Project, find_project, load_topology
 from fwlab.images.built_boxes import built_boxes
 from fwlab.measure.calibration import load_host_class
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, BadInput, CannotMeasure
-from fwlab.testbed.link_kinds import link_kinds
+from fwlab.testbed.link_choice import link_kinds
 from fwlab.testbed.selection import TestbedRequest, choose
 from fwlab.testbed.testbeds import grading_testbed
 

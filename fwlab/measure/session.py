@@ -2,7 +2,7 @@
 """One session with one lab: start its machines, measure cases and exercises, destroy what was started."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from fwlab.generator import selection as engines
@@ -38,12 +38,19 @@ EXERCISE_S = 240.0
 
 
 class Session:
-    """A lab's machines, ready to measure. Made by `open_session`."""
+    """A lab's machines, ready to measure. Made by `open_session`. `lost_link`: what the host lost of their links."""
 
     def __init__(
-        self, context: RunContext, measurer: Measurer, recovery: Recovery, run: Run, ssh_config: Path, tell: Listener
+        self,
+        context: RunContext,
+        measurer: Measurer,
+        recovery: Recovery,
+        run: Run,
+        ssh_config: Path,
+        tell: Listener,
+        lost_link: Callable[[], CannotMeasure | None] = lambda: None,
     ) -> None:
-        self.context, self.run, self.ssh_config = context, run, ssh_config
+        self.context, self.run, self.ssh_config, self._lost_link = context, run, ssh_config, lost_link
         self._measurer, self._recovery, self._tell = measurer, recovery, tell
         self._dead: str | None = None
 
@@ -109,14 +116,27 @@ class Session:
             return _unmeasured(spec, self._dead), False
         try:
             if self.run.testbed.clock == "host":
-                return in_turns(self._measurer.measure, spec, limit_s), True
-            return self._measurer.measure(spec, limit_s), True
+                measured = in_turns(self._measurer.measure, spec, limit_s)
+            else:
+                measured = self._measurer.measure(spec, limit_s)
+            if not measured.problems or not self._link_is_lost():
+                return measured, True
+            return _unmeasured(spec, str(self._dead)), False
         except CannotMeasure as error:
+            if self._link_is_lost():
+                return _unmeasured(spec, str(self._dead)), False
             if not self._recovery.restore():
                 # Nothing can be measured from here on; earlier results stay valid.
                 self._dead = error.message
             overdue = isinstance(error, Overdue)
             return _unmeasured(spec, error.message, lost=[] if overdue else [error.message]), not overdue
+
+    def _link_is_lost(self) -> bool:
+        """Whether the host lost a link. No ruleset does that, and nothing can be measured from here on."""
+        lost = self._lost_link()
+        if lost is not None:
+            self._dead = f"{lost.message}; next: {lost.hint}"
+        return lost is not None
 
 
 def _unmeasured(spec: MeasurementSpec, problem: str, lost: Sequence[str] = ()) -> Measured:
@@ -163,7 +183,7 @@ def _machines_up(context: RunContext, tell: Listener) -> Iterator[Session]:
             run, stale = new_run(context, machines, choice.name, facts)
             for reason in stale:
                 tell(Warned(reason))
-            yield Session(context, measurer, recovery, run, machines.ssh_config, tell)
+            yield Session(context, measurer, recovery, run, machines.ssh_config, tell, machines.lost_link)
     finally:
         if started and not context.keep:
             tell(StepStarted(f"vagrant destroy {lab.id}"))

@@ -3,15 +3,13 @@
 
 A kind is one module in links/, which declares its object as LINK. Others are entry points of the group `fwlab.links`.
 Vagrant's side of a kind is provision/vagrant/links/NAME.rb; a plug-in puts that file into the checkout's
-.fwlab/vagrant/links/. topology.yml names the kind of each link.
+.fwlab/vagrant/links/. link_choice.py says which link has which kind.
 """
 
 from typing import Protocol
 
 from fwlab.host.requirement import Requirement
-from fwlab.model.errors import BadInput
 from fwlab.model.registry import Registry, discover
-from fwlab.model.topology import Topology
 
 
 class LinkKind(Protocol):
@@ -19,7 +17,10 @@ class LinkKind(Protocol):
 
     name     as topology.yml, the record of the machines and the results call it
     summary  what carries the frames, in a few words
-    netdevs  types of QEMU's -netdev that carry it: they identify the links of machines that run
+    netdevs  what carries it in QEMU's arguments, a type of -netdev or a driver of -device: it identifies the links of
+             machines that run
+
+    A kind that needs something on the host before machines start is also a HostLinkKind (host_links/link_on_host.py).
     """
 
     name: str
@@ -33,17 +34,13 @@ class LinkKind(Protocol):
 LINKS: Registry[LinkKind] = discover("link kind", "fwlab.testbed.links", "LINK", "fwlab.links", LinkKind)
 
 
-def link_kinds(topology: Topology) -> tuple[LinkKind, ...]:
-    """The kinds of the topology's links, each once. Raises BadInput for a kind that does not exist."""
-    for name, link in topology.links.items():
-        if link.kind not in LINKS:
-            raise BadInput(
-                f"topology.yml: links.{name}.kind: unknown link kind {link.kind}; there are: {', '.join(LINKS)}",
-                "fix topology.yml",
-            )
-    return tuple(LINKS[name] for name in dict.fromkeys(link.kind for link in topology.links.values()))
-
-
 def link_of(netdev: str) -> str:
-    """The kind of link that a -netdev of this type carries; the type itself if no kind is known."""
-    return next((kind.name for kind in LINKS.values() if netdev in kind.netdevs), netdev)
+    """The kind of link that a -netdev of this type carries; the type itself if no kind is known, or several are."""
+    kinds = [kind.name for kind in LINKS.values() if netdev in kind.netdevs]
+    return kinds[0] if len(kinds) == 1 else netdev
+
+
+def as_qemu_shows(links: str) -> str:
+    """Kinds of links, joined by "+", as far as QEMU's arguments tell them apart: a tap device carries several."""
+    shown = {link_of(LINKS[name].netdevs[0]) if name in LINKS else name for name in links.split("+")}
+    return "+".join(sorted(shown))

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from fwlab.host.project import Project, shown
 from fwlab.model.declared import Frozen
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.results import Accelerator
 from fwlab.model.topology import Role, Topology
-from fwlab.testbed.link_kinds import link_of
+from fwlab.testbed.link_kinds import as_qemu_shows, link_of
 from fwlab.testbed.qemu_process import qemu_of
 from fwlab.testbed.testbeds import TESTBEDS, TestbedKind
 
@@ -27,13 +27,18 @@ ACCELERATORS: dict[str, Accelerator] = {"tcg": "tcg", "kvm": "kvm"}
 
 
 class Machine(Frozen):
-    """One machine, as libvirt defines it. `icount_shift`: 2**shift ns per instruction; None: the host's clock."""
+    """One machine, as libvirt defines it.
+
+    icount_shift  2**shift ns per instruction; None: the host's clock
+    link, links   kinds of its links, joined by "+", and by the link's name
+    """
 
     domain: str
     box: str
     accelerator: Accelerator
     icount_shift: int | None
     link: str
+    links: dict[str, str] = Field(default_factory=dict)
 
 
 class Record(Frozen):
@@ -96,7 +101,7 @@ def machines_made(project: Project, topology: Topology, lab_number: int, lab_id:
     running = _running(topology, lab_number)
     if recorded is None or running is None:
         return recorded or running
-    facts = [(one.accelerator, one.icount_shift, one.link) for one in (recorded, running)]
+    facts = [(one.accelerator, one.icount_shift, as_qemu_shows(one.link)) for one in (recorded, running)]
     if facts[0] != facts[1]:
         path = shown(project, record_path(project, lab_id))
         raise CannotMeasure(
@@ -153,7 +158,8 @@ def from_command_line(words: Sequence[str]) -> Made | None:
     accelerator = accelerators.pop() if len(accelerators) == 1 else None
     if accelerator is None or len(clocks) > 1 or len(shifts) != len(clocks):
         return None
-    found_types = (re.match(r'(?:\{"type":")?(\w+)', netdev) for netdev in options.get("-netdev", []))
+    found_types = [re.match(r'(?:\{"type":")?(\w+)', netdev) for netdev in options.get("-netdev", [])]
+    found_types += [re.match(r'(?:\{"driver":")?(vfio-pci)', device) for device in options.get("-device", [])]
     links = {link_of(found[1]) for found in found_types if found and found[1] != "user"}
     return Made(accelerator, shifts[0] if shifts else None, "+".join(sorted(links)))
 

@@ -15,7 +15,8 @@ from fwlab.model.errors import CannotMeasure
 from fwlab.model.lab import Lab
 from fwlab.model.topology import ROLES, Role, Topology
 from fwlab.testbed.dut_choice import refuse_missing_box
-from fwlab.testbed.link_kinds import link_kinds
+from fwlab.testbed.host_links.prepare import host_links
+from fwlab.testbed.link_choice import link_kinds, refuse_other_links
 from fwlab.testbed.machine_record import Made, machines_made
 from fwlab.testbed.selection import Testbed, TestbedRequest, settle
 from fwlab.testbed.throttle import Throttle
@@ -60,6 +61,7 @@ class Machines:
         if made is None:
             name = self._lab.id
             raise CannotMeasure(f"what `vagrant up {name}` made is not known", f"vagrant reload {name}")
+        refuse_other_links(made.link, self._lab.id)
         return made
 
     @cached_property
@@ -72,6 +74,10 @@ class Machines:
         forwarded = self._topology.ports.address, self._topology.ssh_port(self._lab.number, "dut")
         return Throttle(self.testbed.kind.throttle, *forwarded)
 
+    def lost_link(self) -> CannotMeasure | None:
+        """What the host lost of the links since the machines started, as an error; None if nothing."""
+        return host_links(self._project, self._topology).lost(self._lab.id)
+
     def _made(self) -> Made | None:
         return machines_made(self._project, self._topology, self._lab.number, self._lab.id)
 
@@ -80,7 +86,10 @@ class Machines:
 
         Each line that Vagrant prints goes to `tell`. Raises BadInput if the DUT's box is not built, CannotMeasure.
         """
-        testbed = settle(self._request, self._made(), self._lab.id)
+        made = self._made()
+        testbed = settle(self._request, made, self._lab.id)
+        if made is not None:
+            refuse_other_links(made.link, self._lab.id)
         refuse_missing_box(self._project, self._topology, self._lab)
         self._vagrant(["up", self._lab.id], tell, UP_TIMEOUT_S, testbed.environment())
         silent = [role for role in ROLES if not self._ssh[role].answers()]

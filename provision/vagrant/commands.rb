@@ -68,7 +68,10 @@ module FirewallLab
     # `states`: Vagrant's state of each machine, by name. Machines that run already need nothing, unless it `restarts`
     # them: then they read their new seeds.
     def prepare(machines, states, restarts: false)
-      machines.map(&:lab).uniq.each { |lab| @project.dut_systems.check(lab) }
+      machines.map(&:lab).uniq.each do |lab|
+        @project.dut_systems.check(lab)
+        @project.link_choice.check(lab)
+      end
       running = machines.select { |machine| states[machine.name] == :running }
       running.each { |machine| Seed.new(@project, machine).write } if restarts
       machines = machines.select { |machine| %i[not_created shutoff].include?(states[machine.name]) }
@@ -77,6 +80,7 @@ module FirewallLab
       boxes_built(machines)
       Libvirt.remove_strays(@project, machines.select { |machine| states[machine.name] == :not_created })
       Ports.check(@project, machines)
+      HostLinks.prepare(@project, machines)
       machines.each { |machine| Seed.new(@project, machine).write }
     end
 
@@ -169,6 +173,9 @@ module FirewallLab
 
       # No machine here uses one of libvirt's networks. For an ordinary user, listing them would ask root's daemon.
       def list_all_networks = []
+
+      # The provider checks them before it does anything. Those that the project makes come and go with the machines.
+      def host_devices = LabNames.project.host_devices
     end
   end
 

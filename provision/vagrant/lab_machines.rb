@@ -7,27 +7,31 @@ require "json"
 require "yaml"
 
 require_relative "dut_systems"
+require_relative "host_links"
 require_relative "kinds"
+require_relative "link_choice"
 
 module FirewallLab
   # An error the user can fix: what is wrong, and the next command. Vagrant prints it without a backtrace.
   class Problem < (defined?(Vagrant::Errors::VagrantError) ? Vagrant::Errors::VagrantError : StandardError)
-    attr_reader :error_message
+    attr_reader :error_message, :status_code
 
-    def initialize(message, hint)
+    # `status_code`: Vagrant's exit code, as in fwlab/model/errors.py; 2 is bad usage.
+    def initialize(message, hint, status_code = 2)
       @error_message = "#{message}\n  next: #{hint}"
+      @status_code = status_code
       defined?(Vagrant) ? super() : super(@error_message)
     end
-
-    # Vagrant's exit code: bad usage, as in fwlab/model/errors.py.
-    def status_code = 2
   end
 
   # Where a user's programs keep what they can make again.
   def self.user_cache(env = ENV) = env["XDG_CACHE_HOME"].to_s.empty? ? "#{Dir.home}/.cache" : env["XDG_CACHE_HOME"]
 
   # One end of a link, as its own machine sees it. `kind`: see links/. Ports are on the loopback address.
-  LinkEnd = Struct.new(:name, :kind, :mtu, :near, :far, :behind_far, :local_port, :remote_port, keyword_init: true)
+  # `role`: the machine's; `queues`: one for each of its CPUs; `accelerator`: its QEMU's. `device`: the NIC that the
+  # project may make for the link on the host; `host`: what host.yml says about the link, nil if nothing.
+  LinkEnd = Struct.new(:name, :kind, :mtu, :near, :far, :behind_far, :local_port, :remote_port, :role, :queues,
+                       :accelerator, :device, :host, keyword_init: true)
 
   # One machine of one lab. `name` is Vagrant's, `role` is the topology's.
   # `system`: see systems/.
@@ -47,13 +51,14 @@ module FirewallLab
     TRANSLATION_CACHE_MIB = 128
     # libvirt's word for each of QEMU's accelerators.
     DRIVERS = { "tcg" => "qemu", "kvm" => "kvm" }.freeze
-    attr_reader :root, :topology, :link_kinds, :testbeds, :dut_systems
+    attr_reader :root, :topology, :link_kinds, :link_choice, :testbeds, :dut_systems
 
     def initialize(root, env = ENV)
       @root = File.realpath(root)
       @env = env.to_h.reject { |_, value| value.empty? } # an empty variable counts as unset, as in fwlab
       @topology = YAML.safe_load(File.read(File.join(@root, "topology.yml")))
       @link_kinds = Kinds.new(@root, "links")
+      @link_choice = LinkChoice.new(@root, @link_kinds, @topology.fetch("links"), @env)
       @testbeds = Kinds.new(@root, "testbeds")
       @systems = Kinds.new(@root, "systems")
       @dut_systems = DutSystems.new(@root, @topology.dig("nodes", "dut"), @env)
@@ -94,8 +99,14 @@ module FirewallLab
       )
     end
 
-    # libvirt's driver for the machine. Only the DUT depends on the testbed.
-    def driver(machine) = DRIVERS.fetch(dut?(machine) ? testbed.dut_accelerator(self) : accelerator)
+    # libvirt's driver for the machine.
+    def driver(machine) = DRIVERS.fetch(accelerator_of(machine.role))
+
+    # The NICs of this host that links are attached to. Some are made only when machines start.
+    def host_devices
+      ends = machines.flat_map(&:links)
+      ends.map { |link| link.kind.host_device(link) if link.kind.respond_to?(:host_device) }.compact.uniq
+    end
 
     def libvirt_uri = @env.fetch("FWLAB_LIBVIRT_URI", Process.uid.zero? ? "qemu:///system" : "qemu:///session")
 
@@ -107,6 +118,7 @@ module FirewallLab
               "-device", "virtio-net-pci,netdev=management,addr=#{format('0x%x', board.fetch('management_pci_slot'))}"]
       # A full ring must last for one slice in which a throttled DUT runs.
       args += ["-global", "virtio-net-pci.rx_queue_size=#{board.fetch('receive_ring')}"]
+      args += machine.links.map(&:kind).uniq.flat_map { |kind| link_arguments(kind) }
       args += machine.system::QEMU_ARGUMENTS
       dut?(machine) ? args + testbed.dut_arguments(@topology) : args
     end
@@ -130,7 +142,7 @@ module FirewallLab
         node = { "system" => "linux", **usual }
         node = dut_node(node, @dut_systems.of(lab)) if role == "dut"
         Machine.new(name: name, role: role, lab: lab, node: node, system: system(node.fetch("system")),
-                    links: links_of(role, lab[3, 2].to_i, node),
+                    links: links_of(role, lab, node),
                     ssh_port: port("ssh_base", lab[3, 2].to_i, node.fetch("ssh_offset")),
                     box: box(node.fetch("image")), seed: File.join(cache, "seeds", key, "#{name}.iso"),
                     console: File.join(@root, ".fwlab", "console", "#{name}.log"))
@@ -150,25 +162,28 @@ module FirewallLab
       )
     end
 
-    def links_of(role, number, node)
-      mine = @topology.fetch("links").select { |_, link| link.fetch("ends").key?(role) }
-      mine.map do |name, link|
+    def links_of(role, lab, node)
+      number = lab[3, 2].to_i
+      kinds = @link_choice.of(lab)
+      mine = @topology.fetch("links").each_with_index.select { |(_, link), _| link.fetch("ends").key?(role) }
+      mine.map do |(name, link), index|
         far_role = link["ends"].keys.find { |other| other != role }
         near, far = link["ends"].values_at(role, far_role)
         near = near.merge("dev" => near["dev"].sub(/\A[a-z]+/, node["nic"])) if node.key?("nic")
-        LinkEnd.new(name: name, kind: link_kind(name, link), mtu: link["mtu"], near: near, far: far,
+        LinkEnd.new(name: name, kind: @link_kinds[kinds.fetch(name)], mtu: link["mtu"], near: near, far: far,
                     behind_far: link.dig("behind", far_role) || [],
                     local_port: port("link_base", number, near["port_offset"]),
-                    remote_port: port("link_base", number, far["port_offset"]))
+                    remote_port: port("link_base", number, far["port_offset"]), role: role,
+                    queues: node.fetch("cpus"), accelerator: accelerator_of(role),
+                    device: HostLinks.device(key, lab, index), host: HostLinks.file(@root, kinds.fetch(name))[name])
       end
     end
 
-    def link_kind(name, link)
-      @link_kinds[link["kind"]] || raise(
-        Problem.new("topology.yml: links.#{name}.kind: unknown link kind #{link['kind']}; there are: " \
-                    "#{@link_kinds.names.sort.join(', ')}", "fix topology.yml")
-      )
-    end
+    # QEMU's arguments for all NICs of a machine with links of this kind.
+    def link_arguments(kind) = kind.const_defined?(:QEMU_ARGUMENTS, false) ? kind::QEMU_ARGUMENTS : []
+
+    # Only the DUT depends on the testbed.
+    def accelerator_of(role) = role == "dut" ? testbed.dut_accelerator(self) : accelerator
 
     def dut?(machine) = machine.role == "dut"
 

@@ -26,7 +26,12 @@ module FirewallLab
       def call(env)
         project = LabNames.project
         machine = project.machines.find { |one| one.name == env[:machine].name.to_s }
-        Record.update(project, machine, made_from(env[:machine])) if machine
+        return unless machine
+
+        left = Record.update(project, machine, made_from(env[:machine]))
+        HostLinks.restore(project, machine.lab) if left.empty?
+      rescue Problem => e
+        env[:ui].warn(e.error_message)
       rescue SystemCallError => e
         env[:ui].warn("#{Record.file(project, machine.lab)}: cannot be written: #{e.message}\n  next: df -h")
       ensure
@@ -45,7 +50,8 @@ module FirewallLab
 
     def self.file(project, lab) = File.join(project.root, ".fwlab", lab, "machines.json")
 
-    # Records what libvirt has under the machine's name; removes the machine if libvirt has nothing.
+    # Records what libvirt has under the machine's name; removes the machine if libvirt has nothing. Returns the lab's
+    # machines by role.
     def self.update(project, machine, box)
       path = file(project, machine.lab)
       MUTEX.synchronize do
@@ -54,25 +60,37 @@ module FirewallLab
           lock.flock(File::LOCK_EX)
           machines = read(path)
           xml = defined_as(project, "#{project.prefix}#{machine.name}")
-          xml ? machines[machine.role] = describe(project, xml, box) : machines.delete(machine.role)
+          xml ? machines[machine.role] = describe(project, machine, xml, box) : machines.delete(machine.role)
           machines.empty? ? FileUtils.rm_f(path) : write(project, path, machine.lab, machines)
+          machines
         end
       end
     end
 
     # One machine, from libvirt's XML.
-    def self.describe(project, xml, box)
+    def self.describe(project, machine, xml, box)
       domain = REXML::Document.new(xml).root
       arguments = REXML::XPath.match(domain, "//*[local-name()='commandline']/*[local-name()='arg']")
       icount = arguments.map { |argument| argument.attributes["value"] }.each_cons(2).find { |a, _| a == "-icount" }
-      types = REXML::XPath.match(domain, "devices/interface").map { |interface| interface.attributes["type"] }.uniq
+      links = links(project, machine, domain)
       {
         "domain" => domain.elements["name"].text,
         "box" => box,
         "accelerator" => ACCELERATORS.fetch(domain.attributes["type"], domain.attributes["type"]),
         "icount_shift" => icount && icount.last[/shift=(\d+)/, 1]&.to_i,
-        "link" => types.map { |type| link_kind(project, type) }.sort.join("+")
+        "link" => links.values.uniq.sort.join("+"),
+        "links" => links
       }
+    end
+
+    # {link: kind}. An interface belongs to the link whose MAC address it has. A handed-over PCI device has none in the
+    # XML: those are the links that are left, in their order.
+    def self.links(project, machine, domain)
+      interfaces = REXML::XPath.match(domain, "devices/interface")
+      by_mac = interfaces.to_h { |one| [one.elements["mac"]&.attributes&.[]("address"), one.attributes["type"]] }
+      found = machine.links.to_h { |link| [link.name, by_mac.delete(link.near["mac"])] }
+      left = by_mac.values + REXML::XPath.match(domain, "devices/hostdev[@type='pci']").map { "hostdev" }
+      found.transform_values { |type| type || left.shift }.compact.transform_values { |type| link_kind(project, type) }
     end
 
     # The kind of link that has this type of interface in libvirt; the type itself if there is none.

@@ -113,7 +113,7 @@ def test_a_dut_by_the_hosts_clock_is_the_real_testbed(checkout: Checkout, nothin
     checkout.define(LAB, kind="kvm", link="bridge")
     checkout.update("dut")
     made = machines_made(Project(checkout.root), TOPOLOGY, 3, LAB)
-    assert (made.testbed, made.accelerator, made.link) == ("real", "kvm", "bridge")
+    assert (made.testbed, made.accelerator, made.link) == ("real", "kvm", "virtio")
     assert json.loads(checkout.path.read_text())["testbed"] == "real"
 
 

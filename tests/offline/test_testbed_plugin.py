@@ -118,7 +118,7 @@ def test_it_is_chosen_recorded_and_part_of_the_facts(checkout: Path, environment
     assert (record["testbed"], record["machines"]["dut"]["link"]) == ("slow_motion", "pigeon")
     found = python(
         f"""
-        from fwlab.testbed.link_kinds import link_kinds
+        from fwlab.testbed.link_choice import link_kinds
         from fwlab.testbed.machine_record import from_command_line, machines_made
         from fwlab.testbed.selection import TestbedRequest, choose, settle
         made = machines_made(project, topology, 3, "{LAB}")
@@ -188,7 +188,10 @@ def test_a_link_kind_that_is_not_installed_is_named(checkout: Path, environment:
     environment["PYTHONPATH"] = str(ROOT)
     done = fwlab("doctor", checkout=checkout, environment=environment)
     assert done.returncode == 2
-    assert "topology.yml: links.generator-dut.kind: unknown link kind pigeon; there are: socket" in done.stderr
+    assert (
+        "topology.yml: links.generator-dut.kind: unknown link kind pigeon; there are: macvtap, socket, sriov, virtio"
+        in done.stderr
+    )
     assert "next: fix topology.yml" in done.stderr
 
 
@@ -201,7 +204,9 @@ def test_vagrant_names_an_unknown_link_kind(checkout: Path, environment: dict[st
     )
     argv = ["ruby", "-e", script]
     done = subprocess.run(argv, cwd=checkout, env=environment, capture_output=True, text=True, check=True)
-    assert "links.generator-dut.kind: unknown link kind pigeon; there are: socket" in done.stdout
+    assert (
+        "links.generator-dut.kind: unknown link kind pigeon; there are: macvtap, socket, sriov, virtio" in done.stdout
+    )
 
 
 @pytest.mark.parametrize("grading", [0, 2])

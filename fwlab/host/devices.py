@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The host's NICs, PCI functions and virtual functions, as the kernel shows them below /sys, /dev and /proc.
+
+Sources: the kernel's Documentation/ABI/testing/sysfs-class-net and sysfs-bus-pci.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+#: The driver of a PCI function that has been handed to a virtual machine.
+VFIO = "vfio-pci"
+
+
+@dataclass(frozen=True)
+class VirtualFunction:
+    """One VF. `index`: its number on its physical function (PF), `nic` the PF's name; `group`: IOMMU group or None."""
+
+    address: str
+    index: int
+    physical: str
+    nic: str
+    driver: str
+    group: str | None
+
+
+@dataclass(frozen=True)
+class Devices:
+    """Where the kernel shows its devices. Tests give other folders."""
+
+    sys: Path = Path("/sys")
+    dev: Path = Path("/dev")
+    proc: Path = Path("/proc")
+
+    def nics(self) -> list[str]:
+        """The names of all NICs, virtual ones included."""
+        return sorted(path.name for path in self._net.glob("*") if path.is_dir())
+
+    def has_nic(self, name: str) -> bool:
+        """Whether there is a NIC of that name."""
+        return (self._net / name).is_dir()
+
+    def is_wireless(self, name: str) -> bool:
+        """Whether it is a wireless NIC, which sends frames from its own MAC address only."""
+        return any((self._net / name / part).exists() for part in ("wireless", "phy80211"))
+
+    def is_up(self, name: str) -> bool:
+        """Whether it is up and has a carrier. "unknown" is what virtual NICs say."""
+        return self._text(self._net / name / "operstate") in ("up", "unknown")
+
+    def master(self, name: str) -> str | None:
+        """The bridge or bond that it is a port of."""
+        path = self._net / name / "master"
+        return path.resolve().name if path.exists() else None
+
+    def physical_functions(self) -> dict[str, tuple[int, int]]:
+        """NICs that can have VFs, by name: how many they have, and how many they can have."""
+        found = {}
+        for name in self.nics():
+            total = self._number(self._net / name / "device" / "sriov_totalvfs")
+            if total:
+                found[name] = (self._number(self._net / name / "device" / "sriov_numvfs"), total)
+        return found
+
+    def virtual_functions(self, nic: str) -> list[VirtualFunction]:
+        """The VFs of a NIC, by index."""
+        folder = (self._net / nic / "device").resolve()
+        found = [one for link in folder.glob("virtfn*") if (one := self.virtual_function(link.resolve().name))]
+        return sorted(found, key=lambda one: one.index)
+
+    def virtual_function(self, address: str) -> VirtualFunction | None:
+        """The VF at this PCI address (0000:01:10.0); None if there is none, or if it is no VF."""
+        folder = self.sys / "bus" / "pci" / "devices" / address
+        if not (folder / "physfn").exists():
+            return None
+        physical = (folder / "physfn").resolve()
+        links = {link.resolve().name: link.name for link in physical.glob("virtfn*")}
+        index = re.fullmatch(r"virtfn(\d+)", links.get(address, ""))
+        if index is None:
+            return None
+        nic = next((path.name for path in sorted((physical / "net").glob("*"))), "")
+        return VirtualFunction(
+            address, int(index[1]), physical.name, nic, self._link(folder / "driver") or "", self.group(address)
+        )
+
+    def has_pci(self, address: str) -> bool:
+        """Whether there is a PCI function at this address."""
+        return (self.sys / "bus" / "pci" / "devices" / address).exists()
+
+    def group(self, address: str) -> str | None:
+        """The IOMMU group of a PCI function; None without an IOMMU."""
+        return self._link(self.sys / "bus" / "pci" / "devices" / address / "iommu_group")
+
+    def iommu_groups(self) -> int:
+        """How many IOMMU groups there are. Without any, no PCI function can be handed to a machine."""
+        return len(list((self.sys / "kernel" / "iommu_groups").glob("*")))
+
+    def machines_with(self, word: str) -> Iterator[str]:
+        """libvirt's names of the running machines whose QEMU has `word` in its arguments."""
+        for path in sorted(self.proc.glob("[0-9]*/cmdline")):
+            try:
+                words = path.read_bytes().decode(errors="replace").split("\0")
+            except OSError:  # it has ended
+                continue
+            if "qemu" in words[0] and any(word in one for one in words[1:]):
+                named = re.search(r"(?:^|\0)guest=([^,\0]+)", "\0".join(words))
+                yield named[1] if named else Path(words[0]).name
+
+    @property
+    def boot(self) -> str:
+        """What tells this boot of the host from every other one."""
+        return self._text(self.proc / "sys" / "kernel" / "random" / "boot_id")
+
+    @property
+    def _net(self) -> Path:
+        return self.sys / "class" / "net"
+
+    @staticmethod
+    def _text(path: Path) -> str:
+        try:
+            return path.read_text().strip()
+        except OSError:
+            return ""
+
+    @classmethod
+    def _number(cls, path: Path) -> int:
+        text = cls._text(path)
+        return int(text) if text.isdecimal() else 0
+
+    @staticmethod
+    def _link(path: Path) -> str | None:
+        return path.resolve().name if path.exists() else None

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The changes that links make to this host. Each knows how it is undone, and undoing it twice changes nothing more."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from fwlab.host.devices import Devices
+from fwlab.host.iproute import Ip, VfSettings
+from fwlab.model.declared import Frozen
+
+
+class NewBridge(Frozen):
+    """A bridge without address, uplink, spanning tree or multicast snooping: frames go from port to port only."""
+
+    change: Literal["bridge"] = "bridge"
+    name: str
+    mtu: int
+    alias: str
+
+    @property
+    def device(self) -> str:
+        """The NIC that it makes."""
+        return self.name
+
+    def apply(self, ip: Ip) -> None:
+        """Make it."""
+        options = ["stp_state", "0", "forward_delay", "0", "mcast_snooping", "0"]
+        ip.run(["link", "add", "name", self.name, "type", "bridge", *options])
+        _raise_nic(ip, self.name, self.mtu, self.alias)
+
+    def undo(self, ip: Ip, devices: Devices) -> None:
+        """Remove it if it is there."""
+        if devices.has_nic(self.name):
+            ip.run(["link", "delete", "dev", self.name, "type", "bridge"])
+
+    def missing(self, _ip: Ip, devices: Devices) -> str | None:
+        """What of it is gone, in words."""
+        return None if devices.has_nic(self.name) else f"the bridge {self.name} is gone"
+
+
+class NewDummy(Frozen):
+    """A NIC that leads nowhere: what is sent to it is dropped. Two macvtap devices on it reach each other only."""
+
+    change: Literal["dummy"] = "dummy"
+    name: str
+    mtu: int
+    alias: str
+
+    @property
+    def device(self) -> str:
+        """The NIC that it makes."""
+        return self.name
+
+    def apply(self, ip: Ip) -> None:
+        """Make it."""
+        ip.run(["link", "add", "name", self.name, "type", "dummy"])
+        _raise_nic(ip, self.name, self.mtu, self.alias)
+
+    def undo(self, ip: Ip, devices: Devices) -> None:
+        """Remove it if it is there."""
+        if devices.has_nic(self.name):
+            ip.run(["link", "delete", "dev", self.name, "type", "dummy"])
+
+    def missing(self, _ip: Ip, devices: Devices) -> str | None:
+        """What of it is gone, in words."""
+        return None if devices.has_nic(self.name) else f"the NIC {self.name} is gone"
+
+
+class VfSet(Frozen):
+    """What a physical function enforces for one VF: before, and while the machines have it."""
+
+    change: Literal["vf"] = "vf"
+    address: str
+    nic: str
+    index: int
+    before: VfSettings
+    wanted: VfSettings
+
+    @property
+    def device(self) -> str:
+        """The VF's PCI address."""
+        return self.address
+
+    def apply(self, ip: Ip) -> None:
+        """Set it."""
+        ip.set_vf(self.nic, self.index, self.wanted)
+
+    def undo(self, ip: Ip, devices: Devices) -> None:
+        """Set it back. A VF that no longer exists has nothing to set back."""
+        vf = devices.virtual_function(self.address)
+        if vf is not None and (vf.nic, vf.index) == (self.nic, self.index):
+            ip.set_vf(self.nic, self.index, self.before)
+
+    def missing(self, _ip: Ip, devices: Devices) -> str | None:
+        """What of it is gone, in words."""
+        if devices.virtual_function(self.address) is None:
+            return f"the VF {self.address} of {self.nic} is gone"
+        if not devices.is_up(self.nic):
+            return f"{self.nic}, the physical function of the VF {self.address}, is down"
+        return None
+
+
+Change = Annotated[NewBridge | NewDummy | VfSet, Field(discriminator="change")]
+
+
+def _raise_nic(ip: Ip, name: str, mtu: int, alias: str) -> None:
+    """Up, and without the IPv6 address that the kernel would give it: the host itself must never speak on a link."""
+    ip.run(["link", "set", "dev", name, "alias", alias, "mtu", str(mtu), "addrgenmode", "none", "arp", "off"])
+    ip.run(["link", "set", "dev", name, "up"])

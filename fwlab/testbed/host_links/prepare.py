@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Prepare this host for the links of a lab's machines, and restore it."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fwlab.host.devices import Devices
+from fwlab.host.iproute import Ip
+from fwlab.host.project import Project
+from fwlab.model.errors import BadInput, CannotMeasure
+from fwlab.model.topology import Topology
+from fwlab.testbed.host_file import NAME, HostFile, load_host_file
+from fwlab.testbed.host_links.changes import Change
+from fwlab.testbed.host_links.link_on_host import HostLinkKind, LinkOnHost, device_name
+from fwlab.testbed.host_links.state import State, States, checkout_key
+from fwlab.testbed.link_kinds import LINKS
+
+SCRIPT = "provision/host/links"
+
+
+@dataclass(frozen=True)
+class HostLinks:
+    """The links of one checkout on this host."""
+
+    project: Project
+    topology: Topology
+    devices: Devices
+    ip: Ip
+    states: States
+
+    def prepare(self, lab_id: str, kinds: Mapping[str, str]) -> None:
+        """Do on the host what links of these kinds need. Does nothing if it is done already.
+
+        kinds  the kind of each link, by the link's name
+        Raises BadInput for a wrong host.yml, CannotMeasure if the host cannot carry the links. It is then unchanged.
+        """
+        needed = {name: kind for name, kind in kinds.items() if isinstance(LINKS[kind], HostLinkKind)}
+        path = self.states.path(self.project, lab_id)
+        if not needed and not path.exists():
+            return
+        if os.geteuid():
+            words = " ".join(f"{name}={kind}" for name, kind in kinds.items())
+            message = f"the links of {lab_id} need a change on this host, which only root can make"
+            raise CannotMeasure(message, f"sudo {SCRIPT} up {lab_id} {words}")
+        for kind in dict.fromkeys(needed.values()):
+            for one in LINKS[kind].requirements():
+                if not one.met:
+                    raise CannotMeasure(f"link kind {kind}: {one.what}", one.next)
+        with self.states.locked():
+            state = self.states.read(path)
+            if state is not None and state.kinds == dict(kinds) and not self._missing(state):
+                return
+            if state is not None:
+                self._refuse_running(lab_id)
+                self.states.undo(path, state)
+            self._apply(path, lab_id, kinds, needed)
+
+    def restore(self, lab_id: str) -> bool:
+        """Undo what was done for a lab. False if there was nothing. Raises CannotMeasure while its machines run."""
+        path = self.states.path(self.project, lab_id)
+        if not path.exists():
+            return False
+        if os.geteuid():
+            message = f"what was changed on this host for {lab_id} can only be undone by root"
+            raise CannotMeasure(message, f"sudo {SCRIPT} restore {lab_id}")
+        with self.states.locked():
+            state = self.states.read(path)
+            if state is None:
+                return False
+            self._refuse_running(lab_id)
+            self.states.undo(path, state)
+        return True
+
+    def labs(self) -> list[str]:
+        """The labs of this checkout for which this host is changed."""
+        start = f"{checkout_key(self.project)}-"
+        return [path.stem.removeprefix(start) for path in self.states.all() if path.name.startswith(start)]
+
+    def lost(self, lab_id: str) -> CannotMeasure | None:
+        """What is missing on the host of what the lab's links need, as an error; None if nothing is."""
+        state = self.states.read(self.states.path(self.project, lab_id))
+        missing = self._missing(state) if state else []
+        if not missing:
+            return None
+        hint = f"vagrant destroy -f {lab_id}, see `fwlab doctor`, then vagrant up {lab_id}"
+        return CannotMeasure(f"this host lost a link of {lab_id}: {missing[0]}", hint)
+
+    def _apply(self, path: Path, lab_id: str, kinds: Mapping[str, str], needed: Mapping[str, str]) -> None:
+        changes: list[Change] = []
+        for index, (name, link) in enumerate(self.topology.links.items()):
+            kind = LINKS[needed[name]] if name in needed else None
+            if isinstance(kind, HostLinkKind):
+                macs = {role: end.mac for role, end in link.ends.items()}
+                device = device_name(checkout_key(self.project), lab_id, index)
+                on_host = LinkOnHost(
+                    name, lab_id, device, link.mtu, macs, self._machines(lab_id), self._read_file, self.devices, self.ip
+                )
+                changes += kind.changes(on_host)
+        used = {change.device: state for state in self.states.all().values() for change in state.changes}
+        for change in changes:
+            if other := used.get(change.device):
+                message = f"{NAME}: {change.device} carries a link of {other.lab} in {other.checkout}"
+                raise CannotMeasure(message, f"there: vagrant destroy -f {other.lab}; or name another one in {NAME}")
+        if changes:
+            state = State(
+                checkout=str(self.project.root), lab=lab_id, kinds=dict(kinds), boot=self.devices.boot, changes=changes
+            )
+            self.states.apply(path, state)
+
+    def _missing(self, state: State) -> list[str]:
+        if state.boot != self.devices.boot:
+            return ["the host was started anew since"]
+        found = (change.missing(self.ip, self.devices) for change in state.changes)
+        return [what for what in found if what is not None]
+
+    def _refuse_running(self, lab_id: str) -> None:
+        start = self._machines(lab_id)
+        running = [name for name in self.devices.machines_with(f"guest={start}") if _is_of(name, start)]
+        if running:
+            message = f"the machines of {lab_id} run, and use what would be undone"
+            raise CannotMeasure(message, f"vagrant destroy -f {lab_id}")
+
+    def _machines(self, lab_id: str) -> str:
+        return f"fwlab-{checkout_key(self.project)}-{lab_id}"
+
+    def _read_file(self) -> HostFile:
+        return load_host_file(self.project, self.topology)
+
+
+def host_links(project: Project, topology: Topology) -> HostLinks:
+    """Those of this host."""
+    devices, ip = Devices(), Ip()
+    return HostLinks(project, topology, devices, ip, States(devices, ip))
+
+
+def kinds_from(words: list[str], topology: Topology, usual: Mapping[str, str]) -> dict[str, str]:
+    """LINK=KIND for each link that differs from `usual`. Raises BadInput."""
+    kinds = dict(usual)
+    for word in words:
+        name, _, kind = word.partition("=")
+        if name not in topology.links or kind not in LINKS:
+            known = f"links: {', '.join(topology.links)}; kinds: {', '.join(LINKS)}"
+            raise BadInput(f"{word}: must be LINK=KIND; {known}", f"{SCRIPT} up LAB generator-dut=virtio")
+        kinds[name] = kind
+    return kinds
+
+
+def _is_of(machine: str, start: str) -> bool:
+    """Whether libvirt's name is that of a machine of the lab: its DUT, or a name with a role behind it."""
+    return machine == start or machine in (f"{start}-generator", f"{start}-sink")

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Macvtap links: both machines share one NIC of the host, which switches between them (macvtap's mode "bridge")."""
+
+from dataclasses import dataclass, field
+
+from fwlab.host.devices import Devices
+from fwlab.host.requirement import Requirement
+from fwlab.model.errors import BadInput, CannotMeasure
+from fwlab.testbed.host_file import DUMMY, HINT, NAME
+from fwlab.testbed.host_links.changes import NewDummy
+from fwlab.testbed.host_links.link_on_host import LinkOnHost
+from fwlab.testbed.links.virtio import host_network, refuse_taken
+
+
+@dataclass(frozen=True)
+class Macvtap:
+    """Links as two macvtap devices on one NIC."""
+
+    devices: Devices = field(default_factory=Devices)
+    name: str = "macvtap"
+    summary: str = "two macvtap devices on one NIC of the host, which host.yml names; vhost under KVM"
+    netdevs: tuple[str, ...] = ("tap",)
+
+    def requirements(self) -> tuple[Requirement, ...]:
+        """As for virtio. libvirt makes the macvtap devices itself."""
+        return host_network(self.devices)
+
+    def changes(self, link: LinkOnHost) -> tuple[NewDummy, ...]:
+        """A NIC that leads nowhere, if host.yml asks for one; nothing for a NIC of the host."""
+        named = link.file.macvtap.get(link.name)
+        if named is None:
+            raise BadInput(f"{NAME}: macvtap.{link.name}: this field is missing", HINT)
+        if named.nic == DUMMY:
+            refuse_taken(link)
+            return (NewDummy(name=link.device, mtu=link.mtu, alias=link.alias),)
+        refuse_unfit(link, f"{NAME}: macvtap.{link.name}.nic: {named.nic}", named.nic)
+        return ()
+
+
+def refuse_unfit(link: LinkOnHost, place: str, nic: str) -> None:
+    """Raise unless test traffic on this NIC gets to the machines, and to nothing else. `place` begins the message."""
+    devices = link.devices
+    if not devices.has_nic(nic):
+        raise BadInput(f"{place}: there is no such NIC; there are: {', '.join(devices.nics())}", HINT)
+    if devices.is_wireless(nic):
+        why = "is wireless, and an access point drops frames from a machine's own MAC address"
+        raise BadInput(f"{place} {why}", f"name a wired NIC, or {DUMMY}, in {NAME}")
+    if master := devices.master(nic):
+        raise BadInput(f"{place} is a port of {master}: test traffic would leave this host", HINT)
+    if addresses := link.ip.addresses(nic):
+        why = f"has the host's address {addresses[0]}: test traffic would leave this host"
+        raise BadInput(f"{place} {why}", f"name a NIC that nothing else uses, in {NAME}")
+    if not devices.is_up(nic):
+        raise CannotMeasure(f"{place} is down", f"ip link set dev {nic} up, and look at its cable")
+
+
+LINK = Macvtap()

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""SR-IOV links: each machine has a virtual function (VF) of a NIC for itself; the NIC switches between them."""
+
+from dataclasses import dataclass, field
+
+from fwlab.host.devices import VFIO, Devices, VirtualFunction
+from fwlab.host.environment import libvirt_uri
+from fwlab.host.iproute import VfSettings
+from fwlab.host.requirement import Requirement
+from fwlab.model.errors import BadInput, CannotMeasure
+from fwlab.testbed.host_file import HINT, NAME, SriovLink
+from fwlab.testbed.host_links.changes import VfSet
+from fwlab.testbed.host_links.link_on_host import LinkOnHost
+from fwlab.testbed.links.macvtap import refuse_unfit
+
+
+@dataclass(frozen=True)
+class Sriov:
+    """Links as VFs of one NIC, handed to the machines by VFIO."""
+
+    devices: Devices = field(default_factory=Devices)
+    name: str = "sriov"
+    summary: str = "VFs of a NIC, handed to the machines; host.yml names them"
+    netdevs: tuple[str, ...] = ("vfio-pci",)
+
+    def requirements(self) -> tuple[Requirement, ...]:
+        """Root's libvirt, an IOMMU, and VFs."""
+        system = Requirement(
+            f"libvirt at {libvirt_uri()} may not hand PCI devices to machines",
+            libvirt_uri().endswith("/system"),
+            "export FWLAB_LIBVIRT_URI=qemu:///system (as root, or in the group libvirt)",
+        )
+        physical = self.devices.physical_functions()
+        have = any(now for now, _ in physical.values())
+        where = next(iter(physical), "")
+        make = f"echo 4 >/sys/class/net/{where}/device/sriov_numvfs" if where else "use a NIC with SR-IOV"
+        return (
+            system,
+            Requirement(NO_IOMMU, self.devices.iommu_groups() > 0, IOMMU_HINT),
+            Requirement("no NIC has virtual functions", have, make),
+        )
+
+    def changes(self, link: LinkOnHost) -> tuple[VfSet, ...]:
+        """What the physical function enforces for the link's two VFs."""
+        named = link.file.sriov.get(link.name)
+        if named is None:
+            raise BadInput(f"{NAME}: sriov.{link.name}: this field is missing", HINT)
+        return tuple(self._change(link, named, role, address) for role, address in named.ends.items())
+
+    def _change(self, link: LinkOnHost, named: SriovLink, role: str, address: str) -> VfSet:
+        place = f"{NAME}: sriov.{link.name}.ends.{role}: {address}"
+        vf = _found(link, place, address)
+        refuse_unfit(link, f"{place}: its physical function {vf.nic}", vf.nic)
+        if vf.group is None:
+            raise CannotMeasure(f"{place} is in no IOMMU group: {NO_IOMMU}", IOMMU_HINT)
+        before = link.ip.vf(vf.nic, vf.index)
+        wanted = VfSettings(
+            mac=next(mac for end, mac in link.macs.items() if end == role),
+            vlan=named.vlan,
+            spoof_check=None if before.spoof_check is None else named.spoof_check,
+            trust=None if before.trust is None else named.trust,
+        )
+        return VfSet(address=address, nic=vf.nic, index=vf.index, before=before, wanted=wanted)
+
+
+def _found(link: LinkOnHost, place: str, address: str) -> VirtualFunction:
+    """The VF, if it is one and no machine of another lab has it."""
+    vf = link.devices.virtual_function(address)
+    if vf is None and not link.devices.has_pci(address):
+        raise BadInput(f"{place}: there is no such PCI device on this host", HINT)
+    if vf is None or not vf.nic:
+        raise BadInput(f"{place} is no virtual function of a NIC that this host can see", HINT)
+    if vf.driver == VFIO:
+        holders = [name for name in link.devices.machines_with(address) if not name.startswith(link.machines)]
+        if holders:
+            message = f"{place} is taken by the machine {holders[0]}"
+            raise CannotMeasure(message, f"name another VF in {NAME}, or end that machine: virsh shutdown {holders[0]}")
+    return vf
+
+
+NO_IOMMU = "this host has no IOMMU groups, without which no PCI device can be handed to a machine"
+IOMMU_HINT = "switch on VT-d or AMD-Vi in the firmware, add intel_iommu=on (Intel) to the kernel's command line, reboot"
+
+LINK = Sriov()

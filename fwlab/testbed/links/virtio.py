@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Virtio links: both machines are ports of a bridge without address or uplink. Under KVM, vhost carries them."""
+
+from dataclasses import dataclass, field
+
+from fwlab.host.devices import Devices
+from fwlab.host.environment import libvirt_uri
+from fwlab.host.requirement import Requirement
+from fwlab.model.errors import CannotMeasure
+from fwlab.testbed.host_links.changes import NewBridge
+from fwlab.testbed.host_links.link_on_host import LinkOnHost
+
+
+@dataclass(frozen=True)
+class Virtio:
+    """Links as a bridge of their own."""
+
+    devices: Devices = field(default_factory=Devices)
+    name: str = "virtio"
+    summary: str = "a bridge of its own on the host, without address or uplink; vhost under KVM"
+    netdevs: tuple[str, ...] = ("tap",)
+
+    def requirements(self) -> tuple[Requirement, ...]:
+        """Root's libvirt, which may attach to bridges, tap devices, and vhost if KVM is there."""
+        return host_network(self.devices)
+
+    def changes(self, link: LinkOnHost) -> tuple[NewBridge, ...]:
+        """The bridge."""
+        refuse_taken(link)
+        return (NewBridge(name=link.device, mtu=link.mtu, alias=link.alias),)
+
+
+def host_network(devices: Devices) -> tuple[Requirement, ...]:
+    """What every kind needs whose frames pass through the host's network stack."""
+    system = Requirement(
+        f"libvirt at {libvirt_uri()} may not attach machines to the host's NICs",
+        libvirt_uri().endswith("/system"),
+        "export FWLAB_LIBVIRT_URI=qemu:///system (as root, or in the group libvirt)",
+    )
+    tun = Requirement("there is no /dev/net/tun", (devices.dev / "net" / "tun").exists(), "modprobe tun")
+    vhost = Requirement("there is no /dev/vhost-net, which KVM machines need", _vhost(devices), "modprobe vhost_net")
+    return system, tun, vhost
+
+
+def refuse_taken(link: LinkOnHost) -> None:
+    """Raise CannotMeasure if something else has the name of the NIC that the link needs."""
+    if link.devices.has_nic(link.device):
+        raise CannotMeasure(
+            f"link {link.name}: the name {link.device} is taken by a NIC that {link.lab} did not make",
+            f"`ip -details link show dev {link.device}` says what it is; if nobody needs it: "
+            f"ip link delete dev {link.device}",
+        )
+
+
+def _vhost(devices: Devices) -> bool:
+    return (devices.dev / "vhost-net").exists() or not (devices.dev / "kvm").exists()
+
+
+LINK = Virtio()
