@@ -21,8 +21,14 @@ class Virtio:
     netdevs: tuple[str, ...] = ("tap",)
 
     def requirements(self) -> tuple[Requirement, ...]:
-        """Root's libvirt, which may attach to bridges, tap devices, and vhost if KVM is there."""
-        return host_network(self.devices)
+        """Root's libvirt, which may attach to bridges, tap devices, vhost if KVM is there, and no filter on bridges."""
+        filters = [
+            self.devices.proc / "sys/net/bridge" / f"bridge-nf-call-{name}" for name in ("iptables", "ip6tables")
+        ]
+        filtered = any(path.exists() and path.read_text().strip() != "0" for path in filters)
+        said = "the host's own firewall sees bridged frames, and would filter and slow what is measured"
+        command = "sysctl " + " ".join(f"net.bridge.{path.name}=0" for path in filters)
+        return (*host_network(self.devices), Requirement(said, not filtered, command))
 
     def changes(self, link: LinkOnHost) -> tuple[NewBridge, ...]:
         """The bridge."""
