@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -16,13 +17,20 @@ from rich.console import Console
 
 from fwlab.generator.selection import choose as choose_engine
 from fwlab.generator.trex.engine import trex_in_image
+from fwlab.host.devices import Devices
 from fwlab.host.environment import libvirt_uri
+from fwlab.host.hardware_probe import probe_hardware
 from fwlab.host.kvm_probe import kvm_works
 from fwlab.host.project import Project, find_project, load_topology
 from fwlab.images.built_boxes import built_boxes
 from fwlab.measure.calibration import load_host_class
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, BadInput, CannotMeasure
+from fwlab.model.topology import Topology
+from fwlab.testbed.host_file import NAME, host_file_path, load_host_file
+from fwlab.testbed.host_file_draft import write_draft
+from fwlab.testbed.host_links.prepare import host_links
 from fwlab.testbed.link_choice import link_kinds
+from fwlab.testbed.link_kinds import LINKS
 from fwlab.testbed.selection import TestbedRequest, choose
 from fwlab.testbed.testbeds import grading_testbed
 
@@ -32,20 +40,30 @@ PROGRAMS = ("vagrant", "virsh", "qemu-system-x86_64", "qemu-img", "packer", "mmd
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was examined: what was found (`says`), and the next command if it is not ok."""
+    """One thing that was examined: what was found (`says`), and the next command if it is not ok.
+
+    `required`: without it, nothing can be measured on the testbed and the links that would be used.
+    """
 
     item: str
     ok: bool
     says: str
     next: str = ""
+    required: bool = True
 
 
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     probe: Annotated[bool, typer.Option("--probe", help="Try KVM again, even if the answer is remembered.")] = False,
+    draft_host_file: Annotated[
+        bool, typer.Option("--draft-host-file", help="Write a first host.yml, from the NICs of this host.")
+    ] = False,
 ) -> None:
     """Say which testbed would be used, and what is missing."""
     project = find_project()
+    if draft_host_file:
+        write_draft(project)
+        return
     findings = [
         *_programs(),
         _libvirt(),
@@ -56,8 +74,9 @@ def doctor(
         _host_class(project),
     ]
     kvm = kvm_works(again=probe)
+    findings += [Finding(one.item, one.ok, one.says, one.next, False) for one in probe_hardware(Devices(), kvm)]
     testbed, engine = choose(TestbedRequest(), kvm), choose_engine(project)
-    ready = all(f.ok for f in findings)
+    ready = all(f.ok for f in findings if f.required)
     if as_json:
         document = {
             "testbed": testbed.name,
@@ -76,8 +95,10 @@ def doctor(
             console.print(f"{tried}; again: `fwlab doctor --probe`", soft_wrap=True, markup=False)
         console.print(f"engine: [bold]{engine.name}[/] ({engine.why})")
         for finding in findings:
-            mark = "[green]ok[/]     " if finding.ok else "[red]missing[/]"
-            console.print(f"{mark} {finding.item}: {finding.says}")
+            mark = (
+                "[green]ok[/]     " if finding.ok else "[red]missing[/]" if finding.required else "[yellow]without[/]"
+            )
+            console.print(f"{mark} {finding.item}: {finding.says}", soft_wrap=True)
             if not finding.ok:
                 console.print(f"        next: {finding.next}", markup=False)
     raise typer.Exit(EXIT_PASS if ready else EXIT_UNMEASURED)
@@ -116,14 +137,42 @@ def _images(project: Project) -> Finding:
 
 
 def _links(project: Project) -> list[Finding]:
-    """One finding a kind of link, or one for each thing that the host lacks for it."""
+    """For each kind of link one finding, or one for each thing that the host lacks for it."""
+    topology = load_topology(project)
+    used = link_kinds(topology)
     findings = []
-    for kind in link_kinds(load_topology(project)):
+    for kind in (*used, *(kind for kind in LINKS.values() if kind not in used)):
+        needed = kind in used
         lacking = [
-            Finding(f"link {kind.name}", False, one.what, one.next) for one in kind.requirements() if not one.met
+            Finding(f"link {kind.name}", False, one.what, one.next, needed)
+            for one in kind.requirements()
+            if not one.met
         ]
-        findings += lacking or [Finding(f"link {kind.name}", True, kind.summary)]
+        findings += lacking or [Finding(f"link {kind.name}", True, kind.summary, required=needed)]
+    return [*findings, *_host_file(project, topology)]
+
+
+def _host_file(project: Project, topology: Topology) -> list[Finding]:
+    """host.yml if there is one, and what is still changed on this host."""
+    findings = []
+    if host_file_path(project).exists():
+        try:
+            file = load_host_file(project, topology)
+            said = f"macvtap for {_named(file.macvtap)}; sriov for {_named(file.sriov)}"
+            findings.append(Finding(NAME, True, said))
+        except BadInput as error:
+            findings.append(Finding(NAME, False, error.message, error.hint))
+    links = host_links(project, topology)
+    for lab in links.labs():
+        lost = links.lost(lab)
+        said = lost.message if lost else f"this host is changed for {lab}, until its machines are destroyed"
+        hint = lost.hint if lost else ""
+        findings.append(Finding(f"links of {lab}", lost is None, said, hint, False))
     return findings
+
+
+def _named(links: Iterable[str]) -> str:
+    return " and ".join(links) or "no link"
 
 
 def _throttling() -> Finding:

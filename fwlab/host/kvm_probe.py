@@ -2,7 +2,8 @@
 """Whether KVM runs a guest on this host. The answer is remembered until something that it depends on changes.
 
 A /dev/kvm that opens proves nothing: some nested hosts run a few instructions per millisecond, or run firmware but
-never a kernel. So a kernel is started until it prints its version.
+never a kernel, or a kernel that stops half-way. So a kernel is started. It prints its version first, and says last
+that it was given no root file system.
 """
 
 import contextlib
@@ -25,16 +26,23 @@ from fwlab.host.atomic_write import write_atomically
 from fwlab.host.environment import cache_directory
 from fwlab.host.process import piped
 from fwlab.model.errors import FwlabError
+from fwlab.model.printable import printable
 
 DEVICE = Path("/dev/kvm")
 QEMU = "qemu-system-x86_64"
 #: The remembered answer, in the cache directory.
 MEMORY = "kvm-probe.json"
-#: A kernel under KVM prints its first line within a second. `timeout` ends QEMU even if we are killed.
+#: A kernel under KVM prints its first line within a second.
 TIMEOUT_S = 8
+#: Between two lines of a kernel that boots under a KVM that is itself emulated (s). Otherwise all take one second.
+SILENCE_S = 40
+#: Silences after which the kernel is ended in any case.
+MOST_SILENCES = 5
 #: A boot sector prints its line within a tenth of this (s).
 BOOT_SECTOR_TIMEOUT_S = 1
 GREETING = b"Linux version"
+#: A kernel's last words without a root file system. Any panic before it names another reason.
+END = b"Unable to mount root fs"
 
 
 @dataclass(frozen=True)
@@ -65,7 +73,7 @@ def kvm_works(kernel: Path | None = None, *, again: bool = False, boot_sector: b
     if not again and (known := _recall(key)) is not None:
         return known
     linux = ["-m", "256", "-kernel", str(kernel), "-append", "console=ttyS0 earlyprintk=serial panic=-1"]
-    answer, timed_out = _try(linux, "kernel", TIMEOUT_S)
+    answer, timed_out = _try(linux, "kernel", TIMEOUT_S, END)
     # An error of QEMU's is not remembered: it comes at once, and its cause (another hypervisor, say) may go away.
     if answer.works or timed_out:
         _remember(key, answer)
@@ -93,6 +101,7 @@ def _key(kernel: Path) -> dict[str, Any]:
         "qemu": qemu_version(),
         "device": [os.major(device.st_rdev), os.minor(device.st_rdev), f"{device.st_mode:o}"],
         "kernel": digest,
+        "until": END.decode(),
     }
 
 
@@ -127,13 +136,23 @@ def _boot_sector() -> bytes:
     return code.ljust(510, b"\0") + b"\x55\xaa"
 
 
-def _try(machine: list[str], what: str, timeout_s: int) -> tuple[KvmAnswer, bool]:
-    """Start a machine under KVM and wait for the greeting on its serial port; and whether the wait timed out."""
-    argv = ["timeout", "--kill-after=1", str(timeout_s), QEMU, "-accel", "kvm", "-cpu", "host", *machine]
+def _try(machine: list[str], what: str, timeout_s: int, end: bytes = b"") -> tuple[KvmAnswer, bool]:
+    """Start a machine under KVM and wait for the greeting on its serial port, then for `end`; and whether it got stuck.
+
+    What stops between the two is stuck, whether it is silent or gone.
+    """
+    limit = timeout_s + (MOST_SILENCES * SILENCE_S if end else 0)
+    ends_with_us = ["setpriv", "--pdeathsig", "TERM", "timeout", "--kill-after=1", str(limit)]
+    argv = [*ends_with_us, QEMU, "-accel", "kvm", "-cpu", "host", *machine]
     argv += ["-display", "none", "-nodefaults", "-no-reboot", "-serial", "stdio"]
     with _started(argv) as process:
-        if _greets(process, timeout_s):
-            return KvmAnswer(True, f"KVM runs a {what}"), False
+        heard = _hear(process, GREETING, timeout_s)
+        if GREETING in heard:
+            heard += _hear(process, end, SILENCE_S, restart=True) if end and end not in heard else b""
+            if end in heard:
+                return KvmAnswer(True, f"KVM runs a {what}"), False
+            last = heard.decode(errors="replace").strip().splitlines()[-1].strip()[-100:]
+            return KvmAnswer(False, f"a {what} under KVM stops half-way, after: {printable(last)}"), True
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(0.2)
         if process.poll() in (None, 124, 137):  # timeout(1) ended QEMU, or killed it
@@ -142,18 +161,19 @@ def _try(machine: list[str], what: str, timeout_s: int) -> tuple[KvmAnswer, bool
         return KvmAnswer(False, f"KVM does not start: {words[-1] if words else 'QEMU gives no reason'}"), False
 
 
-def _greets(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
+def _hear(process: subprocess.Popen[bytes], word: bytes, timeout_s: float, *, restart: bool = False) -> bytes:
+    """What the machine prints until `word` comes, or until `timeout_s` from now or (`restart`) from its last output."""
     said, output = b"", piped(process.stdout).fileno()
     deadline = time.monotonic() + timeout_s
-    while (left := deadline - time.monotonic()) > 0:
+    while word not in said and (left := deadline - time.monotonic()) > 0:
         ready, _, _ = select.select([output], [], [], left)
         part = os.read(output, 4096) if ready else b""
         said += part
-        if GREETING in said:
-            return True
         if not part:
             break
-    return False
+        if restart:
+            deadline = time.monotonic() + timeout_s
+    return said
 
 
 @contextlib.contextmanager

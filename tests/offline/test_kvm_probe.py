@@ -28,7 +28,8 @@ cd {folder}
 echo x >>starts
 . ./says
 """
-SPEAKS, SILENT, REFUSES = "echo 'Linux version 6'", "exec sleep 100", "echo 'no KVM today' >&2; exit 1"
+SPEAKS = "echo 'Linux version 6'; echo 'Kernel panic - not syncing: VFS: Unable to mount root fs on unknown-block(0,0)'"
+SILENT, REFUSES = "exec sleep 100", "echo 'no KVM today' >&2; exit 1"
 
 
 class Host:
@@ -61,6 +62,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     monkeypatch.setenv("FWLAB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(kvm_probe, "DEVICE", Path("/dev/null"))
     monkeypatch.setattr(kvm_probe, "TIMEOUT_S", 1)
+    monkeypatch.setattr(kvm_probe, "SILENCE_S", 1)
     return made
 
 
@@ -81,6 +83,24 @@ def test_the_wait_for_a_silent_kernel_is_not_repeated(host: Host) -> None:
     assert again.remembered
     assert not first.remembered
     assert host.starts == 1
+
+
+@pytest.mark.parametrize(
+    "stops",
+    ["exec sleep 100", "exit 1", "echo 'Kernel panic - not syncing: Attempted to kill init'; exit 0"],
+    ids=["silent", "gone", "another panic"],
+)
+def test_a_kernel_that_stops_half_way_is_no_kvm(host: Host, stops: str) -> None:
+    host.says(f"echo 'Linux version 6'; printf 'clocksource: tsc\\033[0m\\n'; {stops}")
+    first, again = kvm_works(), kvm_works()
+    last = "Kernel panic - not syncing: Attempted to kill init" if "panic" in stops else "clocksource: tsc\\x1b[0m"
+    assert first == KvmAnswer(False, f"a kernel under KVM stops half-way, after: {last}")
+    assert (again.why, bool(again.remembered), host.starts) == (first.why, True, 1)
+
+
+def test_a_slow_kernel_that_keeps_printing_is_waited_for(host: Host) -> None:
+    host.says(f"echo 'Linux version 6'; for n in 1 2 3 4; do sleep 0.5; echo $n; done; {SPEAKS}")
+    assert kvm_works().works
 
 
 def test_a_refusal_is_quick_and_not_remembered(host: Host) -> None:
@@ -134,7 +154,7 @@ def test_the_boot_sector_prints_its_greeting(tmp_path: Path) -> None:
     argv = ["qemu-system-x86_64", "-accel", "tcg", "-m", "16", "-display", "none", "-nodefaults", "-serial", "stdio"]
     argv += ["-drive", f"file={tmp_path}/sector,format=raw,if=ide,snapshot=on"]
     with kvm_probe._started(argv) as process:
-        assert kvm_probe._greets(process, 60)
+        assert kvm_probe.GREETING in kvm_probe._hear(process, kvm_probe.GREETING, 60)
 
 
 def test_it_is_probed_again_on_request(host: Host) -> None:

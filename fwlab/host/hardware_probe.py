@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What this host has for the real testbed and its links: each thing, and what to do if it is missing.
+
+None of it is needed on the virtual testbed.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fwlab.host.devices import VFIO, Devices
+from fwlab.host.kvm_probe import KvmAnswer
+
+#: One for each machine, and one for the host, whose threads carry the frames.
+WANTED_CORES = 4
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One thing: what was found (`says`), and what to do about it if it is not ok."""
+
+    item: str
+    ok: bool
+    says: str
+    next: str = ""
+
+
+def probe_hardware(devices: Devices, kvm: KvmAnswer, cores: int | None = None) -> list[Probe]:
+    """Everything, in the order in which one would look. `cores`: those that this process may use."""
+    return [
+        Probe("KVM", kvm.works, kvm.why, _kvm_hint(devices, kvm)),
+        _vhost(devices),
+        _cores(len(os.sched_getaffinity(0)) if cores is None else cores),
+        _nesting(devices),
+        _huge_pages(devices),
+        _iommu(devices),
+        _virtual_functions(devices),
+    ]
+
+
+def _kvm_hint(devices: Devices, kvm: KvmAnswer) -> str:
+    if not (devices.dev / "kvm").exists():
+        if _hypervisor(devices):
+            return "this host is a virtual machine: switch on nesting for it where it runs"
+        return "switch on VT-x or AMD-V in the firmware, then modprobe kvm_intel or kvm_amd"
+    if "permission" in kvm.why:
+        return "usermod --append --groups kvm $USER, then log in again"
+    if "no kernel" in kvm.why:
+        return "make boxes, then fwlab doctor --probe"
+    where = " (this host is a virtual machine: nesting)" if _hypervisor(devices) else ""
+    return f"work on the virtual testbed; after a change of firmware, kernel or QEMU{where}: fwlab doctor --probe"
+
+
+def _vhost(devices: Devices) -> Probe:
+    if (devices.dev / "vhost-net").exists():
+        return Probe("vhost", True, "the kernel carries frames between machines and tap devices (/dev/vhost-net)")
+    return Probe("vhost", False, "there is no /dev/vhost-net: links virtio and macvtap are slow", "modprobe vhost_net")
+
+
+def _cores(cores: int) -> Probe:
+    said = f"{cores}; the real testbed uses {WANTED_CORES}: one for each machine and one for the host"
+    hint = "use another host for the real testbed: on this one its machines disturb each other"
+    return Probe("cores", cores >= WANTED_CORES, said, hint)
+
+
+def _nesting(devices: Devices) -> Probe:
+    here = "this host is a virtual machine itself; " if _hypervisor(devices) else ""
+    for vendor in ("intel", "amd"):
+        path = devices.sys / "module" / f"kvm_{vendor}" / "parameters" / "nested"
+        if path.exists():
+            ok = path.read_text().strip() in ("Y", "1")
+            said = f"{here}machines here can {'' if ok else 'not '}run KVM themselves"
+            return Probe("nesting", ok, said, f"modprobe -r kvm_{vendor}; modprobe kvm_{vendor} nested=1")
+    return Probe("nesting", False, f"{here}KVM's module is not loaded", "see KVM above")
+
+
+def _huge_pages(devices: Devices) -> Probe:
+    found = _meminfo(devices)
+    total, free, size = (found.get(name, 0) for name in ("HugePages_Total", "HugePages_Free", "Hugepagesize"))
+    said = f"{free} of {total} are free, {size >> 10} MiB each"
+    return Probe("huge pages", total > 0, said, "sysctl vm.nr_hugepages=1024 (TRex on a NIC of its own needs them)")
+
+
+def _iommu(devices: Devices) -> Probe:
+    groups = devices.iommu_groups()
+    hint = "switch on VT-d or AMD-Vi in the firmware, add intel_iommu=on (Intel) to the kernel's command line, reboot"
+    return Probe("IOMMU", groups > 0, f"{groups} groups" if groups else "there are no IOMMU groups", hint)
+
+
+def _virtual_functions(devices: Devices) -> Probe:
+    physical = devices.physical_functions()
+    if not physical:
+        return Probe("virtual functions", False, "no NIC has SR-IOV", "link sriov needs such a NIC; use another link")
+    said = "; ".join(_described(devices, nic, *counts) for nic, counts in physical.items())
+    without = next((nic for nic, (now, _) in physical.items() if not now), "")
+    ok = any(now for now, _ in physical.values())
+    return Probe("virtual functions", ok, said, f"echo 4 >/sys/class/net/{without}/device/sriov_numvfs")
+
+
+def _described(devices: Devices, nic: str, now: int, most: int) -> str:
+    taken = sum(vf.driver == VFIO for vf in devices.virtual_functions(nic))
+    state = "" if devices.is_up(nic) else ", and is down"
+    return f"{nic} has {now} of at most {most}, {taken} of them handed to machines{state}"
+
+
+def _hypervisor(devices: Devices) -> bool:
+    return any(re.search(r"^flags\s*:.*\bhypervisor\b", line) for line in _lines(devices.proc / "cpuinfo"))
+
+
+def _meminfo(devices: Devices) -> dict[str, int]:
+    found = (re.match(r"(\w+):\s+(\d+)", line) for line in _lines(devices.proc / "meminfo"))
+    return {one[1]: int(one[2]) for one in found if one}
+
+
+def _lines(path: Path) -> Iterator[str]:
+    try:
+        yield from path.read_text().splitlines()
+    except OSError:
+        return
