@@ -94,13 +94,13 @@ def doctor(
             tried = f"        KVM was tried at {kvm.remembered} and is not tried each time"
             console.print(f"{tried}; again: `fwlab doctor --probe`", soft_wrap=True, markup=False)
         console.print(f"engine: [bold]{engine.name}[/] ({engine.why})")
-        for finding in findings:
+        for finding in sorted(findings, key=lambda one: not one.required):
             mark = (
                 "[green]ok[/]     " if finding.ok else "[red]missing[/]" if finding.required else "[yellow]without[/]"
             )
             console.print(f"{mark} {finding.item}: {finding.says}", soft_wrap=True)
             if not finding.ok:
-                console.print(f"        next: {finding.next}", markup=False)
+                console.print(f"        next: {finding.next}", markup=False, soft_wrap=True)
     raise typer.Exit(EXIT_PASS if ready else EXIT_UNMEASURED)
 
 
@@ -148,7 +148,9 @@ def _links(project: Project) -> list[Finding]:
             for one in kind.requirements()
             if not one.met
         ]
-        findings += lacking or [Finding(f"link {kind.name}", True, kind.summary, required=needed)]
+        # Of what nobody asked for, the first gap is enough.
+        shown = lacking if needed else lacking[:1]
+        findings += shown or [Finding(f"link {kind.name}", True, kind.summary, required=needed)]
     return [*findings, *_host_file(project, topology)]
 
 

@@ -71,7 +71,7 @@ def _nesting(devices: Devices) -> Probe:
         path = devices.sys / "module" / f"kvm_{vendor}" / "parameters" / "nested"
         if path.exists():
             ok = path.read_text().strip() in ("Y", "1")
-            said = f"{here}machines here can {'' if ok else 'not '}run KVM themselves"
+            said = f"{here}machines here {'can' if ok else 'cannot'} run KVM themselves"
             return Probe("nesting", ok, said, f"modprobe -r kvm_{vendor}; modprobe kvm_{vendor} nested=1")
     return Probe("nesting", False, f"{here}KVM's module is not loaded", "see KVM above")
 

@@ -17,12 +17,13 @@ from typer.testing import CliRunner
 
 from fwlab.cli.main import app
 from fwlab.cli.pytest_plugin import pytest_addoption
-from fwlab.host.project import Project, lab_ids
+from fwlab.host.project import Project, lab_ids, load_topology
 from fwlab.images.build import IMAGES
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import chosen_cases, chosen_exercises
 from fwlab.report.page_numbers import labs_of
 from fwlab.report.pages import all_pages, refresh, rendered
+from fwlab.testbed.host_links.prepare import kinds_from
 from tests.offline.guide_pages import PLACEHOLDERS, Command, blocks, commands, messages
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -91,8 +92,18 @@ def test_command_parses(command: Command) -> None:
         pytest_line(words)
     elif command.words[0] == "packer/build":
         assert set(words) <= set(IMAGES)
+    elif command.words[0] == "provision/host/links":
+        host_links(words)
     else:
         assert program in HOST_PROGRAMS
+
+
+def host_links(words: list[str]) -> None:
+    verb, *rest = words
+    assert verb in ("up", "restore", "status")
+    assert set(rest[:1]) <= set(LABS)
+    topology = load_topology(PROJECT)
+    assert set(kinds_from(rest[1:], topology, {})) <= set(topology.links)
 
 
 def test_dut_has_its_programs() -> None:

@@ -70,7 +70,7 @@ def test_each_gap_has_its_next_step(host: FakeHost) -> None:
     host.nic("enp1s0", state="down")
     found = probes(host)
     assert found["huge pages"].next.startswith("sysctl vm.nr_hugepages=")
-    assert found["nesting"].says == "this host is a virtual machine itself; machines here can not run KVM themselves"
+    assert found["nesting"].says == "this host is a virtual machine itself; machines here cannot run KVM themselves"
     assert found["nesting"].next == "modprobe -r kvm_amd; modprobe kvm_amd nested=1"
     assert found["virtual functions"].says == "enp1s0 has 4 of at most 8, 1 of them handed to machines, and is down"
 

@@ -6,10 +6,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
+from fwlab.host.project import validated
 from fwlab.model.errors import BadInput
+from fwlab.testbed.host_file import HostFile, SriovLink
 from tests.offline.fake_host import VFS
-from tests.offline.host_setting import SRIOV, Setting
+from tests.offline.guide_pages import blocks
+from tests.offline.host_setting import ROOT, SRIOV, TOPOLOGY, Setting
 
 
 @pytest.fixture
@@ -69,3 +73,11 @@ def test_without_a_host_file_the_command_that_drafts_one_is_named(here: Setting)
     error = here.refused("macvtap")
     assert error.message == "host.yml: there is none; it says which NICs of this host the links may use"
     assert error.hint == "fwlab doctor --draft-host-file"
+
+
+def test_the_guides_example_is_valid() -> None:
+    [example] = [block.body for block in blocks(ROOT / "guides" / "links.md") if block.body.startswith("macvtap:")]
+    file = validated(yaml.safe_load(example), "host.yml", HostFile)
+    assert (set(file.macvtap), set(file.sriov)) == (set(TOPOLOGY.links), set(TOPOLOGY.links))
+    defaults = SriovLink(ends=file.sriov["generator-dut"].ends)
+    assert (defaults.vlan, defaults.trust, defaults.spoof_check) == (0, False, True)
