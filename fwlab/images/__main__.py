@@ -9,6 +9,7 @@ image to start from, instead of a base made from packages: a path or an address,
 FWLAB_TREX_URL and FWLAB_TREX_SHA256 (TRex's tarball for the generator, a path or an address; none: without it again),
 FWLAB_FREEBSD_URL and FWLAB_FREEBSD_SHA256 (the image for dut-freebsd, a path or an address, .xz or not; the checksum is
 looked up in CHECKSUM.SHA256 beside it if it is not given; default: FreeBSD's own; none: leave it out),
+FWLAB_KERNEL (full: Debian's full kernel, which has the drivers of virtual functions; default: its cloud kernel),
 FWLAB_ACCEL (tcg or kvm, instead of trying KVM). The packer on the PATH is used: Debian's, or 1.7 and later.
 """
 
@@ -32,6 +33,7 @@ from fwlab.images.cloud_image import cloud_image
 from fwlab.images.default_images import default_images, left_out
 from fwlab.images.errors import BuildError, SourceError
 from fwlab.images.freebsd_image import FREEBSD, NONE, URL, freebsd_image
+from fwlab.images.full_kernel import full_kernel_wanted
 from fwlab.images.subprocesses import Subprocesses
 from fwlab.images.trex_tarball import trex_tarball
 from fwlab.model.errors import EXIT_FAIL, FwlabError
@@ -124,7 +126,7 @@ def _build(
     check_tools(project.root / "packer", with_vagrant)
     base = cloud_image()
     tarball = trex_tarball(project, cache, say) if "generator" in images else None
-    builder = Builder(project, cache, programs, say, tarball, base, freebsd)
+    builder = Builder(project, cache, programs, say, tarball, base, freebsd, full_kernel_wanted(base))
     jobs = {image: pool.submit(builder.ready_box, image) for image in images}
     lacking = "nobody asked for it" if FREEBSD not in images else ""
     boxes = {}

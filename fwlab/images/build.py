@@ -23,6 +23,7 @@ from fwlab.images.content_key import base_key, content_key
 from fwlab.images.errors import BuildError
 from fwlab.images.freebsd_disk import explained
 from fwlab.images.freebsd_image import FREEBSD, FreebsdImage
+from fwlab.images.full_kernel import FULL, base_builder, put_full_kernel
 from fwlab.images.subprocesses import Subprocesses
 from fwlab.model.results import Accelerator
 
@@ -46,6 +47,7 @@ class Builder:
     tarball   TRex for the generator's image; None: without
     base      the cloud image to start from; None: a base made from Debian packages
     freebsd   the image that dut-freebsd is made from; None: that box is not built
+    full      whether images with Linux get Debian's full kernel (see full_kernel.py)
     """
 
     project: Project
@@ -55,6 +57,7 @@ class Builder:
     tarball: trex.Tarball | None = None
     base: CloudImage | None = None
     freebsd: FreebsdImage | None = None
+    full: bool = False
 
     @property
     def packer(self) -> Path:
@@ -81,7 +84,7 @@ class Builder:
         if (freebsd := self._freebsd_for(image)) is not None:
             settings = {"base_url": "", "base_checksum": f"sha256:{freebsd.sha256}", "system": "freebsd"}
             return content_key(self.project.root, image, settings)
-        settings = base_settings(self.base)
+        settings = base_settings(self.base) | self._kernel
         if (tarball := self._tarball_for(image)) is not None:
             settings["trex_sha256"] = tarball.sha256
         return content_key(self.project.root, image, settings)
@@ -116,6 +119,11 @@ class Builder:
             shutil.rmtree(work, ignore_errors=True)
         self.say(f"{image}: built in {time.monotonic() - started:.0f} s, {record['size'] / 1e6:.0f} MB")
         return record
+
+    @property
+    def _kernel(self) -> dict[str, str]:
+        """The part of a content key that names the kernel; empty for the usual one."""
+        return {"kernel": FULL} if self.full else {}
 
     def _tarball_for(self, image: str) -> trex.Tarball | None:
         """Only the generator contains TRex."""
@@ -169,13 +177,14 @@ class Builder:
 
     def _made_base(self, image: str, work: Path, log: Path) -> Path:
         """The directory with disk.raw, vmlinuz and initrd.img for an image, made unless the cache has it."""
-        key = base_key(self.project.root, image, base_settings(None))
+        key = base_key(self.project.root, image, base_settings(None) | self._kernel)
         directory = self.cache / "bases" / f"{image}-{key[:12]}"
         if cached(directory / "disk.raw") and (directory / "initrd.img").exists():
             return directory
         self.say(f"{image}: making its base from Debian packages")
         made = work / "base"
-        self.programs.run([str(self.packer / "base" / "build"), image, str(made)], log, f"{image}: base")
+        build = base_builder(self.project.root, image, work) if self.full else self.packer / "base" / "build"
+        self.programs.run([str(build), image, str(made)], log, f"{image}: base")
         directory.mkdir(parents=True, exist_ok=True)
         for name in ("vmlinuz", "initrd.img"):
             (made / name).replace(directory / name)
@@ -197,6 +206,8 @@ class Builder:
             return staged
         shutil.copy2(root / "provision" / "cleanup", staged)
         shutil.copytree(root / "provision" / "common", staged / "common")
+        if self.full:
+            put_full_kernel(root, staged)
         if self.base is not None:
             shutil.copy2(self.packer / "cloud" / "05-cloud-image.sh", staged / "common")
             shutil.copy2(self.packer / "base" / "dpkg.cfg", staged / "common")

@@ -32,6 +32,13 @@ def built_boxes(project: Project) -> Boxes:
     return boxes
 
 
+def kernels_of_boxes(project: Project) -> list[str]:
+    """The kernels of the boxes that were built; none if none was."""
+    with suppress(CannotMeasure):
+        return [str(box.get("manifest", {}).get("kernel", "")) for box in built_boxes(project).values()]
+    return []
+
+
 def add_boxes(project: Project, boxes: Boxes, without: Sequence[str] = ()) -> None:
     """Write these boxes over those that are listed, and take those `without` from the list. Raises BuildError."""
     known: Boxes = {}

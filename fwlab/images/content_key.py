@@ -15,7 +15,8 @@ from fwlab.images.errors import BuildError
 
 def base_key(root: Path, image: str, settings: dict[str, str]) -> str:
     """The key (64 hex digits) of an image's base: the root file system before Packer provisions it."""
-    files = _files(root, "packer/base/*", "provision/run", "provision/common/*", f"provision/{image}/*")
+    full = ["packer/full-kernel/*"] if "kernel" in settings else []
+    files = _files(root, "packer/base/*", "provision/run", "provision/common/*", f"provision/{image}/*", *full)
     return _hash(root, files, settings)
 
 
@@ -23,13 +24,14 @@ def content_key(root: Path, image: str, settings: dict[str, str]) -> str:
     """The key (64 hex digits) of an image.
 
     root      the checkout
-    settings  variables from outside: base_url, base_checksum; trex_sha256 if the image contains TRex; system if it is
-              not Linux
+    settings  variables from outside: base_url, base_checksum; trex_sha256 if the image contains TRex; kernel if it is
+              not the usual one; system if it is not Linux
     """
     wanted = ["packer/*.pkr.hcl", "packer/seed", "provision/run", "provision/idempotence_check", f"provision/{image}/*"]
     if settings.get("system") != "freebsd":
         wanted += ["packer/base/*", "provision/cleanup", "provision/common/*"]
         wanted += ["packer/cloud/*"] if settings["base_checksum"] else []
+        wanted += ["packer/full-kernel/*"] if "kernel" in settings else []
     files = list(_files(root, *wanted))
     if image == "generator":
         engine = _files(root, "engine/Makefile", "engine/*.c", "engine/*.h")

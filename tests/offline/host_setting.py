@@ -43,6 +43,7 @@ class Setting:
             (self.project.labs / lab / "lab.yml").write_text("")
         shutil.copy(ROOT / "topology.yml", self.project.root)
         self.host = FakeHost(root / "host")
+        self.kernels = ["6.1.0-56-amd64"]
         self.links = self.of(self.project)
         monkeypatch.setattr(prepare.os, "geteuid", lambda: 0)
         monkeypatch.setenv("FWLAB_LIBVIRT_URI", "qemu:///system")
@@ -51,6 +52,7 @@ class Setting:
             name: dataclasses.replace(kind, devices=self.host.devices) if dataclasses.is_dataclass(kind) else kind
             for name, kind in LINKS.items()
         }
+        kinds["sriov"] = dataclasses.replace(kinds["sriov"], kernels=lambda: self.kernels)
         monkeypatch.setattr(prepare, "LINKS", kinds)
 
     def of(self, project: Project) -> HostLinks:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fwlab.host.project import Project
-from fwlab.model.errors import CannotMeasure
+from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.testbed.host_links import prepare
 from fwlab.testbed.host_links.state import checkout_key
 from tests.offline.fake_host import VFS
@@ -80,6 +80,25 @@ def test_without_vfs_the_command_that_makes_them_is_named(here: Setting) -> None
     error = here.refused("sriov")
     assert error.message == "link kind sriov: no NIC has virtual functions"
     assert error.hint == "echo 4 >/sys/class/net/enp1s0/device/sriov_numvfs"
+
+
+def test_boxes_whose_kernel_has_no_driver_are_refused(here: Setting) -> None:
+    here.host.sriov()
+    here.file(SRIOV)
+    here.kernels.append("6.1.0-56-cloud-amd64")
+    error = here.refused("sriov")
+    assert error.message.startswith("link kind sriov: the boxes have Debian's cloud kernel")
+    assert error.hint == "FWLAB_KERNEL=full make boxes"
+
+
+def test_vfs_beside_other_links_are_refused(here: Setting) -> None:
+    here.host.sriov()
+    here.file(SRIOV)
+    before = here.host.nics()
+    with pytest.raises(BadInput, match="links of kinds sriov and virtio in one lab") as error:
+        here.links.prepare(LAB, {"generator-dut": "virtio", "dut-sink": "sriov"})
+    assert error.value.hint.startswith("export FWLAB_LINK=sriov")
+    assert here.host.nics() == before
 
 
 def test_a_bridge_of_that_name_that_is_not_ours_is_left_alone(here: Setting) -> None:

@@ -18,6 +18,8 @@ from fwlab.testbed.host_links.state import State, States, checkout_key
 from fwlab.testbed.link_kinds import LINKS
 
 SCRIPT = "provision/host/links"
+#: The kind whose NICs are not virtio's.
+HANDED_OVER = "sriov"
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class HostLinks:
             words = " ".join(f"{name}={kind}" for name, kind in kinds.items())
             message = f"the links of {lab_id} need a change on this host, which only root can make"
             raise CannotMeasure(message, f"sudo {SCRIPT} up {lab_id} {words}")
+        self._refuse_mixed(kinds)
         for kind in dict.fromkeys(needed.values()):
             for one in LINKS[kind].requirements():
                 if not one.met:
@@ -108,6 +111,16 @@ class HostLinks:
                 checkout=str(self.project.root), lab=lab_id, kinds=dict(kinds), boot=self.devices.boot, changes=changes
             )
             self.states.apply(path, state)
+
+    @staticmethod
+    def _refuse_mixed(kinds: Mapping[str, str]) -> None:
+        """A machine's drivers number its NICs: those of VFs first, and so not in the order of the links."""
+        if HANDED_OVER in kinds.values() and set(kinds.values()) != {HANDED_OVER}:
+            others = sorted(set(kinds.values()) - {HANDED_OVER})
+            message = (
+                f"links of kinds {HANDED_OVER} and {', '.join(others)} in one lab: a machine would swap their NICs"
+            )
+            raise BadInput(message, f"export FWLAB_LINK={HANDED_OVER}, or the same kind for each link in topology.yml")
 
     def _missing(self, state: State) -> list[str]:
         if state.boot != self.devices.boot:

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """SR-IOV links: each machine has a virtual function (VF) of a NIC for itself; the NIC switches between them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fwlab.host.devices import VFIO, Devices, VirtualFunction
 from fwlab.host.environment import libvirt_uri
 from fwlab.host.iproute import VfSettings
+from fwlab.host.project import find_project
 from fwlab.host.requirement import Requirement
+from fwlab.images.built_boxes import kernels_of_boxes
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.testbed.host_file import HINT, NAME, SriovLink
 from fwlab.testbed.host_links.changes import VfSet
@@ -19,12 +22,13 @@ class Sriov:
     """Links as VFs of one NIC, handed to the machines by VFIO."""
 
     devices: Devices = field(default_factory=Devices)
+    kernels: Callable[[], list[str]] = lambda: kernels_of_boxes(find_project())
     name: str = "sriov"
     summary: str = "VFs of a NIC, handed to the machines; host.yml names them"
     netdevs: tuple[str, ...] = ("vfio-pci",)
 
     def requirements(self) -> tuple[Requirement, ...]:
-        """Root's libvirt, an IOMMU, and VFs."""
+        """Root's libvirt, an IOMMU, VFs, and boxes whose kernel drives VFs."""
         system = Requirement(
             f"libvirt at {libvirt_uri()} may not hand PCI devices to machines",
             libvirt_uri().endswith("/system"),
@@ -33,11 +37,13 @@ class Sriov:
         physical = self.devices.physical_functions()
         have = any(now for now, _ in physical.values())
         where = next(iter(physical), "")
+        driven = not any("-cloud-" in kernel for kernel in self.kernels())
         make = f"echo 4 >/sys/class/net/{where}/device/sriov_numvfs" if where else "use a NIC with SR-IOV"
         return (
             system,
             Requirement(NO_IOMMU, self.devices.iommu_groups() > 0, IOMMU_HINT),
             Requirement("no NIC has virtual functions", have, make),
+            Requirement(NO_DRIVER, driven, "FWLAB_KERNEL=full make boxes"),
         )
 
     def changes(self, link: LinkOnHost) -> tuple[VfSet, ...]:
@@ -78,6 +84,7 @@ def _found(link: LinkOnHost, place: str, address: str) -> VirtualFunction:
     return vf
 
 
+NO_DRIVER = "the boxes have Debian's cloud kernel, which has no driver for virtual functions"
 NO_IOMMU = "this host has no IOMMU groups, without which no PCI device can be handed to a machine"
 IOMMU_HINT = "switch on VT-d or AMD-Vi in the firmware, add intel_iommu=on (Intel) to the kernel's command line, reboot"
 
