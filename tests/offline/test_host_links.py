@@ -53,6 +53,9 @@ def test_macvtap_makes_a_nic_only_where_host_yml_says_dummy(here: Setting) -> No
     here.up("macvtap")
     made = set(here.host.devices.nics()) - set(before["nics"])
     assert made == {f"fwl-{checkout_key(here.project)[:6]}-030"}
+    here.host.nic("enp9s0", state="down")
+    assert here.links.lost(LAB).message == f"this host lost a link of {LAB}: the NIC enp9s0 is down"
+    here.host.nic("enp9s0")
     assert here.links.restore(LAB)
     assert here.host.nics() == before
 

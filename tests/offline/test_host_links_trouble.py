@@ -163,6 +163,13 @@ def test_without_root_the_command_for_root_is_complete(here: Setting, monkeypatc
     hint = here.refused("virtio").hint
     assert hint == f"sudo provision/host/links up {LAB} generator-dut=virtio dut-sink=virtio"
     here.up("socket")
+    monkeypatch.setattr(prepare.os, "geteuid", lambda: 0)
+    here.up("virtio")
+    monkeypatch.setattr(prepare.os, "geteuid", lambda: 1000)
+    here.up("virtio")  # root has run the command: there is nothing left to do
+    with pytest.raises(CannotMeasure, match="can only be undone by root") as error:
+        here.links.restore(LAB)
+    assert error.value.hint == f"sudo provision/host/links restore {LAB}"
 
 
 def test_vfs_that_disappear_during_a_run_are_named(here: Setting) -> None:

@@ -67,6 +67,30 @@ class NewDummy(Frozen):
         return None if devices.has_nic(self.name) else f"the NIC {self.name} is gone"
 
 
+class HostNic(Frozen):
+    """A NIC of the host that a link uses as it is. Nothing changes, but no other lab may use it, and it may get lost."""
+
+    change: Literal["nic"] = "nic"
+    name: str
+
+    @property
+    def device(self) -> str:
+        """The NIC."""
+        return self.name
+
+    def apply(self, ip: Ip) -> None:
+        """Nothing to do."""
+
+    def undo(self, ip: Ip, devices: Devices) -> None:
+        """Nothing to do."""
+
+    def missing(self, _ip: Ip, devices: Devices) -> str | None:
+        """Whether it is gone or down, in words."""
+        if not devices.has_nic(self.name):
+            return f"the NIC {self.name} is gone"
+        return None if devices.is_up(self.name) else f"the NIC {self.name} is down"
+
+
 class VfSet(Frozen):
     """What a physical function enforces for one VF: before, and while the machines have it."""
 
@@ -101,7 +125,7 @@ class VfSet(Frozen):
         return None
 
 
-Change = Annotated[NewBridge | NewDummy | VfSet, Field(discriminator="change")]
+Change = Annotated[NewBridge | NewDummy | HostNic | VfSet, Field(discriminator="change")]
 
 
 def _raise_nic(ip: Ip, name: str, mtu: int, alias: str) -> None:

@@ -42,19 +42,21 @@ class HostLinks:
         path = self.states.path(self.project, lab_id)
         if not needed and not path.exists():
             return
-        if os.geteuid():
-            words = " ".join(f"{name}={kind}" for name, kind in kinds.items())
-            message = f"the links of {lab_id} need a change on this host, which only root can make"
-            raise CannotMeasure(message, f"sudo {SCRIPT} up {lab_id} {words}")
         self._refuse_mixed(kinds)
         for kind in dict.fromkeys(needed.values()):
             for one in LINKS[kind].requirements():
                 if not one.met:
                     raise CannotMeasure(f"link kind {kind}: {one.what}", one.next)
+        if self._done(path, kinds):
+            return
+        if os.geteuid():
+            words = " ".join(f"{name}={kind}" for name, kind in kinds.items())
+            message = f"the links of {lab_id} need a change on this host, which only root can make"
+            raise CannotMeasure(message, f"sudo {SCRIPT} up {lab_id} {words}")
         with self.states.locked():
-            state = self.states.read(path)
-            if state is not None and state.kinds == dict(kinds) and not self._missing(state):
+            if self._done(path, kinds):
                 return
+            state = self.states.read(path)
             if state is not None:
                 self._refuse_running(lab_id)
                 self.states.undo(path, state)
@@ -121,6 +123,10 @@ class HostLinks:
                 f"links of kinds {HANDED_OVER} and {', '.join(others)} in one lab: a machine would swap their NICs"
             )
             raise BadInput(message, f"export FWLAB_LINK={HANDED_OVER}, or the same kind for each link in topology.yml")
+
+    def _done(self, path: Path, kinds: Mapping[str, str]) -> bool:
+        state = self.states.read(path)
+        return state is not None and state.kinds == dict(kinds) and not self._missing(state)
 
     def _missing(self, state: State) -> list[str]:
         if state.boot != self.devices.boot:

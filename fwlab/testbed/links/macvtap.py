@@ -7,7 +7,7 @@ from fwlab.host.devices import Devices
 from fwlab.host.requirement import Requirement
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.testbed.host_file import DUMMY, HINT, NAME
-from fwlab.testbed.host_links.changes import NewDummy
+from fwlab.testbed.host_links.changes import HostNic, NewDummy
 from fwlab.testbed.host_links.link_on_host import LinkOnHost
 from fwlab.testbed.links.virtio import host_network, refuse_taken
 
@@ -25,8 +25,8 @@ class Macvtap:
         """As for virtio. libvirt makes the macvtap devices itself."""
         return host_network(self.devices)
 
-    def changes(self, link: LinkOnHost) -> tuple[NewDummy, ...]:
-        """A NIC that leads nowhere, if host.yml asks for one; nothing for a NIC of the host."""
+    def changes(self, link: LinkOnHost) -> tuple[NewDummy | HostNic, ...]:
+        """A NIC that leads nowhere, if host.yml asks for one; else the NIC that it names, as it is."""
         named = link.file.macvtap.get(link.name)
         if named is None:
             raise BadInput(f"{NAME}: macvtap.{link.name}: this field is missing", HINT)
@@ -34,7 +34,7 @@ class Macvtap:
             refuse_taken(link)
             return (NewDummy(name=link.device, mtu=link.mtu, alias=link.alias),)
         refuse_unfit(link, f"{NAME}: macvtap.{link.name}.nic: {named.nic}", named.nic)
-        return ()
+        return (HostNic(name=named.nic),)
 
 
 def refuse_unfit(link: LinkOnHost, place: str, nic: str) -> None:
