@@ -155,6 +155,7 @@ def test_the_links_requirements_are_reported(checkout: Path, environment: dict[s
         "ok": False,
         "says": "no pigeon at home",
         "next": "open the window",
+        "required": True,
     }
 
 

@@ -68,7 +68,7 @@ class NewDummy(Frozen):
 
 
 class HostNic(Frozen):
-    """A NIC of the host that a link uses as it is. Nothing changes, but no other lab may use it, and it may get lost."""
+    """A NIC of the host that a link uses as it is. No other lab may use it meanwhile, and it may get lost."""
 
     change: Literal["nic"] = "nic"
     name: str
