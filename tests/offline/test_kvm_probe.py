@@ -33,8 +33,9 @@ SILENT, REFUSES = "exec sleep 100", "echo 'no KVM today' >&2; exit 1"
 
 
 class Host:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
+        self._monkeypatch = monkeypatch
         self.kernel = folder / "cache/bases/dut-0/vmlinuz"
         self.kernel.parent.mkdir(parents=True)
         self.kernel.write_text("a kernel")
@@ -44,6 +45,9 @@ class Host:
         self.version("7.2.22")
 
     def says(self, what: str) -> None:
+        """Only silence is waited for briefly: what speaks may take long on a busy host."""
+        self._monkeypatch.setattr(kvm_probe, "TIMEOUT_S", 1 if what == SILENT else 30)
+        self._monkeypatch.setattr(kvm_probe, "SILENCE_S", 1 if what.endswith(SILENT) else 30)
         (self.folder / "says").write_text(what)
 
     def version(self, number: str) -> None:
@@ -57,12 +61,10 @@ class Host:
 
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
-    made = Host(tmp_path)
+    made = Host(tmp_path, monkeypatch)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("FWLAB_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(kvm_probe, "DEVICE", Path("/dev/null"))
-    monkeypatch.setattr(kvm_probe, "TIMEOUT_S", 1)
-    monkeypatch.setattr(kvm_probe, "SILENCE_S", 1)
     return made
 
 
