@@ -47,7 +47,6 @@ def system(**commands: Any) -> dict[str, Any]:
         # 20 ms between two snapshots are their own; the ruleset takes 30 ms more, 10 of them idle.
         READ: [*[look(0, 0, 0)] * 5, look(0, 0, 2_000_000), look(0, 10_000, 7_000_000)],
         "/sbin/sysctl net.inet.ip.forwarding net.inet6.ip6.forwarding net.inet.ip.redirect": output("1\n"),
-        f"/sbin/pfctl -nf {FILE}": output(""),
         f"/sbin/pfctl -f {FILE}": output(""),
         "/sbin/pfctl -e": output("pf enabled\n"),
         "/sbin/pfctl -d": output("pf disabled\n"),
@@ -81,10 +80,10 @@ def test_the_program_is_one_text_whose_errors_name_the_module() -> None:
     assert b"\r" not in agent_program()
 
 
-def test_a_ruleset_is_checked_then_loaded_then_switched_on(tmp_path: Path) -> None:
+def test_a_ruleset_is_loaded_then_switched_on(tmp_path: Path) -> None:
     told = session(tmp_path, system(), [pf("block all\n")])
     assert told.answers == [{"op": "load", "number": 1, "seconds": [[0.02]]}]
-    assert runs(told.done, "pfctl")[3:6] == [f"pfctl -nf {FILE}", f"pfctl -f {FILE}", "pfctl -e"]
+    assert runs(told.done, "pfctl")[3:5] == [f"pfctl -f {FILE}", "pfctl -e"]
     assert f"write {FILE} set skip on vtnet2|block all|" in told.done
 
 
@@ -99,10 +98,10 @@ def test_the_management_port_is_the_one_that_ssh_comes_in_by() -> None:
 
 def test_a_refusal_has_pfctls_words_with_the_users_lines(tmp_path: Path) -> None:
     said = recorded("pfctl-syntax-error.txt")
-    told = session(tmp_path, system(**{f"/sbin/pfctl -nf {FILE}": output(said, 1)}), [pf("a\nb\n")])
+    told = session(tmp_path, system(**{f"/sbin/pfctl -f {FILE}": output(said, 1)}), [pf("a\nb\n")])
     words = "pf.conf:2: syntax error\npf.conf:3: macro 'outside' not defined\npf.conf:3: syntax error"
-    assert told.answers[0]["refused"] == f"pf.conf: pfctl -nf said (exit 1): {words}"
-    assert runs(told.done, "pfctl -f") == []
+    assert told.answers[0]["refused"] == f"pf.conf: pfctl -f said (exit 1): {words}"
+    assert runs(told.done, "pfctl -e") == []
     assert runs(told.done, "pfctl")[-3:] == ["pfctl -d", "pfctl -F all", "pfctl -a * -F all"]
 
 
@@ -132,8 +131,8 @@ def test_loading_again_begins_with_nothing_loaded(tmp_path: Path) -> None:
     told = session(tmp_path, system(), [pf("pass\n", times=2)])
     done = runs(told.done, "pfctl")
     flushed = ["pfctl -d", "pfctl -F all", "pfctl -a * -F all"]
-    loaded = [f"pfctl -nf {FILE}", f"pfctl -f {FILE}", "pfctl -e"]
-    assert done[: 2 * 6] == [*flushed, *loaded] * 2
+    loaded = [f"pfctl -f {FILE}", "pfctl -e"]
+    assert done[: 2 * 5] == [*flushed, *loaded] * 2
     assert len(told.answers[0]["seconds"]) == 2
 
 
@@ -239,8 +238,8 @@ def test_a_ruleset_travels_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = dut.load([RulesetFile("pf.conf", "pf", "pass\n")])
     assert talk.asked[0]["files"] == [{"name": "pf.conf", "kind": "pf", "text": "pass\n"}]
     assert seconds == [[0.5]]
-    dut, _ = client(monkeypatch, {"refused": "pf.conf: pfctl -nf said (exit 1): x"})
-    with pytest.raises(Refused, match="pfctl -nf said"):
+    dut, _ = client(monkeypatch, {"refused": "pf.conf: pfctl -f said (exit 1): x"})
+    with pytest.raises(Refused, match="pfctl -f said"):
         dut.load([])
 
 

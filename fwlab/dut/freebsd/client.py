@@ -21,8 +21,10 @@ _ALONE = f"lockf -k -t {CLEARING_UP_S} {AGENT}.lock"
 _AHEAD = "rtprio 10"
 _RUN = f"{_AHEAD} /usr/libexec/flua {AGENT}"
 #: A Lua program cannot wait for two things at once, so cat passes the host's words on: it ends when the host does, and
-#: the agent looks for it between trials. If the agent itself fails, what it has loaded is undone all the same.
-_START = f"trap '' HUP PIPE; {_AHEAD} cat | {{ {_RUN}; [ ! -e /var/run/fwlab-loaded ] || {_RUN} undo; }}"
+#: the agent looks for it between trials. Then pfctl must end, too: it folds a long list for minutes. Only afterwards
+#: does the agent see the end and undo. If the agent itself fails, what it has loaded is undone all the same.
+_WORDS = f"{_AHEAD} cat; pkill -f '[f]wlab-pf.conf'"
+_START = f"trap '' HUP PIPE; {{ {_WORDS}; }} | {{ {_RUN}; [ ! -e /var/run/fwlab-loaded ] || {_RUN} undo; }}"
 PROGRAM = AgentProgram(agent_program, f"{_ALONE} sh -c 'cat > {AGENT}'", f'exec {_ALONE} sh -c "{_START}"')
 
 
