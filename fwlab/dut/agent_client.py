@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self, TypeVar, Unpack
 
 from fwlab.dut.conversation import AgentProgram, Conversation
+from fwlab.dut.packet_stacks import of_packets
 from fwlab.dut.protocol import Collected, TrialTerms, Window
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure, Refused
@@ -23,7 +24,13 @@ SETTLE_S, PATIENCE_S = 0.02, 30
 
 
 class AgentDut(Conversation, ABC):
-    """A DUT with an agent (see fwlab.dut.protocol for its methods). Each system says what its agent is given."""
+    """A DUT with an agent (see fwlab.dut.protocol for its methods). Each system says what its agent is given.
+
+    serving, not_of_packets  how the system's call stacks tell what packets cause: see packet_stacks.py
+    """
+
+    serving: tuple[str, ...]
+    not_of_packets: tuple[str, ...]
 
     def __init__(self, ssh: Ssh, devices: list[str], program: AgentProgram) -> None:
         super().__init__(ssh, program)
@@ -132,4 +139,4 @@ class AgentDut(Conversation, ABC):
         return int(self.receive(timeout)["recorded"]["counts"][f"{self._devices[0]}.rx_packets"])
 
     def read_stacks(self) -> dict[str, int]:
-        return dict(self.ask("read_stacks", timeout=600)["stacks"])
+        return of_packets(self.ask("read_stacks", timeout=600)["stacks"], self.serving, self.not_of_packets)

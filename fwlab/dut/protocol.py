@@ -156,7 +156,9 @@ class Dut(Protocol):
         """Wait for the end of sampling. Returns the packets received meanwhile."""
 
     def read_stacks(self) -> dict[str, int]:
-        """Samples by stack: the program, then its functions from the outermost inwards, joined by semicolons.
+        """Samples that packets cause, by stack: functions from the outermost inwards, joined by semicolons.
+
+        A kernel thread that works for packets outside their path has its name in front.
 
         Takes the DUT a while, so call it without traffic.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Samples by call stack: which of them packets cause, each function's share, and the boxes of a flame graph.
+"""Samples by call stack: each function's share, and the boxes of a flame graph.
 
 A stack is its functions from the outermost to the innermost, joined by semicolons. `Stacks` maps each to its samples.
 """
@@ -9,28 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 Stacks = Mapping[str, int]
-
-#: Functions in which the kernel begins to handle packets; their callers only show what the packets interrupted.
-SERVING = ("net_rx_action", "net_tx_action")
-#: Programs whose own time packets do not cause: the idle loop, perf, and the agent that measures.
-OTHERS = ("swapper", "perf", "python3")
-
-
-def of_packets(sampled: Stacks) -> dict[str, int]:
-    """The stacks that packets cause, of stacks as perf reports them, program first.
-
-    A packet's stack begins at the function in SERVING. Kernel threads that work for packets (one that expires
-    connections, say) count as well, and keep their name in front.
-    """
-    kept: Counter[str] = Counter()
-    for stack, samples in sampled.items():
-        program, *functions = stack.split(";")
-        start = next((place for place, name in enumerate(functions) if name in SERVING), None)
-        if start is not None:
-            kept[";".join(functions[start:])] += samples
-        elif not program.startswith(OTHERS):
-            kept[stack] += samples
-    return dict(kept)
 
 
 @dataclass(frozen=True)

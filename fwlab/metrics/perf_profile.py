@@ -13,7 +13,6 @@ model of it.
 """
 
 from fwlab.generator.protocol import traffic_guard
-from fwlab.metrics.call_stacks import of_packets
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession
 from fwlab.metrics.step import Phase, Step
@@ -38,7 +37,7 @@ def sample(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -
         with traffic_guard(nodes.engine.start()) as playback:
             nodes.dut.collect_stacks(timeout=600)
     playback.stop()
-    stacks = of_packets(nodes.dut.read_stacks())
+    stacks = nodes.dut.read_stacks()
     seen = sum(stacks.values())
     few = [f"the DUT was sampled {seen} times at work; at least {FEWEST} say something"] if seen < FEWEST else []
     return so_far.plus(stacks=stacks, problems=few)

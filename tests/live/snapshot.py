@@ -21,7 +21,7 @@ LOOKS = {
     "modules": 'cut -d " " -f 1 /proc/modules | sort',
     "queues": """tc qdisc show
         for device in eth0 eth1; do
-            for place in ingress egress root; do tc filter show dev $device $place; done
+            for place in ingress egress ""; do tc filter show dev $device $place; done
             tc class show dev $device
         done
         for block in $(tc qdisc show | sed -n 's/.*ingress_block \\([0-9]*\\).*/\\1/p' | sort -u); do

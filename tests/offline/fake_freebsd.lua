@@ -42,9 +42,11 @@ end
 
 function Fake:sleep(seconds) self:alarm(seconds) end
 
+-- `written_by_background` are the files that such a process writes.
 -- With `cut_off` the first of these processes comes to its end: the host was silent.
 function Fake:background(command)
   note("background", command)
+  for path, text in pairs(spec.written_by_background or {}) do self.files[path] = text end
   if spec.cut_off then
     self.files[command:match("> (%S+);")] = ""
     spec.cut_off = nil

@@ -178,8 +178,8 @@ def test_an_anchor_that_is_empty_is_no_difference(tmp_path: Path) -> None:
 
 
 def test_an_unknown_operation_and_a_broken_tool_are_reported(tmp_path: Path) -> None:
-    told = session(tmp_path, system(), [{"op": "prepare_stacks"}, {"op": "drain", "device": "vtnet7"}])
-    assert told.answers[0]["failed"] == "a DUT with FreeBSD does not know the operation prepare_stacks"
+    told = session(tmp_path, system(), [{"op": "dance"}, {"op": "drain", "device": "vtnet7"}])
+    assert told.answers[0]["failed"] == "a DUT with FreeBSD does not know the operation dance"
     assert "the test did not expect" in told.answers[1]["failed"]
 
 
@@ -248,10 +248,3 @@ def test_a_reader_of_packets_on_a_link_is_named_with_freebsds_own_tool(monkeypat
     with pytest.raises(CannotMeasure) as caught:
         dut.facts()
     assert caught.value.hint == "on the DUT: `netstat -B` names it; or `vagrant reload LAB`"
-
-
-def test_a_profile_cannot_be_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    dut, talk = client(monkeypatch)
-    with pytest.raises(CannotMeasure, match="fwlab profile cannot sample a DUT with FreeBSD"):
-        dut.prepare_stacks([211])
-    assert talk.asked == []

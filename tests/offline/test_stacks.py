@@ -7,27 +7,33 @@ import itertools
 
 import pytest
 
-from fwlab.metrics.call_stacks import Box, FunctionShare, boxes, of_packets, shares
+from fwlab.dut.linux.client import LinuxDut
+from fwlab.dut.packet_stacks import of_packets
+from fwlab.metrics.call_stacks import Box, FunctionShare, boxes, shares
 
 #: Ten samples: 4 in poll itself, 3 in receive, 1 in receive's allocation, 2 in send.
 STACKS = {"poll": 4, "poll;receive": 3, "poll;receive;alloc": 1, "poll;send": 2}
 
 
+def of_linux(sampled: dict[str, int]) -> dict[str, int]:
+    return of_packets(sampled, LinuxDut.serving, LinuxDut.not_of_packets)
+
+
 class TestOfPackets:
     def test_the_interrupted_function_is_left_out(self) -> None:
         raw = {"ksoftirqd/0;kthread;run;net_rx_action;poll": 5, "swapper;idle;irq;net_rx_action;poll": 2}
-        assert of_packets(raw) == {"net_rx_action;poll": 7}
+        assert of_linux(raw) == {"net_rx_action;poll": 7}
 
     @pytest.mark.parametrize("program", ["swapper", "swapper/1", "perf", "perf-exec", "python3"])
     def test_idle_and_perf_samples_are_left_out(self, program: str) -> None:
-        assert of_packets({f"{program};do_idle": 9, "net;net_rx_action;poll": 1}) == {"net_rx_action;poll": 1}
+        assert of_linux({f"{program};do_idle": 9, "net;net_rx_action;poll": 1}) == {"net_rx_action;poll": 1}
 
     def test_packets_processed_within_perf_are_counted(self) -> None:
-        assert of_packets({"perf;read;irq;net_rx_action;poll": 3}) == {"net_rx_action;poll": 3}
+        assert of_linux({"perf;read;irq;net_rx_action;poll": 3}) == {"net_rx_action;poll": 3}
 
     def test_a_kernel_thread_keeps_its_name(self) -> None:
         raw = {"kworker/0:1-events;worker_thread;gc_worker": 4}
-        assert of_packets(raw) == raw
+        assert of_linux(raw) == raw
 
 
 class TestShares:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from fwlab.dut.agent_client import AgentDut
@@ -31,6 +31,10 @@ PROGRAM = AgentProgram(agent_program, f"{_ALONE} sh -c 'cat > {AGENT}'", f'exec 
 class FreeBsdDut(AgentDut):
     """A DUT that runs FreeBSD."""
 
+    serving = ("vtnet_rx_vq_process", "vtnet_rxq_eof", "vtnet_txq_eof")
+    #: The idle thread, the profiler, the agent and its tools.
+    not_of_packets = ("idle", "dtrace", "flua", "sh", "sleep", "sysctl", "true")
+
     def __init__(self, ssh: Ssh, devices: list[str]) -> None:
         super().__init__(ssh, devices, PROGRAM)
 
@@ -50,12 +54,6 @@ class FreeBsdDut(AgentDut):
     def blackhole(self) -> Iterator[None]:
         """FreeBSD has no queue that drops all packets after pf, so they are sent."""
         yield
-
-    def prepare_stacks(self, rates: Sequence[int]) -> None:
-        raise CannotMeasure(
-            "fwlab profile cannot sample a DUT with FreeBSD yet",
-            "measure cases that differ in one thing instead: fwlab run LAB",
-        )
 
 
 class FreeBsdSystem:

@@ -20,6 +20,9 @@ PROGRAM = AgentProgram(agent_zipapp, f"{_ALONE} sh -c 'cat > {AGENT}'", f"exec {
 class LinuxDut(AgentDut):
     """A DUT that runs Linux."""
 
+    serving = ("net_rx_action", "net_tx_action")
+    not_of_packets = ("swapper", "perf", "python3")  # the idle loop, the profiler and the agent
+
     def __init__(self, ssh: Ssh, devices: list[str]) -> None:
         super().__init__(ssh, devices, PROGRAM)
 

@@ -6,6 +6,7 @@ local json = require("json")
 local Pf = require("pf")
 local priority = require("priority")
 local Snapshots = require("snapshot")
+local Stacks = require("stacks")
 local StartState = require("start_state")
 local trials = require("trials")
 
@@ -181,10 +182,44 @@ function Agent:measure(request)
   return trials.measure(context, device, request)
 end
 
+-- ---- the profiler ------------------------------------------------------------------------------------------------
+
+-- Start dtrace, so that it runs before the packets come.
+function Agent:prepare_stacks(request)
+  self:context({}) -- dtrace gets this agent's priority
+  if self.stacks then self.stacks:drop() end -- of a recording that failed
+  self.stacks = nil
+  self.stacks = Stacks.start(self.system, request.rates)
+  return {}
+end
+
+-- Wait for packets on the first link, then sample for `seconds`. Returns what passed meanwhile.
+function Agent:record_stacks(request)
+  if not self.stacks then error("dtrace was not started", 0) end
+  local context, device = self:context(request.devices), request.devices[1]
+  trials.wait(context, device, request.patience_s)
+  self.system:sleep(request.settle_s)
+  return { recorded = trials.watch(context, function()
+    self.stacks:mark()
+    self.system:sleep(request.seconds)
+    self.stacks:mark()
+  end) }
+end
+
+-- Samples by call stack. Ends dtrace.
+function Agent:read_stacks()
+  local stacks = self.stacks or error("dtrace was not started", 0)
+  self.stacks = nil
+  return { stacks = stacks:read() }
+end
+
 -- ---- the conversation --------------------------------------------------------------------------------------------
 
 local OPERATIONS = {}
-for _, name in ipairs({ "facts", "reset", "load", "confirm", "entries", "states", "counters", "drain", "measure" }) do
+for _, name in ipairs({
+  "facts", "reset", "load", "confirm", "entries", "states",
+  "counters", "drain", "measure", "prepare_stacks", "record_stacks", "read_stacks",
+}) do
   OPERATIONS[name] = Agent[name]
 end
 
@@ -209,6 +244,7 @@ function Agent:serve(requests, answers)
     answers:flush()
   end
   self:unwatch()
+  if self.stacks then self.stacks:drop() end
   if self.system:read(Pf.LOADED) then self.pf:undo() end
 end
 

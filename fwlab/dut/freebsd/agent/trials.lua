@@ -53,6 +53,13 @@ function trials.drain(context, device, quiet_s, patience_s)
   until last.counts[name] == before.counts[name] or context.snapshots:between(first, last) > patience_s * 1e9
 end
 
+-- What every counter has counted between two snapshots.
+local function counted(first, last)
+  local counts = {}
+  for counter, value in pairs(last.counts) do counts[counter] = value - first.counts[counter] end
+  return counts
+end
+
 -- One trial of at least `window_s` and `packets`: duration_ns, idle_ns, other_ns, programs_ns, counts, and by_name.
 -- The duration is the CPU time of everything but this agent. So it needs no clock, and what the agent takes to read
 -- the counters is no part of it.
@@ -73,17 +80,24 @@ local function window(context, device, window_s, packets)
   end
   check_host(last, context.agent)
   local used = cpu_time.between(first, last, context.agent, context.serving)
-  local counts = {}
-  for counter, value in pairs(last.counts) do counts[counter] = value - first.counts[counter] end
   return {
     duration_ns = used.served + used.idle + used.other,
     clock_ns = context.snapshots:between(first, last),
     idle_ns = used.idle,
     other_ns = used.other,
     programs_ns = used.programs,
-    counts = counts,
+    counts = counted(first, last),
     by_name = used.by_name,
   }
+end
+
+-- What passes while `work` runs: duration_ns and counts.
+function trials.watch(context, work)
+  local first = context.snapshots:take()
+  work()
+  local last = context.snapshots:take()
+  check_host(last, context.agent)
+  return { duration_ns = context.snapshots:between(first, last), counts = counted(first, last) }
 end
 
 -- The trials in which something else ran equally long; none if they are not the majority.

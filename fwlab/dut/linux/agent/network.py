@@ -49,6 +49,7 @@ class Network:
             links.append(" ".join(word for word in words if word))
             addresses += [
                 f"{held['local']}/{held['prefixlen']} dev {name} scope {held['scope']}"
+                + " noprefixroute" * bool(held.get("noprefixroute"))  # as systemd gives ::1
                 for held in link.get("addr_info", [])
             ]
         state: State = {"link": links, "address": addresses, **{section: [] for section in SHOWN}}

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which of the DUT's samples packets cause."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+
+def of_packets(sampled: Mapping[str, int], serving: Sequence[str], others: tuple[str, ...]) -> dict[str, int]:
+    """The stacks that packets cause, of stacks as the DUT's profiler reports them, program first.
+
+    serving  functions in which the kernel begins to handle packets; their callers only show what the packets
+             interrupted, so a packet's stack begins with one of these
+    others   how the names of programs begin whose own time packets do not cause
+
+    Kernel threads that work for packets (one that expires connections, say) count, too, and keep their name in front.
+    """
+    kept: Counter[str] = Counter()
+    for stack, samples in sampled.items():
+        program, *functions = stack.split(";")
+        start = next((place for place, name in enumerate(functions) if name in serving), None)
+        if start is not None:
+            kept[";".join(functions[start:])] += samples
+        elif not program.startswith(others):
+            kept[stack] += samples
+    return dict(kept)
