@@ -82,6 +82,17 @@ class DutFacts(Frozen):
     image: dict[str, Any]
     system: str = "linux"
 
+    @property
+    def kernel_configuration(self) -> str:
+        """The kernel's configuration if its image names one that is not its makers' (GENERIC), else nothing.
+
+        An official image of FreeBSD has a GENERIC kernel. Any other was built by hand.
+        """
+        if self.system != "freebsd":
+            return ""
+        *_, ident = str(self.image.get("kernel_package") or "GENERIC").split()
+        return "" if ident == "GENERIC" else ident
+
 
 class Measured(Frozen):
     """The result of one case or exercise: every trial, every loading, every count. It never changes.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from fwlab.judge.statistics import CONFIDENCE
 from fwlab.metrics.registry import METRICS
 from fwlab.model.metric import Metric
-from fwlab.model.results import TestbedFacts
+from fwlab.model.results import DutFacts, TestbedFacts
 from fwlab.model.verdict import Verdict
 
 NOTHING = "–"
@@ -40,6 +40,12 @@ def trimmed(text: str) -> str:
 def quantity(value: float, metric: Metric) -> str:
     """Number and unit: "280.0 kpps"."""
     return f"{number(value, metric)} {metric.display.unit}".strip()
+
+
+def kernel(dut: DutFacts) -> str:
+    """The DUT's kernel, and whether it was built by hand: "FreeBSD 15.1-RELEASE (built by hand: MYKERNEL)"."""
+    ident = dut.kernel_configuration
+    return f"{dut.kernel} (built by hand: {ident})" if ident else dut.kernel
 
 
 def ratio(value: float | None) -> str:

@@ -99,7 +99,7 @@ def _conditions(run: Run) -> list[tuple[str, str]]:
         *_cpu_settings(host.cpu_settings),
         ("host's load average", formatting.digits(host.load_average, 3)),
         ("QEMU, libvirt", f"{host.qemu}, {host.libvirt}"),
-        ("DUT kernel", dut.kernel),
+        ("DUT kernel", formatting.kernel(dut)),
         ("DUT command line", dut.cmdline),
         ("DUT clock source", dut.clocksource),
         ("DUT image", image),

@@ -8,7 +8,7 @@ from fwlab.model.metric import Metric
 from fwlab.model.results import Run
 from fwlab.model.systems import on_system
 from fwlab.report.crossovers import position, published_positions
-from fwlab.report.formatting import NOTHING, either, number, percent, ratio, scatter_heading
+from fwlab.report.formatting import NOTHING, either, kernel, number, percent, ratio, scatter_heading
 from fwlab.report.model import ReportModel
 from fwlab.report.renderers import Renderer
 from fwlab.report.report_rows import Row, baseline_case
@@ -117,7 +117,7 @@ def _conditions(run: Run, left_out: int) -> str:
     clock = ", capacities on the reference CPU" if run.testbed.clock == "instructions" else ""
     trials = {len(case.trials) for case in run.cases if case.trials}
     count = f"; medians of {max(trials)} trials" if trials else ""
-    where = f"Testbed {run.testbed.name}, guest kernel {run.dut.kernel}"
+    where = f"Testbed {run.testbed.name}, guest kernel {kernel(run.dut)}"
     rest = f" {left_out} more steps of the sweeps are in the raw results." if left_out else ""
     return f"{where}{clock}{count}. Measured {run.started[:10]}.{rest}"
 

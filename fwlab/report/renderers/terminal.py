@@ -48,7 +48,7 @@ def _parts(model: ReportModel, width: int) -> list[RenderableType]:
     parts: list[RenderableType] = [
         Text(f"{run.lab}: {lab.title}", style="bold"),
         Text(formatting.describe_testbed(run.testbed), style="dim"),
-        *(Text(f"DUT kernel {one.dut.kernel}, {one.started}", style="dim") for one in model.runs),
+        *(Text(f"DUT kernel {formatting.kernel(one.dut)}, {one.started}", style="dim") for one in model.runs),
     ]
     if model.notes:
         parts.append(Text(" ".join(model.notes), style="yellow"))
