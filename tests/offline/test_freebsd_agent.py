@@ -22,6 +22,7 @@ from tests.offline.programs import needs
 pytestmark = needs("lua5.4")
 
 FILE = "/var/run/fwlab-pf.conf"
+LOAD = f"/usr/sbin/rtprio -t /sbin/pfctl -f {FILE}"
 CLOCK = "kern.timecounter.tc.HPET"
 READ = f"/sbin/sysctl -b {CLOCK}.counter kern.proc.all {CLOCK}.counter"
 IFCONFIG = recorded("ifconfig.txt")
@@ -47,7 +48,7 @@ def system(**commands: Any) -> dict[str, Any]:
         # 20 ms between two snapshots are their own; the ruleset takes 30 ms more, 10 of them idle.
         READ: [*[look(0, 0, 0)] * 5, look(0, 0, 2_000_000), look(0, 10_000, 7_000_000)],
         "/sbin/sysctl net.inet.ip.forwarding net.inet6.ip6.forwarding net.inet.ip.redirect": output("1\n"),
-        f"/sbin/pfctl -f {FILE}": output(""),
+        LOAD: output(""),
         "/sbin/pfctl -e": output("pf enabled\n"),
         "/sbin/pfctl -d": output("pf disabled\n"),
         "/sbin/pfctl -a * -F all": output(""),
@@ -66,7 +67,7 @@ def pf(text: str, **fields: Any) -> dict[str, Any]:
 
 
 def runs(done: list[str], word: str) -> list[str]:
-    return [line.removeprefix("run /sbin/") for line in done if word in line and "-s " not in line]
+    return [line.removeprefix("run ").removeprefix("/sbin/") for line in done if word in line and "-s " not in line]
 
 
 def test_freebsd_has_all_that_a_dut_needs() -> None:
@@ -83,7 +84,7 @@ def test_the_program_is_one_text_whose_errors_name_the_module() -> None:
 def test_a_ruleset_is_loaded_then_switched_on(tmp_path: Path) -> None:
     told = session(tmp_path, system(), [pf("block all\n")])
     assert told.answers == [{"op": "load", "number": 1, "seconds": [[0.02]]}]
-    assert runs(told.done, "pfctl")[3:5] == [f"pfctl -f {FILE}", "pfctl -e"]
+    assert runs(told.done, "pfctl")[3:5] == [LOAD, "pfctl -e"]
     assert f"write {FILE} set skip on vtnet2|block all|" in told.done
 
 
@@ -98,7 +99,7 @@ def test_the_management_port_is_the_one_that_ssh_comes_in_by() -> None:
 
 def test_a_refusal_has_pfctls_words_with_the_users_lines(tmp_path: Path) -> None:
     said = recorded("pfctl-syntax-error.txt")
-    told = session(tmp_path, system(**{f"/sbin/pfctl -f {FILE}": output(said, 1)}), [pf("a\nb\n")])
+    told = session(tmp_path, system(**{LOAD: output(said, 1)}), [pf("a\nb\n")])
     words = "pf.conf:2: syntax error\npf.conf:3: macro 'outside' not defined\npf.conf:3: syntax error"
     assert told.answers[0]["refused"] == f"pf.conf: pfctl -f said (exit 1): {words}"
     assert runs(told.done, "pfctl -e") == []
@@ -107,7 +108,7 @@ def test_a_refusal_has_pfctls_words_with_the_users_lines(tmp_path: Path) -> None
 
 def test_what_the_kernel_refuses_is_undone(tmp_path: Path) -> None:
     said = "No ALTQ support in kernel\nALTQ related functions disabled\npfctl: DIOCADDRULE: Cannot allocate memory\n"
-    told = session(tmp_path, system(**{f"/sbin/pfctl -f {FILE}": output(said, 1)}), [pf("block\n")])
+    told = session(tmp_path, system(**{LOAD: output(said, 1)}), [pf("block\n")])
     words = "pfctl: DIOCADDRULE: Cannot allocate memory"
     assert told.answers[0]["refused"] == f"pf.conf: pfctl -f said (exit 1): {words}"
     assert runs(told.done, "pfctl")[-3:] == ["pfctl -d", "pfctl -F all", "pfctl -a * -F all"]
@@ -131,7 +132,7 @@ def test_loading_again_begins_with_nothing_loaded(tmp_path: Path) -> None:
     told = session(tmp_path, system(), [pf("pass\n", times=2)])
     done = runs(told.done, "pfctl")
     flushed = ["pfctl -d", "pfctl -F all", "pfctl -a * -F all"]
-    loaded = [f"pfctl -f {FILE}", "pfctl -e"]
+    loaded = [LOAD, "pfctl -e"]
     assert done[: 2 * 5] == [*flushed, *loaded] * 2
     assert len(told.answers[0]["seconds"]) == 2
 

@@ -9,6 +9,8 @@ local Pf = {}
 Pf.__index = Pf
 
 local PFCTL = "/sbin/pfctl"
+-- With -t a tool has the usual priority, not the agent's: otherwise nobody can log in while pfctl folds a long list.
+local RTPRIO = "/usr/sbin/rtprio"
 local FILE = "/var/run/fwlab-pf.conf"
 -- Exists as long as a ruleset may be loaded.
 Pf.LOADED = "/var/run/fwlab-loaded"
@@ -53,7 +55,7 @@ function Pf:load(name, text, timed)
   self.system:write(Pf.LOADED, "")
   -- Not tried with -n first: nothing of a file with an error is loaded, and folding a list of 10,000 takes a minute.
   local output, status
-  local took = timed(function() output, status = self.system:run(PFCTL, "-f", FILE) end)
+  local took = timed(function() output, status = self.system:run(RTPRIO, "-t", PFCTL, "-f", FILE) end)
   if status ~= 0 then error(refused(name, "-f", output, status), 0) end
   if not self:enabled() then
     output, status = self.system:run(PFCTL, "-e")
