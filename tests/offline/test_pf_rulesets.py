@@ -71,7 +71,7 @@ def test_a_sweep_is_rendered_from_a_template() -> None:
 
 
 def test_a_table_of_a_hundred_thousand_addresses_is_validated_in_seconds() -> None:
-    addresses = [f"  10.{n >> 16}.{n >> 8 & 255}.{n & 255}," for n in range(0, 200_000, 2)]
+    addresses = [f"  10.{n >> 16}.{n >> 8 & 255}.{n & 255}" for n in range(0, 200_000, 2)]
     began = time.process_time()
     assert list(validate(["table <listed> const {", *addresses, "}", "block in from <listed>"])) == []
     assert time.process_time() - began < 20

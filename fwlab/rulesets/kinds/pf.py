@@ -44,6 +44,7 @@ def validate(lines: list[str]) -> Faults:
     try:
         for statement in statements("\n".join(lines)):
             yield from _faults(statement)
+            yield from _broken(statement, lines)
             rules += _expanded_rules(statement)
             if rules > MOST_RULES:
                 what = f"{rules} rules once the lists are expanded: the DUT has memory for {MOST_RULES}"
@@ -69,6 +70,13 @@ def _faults(statement: Statement) -> Faults:
             yield token.line, f"the name {token.text}: a ruleset must not ask a name server", "use its address"
     if statement[0].is_word("set") and len(statement) > 2:
         yield from _option(statement)
+
+
+def _broken(statement: Statement, lines: list[str]) -> Faults:
+    """Commas at the end of a line: pfctl says only "syntax error", and says it of the next line."""
+    for token, following in itertools.pairwise(statement):
+        if token.is_mark(",") and following.line > token.line and not lines[token.line - 1].endswith("\\"):
+            yield token.line, "a line ends with a comma: pfctl does not read on", "begin the next line with the comma"
 
 
 def _after(statement: Statement, place: int) -> Iterator[Token]:
