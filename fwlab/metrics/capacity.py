@@ -135,8 +135,8 @@ def _flood(nodes: Nodes, spec: MeasurementSpec, level: int) -> Flood:
 def _delivery(nodes: Nodes, spec: MeasurementSpec, sent: int, before: tuple[int, int]) -> Delivery:
     """What became of this flood, by class: whether the ruleset does the same in it as at a light load."""
     nodes.dut.drain()
-    arrived = nodes.sink.settled_counts()
     received, sent_on = (now - then for now, then in zip(through(nodes), before, strict=True))
+    arrived = nodes.sink.settled_counts(sent_on)
     return Delivery(
         intended_load=None,
         sent=sent,
