@@ -262,7 +262,7 @@ SOURCES = "\n".join(
     path.read_text(errors="replace")
     for folder in ("fwlab", "packer", "provision")
     for path in sorted((ROOT / folder).rglob("*"))
-    if path.is_file() and path.suffix in ("", ".py", ".rb", ".sh")
+    if path.is_file() and path.suffix in ("", ".lua", ".py", ".rb", ".sh")
 )
 #: Joins messages that span two lines of source, as the language does.
 JOINED = re.sub(r"\"\s*\\?\s*f?\"", "", SOURCES)

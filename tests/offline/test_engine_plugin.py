@@ -31,6 +31,9 @@ class Session:
         self.engine = selection.make(choice, None, context.topology, choose(TestbedRequest("virtual")))
         self.run = factories.a_run([], testbed=factories.testbed(engine=self.engine.name))
 
+    def require(self, metrics):
+        assert metrics == []
+
     def measure_cases(self, tasks):
         with contextlib.closing(self.engine):
             for task in tasks:
@@ -80,6 +83,7 @@ def python(script: str, *words: str, checkout: Path, environment: dict[str, str]
 def test_it_is_chosen_by_name_and_driven(checkout: Path, environment: dict[str, str]) -> None:
     words = ["run", LAB, "raw-drop", "--engine", "recorder", "--testbed", "virtual", "--json"]
     done = python(DRIVER, *words, checkout=checkout, environment=environment)
+    assert done.stdout, done.stderr
     report = json.loads(done.stdout)
     assert report["testbed"]["engine"] == "recorder", done.stderr
     [calls] = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("[")]

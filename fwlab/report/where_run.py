@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What has been run where: a table of testbeds, links and DUTs, with the newest published run of each."""
+
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from fwlab.dut.registry import DUTS
+from fwlab.host.project import Project, find_project, shown
+from fwlab.judge.statistics import figure
+from fwlab.measure.saved_runs import run_in
+from fwlab.metrics.registry import METRICS
+from fwlab.model.results import Measured, Run
+from fwlab.report import formatting
+from fwlab.testbed.link_kinds import LINKS
+
+#: Testbed and accelerator, as results name them.
+MACHINES = (("virtual", "tcg"), ("virtual", "kvm"), ("real", "kvm"), ("real", "tcg"))
+#: A virtual testbed counts instructions, which KVM does not let QEMU do.
+IMPOSSIBLE = {("virtual", "kvm")}
+HEAD = "| testbed | links | DUT | last run | on | a figure of it | raw results |\n|---|---|---|---|---|---|---|"
+NEVER = "| never | | | |"
+
+Setup = tuple[str, str, str, str]
+
+
+def where_run() -> str:
+    """A table for guides/where-run.md: one row for each testbed, kind of link and DUT, whether it ever ran or not."""
+    return f"\n{table(find_project())}\n"
+
+
+def table(project: Project) -> str:
+    """The same for the results of any project. Raises BadInput for a file there that cannot be read."""
+    newest: dict[Setup, tuple[Path, Run]] = {}
+    for path, run in _published(project):
+        bed = run.testbed
+        for link in bed.link.split(", "):
+            setup = (bed.name, bed.accelerator, link, run.dut.system)
+            if setup not in newest or _rank(newest[setup][1]) < _rank(run):
+                newest[setup] = (path, run)
+    beds = [bed for bed in MACHINES if bed not in IMPOSSIBLE]
+    setups = [(*bed, link, dut) for bed, link, dut in itertools.product(beds, LINKS, DUTS)]
+    strays = sorted(setup for setup in newest if setup not in setups)
+    return "\n".join([HEAD, *(_row(project, setup, newest.get(setup)) for setup in [*setups, *strays])])
+
+
+def _rank(run: Run) -> tuple[bool, str]:
+    """Runs of cases before gradings, then the newest."""
+    return bool(run.cases), run.started
+
+
+def _published(project: Project) -> Iterator[tuple[Path, Run]]:
+    """Every run under results/. Other documents there, such as benchmarks of repeatability, are no runs."""
+    for path in sorted((project.root / "results").glob("*/*.json")):
+        text = path.read_bytes()
+        if "testbed" in json.loads(text):
+            yield path, run_in(text, shown(project, path), "restore the file from git")
+
+
+def _row(project: Project, setup: Setup, found: tuple[Path, Run] | None) -> str:
+    name, accelerator, link, dut = setup
+    what = f"| {name}, {accelerator.upper()} | {link} | {dut} "
+    if found is None:
+        return what + NEVER
+    path, run = found
+    host = f"{run.host.cpu.split('(')[0].split()[0]}, {run.host.cores} cores"
+    where = f"{host}; {formatting.kernel(run.dut)}"
+    return f"{what}| {run.started[:10]} | {where} | {_figure(run)} | `{shown(project, path)}` |"
+
+
+def _figure(run: Run) -> str:
+    """The first case or exercise that has one."""
+    for measured in (*run.cases, *run.exercises):
+        value = figure(measured, METRICS[measured.metric], run.testbed)
+        if value is not None and not measured.problems:
+            median = formatting.quantity(value.median, METRICS[measured.metric])
+            return f"{run.lab.split('-')[0]}, {_named(measured)}: {median} ({formatting.percent(value.spread)})"
+    return "none"
+
+
+def _named(measured: Measured) -> str:
+    return f"`{measured.ruleset if '/' in measured.ruleset else measured.id}`"
