@@ -141,3 +141,15 @@ def test_processes_ended_by_the_oom_killer_are_reported(tmp_path: Path) -> None:
     record.write_text(json.dumps(start))
     restored = StartState(kernel, str(record)).restore(sysctls_changed=False)
     assert restored == ["processes killed for want of memory"]
+
+
+def test_an_address_without_a_route_of_its_own_is_told_from_others() -> None:
+    """systemd gives ::1 so. The kernel gives it back with such a route, when IPv6 was off and is on again."""
+
+    class Kernel(FakeKernel):
+        def call(self, argv: list[str], text: str | None = None) -> CompletedProcess[str]:
+            held = [{"local": "::1", "prefixlen": 128, "scope": "host", "noprefixroute": True}]
+            link = {"ifname": "lo", "flags": ["UP"], "mtu": 65536, "txqlen": 1000, "addr_info": held}
+            return CompletedProcess(argv, 0, json.dumps([link]) if "addr" in argv else "", "")
+
+    assert Network(Kernel()).state()["address"] == ["::1/128 dev lo scope host noprefixroute"]
