@@ -129,5 +129,8 @@ def test_figures_repeat_after_another_boot() -> None:
         (_, shown), (_, again) = kept(name, "full"), kept(name, "labs")
         apart |= differences(shown, again, METRICS["capacity"])
     outlier = apart.pop("lab02 answered-flowtable")  # varies between loads
-    assert len(apart) == 389
-    assert max(apart.values()) <= 0.005 < outlier < 0.014
+    assert len(apart) == 426
+    # lab08 forwards 63 500 pairs of addresses. Its trials scatter more in a boot, too.
+    pairs = [apart.pop(case) for case in list(apart) if case.startswith("lab08")]
+    assert max(apart.values()) <= 0.005 < max(pairs) < 0.01
+    assert 0.005 < outlier < 0.014
