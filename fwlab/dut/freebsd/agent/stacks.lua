@@ -8,6 +8,9 @@ local Stacks = {}
 Stacks.__index = Stacks
 
 local DTRACE, MARK = "/usr/sbin/dtrace", "/usr/bin/true"
+-- Providers of the probes below. dtraceall would load fasttrap, too: once that is unloaded, a thread of its own may
+-- still run in its code, and the kernel panics.
+local MODULES = { "sdt", "profile" }
 local PROGRAM, OUTPUT, MESSAGES = "/var/run/fwlab-stacks.d", "/var/run/fwlab-stacks", "/var/run/fwlab-stacks.err"
 -- Seconds that dtrace may take to start, and to write what it has sampled; how often it is looked at.
 local PATIENCE_S, LOOK_S = 120, 0.1
@@ -33,9 +36,11 @@ end
 
 -- Start dtrace. Raises an error in its words if it does not sample.
 function Stacks.start(system, rates)
-  local self = setmetatable({ system = system }, Stacks)
-  local _, status = system:run("/sbin/kldload", "dtraceall")
-  self.loaded = status == 0
+  local self = setmetatable({ system = system, loaded = {} }, Stacks)
+  for _, name in ipairs(MODULES) do
+    local _, status = system:run("/sbin/kldload", name)
+    if status == 0 then table.insert(self.loaded, 1, name) end
+  end
   -- By default, as many frames are left out as the interrupt might have, and some of the stack with them.
   system:run("/sbin/sysctl", "kern.dtrace.profile.aframes=0")
   system:write(PROGRAM, Stacks.program(rates))
@@ -63,13 +68,22 @@ function Stacks:mark()
   self.system:run(MARK)
 end
 
+-- Take out the modules that dtrace no longer holds. Returns whether none is left.
+function Stacks:unload()
+  while self.loaded[1] do
+    local _, status = self.system:run("/sbin/kldunload", self.loaded[1])
+    if status ~= 0 then return false end
+    table.remove(self.loaded, 1)
+  end
+  return true
+end
+
 -- End dtrace, whatever it has, and take its modules out again.
 function Stacks:drop()
   self.system:run("/bin/kill", "-KILL", tostring(self.pid))
-  for _ = 1, self.loaded and PATIENCE_S / LOOK_S or 0 do
-    local _, status = self.system:run("/sbin/kldunload", "dtraceall")
-    if status == 0 then break end
-    self.system:sleep(LOOK_S) -- dtrace still holds them
+  for _ = 1, PATIENCE_S / LOOK_S do
+    if self:unload() then break end
+    self.system:sleep(LOOK_S)
   end
   for _, path in ipairs({ PROGRAM, OUTPUT, MESSAGES }) do self.system:remove(path) end
 end
