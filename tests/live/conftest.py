@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class Checkout:
-    """A copy of the checkout, and the commands that a user types in it."""
+    """A copy of the checkout, and the commands that a user types in it; `name` is the lab whose machines it has."""
 
     name = STAND
 
@@ -106,10 +106,10 @@ class Checkout:
 
     def run(self, role: str, command: str) -> str:
         """Run a command on a node, as a student does."""
-        return self.vagrant("ssh", STAND if role == "dut" else f"{STAND}-{role}", "--no-tty", "-c", command)
+        return self.vagrant("ssh", self.name if role == "dut" else f"{self.name}-{role}", "--no-tty", "-c", command)
 
     def states(self) -> dict[str, str]:
-        lines = self.vagrant("status", STAND, "--machine-readable").splitlines()
+        lines = self.vagrant("status", self.name, "--machine-readable").splitlines()
         fields = [line.split(",") for line in lines]
         return {field[1]: field[3] for field in fields if field[2] == "state"}
 

@@ -23,9 +23,6 @@ class FreeBsdCheckout(Checkout):
 
     name = LAB
 
-    def run(self, role: str, command: str) -> str:
-        return self.vagrant("ssh", LAB if role == "dut" else f"{LAB}-{role}", "--no-tty", "-c", command)
-
 
 @pytest.fixture(scope="module")
 def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FreeBsdCheckout]:
