@@ -37,6 +37,7 @@ LOOKS = {
         done""",
     "xdp": "if ip link show | grep -q xdp; then xdp-filter status; fi; find /sys/fs/bpf",
     "offloads": "for device in eth0 eth1; do for shown in -k -g -c -l; do ethtool $shown $device; done; done",
+    "steering": 'grep -s "" /sys/class/net/eth[01]/queues/rx-*/rps_*',
     "mounts": "cat /proc/mounts",
     "sockets": "wc -l < /proc/net/packet; wc -l < /proc/net/raw",
 }
@@ -50,6 +51,7 @@ SEEN_IN = {
     "tc": ("queues", "actions"),
     "routes": ("routes",),
     "ethtool": ("offloads",),
+    "rps": ("steering",),
     "xdp-filter": ("xdp", "links"),
     "sysctl": ("settings",),
 }

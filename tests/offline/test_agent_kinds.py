@@ -13,6 +13,7 @@ from fwlab.dut.linux.agent.rulesets import Rulesets
 from fwlab.dut.linux.agent.start_state import StartState
 from fwlab.rulesets.kinds.ethtool import EthtoolLoader
 from fwlab.rulesets.kinds.routes import marked
+from fwlab.rulesets.kinds.rps import RpsLoader
 from fwlab.rulesets.registry import KINDS
 
 from .fake_kernel import FakeKernel
@@ -75,6 +76,29 @@ def test_link_settings_are_recorded_once_and_restored() -> None:
     assert "ethtool -G eth0 rx 512" in kernel.called
     assert not [call for call in kernel.called if call.startswith("ethtool -G eth0 tx")], "it was not changed"
     assert loader.before == {}
+
+
+QUEUE = "/sys/class/net/{}/queues/rx-{}"
+
+
+def test_rps_settings_are_written_one_by_one() -> None:
+    text = "# one CPU\neth0 rx-0 rps_cpus 1\n\neth1 rx-12 rps_flow_cnt 4096  # flows\n"
+    assert calls(FakeKernel(), "rps", text) == [
+        (["tee", QUEUE.format("eth0", 0) + "/rps_cpus"], "1\n"),
+        (["tee", QUEUE.format("eth1", 12) + "/rps_flow_cnt"], "4096\n"),
+    ]
+
+
+def test_rps_is_off_on_every_queue_after_a_reset_also_if_another_agent_has_set_it() -> None:
+    kernel = FakeKernel()
+    queues = [QUEUE.format(*queue) for queue in (("eth0", 0), ("eth0", 1), ("eth1", 0))]
+    for path in queues:
+        kernel.files[path + "/rps_flow_cnt"] = kernel.files[path + "/rps_cpus"] = "0\n"
+    loader = RpsLoader(kernel)
+    loader.undo(False)
+    assert kernel.written == {}
+    loader.undo(True)
+    assert kernel.written == {f"{path}/{name}": "0\n" for path in queues for name in ("rps_flow_cnt", "rps_cpus")}
 
 
 def test_every_route_is_marked() -> None:

@@ -45,6 +45,7 @@ Filtered IP addresses:
 Loaded on interfaces:
   eth0 (native mode)                       tcp,udp,ipv6,ipv4,ethernet,allow
 """
+QUEUE = "/sys/class/net/eth0/queues/rx-0"
 #: Output of nft and ethtool on a DUT.
 ONE_RULE = "table netdev t {\n  chain c {\n    type filter hook ingress device eth0 priority 0;\n    drop\n  }\n}\n"
 LISTED = """table netdev t { # handle 1
@@ -125,6 +126,15 @@ BUCKETS = "net.netfilter.nf_conntrack_buckets"
         ("a.ethtool", "eth0 -L combined 1\n", {"ethtool -l eth0": CHANNELS}, None),
         ("a.ethtool", "eth0 -C rx-usecs 9\n", {"ethtool -c eth0": "rx-usecs: n/a\n"}, "eth0 -C rx-usecs 9 (it is n/a)"),
         ("a.sysctl", "-net.core.a=1\n", {"sysctl -n net.core.a": ""}, None),
+        ("a.rps", "eth0 rx-0 rps_cpus 1\neth0 rx-0 rps_cpus f  # all\n", {f"cat {QUEUE}/rps_cpus": "0000000f\n"}, None),
+        ("a.rps", "eth0 rx-0 rps_cpus 1\n", {f"cat {QUEUE}/rps_cpus": "0\n"}, f"{QUEUE}/rps_cpus = 1 (it is 0)"),
+        ("a.rps", "eth0 rx-0 rps_flow_cnt 5000\n", {f"cat {QUEUE}/rps_flow_cnt": "8192\n"}, None),
+        (
+            "a.rps",
+            "eth0 rx-0 rps_flow_cnt 4096\n",
+            {f"cat {QUEUE}/rps_flow_cnt": ""},
+            f"{QUEUE}/rps_flow_cnt = 4096 (it is unknown)",
+        ),
         ("pf.conf", "block all\n", pf("Disabled"), "any of it: pf is off"),
         ("pf.conf", "block all\n", pf(rules="block drop all\n"), None),
         ("pf.conf", "block all\npass\n", pf(), "2 of 2 rules"),
@@ -157,6 +167,7 @@ EVERY_KIND = {
     "a.xdp-filter": "load eth0\n",
     "a.sysctl": "net.core.a=1\n",
     "a.ethtool": "eth0 -K gro off\n",
+    "a.rps": "eth0 rx-0 rps_cpus 1\n",
     "pf.conf": "block all\n",
 }
 

@@ -28,6 +28,7 @@ from fwlab.rulesets.validation import validate
 #: A line of each kind that must not be loaded.
 REFUSED = {
     "ethtool": "eth2 -K gro off",
+    "rps": "eth2 rx-0 rps_cpus 1",
     "routes": "route add default dev eth0",
     "ipset": "save -f /etc/passwd",
     "iptables": "-A INPUT -M /bin/sh",
@@ -100,8 +101,10 @@ def test_kinds_are_found_in_a_folder_and_in_a_zip_file(package: Any, zipped: boo
 
 def test_settings_of_the_machine_are_loaded_first_or_last() -> None:
     """A link that is set up loses its filters, and only a rule creates the settings of connection tracking."""
-    order = [kind.machine_setting for kind in KINDS.values()]
-    assert order == [True, True, *[False] * (len(order) - 3), True]
+    settings = [name for name, kind in KINDS.items() if kind.machine_setting]
+    first, last = [name for name in settings if name != "sysctl"], ["sysctl"]
+    assert list(KINDS)[: len(first)] == first
+    assert list(KINDS)[-1:] == last
 
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -148,5 +151,5 @@ def test_an_exercise_accepts_kinds_of_settings_that_are_registered(tmp_path: Pat
     assert "settings: [ethtool" in text
     assert any(exercise.settings for exercise in load_lab(Project(tmp_path), lab.name).exercises)
     (lab / "lab.yml").write_text(text.replace("settings: [ethtool", "settings: [nft"))
-    with pytest.raises(BadInput, match="unknown kind of settings 'nft'; known kinds: ethtool, routes, sysctl, tc"):
+    with pytest.raises(BadInput, match="unknown kind of settings 'nft'; known kinds: ethtool, routes, rps, sysctl, tc"):
         load_lab(Project(tmp_path), lab.name)
