@@ -101,7 +101,7 @@ def run_command(
     refuse_unplayable_traffic(context, (spec.traffic for spec in specs))
     others = runs_of_other_systems(context.lab, context.topology.nodes["dut"].system, folder)
     with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
-        session.require(also or [])
+        session.require(also or [], specs if cases else [])
         session.measure_cases(specs if cases else session.measurable(specs))
     model = build_model(context.lab, session.run, others)
     _print_report(model, write_report(model, folder), "json" if as_json else None)

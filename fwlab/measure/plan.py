@@ -96,6 +96,7 @@ def _alone(context: RunContext, case: Case, trials: int | None) -> MeasurementSp
         state_packets=case.state_packets,
         sampled=case.sampled,
         fresh=case.fresh,
+        cpus=case.cpus,
     )
 
 

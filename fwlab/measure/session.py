@@ -54,19 +54,34 @@ class Session:
         self._measurer, self._recovery, self._tell = measurer, recovery, tell
         self._dead: str | None = None
 
-    def require(self, metrics: Sequence[str]) -> None:
-        """Raise CannotMeasure, with the reason, for a metric that this testbed's clock cannot measure."""
+    def require(self, metrics: Sequence[str], specs: Sequence[MeasurementSpec] = ()) -> None:
+        """Raise CannotMeasure, with the reason, for a metric that this testbed's clock cannot measure.
+
+        Likewise for a specification that needs more CPUs than the DUT has.
+        """
+        lab = self.context.machines_lab.id
         for name in metrics:
             why = refused_by_clock(METRICS[name], self.run.testbed.clock)
             if why is not None:
-                lab = self.context.machines_lab.id
                 raise CannotMeasure(why, f"vagrant destroy -f {lab}, then the same command with --testbed real")
+        for spec in specs:
+            why = self._too_few_cpus(spec)
+            if why is not None:
+                hint = f"vagrant destroy -f {lab}, raise nodes.dut.cpus in topology.yml, then the same command"
+                raise CannotMeasure(f"{spec.id}: {why}", hint)
+
+    def _too_few_cpus(self, spec: MeasurementSpec) -> str | None:
+        there = self.run.dut.cpus
+        return f"it needs a DUT with {spec.cpus} CPUs, this one has {there}" if there < spec.cpus else None
 
     def measurable(self, specs: list[MeasurementSpec]) -> list[MeasurementSpec]:
-        """Those whose main metric this testbed's clock can measure. Why the others are left out is told."""
+        """Those whose main metric this testbed's clock can measure, and for which the DUT has CPUs enough.
+
+        Why the others are left out is told.
+        """
         found = []
         for spec in specs:
-            why = refused_by_clock(METRICS[spec.metrics[0]], self.run.testbed.clock)
+            why = refused_by_clock(METRICS[spec.metrics[0]], self.run.testbed.clock) or self._too_few_cpus(spec)
             if why is None:
                 found.append(spec)
             else:

@@ -24,6 +24,7 @@ class MeasurementSpec:
     sampled  also sample the DUT under load, function by function
     fresh    load the ruleset again before each attempt at trials
     beside   a case to measure in turns with this one where the DUT's clock is the host's
+    cpus     CPUs that the DUT must have
     load_dependent  the ruleset may treat a packet differently before the flood and after it
     """
 
@@ -42,6 +43,7 @@ class MeasurementSpec:
     state_packets: int | None = None
     sampled: bool = False
     fresh: bool = False
+    cpus: int = 1
     load_dependent: bool = False
     beside: "MeasurementSpec | None" = None
 

@@ -69,6 +69,7 @@ class _Measurement(Strict):
                    least so far to each side
     system         in a lab for several systems, the one that it is measured on. Default: the one whose tools load the
                    ruleset's files; a ruleset without files has to name it
+    cpus           CPUs that the DUT must have; on a DUT with fewer it is left out
     """
 
     id: Identifier
@@ -86,6 +87,7 @@ class _Measurement(Strict):
     fresh: bool = False
     reload_spread: float = Field(default=0.0, ge=0, le=0.1)
     system: Identifier | None = None
+    cpus: int = Field(default=1, ge=1)
 
     @model_validator(mode="after")
     def _complete(self, info: ValidationInfo) -> _Measurement:

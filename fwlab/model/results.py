@@ -74,13 +74,14 @@ class TestbedFacts(Frozen):
 
 
 class DutFacts(Frozen):
-    """The DUT of a run: kernel release, command line, clock source, its image's manifest, and the system it runs."""
+    """The DUT of a run: kernel release, command line, clock source, its image's manifest, its system, and its CPUs."""
 
     kernel: str
     cmdline: str
     clocksource: str
     image: dict[str, Any]
     system: str = "linux"
+    cpus: int = 1
 
     @property
     def kernel_configuration(self) -> str:

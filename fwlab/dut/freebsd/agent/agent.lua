@@ -72,6 +72,7 @@ function Agent:facts()
       kernel = sysctl("kern.ostype") .. " " .. sysctl("kern.osrelease"),
       cmdline = sysctl("kern.bootfile") .. " " .. sysctl("kern.ident"),
       clocksource = sysctl("kern.timecounter.hardware"),
+      cpus = tonumber(sysctl("hw.ncpu")),
       image = good and image or {},
       packet_sockets = links,
     },

@@ -68,6 +68,7 @@ class Agent:
                 "kernel": os.uname().release,
                 "cmdline": self._kernel.read("/proc/cmdline").strip(),
                 "clocksource": self._kernel.read(clocksource).strip(),
+                "cpus": os.cpu_count() or 1,
                 "image": image,
                 "packet_sockets": len(self._kernel.read("/proc/net/packet").splitlines()) - 1,
             }
