@@ -53,8 +53,8 @@ class Exercise(Strict):
                     a ruleset fails
     stateful        true: a correct ruleset may let a packet pass only after another one, as connection tracking does.
                     It must still do under load what it does at a light load
-    settings        kinds of settings files (ethtool, routes, sysctl) that are accepted beside rules, and tc, for queues
-                    at a link's exit. They change what every packet costs
+    settings        kinds of settings files (ethtool, rps, routes, sysctl) that are accepted beside rules, and tc, for
+                    queues at a link's exit. They change what every packet costs
     only            patterns such as net.netfilter.*: sysctl files may set nothing else
     predict         the prediction that is asked for
     system          in a lab for several systems, the one that it is measured on (default: whose tools load its start)
