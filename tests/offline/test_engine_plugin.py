@@ -31,7 +31,7 @@ class Session:
         self.engine = selection.make(choice, None, context.topology, choose(TestbedRequest("virtual")))
         self.run = factories.a_run([], testbed=factories.testbed(engine=self.engine.name))
 
-    def require(self, metrics):
+    def require(self, metrics, specs):
         assert metrics == []
 
     def measure_cases(self, tasks):

@@ -66,6 +66,7 @@ def test_only_readers_of_packets_on_a_link_count(tmp_path: Path) -> None:
         "/sbin/sysctl -n kern.bootfile": "/boot/kernel/kernel\n",
         "/sbin/sysctl -n kern.ident": "GENERIC\n",
         "/sbin/sysctl -n kern.timecounter.hardware": "HPET\n",
+        "/sbin/sysctl -n hw.ncpu": "1\n",
         **shown,
     }
     files = {"/var/run/fwlab-start-state.json": record, "/etc/fwlab/image.json": '{"name": "dut-freebsd"}'}
@@ -74,6 +75,7 @@ def test_only_readers_of_packets_on_a_link_count(tmp_path: Path) -> None:
     assert told.answers[0]["facts"] == {
         "kernel": "FreeBSD 15.1-RELEASE-p1",
         "cmdline": "/boot/kernel/kernel GENERIC",
+        "cpus": 1,
         "clocksource": "HPET",
         "image": {"name": "dut-freebsd"},
         "packet_sockets": 1,
