@@ -11,7 +11,9 @@ import shlex
 import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
+from fwlab.generator import syn_timeout
 from fwlab.generator.tcp_config import (
     GATE,
     OBJECT,
@@ -36,10 +38,10 @@ from fwlab.model.trial import Clients
 SCRIPT, CONFIG, PID, DOCUMENT_ROOT, SAVED_SYSCTLS = (
     f"/run/fwlab-{name}" for name in ("wrk.lua", "nginx.conf", "nginx.pid", "served", "sysctls")
 )
-#: A connection that takes longer counts as failed (s).
-CONNECTION_TIMEOUT_S = 10
-#: Minimum retransmission timeout (s).
-RTO_MIN_S = 3
+#: A connection that takes longer counts as failed (s): at a rate, and flat out, where the DUT is throttled.
+CONNECTION_TIMEOUT_S, FLAT_OUT_TIMEOUT_S = 10, 60
+#: Minimum retransmission timeout (s), of SYNs, too; and beside background traffic, which makes the DUT lose packets.
+RTO_MIN_S, RTO_MIN_BESIDE_S = 5, 3
 _COUNTERS = "grep ^Tcp: /proc/net/snmp"
 #: Prints the kernel's TCP counters, the output of a command, and the counters again, separated by lines of dashes.
 _COUNTED = f"{_COUNTERS}; echo ---; {{what}}; echo ---; {_COUNTERS}"
@@ -117,7 +119,7 @@ class KernelTcpEndpoints:
         url = f"http://{first_address(declared.servers)}:{declared.port}/"
         what = _WRK.format(
             concurrent=declared.concurrent,
-            timeout=CONNECTION_TIMEOUT_S,
+            timeout=FLAT_OUT_TIMEOUT_S,
             script=SCRIPT,
             url=url,
             port=declared.port,
@@ -127,7 +129,7 @@ class KernelTcpEndpoints:
             gate=GATE,
         )
         resending = Retransmissions(self._sink)
-        process = self._generator.open(_COUNTED.format(what=what))
+        process = self._generator.open(f"{_syn_timeout(declared)}; {_COUNTED.format(what=what)}")
         return KernelConnectionLoad(self._generator, process, declared.concurrent, resending)
 
     def at_rate(self, rate: float, count: int) -> Clients:
@@ -141,7 +143,9 @@ class KernelTcpEndpoints:
             timeout=CONNECTION_TIMEOUT_S,
         )
         resending = Retransmissions(self._sink)
-        out = self._generator.run(_COUNTED.format(what=what), timeout=count / rate * 3 + 60)
+        # What a ruleset drops is then repeated as soon as by any host.
+        counted = f"{_syn_timeout(None)}; {_COUNTED.format(what=what)}"
+        out = self._generator.run(counted, timeout=count / rate * 3 + 60)
         before, report, after = _split_report(out, "")
         return httperf_result(report, before, after, rate, resending.since())
 
@@ -192,38 +196,54 @@ def _restore_sysctls() -> str:
     return f"[ ! -e {SAVED_SYSCTLS} ] || sysctl -q -p {SAVED_SYSCTLS}; rm -f {SAVED_SYSCTLS}"
 
 
-def link_settings(prefix: str, *, tuned: bool) -> str:
+def _rto_min_s(connections: Connections) -> int:
+    return RTO_MIN_BESIDE_S if connections.background else RTO_MIN_S
+
+
+def _syn_timeout(connections: Connections | None) -> str:
+    """The command that makes SYNs wait longer for an answer, or, without connections, as long as usual.
+
+    A throttled DUT on a busy host takes more than the usual second. Beside background traffic SYNs are really lost: how
+    soon they are repeated would change the figures there.
+    """
+    program = f"python3 -c {shlex.quote(Path(syn_timeout.__file__).read_text())}"
+    return f"{program} detach" if connections is None or connections.background else f"{program} attach {RTO_MIN_S}"
+
+
+def link_settings(prefix: str, rto_min_s: int | None) -> str:
     """The command that tunes the link towards the other end, whose addresses are `prefix`, or restores its defaults.
 
     A longer minimum retransmission timeout: a slowed DUT delays packets, and TCP would assume a loss after 0.2 s. And
     no GRO: how many packets the kernel merges, and acknowledges at once, depends on how fast they arrive.
     """
     network = ipaddress.IPv4Network(prefix).supernet(new_prefix=16)
-    rto_min = f" rto_min {RTO_MIN_S}s" if tuned else ""
+    rto_min = f" rto_min {rto_min_s}s" if rto_min_s else ""
     return (
         f"set -- $(ip route get {first_address(prefix)}); "
         f"ip route replace {network} via $3 dev $5 proto static{rto_min}; "
-        f"ethtool -K $5 gro {'off' if tuned else 'on'}"
+        f"ethtool -K $5 gro {'off' if rto_min_s else 'on'}"
     )
 
 
 def _generator_up(connections: Connections) -> str:
-    script, link = shlex.quote(WRK_SCRIPT), link_settings(connections.servers, tuned=True)
+    script, link = shlex.quote(WRK_SCRIPT), link_settings(connections.servers, _rto_min_s(connections))
     return f"pkill -x wrk; set -e; nft -f -; printf %s {script} >{SCRIPT}; {_apply_sysctls('generator')}; {link}"
 
 
 def _generator_down(connections: Connections) -> str:
-    before = link_settings(connections.servers, tuned=False)
-    return f"pkill -x wrk; nft delete table ip {TABLE} 2>/dev/null; {before}; rm -f {SCRIPT}; {_restore_sysctls()}"
+    before = link_settings(connections.servers, None)
+    ends = f"pkill -x wrk; nft delete table ip {TABLE} 2>/dev/null; {before}; rm -f {SCRIPT}; {_restore_sysctls()}"
+    return f"{ends}; {_syn_timeout(None)}"
 
 
 def _sink_up(connections: Connections) -> str:
     """The command that starts the server and prints the length of one response, requested on the node itself."""
     ask = f"exec 3<>/dev/tcp/127.0.0.1/{connections.port}; printf 'GET / HTTP/1.0\\r\\n\\r\\n' >&3; wc -c <&3"
     served = f"mkdir -p {DOCUMENT_ROOT}; printf %{connections.object_bytes}s '' | tr ' ' x >{DOCUMENT_ROOT}/{OBJECT}"
+    link = link_settings(connections.clients, _rto_min_s(connections))
     return (
-        f"set -e; cat >{CONFIG}; {served}; {_apply_sysctls('sink')}; {link_settings(connections.clients, tuned=True)}; "
-        f"ip route replace local {connections.servers} dev lo; "
+        f"set -e; cat >{CONFIG}; {served}; {_apply_sysctls('sink')}; {link}; "
+        f"ip route replace local {connections.servers} dev lo; {_syn_timeout(connections)}; "
         f'{_stop_server()}; nginx -c {CONFIG} >/dev/null; bash -c "{ask}"'
     )
 
@@ -239,5 +259,6 @@ def _stop_server() -> str:
 def _sink_down(connections: Connections) -> str:
     return (
         f"{_stop_server()}; ip route del local {connections.servers} dev lo 2>/dev/null; "
-        f"{link_settings(connections.clients, tuned=False)}; rm -rf {CONFIG} {DOCUMENT_ROOT}; {_restore_sysctls()}"
+        f"{link_settings(connections.clients, None)}; rm -rf {CONFIG} {DOCUMENT_ROOT}; {_restore_sysctls()}; "
+        f"{_syn_timeout(None)}"
     )

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from fwlab.dut.protocol import Dut
 from fwlab.dut.registry import dut_system
 from fwlab.generator import selection as engines
+from fwlab.generator.protocol import TcpEndpoints
 from fwlab.generator.sink import Sink
 from fwlab.generator.traffic_store import FIRST_LINK
 from fwlab.measure.context import RunContext
 from fwlab.measure.measurer import Measurer
 from fwlab.measure.recovery import Recovery
 from fwlab.metrics.nodes import Nodes
+from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.events import Listener, LogLine
 from fwlab.model.results import DutFacts
@@ -32,6 +34,15 @@ def open_nodes(context: RunContext, machines: Machines, choice: engines.Choice, 
     sink = Sink(machines.ssh("sink"), topology.end(LAST_LINK, "sink").dev)
     forwarded = topology.ports.address, topology.ssh_port(context.machines_lab.number, "dut")
     throttle = machines.throttle()
+    endpoints = engines.make_tcp_endpoints(
+        choice, machines.ssh("generator"), machines.ssh("sink"), topology, machines.testbed
+    )
+
+    @contextlib.contextmanager
+    def tcp(connections: Connections) -> Iterator[TcpEndpoints]:
+        with machines.large_receive_buffers(), endpoints(connections) as both_ends:
+            yield both_ends
+
     system = dut_system(topology.nodes["dut"].system)
     with contextlib.closing(engine), system.connect(machines.ssh("dut"), devices) as dut:
         facts = _dut_facts(dut, system.name)
@@ -49,9 +60,7 @@ def open_nodes(context: RunContext, machines: Machines, choice: engines.Choice, 
             throttle,
             len(throttle),
             topology.machine.receive_ring,
-            engines.make_tcp_endpoints(
-                choice, machines.ssh("generator"), machines.ssh("sink"), topology, machines.testbed
-            ),
+            tcp,
             recovery.restore,
             machines.testbed.kind.clock,
             tell,

@@ -41,8 +41,8 @@ IDLE_AT_A_LEVEL, IDLE_AT_LAST_LEVEL = 2, 4
 #: Largest difference between the answers that the DUT and the clients counted, as a share.
 MOST_APART = 0.02
 #: Retransmitted segments per connection, at most; beyond that they determine the figure. TRex waits only half a second.
-#: The kernel waits a second before it retransmits a SYN, and a very busy host may take longer. Beside a flood segments
-#: are lost, so wrk's retransmissions say nothing there.
+#: The kernel waits RTO_MIN_S, and a very busy host may take longer. Beside a flood segments are lost, so wrk's
+#: retransmissions say nothing there.
 MOST_AGAIN = {"trex": 0.2, "wrk": 0.02}
 #: A trial at a rate has this share of the connections that the clients completed flat out, for about this time (s).
 LIGHT, LIGHT_S = 0.25, 4.0

@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from functools import cached_property
 
 from fwlab.host.process import piped, wait_or_kill
@@ -18,6 +19,8 @@ from fwlab.testbed.dut_choice import refuse_missing_box
 from fwlab.testbed.host_links.prepare import host_links
 from fwlab.testbed.link_choice import link_kinds, refuse_other_links
 from fwlab.testbed.machine_record import Made, machines_made
+from fwlab.testbed.qemu_process import qemu_of
+from fwlab.testbed.receive_buffers import large_receive_buffers
 from fwlab.testbed.selection import Testbed, TestbedRequest, settle
 from fwlab.testbed.throttle import Throttle
 
@@ -73,6 +76,11 @@ class Machines:
         """What throttles the DUT, by the levels of its testbed."""
         forwarded = self._topology.ports.address, self._topology.ssh_port(self._lab.number, "dut")
         return Throttle(self.testbed.kind.throttle, *forwarded)
+
+    def large_receive_buffers(self) -> AbstractContextManager[None]:
+        """What lets the links of all machines hold more frames for a while. Raises CannotMeasure."""
+        address, number = self._topology.ports.address, self._lab.number
+        return large_receive_buffers([qemu_of(address, self._topology.ssh_port(number, role)) for role in ROLES])
 
     def lost_link(self) -> CannotMeasure | None:
         """What the host lost of the links since the machines started, as an error; None if nothing."""

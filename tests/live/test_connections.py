@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
 import yaml
+
+from fwlab.generator import syn_timeout
 
 from .conftest import LAB, STAND, Checkout, document
 
@@ -45,6 +48,12 @@ CONNTRACK = """table ip track {
 """
 ROOM = "net.netfilter.nf_conntrack_max = 262144\nnet.netfilter.nf_conntrack_buckets = 262144\n"
 
+#: Detaches the BPF program from a node's cgroups and prints the error number.
+DETACH = Path(syn_timeout.__file__).read_text().split("if __name__")[0] + (
+    "try:\n    bpf(PROG_DETACH, struct.pack('<IIII', os.open(CGROUP, os.O_RDONLY), 0, AT_SOCK_OPS, 0))\n"
+    "except OSError as error:\n    print(error.errno)\n"
+)
+
 
 @pytest.fixture(scope="module")
 def run(lab: Checkout) -> dict:
@@ -61,7 +70,8 @@ def run(lab: Checkout) -> dict:
     (top / "lab.yml").write_text(yaml.safe_dump(LAB_YML))
     told = document(lab.fwlab("run", ID, "--machines", STAND, "--trials", str(TRIALS), "--json"))
     for case in told["cases"]:
-        print(f"{case['id']}: {case['median']:,.0f} {case['unit']}, spread {case['spread']:.2%}")
+        figure = f"{case['median']:,.0f} {case['unit']}, spread {case['spread']:.2%}" if case["median"] else "no figure"
+        print(f"{case['id']}: {figure} {'; '.join(case['problems'])}")
     return json.loads(Path(lab.top / "reports" / ID / "run.json").read_text())
 
 
@@ -114,3 +124,5 @@ def test_the_endpoints_are_restored(lab: Checkout, run: dict) -> None:
     assert "32768\t60999" in lab.run("generator", "cat /proc/sys/net/ipv4/ip_local_port_range")
     assert "198.19.32" not in lab.run("sink", "ip route show table local")
     assert lab.run("sink", "pgrep nginx || true").strip() == ""
+    for node in ("generator", "sink"):
+        assert lab.run(node, f"sudo python3 -c {shlex.quote(DETACH)}").strip() == "2", "ENOENT: none was attached"

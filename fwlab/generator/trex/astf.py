@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from fwlab.generator.tcp_endpoints import Retransmissions, http_server, link_settings
+from fwlab.generator.tcp_endpoints import RTO_MIN_S, Retransmissions, http_server, link_settings
 from fwlab.generator.traffic_store import FIRST_LINK
 from fwlab.generator.trex.astf_profile import astf_form, clients_result, counters
 from fwlab.generator.trex.server import STATEFUL, Server
@@ -157,11 +157,11 @@ def trex_tcp_endpoints(
     """
     server = Server(generator, topology, topology.end(FIRST_LINK, "generator").dev, small=small, mode=STATEFUL)
     try:
-        generator.run(link_settings(connections.servers, tuned=True))
+        generator.run(link_settings(connections.servers, RTO_MIN_S))
         server.start()
         with http_server(sink, connections) as answer_bytes:
             yield TrexTcpEndpoints(AstfClient(server), sink, connections, answer_bytes, small=small)
     finally:
         server.stop()
         with contextlib.suppress(CannotMeasure):
-            generator.run(link_settings(connections.servers, tuned=False))
+            generator.run(link_settings(connections.servers, None))
