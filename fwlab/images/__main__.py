@@ -80,6 +80,7 @@ def add_to_vagrant(entry: dict[str, Any], programs: Subprocesses) -> None:
     say(f"{entry['box']}: adding it to Vagrant")
     command = ["vagrant", "box", "add", "--force", "--provider", "libvirt", "--name", entry["box"], entry["path"]]
     log = Path(entry["path"]).parent.parent / "logs" / "vagrant.log"
+    log.parent.mkdir(parents=True, exist_ok=True)  # a cache that was copied here has none
     programs.run(command, log, entry["box"], {"VAGRANT_CHECKPOINT_DISABLE": "1"})
 
 

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from fwlab.host.kvm_probe import KvmAnswer
+from fwlab.images.__main__ import add_to_vagrant
 from fwlab.images.build import guest_accelerator
+from fwlab.images.subprocesses import Subprocesses
 from fwlab.model.errors import BadInput
 from tests.offline.image_build import PACKER, build
 
@@ -76,3 +78,16 @@ def test_a_wrong_fwlab_accel_stops_the_build_before_it_starts(
     assert done.returncode == 2
     assert f"FWLAB_ACCEL={value}: must be tcg or kvm" in done.stderr
     assert not (tmp_path / "cache").exists()
+
+
+def test_boxes_of_a_cache_that_was_copied_are_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a cache has boxes but no folder for logs, because nothing was built there."""
+    vagrant = tmp_path / "bin/vagrant"
+    vagrant.parent.mkdir()
+    vagrant.write_text("#!/bin/sh\necho added\n")
+    vagrant.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{vagrant.parent}:/usr/bin:/bin")
+    monkeypatch.setenv("VAGRANT_HOME", str(tmp_path / "home"))
+    box = tmp_path / "cache/boxes/sink-0.box"
+    add_to_vagrant({"box": "fwlab-sink-0", "path": str(box)}, Subprocesses())
+    assert (tmp_path / "cache/logs/vagrant.log").read_text() == "added\n"
