@@ -6,7 +6,7 @@ LAB ?= lab03-ipset
 FWLAB = .venv/bin/fwlab
 PYTEST = .venv/bin/pytest
 
-.PHONY: help setup boxes lab labs test test-offline test-live coverage bench lint readme figures ranges clean
+.PHONY: help setup boxes lab labs test test-offline test-live coverage nested-host bench lint readme figures ranges clean
 
 help:
 	@echo 'make lab LAB=$(LAB)   set up, build the boxes, measure every case, judge, write a report'
@@ -14,6 +14,7 @@ help:
 	@echo 'make setup boxes            only set up; only build the boxes'
 	@echo 'make test-offline coverage  only linters and offline tests; the offline tests with their coverage'
 	@echo 'make labs bench             every lab in full, measured and graded; repeatability and the generator (results/)'
+	@echo 'make nested-host            the real testbed on an emulated host with KVM (results/nested-host); takes hours'
 	@echo 'make figures ranges         keep a run of every case; write the pages and the ranges that come from it'
 	@echo 'make lint readme            run every linter; write the generated parts of the pages'
 
@@ -49,6 +50,11 @@ coverage: setup
 # All live tests use the same machines, which are destroyed at the end in any case.
 test-live: boxes
 	$(PYTEST) tests/live --durations=12
+
+# The real testbed on an emulated host with KVM, an IOMMU and virtual functions; takes hours. LINKS: see fwlab/testbed/links.
+LINKS ?= socket
+nested-host: boxes
+	.venv/bin/python -m tests.nested_host --links $(LINKS)
 
 bench: boxes
 	$(FWLAB) author repeatability $(LAB)

@@ -50,7 +50,7 @@ def test_script_ends_by_checking_itself(path: Path) -> None:
     assert re.search(r"grep|\[ |test |assert|is-enabled|command -v|dpkg-query|ifconfig|sh -n|--help|--version", last)
 
 
-@pytest.mark.parametrize("role", [*ROLES, "dut-freebsd"])
+@pytest.mark.parametrize("role", [*ROLES, "dut-freebsd", "nested-host"])
 def test_scripts_are_numbered_in_their_order(role: str) -> None:
     for folder in ("common", role):
         assert all(re.match(r"[1-9][05]-[a-z-]+\.sh$", path.name) for path in (PROVISION / folder).glob("*.sh"))
@@ -61,7 +61,7 @@ def test_shellcheck_finds_nothing() -> None:
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("folder", ["host", "common", *ROLES])
+@pytest.mark.parametrize("folder", ["host", "common", "nested-host", *ROLES])
 def test_package_list_names_each_package_once(folder: str) -> None:
     listed = names(PROVISION / folder / "packages.txt")
     assert listed

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The emulated host's disk, made by packer/base/build, and the disk with the boxes.
+
+packer/base/build runs in a staged copy, in which the role "nested-host" has what provision/host/packages.txt names.
+All that needs a network or much CPU time happens here: packages, and the .venv from wheels.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from fwlab.host.project import Project
+from fwlab.images.box_cache import cached, publish, record_path
+from fwlab.images.build import LINUX_IMAGES
+from fwlab.images.built_boxes import built_boxes
+from fwlab.images.content_key import base_key
+from fwlab.model.errors import CannotMeasure
+
+ROLE = "nested-host"
+DISK_MIB = 16384
+#: The lab nodes' kernel is replaced by the one in the role's list.
+CLOUD_KERNEL = "linux-image-cloud-amd64"
+#: What decides what is in the image, besides what base_key knows.
+MORE_PARTS = ("provision/host/packages.txt", "provision/host/venv", "requirements.lock", "pyproject.toml")
+#: For the image (3 GiB), its tar, what a run writes, and the boxes.
+NEEDED_BYTES = 16 << 30
+
+Tell = Callable[[str], None]
+
+
+def image_key(root: Path) -> str:
+    """The content key of the host's image."""
+    parts = {name: hashlib.sha256((root / name).read_bytes()).hexdigest() for name in MORE_PARTS}
+    return base_key(root, ROLE, {**parts, "disk_mib": str(DISK_MIB)})[:12]
+
+
+def host_image(project: Project, folder: Path, log: Path, tell: Tell) -> Path:
+    """The folder with disk.raw, vmlinuz and initrd.img, made unless it is there. Raises CannotMeasure."""
+    made = folder / f"image-{image_key(project.root)}"
+    if cached(made / "disk.raw"):
+        return made
+    need_room(folder)
+    tell("making the host's image from Debian packages (some minutes)")
+    wheels = folder / "wheels"
+    pip = [str(project.root / ".venv/bin/pip"), "download", "--quiet", "--require-hashes"]
+    run([*pip, "-r", str(project.root / "requirements.lock"), "-d", str(wheels)], log, "wheels")
+    for old in folder.glob("image-*"):
+        shutil.rmtree(old)
+    with tempfile.TemporaryDirectory(dir=folder, prefix="building-") as name:
+        staged = stage(project.root, wheels, Path(name))
+        out = Path(name) / "out"
+        run([str(staged / "packer/base/build"), ROLE, str(out)], log, "image", {"FWLAB_BASE_MIB": str(DISK_MIB)})
+        made.mkdir(parents=True)
+        for part in ("vmlinuz", "initrd.img"):
+            (out / part).rename(made / part)
+        publish(out / "disk.raw", made / "disk.raw", {"key": image_key(project.root)})
+    return made
+
+
+def stage(root: Path, wheels: Path, work: Path) -> Path:
+    """A copy of what packer/base/build reads, with the role's list and the checkout beside its scripts."""
+    staged = work / "staged"
+    provision, role = staged / "provision", staged / "provision" / ROLE
+    shutil.copytree(root / "packer/base", staged / "packer/base")
+    shutil.copytree(root / "provision/common", provision / "common")
+    shutil.copytree(root / "provision" / ROLE, role)
+    shutil.copy2(root / "provision/run", provision)
+    common = provision / "common/packages.txt"
+    common.write_text("".join(line for line in common.read_text().splitlines(True) if line.strip() != CLOUD_KERNEL))
+    lists = [root / "provision/host/packages.txt", root / "provision" / ROLE / "packages.txt"]
+    (role / "packages.txt").write_text("".join(path.read_text() for path in lists))
+    shutil.copytree(wheels, role / "wheels")
+    for path in checkout_files(root):
+        target = role / "checkout" / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(root / path, target)
+    return staged
+
+
+def checkout_files(root: Path) -> list[str]:
+    """The files that git lists, as they are in the work tree; results/ is left out: nothing there is measured with."""
+    said = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=True).stdout
+    names = [name for name in said.split("\0") if name]
+    return [name for name in names if not name.startswith("results/") and (root / name).is_file()]
+
+
+def boxes_disk(project: Project, folder: Path, log: Path) -> Path:
+    """A read-only ext4 disk with the boxes of this checkout, made unless it is there. Raises CannotMeasure."""
+    listed = built_boxes(project)
+    missing = [name for name in LINUX_IMAGES if name not in listed or not Path(listed[name]["path"]).exists()]
+    if missing:
+        raise CannotMeasure(f"the boxes are not built: {', '.join(missing)}", "make boxes")
+    boxes = [Path(listed[name]["path"]) for name in LINUX_IMAGES]
+    key = hashlib.sha256("".join(listed[name]["key"] for name in LINUX_IMAGES).encode()).hexdigest()[:12]
+    disk = folder / f"boxes-{key}.raw"
+    if cached(disk):
+        return disk
+    for old in folder.glob("boxes-*"):
+        old.unlink()
+    with tempfile.TemporaryDirectory(dir=folder, prefix="boxes.") as name:
+        work, content = Path(name), Path(name) / "content"
+        content.mkdir()
+        for path in [part for box in boxes for part in (box, record_path(box))]:
+            shutil.copy2(path, content)
+        size = sum(path.stat().st_size for path in content.iterdir())
+        mkfs = ["mkfs.ext4", "-q", "-F", "-L", "fwlab-boxes", "-m", "0", "-O", "^has_journal", "-d", str(content)]
+        run([*mkfs, str(work / "disk"), f"{(size >> 20) * 11 // 10 + 32}M"], log, "boxes")
+        publish(work / "disk", disk, {"key": key})
+    return disk
+
+
+def need_room(folder: Path, needed: int = NEEDED_BYTES) -> None:
+    """Raises CannotMeasure if the disk of `folder` has less room than that."""
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise CannotMeasure(
+            f"{folder}: {free >> 30} GiB free, the emulated host needs {needed >> 30}",
+            "make room, or set FWLAB_CACHE to a directory with more",
+        )
+
+
+def run(command: list[str], log: Path, name: str, more: dict[str, str] | None = None) -> None:
+    """Run a command, its output into `log`. Raises CannotMeasure, which quotes the log's end."""
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    environment = {**os.environ, "PATH": path, **(more or {})}
+    with log.open("ab") as output:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment, check=False
+        )
+    if done.returncode:
+        tail = "\n".join(f"  {line}" for line in log.read_text(errors="replace").splitlines()[-8:])
+        raise CannotMeasure(f"{name}: {Path(command[0]).name} failed with {done.returncode}:\n{tail}", f"read {log}")

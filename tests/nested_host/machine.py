@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The emulated host as a process: QEMU's arguments, start, SSH, stop.
+
+QEMU ends with this process, however that ends. Its user-mode network lets nothing out (restrict=on); the one way in is
+SSH on a free port of the loopback address.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fwlab.host.process import piped, wait_or_kill
+from fwlab.model.errors import CannotMeasure
+from tests.nested_host.private_qemu import PrivateQemu
+
+LOOPBACK = "127.0.0.1"
+#: QEMU's default for a first NIC, by which packer/seed knows the management network.
+MANAGEMENT_MAC = "52:54:00:12:34:56"
+CPUS = 2
+MEMORY_MIB = 6144
+#: AMD's virtualization with nested paging is what TCG emulates; Intel's it does not.
+CPU_MODEL = "EPYC,+svm,+npt"
+#: mitigations=off: they cost an emulated CPU much, and there is nobody to guard against.
+KERNEL_ARGUMENTS = "root=/dev/vda1 ro console=ttyS0 net.ifnames=0 intel_iommu=on iommu=pt mitigations=off quiet"
+#: Two ports of NICs with virtual functions, joined by a cable.
+PORTS = ("port0", "port1")
+#: Until SSH answers (s). It took 90 s on an idle host with two cores.
+BOOT_S = 1200
+QEMU_LOG = "qemu.log"
+
+
+@dataclass(frozen=True)
+class HostFiles:
+    """What the host boots from. `disk` is written; `boxes` and `seed` are only read."""
+
+    kernel: Path
+    initrd: Path
+    disk: Path
+    boxes: Path
+    seed: Path
+    key: Path
+
+
+def arguments(files: HostFiles, ssh_port: int, console: Path) -> list[str]:
+    """QEMU's arguments, without the program."""
+    words = [
+        *("-name", "nested-host,debug-threads=on", "-display", "none", "-no-user-config", "-nodefaults"),
+        *("-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", CPU_MODEL, "-smp", str(CPUS), "-m", str(MEMORY_MIB)),
+        *("-device", "intel-iommu,intremap=on"),
+        *("-kernel", str(files.kernel), "-initrd", str(files.initrd), "-append", KERNEL_ARGUMENTS),
+        *("-drive", f"file={files.disk},format=qcow2,if=none,id=root", "-device", "virtio-blk-pci,drive=root"),
+        *("-netdev", f"user,id=management,restrict=on,hostfwd=tcp:{LOOPBACK}:{ssh_port}-:22"),
+        *("-device", f"virtio-net-pci,netdev=management,mac={MANAGEMENT_MAC},romfile="),
+        *("-serial", f"file:{console}"),
+    ]
+    for name, path in (("boxes", files.boxes), ("seed", files.seed)):
+        words += ["-drive", f"file={path},format=raw,if=none,id={name},readonly=on"]
+        words += ["-device", f"virtio-blk-pci,drive={name}"]
+    for number, port in enumerate(PORTS):
+        words += ["-netdev", f"hubport,id={port},hubid=1"]
+        words += ["-device", f"pcie-root-port,id=root-{port},chassis={number + 1},slot={number + 1}"]
+        words += ["-device", f"igb,bus=root-{port},netdev={port},mac=52:54:00:aa:00:0{number},romfile="]
+    return words
+
+
+class Host:
+    """A running host. Commands run there as root."""
+
+    def __init__(self, files: HostFiles, ssh_port: int, process: subprocess.Popen[bytes], console: Path) -> None:
+        self.ssh_port, self.console = ssh_port, console
+        self._process, self._key = process, files.key
+
+    @property
+    def login(self) -> list[str]:
+        """The command that logs in, for a person, too."""
+        options = ["BatchMode=yes", "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR"]
+        options += ["IdentitiesOnly=yes", "ConnectTimeout=60", "ServerAliveInterval=60", "ServerAliveCountMax=10"]
+        words = ["ssh", "-F", "none", "-i", str(self._key), "-p", str(self.ssh_port)]
+        return [*words, *(word for option in options for word in ("-o", option)), f"vagrant@{LOOPBACK}"]
+
+    def run(
+        self, command: str, tell: Callable[[str], None], *, timeout_s: float, data: Path | None = None
+    ) -> tuple[int, str]:
+        """Run a shell command; returns its exit code and what it printed, which `tell` gets line by line.
+
+        `data`: a file for its standard input. Raises CannotMeasure after `timeout_s`, or if the host ended.
+        """
+        words = [*self.login, f"sudo -n sh -c {shlex.quote(command)}"]
+        with (data or Path("/dev/null")).open("rb") as given:
+            process = subprocess.Popen(
+                ["timeout", "--kill-after=10", f"{timeout_s:g}", *words],
+                stdin=given,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+        lines = []
+        try:
+            for line in piped(process.stdout):
+                lines.append(line.rstrip())
+                tell(line.rstrip())
+            process.wait()
+        finally:
+            if process.poll() is None:
+                process.terminate()
+            wait_or_kill(process, 10)
+        if self._process.poll() is not None:
+            raise CannotMeasure(f"the emulated host ended during: {command[:80]}", f"read {self.console}")
+        if process.returncode in (124, 137):
+            raise CannotMeasure(f"no end within {timeout_s:g} s of: {command[:80]}", f"read {self.console}")
+        return process.returncode, "\n".join(lines)
+
+    def await_boot(self) -> float:
+        """Wait until SSH answers; returns how long that took (s). Raises CannotMeasure."""
+        began = time.monotonic()
+        while time.monotonic() < began + BOOT_S:
+            if self._process.poll() is not None:
+                words = (self.console.with_name(QEMU_LOG)).read_text(errors="replace").strip().splitlines()
+                raise CannotMeasure(f"QEMU ended: {words[-1] if words else 'no reason given'}", f"read {self.console}")
+            with contextlib.suppress(CannotMeasure):
+                if self.run("true", lambda line: None, timeout_s=90)[0] == 0:
+                    return time.monotonic() - began
+            time.sleep(2)
+        raise CannotMeasure(f"the emulated host does not answer within {BOOT_S} s", f"read {self.console}")
+
+    def power_off(self) -> bool:
+        """Shut down in order; returns whether it did, and its disk is whole."""
+        with contextlib.suppress(CannotMeasure):
+            self.run("systemctl poweroff", lambda line: None, timeout_s=60)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(300) == 0
+        return False
+
+
+@contextlib.contextmanager
+def started(qemu: PrivateQemu, files: HostFiles, folder: Path) -> Iterator[Host]:
+    """The host, booting; it ends with the context. Its console and QEMU's words go to `folder`."""
+    port, console = free_port(), folder / "console.log"
+    command = ["setpriv", "--pdeathsig", "KILL", *qemu.command, *arguments(files, port, console)]
+    with (folder / QEMU_LOG).open("wb") as said:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True)
+    try:
+        yield Host(files, port, process, console)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        wait_or_kill(process, 10)
+
+
+def free_port() -> int:
+    """A TCP port of the loopback address that is free now."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        return int(probe.getsockname()[1])
