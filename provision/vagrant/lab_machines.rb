@@ -49,6 +49,7 @@ module FirewallLab
   # The checkout at `root`, seen through the environment `env`.
   class Project
     TRANSLATION_CACHE_MIB = 128
+    BOOT_TIMEOUT = 300
     # libvirt's word for each of QEMU's accelerators.
     DRIVERS = { "tcg" => "qemu", "kvm" => "kvm" }.freeze
     attr_reader :root, :topology, :link_kinds, :link_choice, :testbeds, :dut_systems
@@ -129,6 +130,17 @@ module FirewallLab
     end
 
     def address = @topology.fetch("ports").fetch("address")
+
+    # How long `vagrant up` waits for a machine to let it in (s).
+    def boot_timeout
+      seconds = Integer(@env.fetch("FWLAB_BOOT_TIMEOUT", BOOT_TIMEOUT.to_s), 10)
+      raise ArgumentError unless seconds.positive?
+
+      seconds
+    rescue ArgumentError
+      raise Problem.new("FWLAB_BOOT_TIMEOUT=#{@env['FWLAB_BOOT_TIMEOUT']} is not a number of seconds",
+                        "export FWLAB_BOOT_TIMEOUT=#{BOOT_TIMEOUT}")
+    end
 
     def memory_mib(machine) = with_trex(machine).fetch("memory_mib") { machine.node.fetch("memory_mib") }
 
