@@ -8,6 +8,7 @@ SSH on a free port of the loopback address.
 from __future__ import annotations
 
 import contextlib
+import re
 import shlex
 import socket
 import subprocess
@@ -27,13 +28,20 @@ CPUS = 2
 MEMORY_MIB = 6144
 #: AMD's virtualization with nested paging is what TCG emulates; Intel's it does not.
 CPU_MODEL = "EPYC,+svm,+npt"
-#: mitigations=off: they cost an emulated CPU much, and there is nobody to guard against.
-KERNEL_ARGUMENTS = "root=/dev/vda1 ro console=ttyS0 net.ifnames=0 intel_iommu=on iommu=pt mitigations=off quiet"
+#: mitigations=off: they cost an emulated CPU much, and there is nobody to guard against. tsc=reliable: TCG's CPUs have
+#: one TSC, but Linux finds them apart and would then read the HPET, a device, for each time stamp. halt_poll_ns=0: an
+#: idle guest must not keep one of two emulated CPUs busy.
+KERNEL_ARGUMENTS = (
+    "root=/dev/vda1 ro console=ttyS0 net.ifnames=0 intel_iommu=on iommu=pt mitigations=off tsc=reliable "
+    "kvm.halt_poll_ns=0 quiet"
+)
 #: Two ports of NICs with virtual functions, joined by a cable.
 PORTS = ("port0", "port1")
 #: Until SSH answers (s). It took 90 s on an idle host with two cores.
 BOOT_S = 1200
 QEMU_LOG = "qemu.log"
+#: Lines that Vagrant prints hundreds of times.
+PROGRESS = re.compile(r"(Progress: \d+%)+")
 
 
 @dataclass(frozen=True)
@@ -105,9 +113,10 @@ class Host:
             )
         lines = []
         try:
-            for line in piped(process.stdout):
-                lines.append(line.rstrip())
-                tell(line.rstrip())
+            for line in map(plain, piped(process.stdout)):
+                if not PROGRESS.fullmatch(line):
+                    lines.append(line)
+                    tell(line)
             process.wait()
         finally:
             if process.poll() is None:
@@ -154,6 +163,11 @@ def started(qemu: PrivateQemu, files: HostFiles, folder: Path) -> Iterator[Host]
         if process.poll() is None:
             process.kill()
         wait_or_kill(process, 10)
+
+
+def plain(line: str) -> str:
+    """A line without the sequences that erase one on a terminal. Python has split lines at carriage returns already."""
+    return line.replace("\x1b[K", "").rstrip()
 
 
 def free_port() -> int:

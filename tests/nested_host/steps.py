@@ -85,7 +85,8 @@ class Shell:
 def environment(link: str | None = None) -> dict[str, str]:
     """The variables of a user who wants the real testbed, and this kind of link."""
     chosen = {"FWLAB_LINK": link} if link else {}
-    return {"FWLAB_TESTBED": "real", "FWLAB_ACCEL": "kvm", "VAGRANT_NO_COLOR": "1", "COLUMNS": "120", **chosen}
+    testbed = {"FWLAB_TESTBED": "real", "FWLAB_ACCEL": "kvm", "FWLAB_BOOT_TIMEOUT": str(LONG_S)}
+    return {**testbed, "VAGRANT_NO_COLOR": "1", "COLUMNS": "120", **chosen}
 
 
 def put_checkout(host: Host, record: Record, archive: Path) -> None:

@@ -18,7 +18,7 @@ from fwlab.host.project import Project
 from fwlab.model.errors import BadInput, CannotMeasure
 from tests.nested_host import __main__ as runner
 from tests.nested_host.image import boxes_disk, checkout_files, image_key, need_room, stage
-from tests.nested_host.machine import HostFiles, arguments, free_port
+from tests.nested_host.machine import PROGRESS, HostFiles, arguments, free_port, plain
 from tests.nested_host.private_qemu import LOADER, PROGRAM, PrivateQemu, private_qemu, with_backports
 from tests.nested_host.record import MARK, Record, Step
 from tests.nested_host.steps import Shell, check_host, check_link, environment, finds_kvm, measured, runs_under_kvm
@@ -299,3 +299,9 @@ def test_ci_does_not_run_it() -> None:
 
 def test_a_free_port_is_free() -> None:
     assert free_port() > 1023
+
+
+def test_log_has_no_progress_of_vagrant() -> None:
+    """Text mode has split "Progress: 1%\\r\\x1b[KProgress: 2%" at the carriage return."""
+    lines = [plain(line) for line in ("Progress: 1%", "\x1b[KProgress: 2%\n", "\x1b[K==> sink: Starting domain.\n")]
+    assert [line for line in lines if not PROGRESS.fullmatch(line)] == ["==> sink: Starting domain."]
