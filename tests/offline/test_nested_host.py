@@ -8,20 +8,35 @@ import json
 import re
 import stat
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
 from filelock import FileLock
 
-from fwlab.host.project import Project
+from fwlab.host.project import Project, find_project
+from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput, CannotMeasure
+from fwlab.model.results import Run
+from fwlab.report.model import build_model
+from fwlab.report.registry import RENDERERS
 from tests.nested_host import __main__ as runner
 from tests.nested_host.image import boxes_disk, checkout_files, image_key, need_room, stage
 from tests.nested_host.machine import PROGRESS, HostFiles, arguments, free_port, plain
 from tests.nested_host.private_qemu import LOADER, PROGRAM, PrivateQemu, private_qemu, with_backports
 from tests.nested_host.record import MARK, Record, Step
-from tests.nested_host.steps import Shell, check_host, check_link, environment, finds_kvm, measured, runs_under_kvm
+from tests.nested_host.steps import (
+    Shell,
+    check_host,
+    check_link,
+    delivers,
+    environment,
+    finds_kvm,
+    measured,
+    of_document,
+    runs_under_kvm,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = HostFiles(*(Path("/x") / name for name in ("vmlinuz", "initrd", "disk", "boxes", "seed", "key")))
@@ -34,7 +49,8 @@ def pairs(option: str) -> list[str]:
 
 
 def test_the_host_has_svm_an_iommu_and_two_joined_ports_with_virtual_functions() -> None:
-    assert pairs("-accel") == ["tcg,thread=multi"]
+    assert pairs("-accel") == ["tcg,thread=single"]
+    assert pairs("-icount") == ["shift=0,sleep=on"]
     assert {"+svm", "+npt"} < set(pairs("-cpu")[0].split(","))
     devices = pairs("-device")
     assert any(device.startswith("intel-iommu,") for device in devices)
@@ -210,17 +226,19 @@ def test_results_are_never_replaced(tmp_path: Path) -> None:
 
 def doctor(testbed: str, works: bool, **finding: object) -> str:
     found = [{"item": "boxes", "ok": True, "says": "three", **finding}]
-    return json.dumps({"testbed": testbed, "kvm": {"works": works, "says": "KVM runs a kernel"}, "findings": found})
+    document = {"testbed": testbed, "kvm": {"works": works, "says": "KVM runs a kernel"}, "findings": found}
+    return json.dumps(document, indent=1)
+
+
+doctor_finds_kvm = of_document(finds_kvm)
 
 
 def test_doctor_is_right_if_it_found_kvm_and_lacks_nothing() -> None:
-    assert finds_kvm(0, f"a warning\n{doctor('real', True)}") == (True, "testbed real: KVM runs a kernel")
-    assert not finds_kvm(0, doctor("virtual", False))[0]
-    assert finds_kvm(3, doctor("real", True, ok=False, says="none")) == (
-        False,
-        "testbed real: KVM runs a kernel; boxes: none",
-    )
-    assert not finds_kvm(127, "fwlab: not found")[0]
+    assert doctor_finds_kvm(0, f"a warning\n{doctor('real', True)}") == (True, "testbed real: KVM runs a kernel")
+    assert not doctor_finds_kvm(0, doctor("virtual", False))[0]
+    found = doctor_finds_kvm(3, doctor("real", True, ok=False, says="none"))
+    assert found == (False, "testbed real: KVM runs a kernel; boxes: none")
+    assert doctor_finds_kvm(127, "fwlab: not found") == (False, "exit 127: ValueError no document")
 
 
 def test_all_three_machines_must_run_under_kvm() -> None:
@@ -230,8 +248,47 @@ def test_all_three_machines_must_run_under_kvm() -> None:
     assert not runs_under_kvm(0, "")[0]
 
 
-def test_a_run_without_a_figure_is_no_success() -> None:
-    assert [measured(status, "")[0] for status in (0, 1, 2, 3, 127)] == [True, True, False, False, False]
+PUBLISHED = Path("results/lab03-ipset/2026-11-22-labs-exercises.json")
+
+
+def run_of(link: str = "socket", accelerator: str = "kvm", median: float | None = 1000.0) -> str:
+    """The parts of `fwlab run --json` that are read; test_documents_have_what_is_read holds them against a real one."""
+    testbed = {"name": "real", "accelerator": accelerator, "link": link}
+    return json.dumps({"testbed": testbed, "cases": [{"id": "raw-drop", "median": median}]}, indent=1)
+
+
+def test_a_run_is_measured_under_kvm_on_the_link_that_was_asked_for() -> None:
+    judge = of_document(partial(measured, "socket"))
+    assert judge(3, f"measuring\n{run_of()}") == (True, "real, kvm, socket: raw-drop 1000 pps")
+    assert judge(0, run_of(median=None)) == (False, "real, kvm, socket: raw-drop no figure")
+    assert not judge(0, run_of(accelerator="tcg"))[0]
+    assert not judge(0, run_of(link="virtio"))[0]
+    assert not judge(3, "no answer from: dut")[0]
+
+
+def check_of(*outcomes: str) -> str:
+    checks = [{"metric": "delivered", "outcome": outcome} for outcome in outcomes]
+    speed = {"metric": "capacity", "outcome": "fail"}
+    return json.dumps({"exercises": [{"checks": [*checks, speed]}], "verdict": "fail"}, indent=1)
+
+
+def test_delivery_decides_whether_an_exercise_is_judged_rightly() -> None:
+    reference, mistake = (of_document(partial(delivers, wanted)) for wanted in ({"pass"}, {"fail", "pass"}))
+    assert reference(1, check_of("pass", "pass")) == (True, "delivery: pass; in all: fail")
+    assert not reference(1, check_of("fail", "pass"))[0]
+    assert mistake(1, check_of("fail", "pass"))[0]
+    assert not mistake(0, check_of("pass", "pass"))[0]
+    assert not reference(3, check_of())[0]
+    assert not reference(3, check_of("inconclusive"))[0]
+
+
+def test_documents_have_what_is_read() -> None:
+    """The judges read the documents that this version prints of a published run."""
+    run = Run.model_validate_json((ROOT / PUBLISHED).read_text())
+    lab = load_lab(find_project(ROOT), run.lab)
+    model = build_model(lab, run)
+    assert "capacity" not in measured("socket", json.loads(RENDERERS["json"].render(model)))[1]
+    assert delivers(set(), json.loads(RENDERERS["check-json"].render(model)))[1].startswith("delivery: fail, pass")
 
 
 class FakeHost:
@@ -250,10 +307,18 @@ def shell(tmp_path: Path, host: FakeHost, link: str | None = None) -> Shell:
 
 
 def test_each_link_is_asked_for_and_destroyed_at_the_end(tmp_path: Path) -> None:
-    host = FakeHost(dumpxml=(0, "<domain type='kvm'>" * 3), cat=(0, '{"cases": []}'))
+    host = FakeHost(
+        **{
+            "dumpxml": (0, "<domain type='kvm'>" * 3),
+            "fwlab run": (3, run_of()),
+            "reference/. ": (1, check_of("pass", "pass")),
+            "mistake/. ": (1, check_of("fail", "pass")),
+            "cat reports/socket/run.json": (0, '{"cases": []}'),
+        }
+    )
     on = shell(tmp_path, host, "socket")
     check_link(on, "socket", ["raw-drop"])
-    assert on.record.ok
+    assert on.record.ok, on.record.steps
     assert on.record.runs == {"socket": {"cases": []}}
     asked = [command for command in host.commands if "vagrant" in command or "fwlab run" in command]
     assert all("FWLAB_LINK=socket" in command and "FWLAB_TESTBED=real" in command for command in asked)
@@ -302,6 +367,6 @@ def test_a_free_port_is_free() -> None:
 
 
 def test_log_has_no_progress_of_vagrant() -> None:
-    """Text mode has split "Progress: 1%\\r\\x1b[KProgress: 2%" at the carriage return."""
+    """Vagrant separates its progress by carriage returns, and text mode splits there."""
     lines = [plain(line) for line in ("Progress: 1%", "\x1b[KProgress: 2%\n", "\x1b[K==> sink: Starting domain.\n")]
     assert [line for line in lines if not PROGRESS.fullmatch(line)] == ["==> sink: Starting domain."]
