@@ -34,7 +34,7 @@ from tests.nested_host.image import boxes_disk, checkout_files, host_image, need
 from tests.nested_host.machine import CPUS, MEMORY_MIB, Host, HostFiles, started
 from tests.nested_host.private_qemu import PrivateQemu, private_qemu
 from tests.nested_host.record import Record
-from tests.nested_host.steps import LAB, Shell, check_host, check_link, environment, prepare, put_checkout
+from tests.nested_host.steps import FULL_KERNEL, LAB, Shell, check_host, check_link, environment, prepare, put_checkout
 
 PROJECT = find_project(Path(__file__))
 #: A list of rules is slow enough to be saturated by a generator that is no faster than the DUT.
@@ -132,7 +132,7 @@ def _run(
     log = folder / "build.log"
     qemu = private_qemu(project.root, folder, log)
     image = host_image(project, folder, log, record.tell)
-    boxes = boxes_disk(project, folder, log)
+    boxes = boxes_disk(project, folder, log, full=bool(set(links) & set(FULL_KERNEL)))
     run([str(project.root / "packer/seed"), str(work)], log, "seed")
     outer = host_facts()
     record.facts = {

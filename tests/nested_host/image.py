@@ -15,17 +15,17 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from fwlab.host.environment import cache_directory
 from fwlab.host.project import Project
 from fwlab.images.box_cache import cached, publish, record_path
-from fwlab.images.build import LINUX_IMAGES
-from fwlab.images.built_boxes import built_boxes
+from fwlab.images.build import LINUX_IMAGES, Builder
 from fwlab.images.content_key import base_key
+from fwlab.images.full_kernel import CLOUD, VARIABLE
+from fwlab.images.subprocesses import Subprocesses
 from fwlab.model.errors import CannotMeasure
 
 ROLE = "nested-host"
 DISK_MIB = 16384
-#: The lab nodes' kernel is replaced by the one in the role's list.
-CLOUD_KERNEL = "linux-image-cloud-amd64"
 #: What decides what is in the image, besides what base_key knows.
 MORE_PARTS = ("provision/host/packages.txt", "provision/host/venv", "requirements.lock", "pyproject.toml")
 #: For the image (3 GiB), its tar, what a run writes, and the boxes.
@@ -72,7 +72,8 @@ def stage(root: Path, wheels: Path, work: Path) -> Path:
     shutil.copytree(root / "provision" / ROLE, role)
     shutil.copy2(root / "provision/run", provision)
     common = provision / "common/packages.txt"
-    common.write_text("".join(line for line in common.read_text().splitlines(True) if line.strip() != CLOUD_KERNEL))
+    # The role's list has the full kernel instead.
+    common.write_text("".join(line for line in common.read_text().splitlines(True) if line.strip() != CLOUD))
     lists = [root / "provision/host/packages.txt", root / "provision" / ROLE / "packages.txt"]
     (role / "packages.txt").write_text("".join(path.read_text() for path in lists))
     shutil.copytree(wheels, role / "wheels")
@@ -90,14 +91,13 @@ def checkout_files(root: Path) -> list[str]:
     return [name for name in names if not name.startswith("results/") and (root / name).is_file()]
 
 
-def boxes_disk(project: Project, folder: Path, log: Path) -> Path:
-    """A read-only ext4 disk with the boxes of this checkout, made unless it is there. Raises CannotMeasure."""
-    listed = built_boxes(project)
-    missing = [name for name in LINUX_IMAGES if name not in listed or not Path(listed[name]["path"]).exists()]
-    if missing:
-        raise CannotMeasure(f"the boxes are not built: {', '.join(missing)}", "make boxes")
-    boxes = [Path(listed[name]["path"]) for name in LINUX_IMAGES]
-    key = hashlib.sha256("".join(listed[name]["key"] for name in LINUX_IMAGES).encode()).hexdigest()[:12]
+def boxes_disk(project: Project, folder: Path, log: Path, *, full: bool) -> Path:
+    """A read-only ext4 disk with the usual boxes, and (`full`) those with the full kernel; made unless it is there.
+
+    Raises CannotMeasure if they are not built.
+    """
+    boxes = _boxes(project, full=False) + (_boxes(project, full=True) if full else [])
+    key = hashlib.sha256("".join(box.name for box in boxes).encode()).hexdigest()[:12]
     disk = folder / f"boxes-{key}.raw"
     if cached(disk):
         return disk
@@ -113,6 +113,16 @@ def boxes_disk(project: Project, folder: Path, log: Path) -> Path:
         run([*mkfs, str(work / "disk"), f"{(size >> 20) * 11 // 10 + 32}M"], log, "boxes")
         publish(work / "disk", disk, {"key": key})
     return disk
+
+
+def _boxes(project: Project, *, full: bool) -> list[Path]:
+    cache = cache_directory()
+    builder = Builder(project, cache, Subprocesses(), lambda line: None, full=full)
+    boxes = [cache / "boxes" / f"{image}-{builder.key(image)[:12]}.box" for image in LINUX_IMAGES]
+    if missing := [box.name for box in boxes if not (box.exists() and record_path(box).exists())]:
+        kernel = f"{VARIABLE}=full " if full else ""
+        raise CannotMeasure(f"boxes are not built: {', '.join(missing)}", f"{kernel}packer/build --no-vagrant")
+    return boxes
 
 
 def need_room(folder: Path, needed: int = NEEDED_BYTES) -> None:

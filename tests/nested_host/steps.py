@@ -25,6 +25,8 @@ LAB = "lab03-ipset"
 EXERCISE = "ex1-one-host"
 #: Few virtual functions are enough: one for each end of a link.
 VFS = 4
+#: Kinds of links for which host.yml names NICs, and whose machines need the full kernel (guides/links.md).
+NAMED_NICS, FULL_KERNEL = ("macvtap", "sriov"), ("sriov",)
 #: Limits (s) that only end what hangs: beside other work, an emulated host may get a tenth of one core.
 SHORT_S, LONG_S = 7200, 21600
 
@@ -58,8 +60,9 @@ def of_document(judge: Callable[[Any], tuple[bool, str]]) -> Judge:
 
 
 def finds_kvm(found: Any) -> tuple[bool, str]:
-    """`fwlab doctor --json`: it chose the real testbed because KVM started a kernel, and misses nothing."""
-    missing = [f"{item['item']}: {item['says']}" for item in found["findings"] if not item["ok"]]
+    """`fwlab doctor --json`: it chose the real testbed because KVM booted a kernel, and misses nothing required."""
+    findings = [item for item in found["findings"] if item["required"]]
+    missing = [f"{item['item']}: {item['says']}" for item in findings if not item["ok"]]
     ok = bool(found["kvm"]["works"]) and found["testbed"] == "real" and not missing
     return ok, "; ".join([f"testbed {found['testbed']}: {found['kvm']['says']}", *missing])
 
@@ -140,8 +143,14 @@ def prepare(shell: Shell) -> bool:
     return (
         shell.step("boxes' disk", f"{mount} && {link}")
         and shell.step("make setup", "make setup", limit_s=LONG_S)
-        and shell.step("make boxes", f"make boxes LAB={LAB}", limit_s=LONG_S)
+        and make_boxes(shell)
     )
+
+
+def make_boxes(shell: Shell, *, full: bool = False) -> bool:
+    """Add the boxes to Vagrant, with the full kernel if that is asked for; returns whether that worked."""
+    name = f"{'FWLAB_KERNEL=full ' if full else ''}make boxes"
+    return shell.step(name, f"{name} LAB={LAB}", limit_s=LONG_S)
 
 
 def check_host(shell: Shell) -> bool:
@@ -157,6 +166,12 @@ def check_link(shell: Shell, link: str, cases: list[str]) -> None:
     """The lab's machines on this kind of link: up, a measurement, an exercise right and wrong, destroyed."""
     name, fwlab = f"{link}: fwlab", ".venv/bin/fwlab"
     work, solutions = f"labs/{LAB}/work/{EXERCISE}", f"labs/{LAB}/rulesets/{EXERCISE}"
+    if link in NAMED_NICS and not shell.step(
+        f"{link}: host.yml", f"rm -f host.yml && {fwlab} doctor --draft-host-file"
+    ):
+        return
+    if link in FULL_KERNEL and not make_boxes(shell, full=True):
+        return
     try:
         if not shell.step(f"{link}: vagrant up", f"vagrant up {LAB}", limit_s=LONG_S):
             return
@@ -171,6 +186,8 @@ def check_link(shell: Shell, link: str, cases: list[str]) -> None:
             shell.step(f"{name} check, {part}", f"{place} && {check}", of_document(partial(delivers, wanted)), LONG_S)
     finally:
         shell.step(f"{link}: vagrant destroy", f"vagrant destroy -f {LAB}")
+        if link in FULL_KERNEL:
+            make_boxes(shell)
 
 
 def printed(command: str) -> str:

@@ -16,6 +16,8 @@ import pytest
 from filelock import FileLock
 
 from fwlab.host.project import Project, find_project
+from fwlab.images.build import LINUX_IMAGES, Builder
+from fwlab.images.subprocesses import Subprocesses
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.results import Run
@@ -170,13 +172,22 @@ def test_a_full_disk_is_refused(tmp_path: Path) -> None:
     assert "FWLAB_CACHE" in caught.value.hint
 
 
-def test_boxes_that_are_not_built_are_refused(tmp_path: Path) -> None:
-    project = Project(tmp_path)
-    project.state.mkdir()
-    (project.state / "images.json").write_text(json.dumps({"sink": {"path": "/nowhere", "key": "0"}}))
-    with pytest.raises(CannotMeasure, match="not built: dut-linux, generator, sink") as caught:
-        boxes_disk(project, tmp_path, tmp_path / "log")
-    assert caught.value.hint == "make boxes"
+@pytest.mark.parametrize(("full", "next_"), [(False, "packer/build"), (True, "FWLAB_KERNEL=full packer/build")])
+def test_boxes_that_are_not_built_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: bool, next_: str
+) -> None:
+    monkeypatch.setenv("FWLAB_CACHE", str(tmp_path))
+    if full:  # the usual ones are there
+        builder = Builder(Project(ROOT), tmp_path, Subprocesses(), print)
+        (tmp_path / "boxes").mkdir()
+        for image in LINUX_IMAGES:
+            for end in ("", ".json"):
+                (tmp_path / f"boxes/{image}-{builder.key(image)[:12]}.box{end}").touch()
+    with pytest.raises(
+        CannotMeasure, match=r"not built: generator-\w+.box, dut-linux-|not built: dut-linux-"
+    ) as caught:
+        boxes_disk(Project(ROOT), tmp_path, tmp_path / "log", full=full)
+    assert caught.value.hint == f"{next_} --no-vagrant"
 
 
 @pytest.mark.parametrize(
@@ -225,7 +236,8 @@ def test_results_are_never_replaced(tmp_path: Path) -> None:
 
 
 def doctor(testbed: str, works: bool, **finding: object) -> str:
-    found = [{"item": "boxes", "ok": True, "says": "three", **finding}]
+    optional = {"item": "huge pages", "ok": False, "says": "0", "required": False}
+    found = [optional, {"item": "boxes", "ok": True, "says": "three", "required": True, **finding}]
     document = {"testbed": testbed, "kvm": {"works": works, "says": "KVM runs a kernel"}, "findings": found}
     return json.dumps(document, indent=1)
 
@@ -324,6 +336,14 @@ def test_each_link_is_asked_for_and_destroyed_at_the_end(tmp_path: Path) -> None
     assert all("FWLAB_LINK=socket" in command and "FWLAB_TESTBED=real" in command for command in asked)
     assert "vagrant up lab03-ipset" in asked[0]
     assert "vagrant destroy -f lab03-ipset" in asked[-1]
+
+
+def test_virtual_functions_have_their_host_file_and_kernel(tmp_path: Path) -> None:
+    host = FakeHost(**{"vagrant up": (1, "no")})
+    check_link(shell(tmp_path, host, "sriov"), "sriov", ["raw-drop"])
+    words = ["--draft-host-file", "FWLAB_KERNEL=full make boxes", "vagrant up", "vagrant destroy", "&& make boxes"]
+    assert len(host.commands) == len(words)
+    assert all(word in command for word, command in zip(words, host.commands, strict=True)), host.commands
 
 
 def test_machines_that_do_not_start_are_not_measured_but_destroyed(tmp_path: Path) -> None:
