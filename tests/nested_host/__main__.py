@@ -3,7 +3,7 @@
 
 Builds a Debian host image unless it is built, boots it under QEMU's TCG with KVM, an IOMMU and NICs with virtual
 functions, puts this checkout and its boxes in, and runs `fwlab doctor`, `vagrant up` and a measurement there, for each
-kind of link. Writes results/nested-host/DATE.json and DATE.log. It takes hours on two cores and needs no KVM.
+kind of link. Writes results/nested-host/DATE.json, DATE.log and, per link, DATE-LINK.json. It takes hours on two cores and needs no KVM.
 """
 
 from __future__ import annotations
@@ -115,8 +115,7 @@ def nested_host(project: Project, links: list[str], cases: list[str], *, keep: b
         finally:
             if record.steps:
                 record.write(out)
-                shutil.copyfile(record.log, out.with_suffix(".log"))
-                record.tell(f"written: {out.relative_to(project.root)} and its .log")
+                record.tell(f"written: {out.relative_to(project.root)}, its .log, and raw results")
         return record.ok
 
 

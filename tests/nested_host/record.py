@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import time
 from dataclasses import asdict, dataclass, field
@@ -29,7 +30,10 @@ class Step:
 
 @dataclass
 class Record:
-    """The steps so far. Every line goes to `log`, and shortened to the terminal."""
+    """The steps so far. Every line goes to `log`, and shortened to the terminal.
+
+    runs  raw results of the measurements, by kind of link
+    """
 
     log: Path
     facts: dict[str, Any] = field(default_factory=dict)
@@ -63,10 +67,12 @@ class Record:
             "wall_s": round(time.monotonic() - self.began),
             "host": self.facts,
             "steps": [asdict(step) for step in self.steps],
-            "runs": self.runs,
         }
 
     def write(self, path: Path) -> None:
-        """Write the document."""
+        """Write the document, the log, and the raw results of each link as PATH-LINK.json."""
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps(self.document(), indent=1) + "\n")
+        shutil.copyfile(self.log, path.with_suffix(".log"))
+        for link, run in self.runs.items():
+            write_atomically(path.with_name(f"{path.stem}-{link}.json"), json.dumps(run, indent=1) + "\n")

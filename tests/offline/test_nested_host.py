@@ -367,12 +367,15 @@ def test_the_document_is_marked_and_keeps_every_step(tmp_path: Path) -> None:
     record.add(Step("one", "true", 1.0, True, "done"))
     assert record.ok
     record.add(Step("two", "false", 1.0, False, "exit 1"))
+    record.runs["socket"] = {"testbed": {}}
     record.write(tmp_path / "results/day.json")
+    assert json.loads((tmp_path / "results/day-socket.json").read_text()) == {"testbed": {}}
     document = json.loads((tmp_path / "results/day.json").read_text())
     assert document["note"] == MARK
     assert document["ok"] is False
     assert [step["name"] for step in document["steps"]] == ["one", "two"]
-    assert "FAILED two" in (tmp_path / "log").read_text()
+    assert "FAILED two" in (tmp_path / "results/day.log").read_text()
+    assert "testbed" not in document  # it is no run: guides/where-run.md reads those
 
 
 def test_ci_does_not_run_it() -> None:
