@@ -113,6 +113,7 @@ def nested_host(project: Project, links: list[str], cases: list[str], *, keep: b
         out = free_name(project.root / "results/nested-host", datetime.date.today().isoformat())
         try:
             _run(project, folder, work, record, links, cases, keep)
+            record.complete = True
         finally:
             if record.steps:
                 record.write(out)

@@ -32,13 +32,15 @@ class Step:
 class Record:
     """The steps so far. Every line goes to `log`, and shortened to the terminal.
 
-    runs  raw results of the measurements, by kind of link
+    runs      raw results of the measurements, by kind of link
+    complete  whether the run came to its end: an interrupted one is no success
     """
 
     log: Path
     facts: dict[str, Any] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     runs: dict[str, Any] = field(default_factory=dict)
+    complete: bool = False
     began: float = field(default_factory=time.monotonic)
 
     def tell(self, line: str) -> None:
@@ -56,13 +58,14 @@ class Record:
 
     @property
     def ok(self) -> bool:
-        """Whether there are steps, and all did what they should."""
-        return bool(self.steps) and all(step.ok for step in self.steps)
+        """Whether the run came to its end, and all steps did what they should."""
+        return self.complete and all(step.ok for step in self.steps)
 
     def document(self) -> dict[str, Any]:
         """Everything, as results/ keeps it."""
         return {
             "note": MARK,
+            "complete": self.complete,
             "ok": self.ok,
             "wall_s": round(time.monotonic() - self.began),
             "host": self.facts,
