@@ -134,7 +134,9 @@ def _run(
     qemu = private_qemu(project.root, folder, log)
     image = host_image(project, folder, log, record.tell)
     boxes = boxes_disk(project, folder, log, full=bool(set(links) & set(FULL_KERNEL)))
-    run([str(project.root / "packer/seed"), str(work)], log, "seed")
+    login = folder / "login"  # kept: cloud-init takes the key at the first boot, and the prepared disk has had that
+    login.mkdir(mode=0o700, exist_ok=True)
+    run([str(project.root / "packer/seed"), str(login)], log, "seed")
     outer = host_facts()
     record.facts = {
         "qemu": qemu.version(),
@@ -152,14 +154,14 @@ def _run(
         for old in folder.glob("prepared-*"):
             old.unlink()
         disk = overlay(image / "disk.raw", "raw", work / "prepared.qcow2")
-        with _booted(qemu, image, disk, boxes, work, record) as host:
+        with _booted(qemu, image, disk, boxes, login, work, record) as host:
             put_checkout(host, record, archive)
             whole = prepare(Shell(host, record, environment())) and host.power_off()
         if not whole:
             raise CannotMeasure("the emulated host could not be set up", f"read results/nested-host or {log}")
         disk.rename(prepared)
     disk = overlay(prepared, "qcow2", work / "run.qcow2")
-    with _booted(qemu, image, disk, boxes, work, record) as host:
+    with _booted(qemu, image, disk, boxes, login, work, record) as host:
         put_checkout(host, record, archive)
         shell = Shell(host, record, environment())
         if check_host(shell):
@@ -173,8 +175,10 @@ def _run(
 
 
 @contextlib.contextmanager
-def _booted(qemu: PrivateQemu, image: Path, disk: Path, boxes: Path, work: Path, record: Record) -> Iterator[Host]:
-    files = HostFiles(image / "vmlinuz", image / "initrd.img", disk, boxes, work / "seed.iso", work / "id_ed25519")
+def _booted(
+    qemu: PrivateQemu, image: Path, disk: Path, boxes: Path, login: Path, work: Path, record: Record
+) -> Iterator[Host]:
+    files = HostFiles(image / "vmlinuz", image / "initrd.img", disk, boxes, login / "seed.iso", login / "id_ed25519")
     with started(qemu, files, work) as host:
         try:
             record.tell(f"booting; SSH on port {host.ssh_port}")

@@ -40,8 +40,8 @@ KERNEL_ARGUMENTS = (
 )
 #: Two ports of NICs with virtual functions, joined by a cable.
 PORTS = ("port0", "port1")
-#: Until SSH answers, and for the first and the longest attempt (s). The boot takes 40 s of CPU time; a busy computer may
-#: have little to spare.
+#: Until SSH answers, and for the first and the longest attempt (s). The boot takes 40 s of CPU time; a busy computer
+#: may have little to spare.
 BOOT_S, FIRST_ATTEMPT_S, ATTEMPT_S = 7200, 15, 900
 QEMU_LOG = "qemu.log"
 #: Lines that Vagrant prints hundreds of times.
@@ -140,18 +140,24 @@ class Host:
 
     def await_boot(self) -> float:
         """Wait until SSH answers; returns how long that took (s). Raises CannotMeasure."""
-        began, attempt_s = time.monotonic(), FIRST_ATTEMPT_S
+        began, attempt_s, refused = time.monotonic(), FIRST_ATTEMPT_S, False
         while time.monotonic() < began + BOOT_S:
             if self._process.poll() is not None:
                 words = (self.console.with_name(QEMU_LOG)).read_text(errors="replace").strip().splitlines()
                 raise CannotMeasure(f"QEMU ended: {words[-1] if words else 'no reason given'}", f"read {self.console}")
             with contextlib.suppress(CannotMeasure):
-                if self.run("true", lambda line: None, timeout_s=attempt_s)[0] == 0:
-                    return time.monotonic() - began
+                status, said = self.run("true", lambda line: None, timeout_s=attempt_s)
+                refused = "Permission denied" in said
+                if status == 0 or refused:
+                    break
             # A connection that was made before the host had a network hangs; on a busy computer a good one takes long.
             attempt_s = min(2 * attempt_s, ATTEMPT_S)
             time.sleep(2)
-        raise CannotMeasure(f"the emulated host does not answer within {BOOT_S} s", f"read {self.console}")
+        else:
+            raise CannotMeasure(f"the emulated host does not answer within {BOOT_S} s", f"read {self.console}")
+        if refused:
+            raise CannotMeasure("the emulated host refuses its key", f"rm {self._key.parents[1]}/prepared-*")
+        return time.monotonic() - began
 
     def power_off(self) -> bool:
         """Shut down in order; returns whether it did, and its disk is whole."""
