@@ -24,11 +24,14 @@ from fwlab.measure.plan import chosen_cases, chosen_exercises
 from fwlab.report.page_numbers import labs_of
 from fwlab.report.pages import all_pages, refresh, rendered
 from fwlab.testbed.host_links.prepare import kinds_from
+from fwlab.testbed.link_kinds import LINKS
 from tests.offline.guide_pages import PLACEHOLDERS, Command, blocks, commands, messages
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = Project(ROOT)
 LABS = lab_ids(PROJECT)
+#: Values of the Makefile's variables.
+VARIABLES = {"LAB": LABS, "LINKS": LINKS}
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "guides").glob("*.md")), *sorted(ROOT.glob("labs/*/README.md"))]
 COMMANDS = [command for page in PAGES for command in commands(page, ROOT)]
 
@@ -115,7 +118,7 @@ def make(words: list[str]) -> None:
     targets = re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     for word in words:
         name, equals, value = word.partition("=")
-        assert (name == "LAB" and value in LABS) if equals else word in targets, word
+        assert value in VARIABLES[name] if equals else word in targets, word
 
 
 def vagrant(words: list[str], bare: bool) -> None:
