@@ -12,6 +12,8 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[2]
+
 FENCE = re.compile(r"^```(?P<tag>\w*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"(`+)(?P<code>.+?)\1", re.DOTALL)
 #: The first cell of a row in a table of messages (message, cause, next step).
@@ -56,6 +58,11 @@ class Command:
 def blocks(page: Path) -> list[Block]:
     text = page.read_text(encoding="utf-8")
     return [Block(page, text.count("\n", 0, m.start()) + 1, m["tag"], m["body"]) for m in FENCE.finditer(text)]
+
+
+def relative(page: Path) -> str:
+    """The page's path in the checkout."""
+    return str(page.relative_to(ROOT))
 
 
 def commands(page: Path, root: Path) -> list[Command]:

@@ -25,7 +25,7 @@ from fwlab.report.page_numbers import labs_of
 from fwlab.report.pages import all_pages, refresh, rendered
 from fwlab.testbed.host_links.prepare import kinds_from
 from fwlab.testbed.link_kinds import LINKS
-from tests.offline.guide_pages import PLACEHOLDERS, Command, blocks, commands, messages
+from tests.offline.guide_pages import PLACEHOLDERS, Command, blocks, commands, messages, relative
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = Project(ROOT)
@@ -45,10 +45,6 @@ VAGRANT_OPTIONS = {"-f", "-c"}
 PYTEST_OPTIONS = {"-k": True, "-x": False, "-v": False}
 #: `fwlab` commands that need no machine.
 OFFLINE = ("list", "predict", "start", "traffic")
-
-
-def relative(page: Path) -> str:
-    return str(page.relative_to(ROOT))
 
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=relative)
@@ -238,27 +234,6 @@ def _contents(folder: Path) -> dict[Path, int]:
 
 
 # ---- links, messages, the table of labs ----------------------------------------------------------
-
-
-@pytest.mark.parametrize("page", all_pages(PROJECT), ids=relative)
-def test_relative_links_have_a_target(page: Path) -> None:
-    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", page.read_text()):
-        if re.match(r"[a-z]+:", target):
-            continue
-        file = page.parent / target if target else page
-        assert file.exists(), target
-        assert not anchor or anchor in _anchors(file), f"{target}#{anchor}"
-
-
-def _anchors(page: Path) -> set[str]:
-    """Anchors of the headings, as GitHub and MkDocs derive them."""
-    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
-
-
-def test_every_guide_is_linked_from_the_readme() -> None:
-    text = (ROOT / "README.md").read_text()
-    assert not [page.name for page in (ROOT / "guides").glob("*.md") if f"(guides/{page.name})" not in text]
 
 
 SOURCES = "\n".join(
