@@ -23,12 +23,12 @@ def process(folder: Path, pid: int, name: str, parent: int, runtime: int) -> Non
 
 
 def test_what_ran_since_the_last_call_by_name(processes: Path) -> None:
-    process(processes, 12, tasks.SOFTIRQ_THREAD, 2, 1000)
+    process(processes, 12, tasks.SOFTIRQ_THREADS + "0", 2, 1000)
     process(processes, 13, "rcu_sched", 2, 500)
     process(processes, 700, "sshd", 1, 4000)
     looking = tasks.Tasks()
     assert looking.since_last() == {}
-    process(processes, 12, tasks.SOFTIRQ_THREAD, 2, 9000)
+    process(processes, 12, tasks.SOFTIRQ_THREADS + "0", 2, 9000)
     process(processes, 13, "rcu_sched", 2, 600)
     process(processes, 700, "sshd", 1, 4100)
     process(processes, 701, "odd ) name", 700, 30)

@@ -156,13 +156,13 @@ class FakeCounters(Counters):
     def read_at(self) -> tuple[int, dict[str, int]]:
         return self.clock.ns, self.read()
 
-    def served_ns(self) -> int:
-        return self.clock.ns * 998 // 1000
+    def served_ns(self) -> list[int]:
+        return [self.clock.ns * 998 // 1000, 0]
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
-    """A clock that advances only by sleeping. The CPU is idle for a tenth of that time."""
+    """A clock that advances only by sleeping. One CPU is idle for a tenth of that time, another for all of it."""
     now = SimpleNamespace(ns=0)
 
     def sleep(seconds: float) -> None:
@@ -172,7 +172,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
     known.monotonic, known.monotonic_ns = lambda: now.ns / 1e9, lambda: now.ns
     monkeypatch.setattr(trials, "time", known)
     monkeypatch.setattr(counters_module, "time", known)
-    monkeypatch.setattr(trials, "idle_ns", lambda: now.ns // 10)
+    monkeypatch.setattr(trials, "idle_ns", lambda: [now.ns // 10, now.ns])
     return now
 
 
@@ -244,7 +244,7 @@ def test_counters_close_their_files(monkeypatch: pytest.MonkeyPatch) -> None:
         opened.append(next(numbers))
         return opened[-1]
 
-    monkeypatch.setattr(counters_module, "pid_of", lambda _name: "17")
+    monkeypatch.setattr(counters_module, "pids_of", lambda _prefix: ["17", "23"])
     monkeypatch.setattr(counters_module, "os", SimpleNamespace(open=open_, close=closed.append, O_RDONLY=0))
     counters = Counters(["eth0"])
     del counters

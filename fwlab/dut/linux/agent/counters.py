@@ -6,7 +6,7 @@ import os
 import time
 
 from fwlab.dut.linux.agent.kernel import read
-from fwlab.dut.linux.agent.tasks import SOFTIRQ_THREAD
+from fwlab.dut.linux.agent.tasks import SOFTIRQ_THREADS
 from fwlab.rulesets.kind import Refusal
 
 #: Packets that must arrive before traffic counts as begun: the size of one NAPI poll.
@@ -14,12 +14,12 @@ BEGUN = 64
 _COUNTED = ("rx_packets", "tx_packets", "rx_dropped", "rx_bytes")
 
 
-def pid_of(name: str) -> str:
-    """The process id of the first task of this name. Raises Refusal if there is none."""
-    for path in glob.glob("/proc/[0-9]*/comm"):
-        if read(path).strip() == name:
-            return path.split("/")[2]
-    raise Refusal(f"the DUT runs no {name}")
+def pids_of(prefix: str) -> list[str]:
+    """The process ids of tasks whose names begin so. Raises Refusal if there is none."""
+    pids = [path.split("/")[2] for path in glob.glob("/proc/[0-9]*/comm") if read(path).startswith(prefix)]
+    if not pids:
+        raise Refusal(f"the DUT runs no {prefix}")
+    return pids
 
 
 class Counters:
@@ -29,21 +29,21 @@ class Counters:
 
     def __init__(self, devices: list[str]) -> None:
         path = "/sys/class/net/{}/statistics/{}"
-        self._softirqs = os.open(f"/proc/{pid_of(SOFTIRQ_THREAD)}/schedstat", os.O_RDONLY)
-        self._opened = (self._softirqs,)
+        self._softirqs = [os.open(f"/proc/{pid}/schedstat", os.O_RDONLY) for pid in pids_of(SOFTIRQ_THREADS)]
+        self._opened = tuple(self._softirqs)
         self._files: dict[str, int] = {}
         for device, counter in ((device, counter) for device in devices for counter in _COUNTED):
             self._files[f"{device}.{counter}"] = os.open(path.format(device, counter), os.O_RDONLY)
-            self._opened = (self._softirqs, *self._files.values())
+            self._opened = (*self._softirqs, *self._files.values())
 
     def __del__(self) -> None:
         # A session makes one for each case and has hundreds of cases: it would run out of descriptors.
         for number in self._opened:
             os.close(number)
 
-    def served_ns(self) -> int:
-        """How long ksoftirqd has run. Under overload it serves all packets, and nothing else does."""
-        return int(os.pread(self._softirqs, 64, 0).split()[0])
+    def served_ns(self) -> list[int]:
+        """How long each CPU's ksoftirqd has run. Under overload it serves all packets, and nothing else does."""
+        return [int(os.pread(number, 64, 0).split()[0]) for number in self._softirqs]
 
     def read(self) -> dict[str, int]:
         """{"eth0.rx_packets": ...} since boot."""

@@ -48,8 +48,9 @@ class Kernel:
         return sorted(name for name in os.listdir(DEVICES) if name.startswith("eth"))
 
     def busy_clock(self) -> float:
-        """Seconds in which the CPU was busy: the clock less the idle time."""
-        return time.monotonic() - idle_ns() / 1e9
+        """CPU seconds: for each CPU, the clock less its idle time."""
+        idle = idle_ns()
+        return time.monotonic() * len(idle) - sum(idle) / 1e9
 
 
 def read(path: str) -> str:
@@ -58,10 +59,14 @@ def read(path: str) -> str:
         return file.read()
 
 
-def idle_ns() -> int:
-    """Nanoseconds that the first CPU has been idle since boot (kernel: tick_sched.idle_sleeptime)."""
+def idle_ns(cpus: int | None = None) -> list[int]:
+    """Nanoseconds that each CPU has been idle since boot (kernel: tick_sched.idle_sleeptime). Raises Refusal."""
+    cpus = cpus or os.cpu_count() or 1
+    found: list[int] = []
     with open("/proc/timer_list") as lines:
         for line in lines:
             if ".idle_sleeptime" in line:
-                return int(line.split(":")[1].split()[0])
-    raise Refusal("/proc/timer_list has no idle_sleeptime")
+                found.append(int(line.split(":")[1].split()[0]))
+                if len(found) == cpus:
+                    return found
+    raise Refusal(f"/proc/timer_list has idle_sleeptime for {len(found)} of {cpus} CPUs")

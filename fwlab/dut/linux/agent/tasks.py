@@ -8,8 +8,8 @@ from fwlab.dut.linux.agent.kernel import read
 
 #: Parent of every kernel thread.
 KTHREADD = "2"
-#: Serves packets under overload: its work is what is measured.
-SOFTIRQ_THREAD = "ksoftirqd/0"
+#: Each CPU has such a thread, which serves packets under overload: its work is what is measured.
+SOFTIRQ_THREADS = "ksoftirqd/"
 
 
 class Tasks:
@@ -22,7 +22,7 @@ class Tasks:
     def since_last(self) -> dict[tuple[str, bool], int]:
         """{(name, whether it is a kernel thread): nanoseconds} since the call before this one.
 
-        Without the thread that serves packets and without this agent. A process that began and ended in between is
+        Without the threads that serve packets and without this agent. A process that began and ended in between is
         not seen, but its parent is.
         """
         found: dict[str, tuple[str, bool, int]] = {}
@@ -34,7 +34,7 @@ class Tasks:
             except (OSError, ValueError, IndexError):
                 continue  # it has just ended
             found[path] = (name, kernel, runtime)
-            if runtime > before and name != SOFTIRQ_THREAD and path != f"/proc/{os.getpid()}":
+            if runtime > before and not name.startswith(SOFTIRQ_THREADS) and path != f"/proc/{os.getpid()}":
                 ran[name, kernel] = ran.get((name, kernel), 0) + runtime - before
         self._known = found
         return ran
