@@ -67,7 +67,7 @@ class Session:
         for spec in specs:
             why = self._too_few_cpus(spec)
             if why is not None:
-                hint = f"vagrant destroy -f {lab}, raise nodes.dut.cpus in topology.yml, then the same command"
+                hint = f"vagrant destroy -f {lab}, export FWLAB_DUT_CPUS={spec.cpus}, then the same command"
                 raise CannotMeasure(f"{spec.id}: {why}", hint)
 
     def _too_few_cpus(self, spec: MeasurementSpec) -> str | None:

@@ -49,6 +49,7 @@ module FirewallLab
   # The checkout at `root`, seen through the environment `env`.
   class Project
     TRANSLATION_CACHE_MIB = 128
+    MOST_CPUS = 64
     BOOT_TIMEOUT = 300
     # libvirt's word for each of QEMU's accelerators.
     DRIVERS = { "tcg" => "qemu", "kvm" => "kvm" }.freeze
@@ -152,7 +153,7 @@ module FirewallLab
       @topology.fetch("nodes").map do |role, usual|
         name = role == "dut" ? lab : "#{lab}-#{role}"
         node = { "system" => "linux", **usual }
-        node = dut_node(node, @dut_systems.of(lab)) if role == "dut"
+        node = dut_node(node, @dut_systems.of(lab)).merge("cpus" => dut_cpus(usual)) if role == "dut"
         Machine.new(name: name, role: role, lab: lab, node: node, system: system(node.fetch("system")),
                     links: links_of(role, lab, node),
                     ssh_port: port("ssh_base", lab[3, 2].to_i, node.fetch("ssh_offset")),
@@ -165,6 +166,17 @@ module FirewallLab
     def dut_node(usual, system)
       other = usual.fetch("other_systems", {})[system]
       other ? usual.merge(other, "system" => system) : usual
+    end
+
+    # CPUs of new DUTs on the real testbed. The virtual one counts instructions, which works on one CPU only.
+    def dut_cpus(usual)
+      wanted = @env["FWLAB_DUT_CPUS"]
+      count = wanted.nil? ? usual.fetch("cpus") : Integer(wanted, 10, exception: false)
+      unless count&.between?(1, MOST_CPUS)
+        raise Problem.new("FWLAB_DUT_CPUS=#{wanted} is not a number of CPUs from 1 to #{MOST_CPUS}",
+                          "export FWLAB_DUT_CPUS=4")
+      end
+      testbed == @testbeds["virtual"] ? usual.fetch("cpus") : count
     end
 
     def system(name)

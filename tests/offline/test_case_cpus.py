@@ -39,7 +39,7 @@ def test_a_case_that_needs_more_cpus_is_left_out_with_the_reason() -> None:
 def test_such_a_case_is_refused_if_it_was_asked_for() -> None:
     with pytest.raises(CannotMeasure, match="four: it needs a DUT with 4 CPUs, this one has 2") as refused:
         a_session(2, []).require([], [ONE, FOUR])
-    assert "nodes.dut.cpus in topology.yml" in refused.value.hint
+    assert "export FWLAB_DUT_CPUS=4" in refused.value.hint
     a_session(4, []).require([], [ONE, FOUR])
 
 
