@@ -118,7 +118,7 @@ def _sets(name: str, c: TrafficClass, flows: list[Flow]) -> list[str]:
 
 
 def _matches(name: str, c: TrafficClass, flows: list[Flow]) -> list[str]:
-    """The matches of a class, one for each address family that it can contain; none for a class without flows."""
+    """The matches of a class, one for each payload and address family; none for a class without flows."""
     if c.stream:
         return [f"meta l4proto {{ udp, tcp }} ip saddr . th dport @{_PREFIX}{name}-flows"] if flows else []
     prefixes = [ipaddress.ip_network(p) for p in (c.src, c.dst) if p is not None]
@@ -140,5 +140,15 @@ def _matches(name: str, c: TrafficClass, flows: list[Flow]) -> list[str]:
             f"th sport {c.sport}": c.sport is not None,
             f"th dport {c.dport}": c.dport is not None,
         }
-        found.append(" ".join(part for part, wanted in parts.items() if wanted))
+        header = [part for part, wanted in parts.items() if wanted]
+        found += [" ".join([*header, payload]).strip() for payload in _payloads(c)]
     return found
+
+
+def _payloads(c: TrafficClass) -> list[str]:
+    """A match for each of the class's payloads, counted in bits from the UDP header on; one empty match without any."""
+    if c.payload is None:
+        return [""]
+    protocol = "" if c.proto else "meta l4proto udp "
+    place = 64 + 8 * c.payload.at
+    return [f"{protocol}@th,{place},{4 * len(digits)} 0x{digits}" for digits in c.payload.hex]

@@ -71,7 +71,7 @@ class Survival(MeasurableMetric):
     keeps_ruleset = True  # a sweep over the load alone: a long ruleset takes longer to load than to measure
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
-        tracked = measured.tracked or traffic_class
+        tracked = traffic_class or measured.tracked or ""
         shares = [d.survived(tracked, rate) for d in measured.survivals for rate in busy_rates(measured)]
         return [share for share in shares if share is not None]
 

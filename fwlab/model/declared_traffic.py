@@ -38,6 +38,25 @@ class AddressList(Strict):
         return range(first, first + self.step * self.count, self.step)
 
 
+class Payload(Strict):
+    """Bytes of a UDP payload.
+
+    at   where they begin: bytes behind the UDP header. nftables reaches 255 bytes from the beginning of that header
+    hex  the bytes, two hexadecimal digits each; 16 bytes at most, what one comparison of nftables holds. A list: any of
+         them
+    """
+
+    at: int = Field(ge=0, le=247)
+    hex: Annotated[list[Annotated[str, Field(pattern="^([0-9a-f]{2}){1,16}$")]], Field(min_length=1)]
+
+    @field_validator("hex", mode="before")
+    @classmethod
+    def _listed(cls, value: object) -> object:
+        if isinstance(value, int):
+            raise ValueError(f"{value} is a number to YAML: put the hexadecimal digits between quotes")
+        return [value] if isinstance(value, str) else value
+
+
 class TrafficClass(Strict):
     """Packets that are counted together. A field that is not given matches everything.
 
@@ -47,12 +66,13 @@ class TrafficClass(Strict):
                            one follows again
     proto                  udp, tcp or icmp
     sport, dport           a port or a range LOWEST-HIGHEST
+    payload                bytes of a UDP payload {at, hex}, for classes that differ in what they carry alone
     stream                 a stream of the profile, by its name, and no other field: the class has the flows of that
                            stream (pairs of source address and destination port). It may be another list of hosts, ports
                            or pairs in each traffic of the lab
 
-    Let addresses (or flows) be the only difference between the classes of an exercise. If their packets also differ in
-    protocol, length or port, a ruleset can tell them apart by that instead.
+    Let addresses (or flows, or payloads) be the only difference between the classes of an exercise. If their packets
+    also differ in protocol, length or port, a ruleset can tell them apart by that instead.
     """
 
     stream: str | None = Field(default=None, min_length=1)
@@ -64,6 +84,7 @@ class TrafficClass(Strict):
     proto: Literal["udp", "tcp", "icmp"] | None = None
     sport: int | str | None = None
     dport: int | str | None = None
+    payload: Payload | None = None
 
     @field_validator("src", "dst")
     @classmethod
@@ -88,6 +109,8 @@ class TrafficClass(Strict):
                 raise ValueError(f"give {one} or {other}, not both")
         if self.dports and self.sources is None:
             raise ValueError("dports needs sources: it lists a port for each of them")
+        if self.payload is not None and self.proto not in (None, "udp"):
+            raise ValueError(f"payload is that of UDP, not of {self.proto}")
         listed = self.sources or self.destinations
         prefixes = [prefix for prefix in (self.src, self.dst) if prefix is not None]
         if listed and any(ipaddress.ip_network(prefix).version == 6 for prefix in prefixes):

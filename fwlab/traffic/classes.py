@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fwlab.model.declared_traffic import TrafficClass
+from fwlab.model.declared_traffic import Payload, TrafficClass
 from fwlab.traffic.flows import class_flows, flow_keys
 from fwlab.traffic.frames import Frames
 from fwlab.traffic.headers import IPV4, IPV6, Headers, ipv4_numbers, read_headers
@@ -24,6 +24,8 @@ def classify(frames: Frames, classes: Mapping[str, TrafficClass]) -> np.ndarray:
     found = np.full(len(frames), -1, dtype=np.int64)
     for place, (name, wanted) in enumerate(classes.items()):
         fits = np.isin(keys, flows[name]) if name in flows else _fits(headers, wanted)
+        if wanted.payload is not None:
+            fits &= _carries(frames, headers, wanted.payload)
         found[(found < 0) & fits] = place
     return found
 
@@ -54,6 +56,19 @@ def _fits(headers: Headers, wanted: TrafficClass) -> np.ndarray:
             low, high = port_range(ports)
             fits &= (values >= low) & (values <= high)
     return fits
+
+
+def _carries(frames: Frames, headers: Headers, wanted: Payload) -> np.ndarray:
+    """Which frames have any of these bytes at this place of their UDP payload: bool array of shape (n,)."""
+    begin, found = headers.payload + wanted.at, np.zeros(len(frames), dtype=bool)
+    table = frames.matrix(int(begin.max(initial=0)) + max(len(data) for data in wanted.hex) // 2)
+    for digits in wanted.hex:
+        data = np.frombuffer(bytes.fromhex(digits), dtype=np.uint8)
+        inside = (headers.payload > 0) & (begin + len(data) <= frames.lengths)
+        # Of a frame that is too short, the first bytes stand in.
+        places = np.where(inside, begin, 0)[:, np.newaxis] + np.arange(len(data))
+        found |= inside & (table[np.arange(len(frames))[:, np.newaxis], places] == data).all(axis=1)
+    return found
 
 
 def port_range(ports: int | str) -> tuple[int, int]:

@@ -12,7 +12,8 @@ _WIDTH = 192  # leading bytes of each frame that are parsed
 _VLANS = (0x8100, 0x88A8)
 _EXTENSIONS = (0, 43, 60)  # IPv6 extension headers with their length in the second byte
 _FRAGMENT = 44
-_WITH_PORTS = (6, 17, 132, 33)
+_UDP = 17
+_WITH_PORTS = (6, _UDP, 132, 33)
 
 
 @dataclass
@@ -23,6 +24,7 @@ class Headers:
     src, dst      IPv4 addresses occupy the first 4 bytes
     protocol      -1 without an IP header
     sport, dport  -1 without ports
+    payload       where the payload of a UDP datagram begins, -1 without a UDP header
     group_mac     whether the destination MAC address is a multicast address
     """
 
@@ -32,6 +34,7 @@ class Headers:
     protocol: np.ndarray
     sport: np.ndarray
     dport: np.ndarray
+    payload: np.ndarray
     group_mac: np.ndarray
 
 
@@ -60,6 +63,7 @@ def read_headers(frames: Frames) -> Headers:
         protocol=np.where(version != 0, protocol, -1),
         sport=np.where(ported, _word(table, rows, l4), -1),
         dport=np.where(ported, _word(table, rows, l4 + 2), -1),
+        payload=np.where(ported & (protocol == _UDP), l4 + 8, -1),
         group_mac=(table[:, 0] & 1).astype(bool),
     )
 

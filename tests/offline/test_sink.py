@@ -75,6 +75,17 @@ def test_lists_of_sources_destinations_and_pairs() -> None:
     assert "meta l4proto { udp, tcp } ip saddr . th dport @class-pairs-pairs counter" in rules
 
 
+def test_a_payload_is_compared_behind_the_udp_header() -> None:
+    one = TrafficClass(dport=53, payload={"at": 12, "hex": "03777777"})
+    any_of = TrafficClass(src="198.18.0.0/16", proto="udp", payload={"at": 0, "hex": ["6162", "63"]})
+    rules = [line.strip() for line in counting_ruleset("eth0", {"one": one, "any": any_of}).splitlines()]
+    for family in ("ip", "ip6"):
+        match = f"meta protocol {family} th dport 53 meta l4proto udp @th,160,32 0x03777777"
+        assert f'{match} counter name "class-one" drop' in rules
+    for match in ("@th,64,16 0x6162", "@th,64,8 0x63"):
+        assert f'ip saddr 198.18.0.0/16 meta l4proto udp {match} counter name "class-any" drop' in rules
+
+
 class Loading:
     """A sink that records its commands and their input."""
 

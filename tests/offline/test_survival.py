@@ -159,6 +159,14 @@ def test_packets_of_the_class_that_the_ruleset_drops_are_lost() -> None:
     assert survived(World(passes=0.25), found(5 * UNIT)) == [pytest.approx(0.25)]
 
 
+def test_a_check_asks_for_the_survival_of_its_own_class() -> None:
+    """An exercise may limit one class and spare another. Each has its share of one play."""
+    result = measured_on(World(passes=0.25, dropped=False), found(5 * UNIT))
+    values = METRICS["survival"].values
+    assert values(result, testbed(), "attack") == [pytest.approx(1.0)]
+    assert values(result, testbed(), "legitimate") == values(result, testbed()) == [pytest.approx(0.25)]
+
+
 def test_a_class_that_is_dropped_completely() -> None:
     assert survived(World(passes=0), found(5 * UNIT)) == [0]
 

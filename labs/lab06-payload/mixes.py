@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The traffic of the exercises that look into the payload. All streams have the same sources."""
+
+from trex_stl_lib.api import (
+    IP,
+    UDP,
+    Ether,
+    STLPktBuilder,
+    STLScVmRaw,
+    STLStream,
+    STLTXCont,
+    STLVmFixIpv4,
+    STLVmFlowVar,
+    STLVmWrFlowVar,
+)
+
+#: Bytes of Ethernet's frame check sequence: part of a frame's size on the wire, but not of the packet given to TRex.
+FCS = 4
+#: Packets per second for a share of 1 %. Nominal; only the proportions count.
+ONE = 100
+#: Sources from 198.18.64.1 on, in an order without a pattern: addresses tell nothing.
+SOURCES = [0xC6124001 + turn * 139 % 250 for turn in range(250)]
+
+
+class Mixes:
+    """Continuous streams that differ in their payload, and in the port where the exercise is about it."""
+
+    def get_streams(self, direction=0, scene="names", size=128, blocked="", **kwargs):
+        """`size` is in bytes on the wire, FCS included. `blocked`: numbers of names, for the scene `many-names`.
+
+        names       queries for names, and text in which one of the names stands
+        port        a few queries beside long packets of another port, some of which quote a query
+        place       requests to time servers, some with IP options
+        repetitive  long packets of few different words, some with a signature
+        many-names  queries for 64 names in each of two domains
+        """
+        listed = [int(number) for number in blocked.split()]
+        return [stream(*item, size) for item in SCENES[scene](listed)]
+
+
+def names(_):
+    text = b"GET www.foo.com/index.html"
+    named = [("www.foo.com", 30), ("WwW.fOo.CoM", 20), ("thatfoo.com", 15), ("foo.com.org", 15), ("www.bar.com", 10)]
+    return [*((query(name), 53, share) for name, share in named), (text, 53, 10)]
+
+
+def port(_):
+    quoted = bytes(12) + encoded("www.foo.com")
+    return [
+        (query("www.foo.com"), 53, 5),
+        (query("www.bar.com"), 53, 5),
+        (quoted, 5004, 30),
+        (bytes(12) + encoded("www.bar.com"), 5004, 60),
+    ]
+
+
+def place(_):
+    """NTP. In mode 7 of implementation 3, request 42 asks for the list of clients; in mode 3 a client asks for time."""
+    request = bytes.fromhex("1700032a00000008")
+    time = bytes.fromhex("230206e8") + bytes(36)
+    return [
+        (request, 123, 30),
+        (request, 123, 10, True),
+        (bytes.fromhex("1700030000000008"), 123, 15),
+        (time + bytes.fromhex("ec5a1c8e1700032a"), 123, 15),
+        (time + bytes.fromhex("ec5a1c8e3b6420c5"), 123, 30),
+    ]
+
+
+def repetitive(_):
+    word = b"aaaab" * 400
+    signature = b"GATEaaaabaaabaaa"
+    return [
+        (word, 5000, 80),
+        (signature + word, 5000, 5),
+        (word[:200] + signature + word, 5000, 5),
+        (word[:100] + b"GATE" + word, 5000, 10),
+    ]
+
+
+def many_names(listed):
+    """Queries for names in foo.com, of which some are listed, and for the same hosts of bar.com."""
+    found = [(query(f"w{number:02}.foo.com"), 53, 1.0) for number in range(64)]
+    return [*found, *((query(f"w{number:02}.bar.com"), 53, 0.5) for number in listed)]
+
+
+SCENES = {"names": names, "port": port, "place": place, "repetitive": repetitive, "many-names": many_names}
+
+
+def encoded(name):
+    """A name as DNS sends it: the length of each label before it, and a zero at the end."""
+    return b"".join(bytes([len(label)]) + label.encode() for label in name.split(".")) + b"\0"
+
+
+def query(name):
+    """A DNS message that asks for the address of a name."""
+    return bytes.fromhex("5d3f01000001000000000000") + encoded(name) + bytes.fromhex("00010001")
+
+
+def stream(payload, dport, share, *rest):
+    """A continuous stream; its payload is cut, or filled with zeros. The last value is the size."""
+    *options, size = rest
+    nothing = {"options": b"\1\1\1\1"} if options else {}
+    # No UDP checksum (RFC 768 allows it): it would have to follow the source address.
+    headers = Ether() / IP(src="198.18.64.1", dst="198.19.10.1", **nothing) / UDP(sport=1025, dport=dport, chksum=0)
+    room = size - FCS - len(headers)
+    vm = STLScVmRaw(
+        [
+            STLVmFlowVar(name="source", value_list=SOURCES, size=4, op="inc"),
+            STLVmWrFlowVar(fv_name="source", pkt_offset="IP.src"),
+            STLVmFixIpv4(offset="IP"),
+        ]
+    )
+    packet = headers / payload[:room].ljust(room, b"\0")
+    return STLStream(packet=STLPktBuilder(pkt=packet, vm=vm), mode=STLTXCont(pps=share * ONE))
+
+
+def register():
+    return Mixes()
