@@ -7,11 +7,13 @@ import shlex
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 from fwlab.host.atomic_write import write_atomically, write_errors_as
+from fwlab.host.process import wait_or_kill
 from fwlab.host.project import Project
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.topology import ROLES, Role, Topology
@@ -90,6 +92,23 @@ class Ssh:
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
+
+    def login(self, command: str = "") -> int:
+        """Log in as `vagrant ssh` does, on our own terminal: a shell, or one command. Returns its exit status.
+
+        Whatever interrupts us ends the login, too. Raises CannotMeasure if the connection is lost.
+        """
+        terminal = "-t" if sys.stdin.isatty() and sys.stdout.isatty() else "-T"
+        process = subprocess.Popen([*self._base[:-1], terminal, self.role, *([command] if command else [])])
+        try:
+            status = process.wait()
+        except BaseException:
+            process.terminate()
+            wait_or_kill(process, 10)
+            raise
+        if status < 0 or (status == 255 and not self.answers()):  # 255: ssh's own, or that of the shell's last command
+            raise self.lost()
+        return status
 
     def tunnel(self, loopback: str, port: int) -> tuple[subprocess.Popen[bytes], int]:
         """Open a tunnel to a TCP port of the node's loopback address; returns its process and its port on this host.

@@ -15,6 +15,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from fwlab.cli.hold import choose_held
 from fwlab.cli.main import app
 from fwlab.cli.pytest_plugin import pytest_addoption
 from fwlab.host.project import Project, lab_ids, load_topology
@@ -35,7 +36,18 @@ COMMANDS = [command for page in PAGES for command in commands(page, ROOT)]
 #: Common programs of a host. Readers install Wireshark themselves.
 HOST_PROGRAMS = {"cp", "pre-commit", "sed", "seq", "wireshark"}
 #: Programs on the DUT, by package; those of Debian's base system have none.
-DUT_PROGRAMS = {"nft": "nftables", "iptables-legacy": "iptables", "ipset": "ipset", "tc": "iproute2", "cat": None}
+DUT_PROGRAMS = {
+    "cat": None,
+    "conntrack": "conntrack",
+    "head": None,
+    "ip": "iproute2",
+    "ipset": "ipset",
+    "iptables-legacy": "iptables",
+    "nft": "nftables",
+    "perf": "linux-perf",
+    "tc": "iproute2",
+    "xdp-filter": "xdp-tools",
+}
 VAGRANT_VERBS = {"up", "halt", "destroy", "status", "reload", "ssh"}
 VAGRANT_OPTIONS = {"-f", "-c"}
 #: pytest's own options that the guides use, and whether a value follows.
@@ -148,6 +160,8 @@ def fwlab(words: list[str], bare: bool) -> None:
     lab = load_lab(PROJECT, lab_id)
     chosen_cases(lab, list(values.get("cases") or []))
     chosen_exercises(lab, values.get("exercise"))
+    if "name" in values:
+        choose_held(lab, values["name"])
     assert values.get("traffic") is None or values["traffic"] in lab.traffic
 
 
