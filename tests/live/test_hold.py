@@ -43,7 +43,7 @@ def test_counters_of_an_exercise_go_up(lab: Checkout) -> None:
     for old in work.iterdir():
         old.unlink()
     (work / "rules.nft").write_text(COUNTED)
-    look = "sudo nft list ruleset -a"
+    look = "sudo nft -a list ruleset"
     done = lab.fwlab("hold", LAB, "ex1-one-host", "--machines", STAND, "--", f"{look}; sleep 2; {look}")
     before, after = (int(found) for found in re.findall(r"counter packets (\d+)", done.stdout))
     assert 0 < before < after, done.stdout

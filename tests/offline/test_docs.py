@@ -25,7 +25,7 @@ from fwlab.measure.plan import chosen_cases, chosen_exercises
 from fwlab.report.page_numbers import labs_of
 from fwlab.report.pages import all_pages, refresh, rendered
 from fwlab.testbed.host_links.prepare import kinds_from
-from tests.offline.guide_pages import PLACEHOLDERS, Command, blocks, commands, messages
+from tests.offline.guide_pages import DUT_PROGRAMS, PLACEHOLDERS, Command, blocks, commands, messages
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = Project(ROOT)
@@ -35,19 +35,6 @@ COMMANDS = [command for page in PAGES for command in commands(page, ROOT)]
 
 #: Common programs of a host. Readers install Wireshark themselves.
 HOST_PROGRAMS = {"cp", "pre-commit", "sed", "seq", "wireshark"}
-#: Programs on the DUT, by package; those of Debian's base system have none.
-DUT_PROGRAMS = {
-    "cat": None,
-    "conntrack": "conntrack",
-    "head": None,
-    "ip": "iproute2",
-    "ipset": "ipset",
-    "iptables-legacy": "iptables",
-    "nft": "nftables",
-    "perf": "linux-perf",
-    "tc": "iproute2",
-    "xdp-filter": "xdp-tools",
-}
 VAGRANT_VERBS = {"up", "halt", "destroy", "status", "reload", "ssh"}
 VAGRANT_OPTIONS = {"-f", "-c"}
 #: pytest's own options that the guides use, and whether a value follows.
@@ -160,8 +147,7 @@ def fwlab(words: list[str], bare: bool) -> None:
     lab = load_lab(PROJECT, lab_id)
     chosen_cases(lab, list(values.get("cases") or []))
     chosen_exercises(lab, values.get("exercise"))
-    if "name" in values:
-        choose_held(lab, values["name"])
+    assert "name" not in values or choose_held(lab, values["name"])
     assert values.get("traffic") is None or values["traffic"] in lab.traffic
 
 
