@@ -18,6 +18,13 @@ from fwlab.host.project import Project
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.topology import ROLES, Role, Topology
 
+#: A command without a terminal does not notice that the connection is gone. It is ended when its input closes, in which
+#: nothing is sent. `timeout` makes a process group of it; sudo, because the command may use sudo as well.
+_WATCHED = (
+    "exec 3<&0; timeout 0 sh -c {command} </dev/null 3<&- & p=$!; "
+    "(cat <&3; sudo kill -TERM -- -$p) >/dev/null 2>&1 & w=$!; wait $p; r=$?; kill $w 2>/dev/null; exit $r"
+)
+
 
 def write_ssh_config(project: Project, topology: Topology, lab_number: int, lab_id: str) -> Path:
     """Write an OpenSSH configuration with one host per role. Testinfra reads the same file.
@@ -96,16 +103,21 @@ class Ssh:
     def login(self, command: str = "") -> int:
         """Log in as `vagrant ssh` does, on our own terminal: a shell, or one command. Returns its exit status.
 
-        Whatever interrupts us ends the login, too. Raises CannotMeasure if the connection is lost.
+        Whatever ends us ends the login and what it runs. Raises CannotMeasure if the connection is lost.
         """
-        terminal = "-t" if sys.stdin.isatty() and sys.stdout.isatty() else "-T"
-        process = subprocess.Popen([*self._base[:-1], terminal, self.role, *([command] if command else [])])
+        terminal = sys.stdin.isatty() and sys.stdout.isatty()
+        watched = bool(command) and not terminal
+        words = [_WATCHED.format(command=shlex.quote(command)) if watched else command] if command else []
+        # A connection of its own: the shared one would keep the command running, and our output open.
+        argv = [*self._base[:-1], "-o", "ControlPath=none", "-t" if terminal else "-T", self.role, *words]
+        process = subprocess.Popen(argv, stdin=subprocess.PIPE if watched else None)
         try:
             status = process.wait()
         except BaseException:
             process.terminate()
-            wait_or_kill(process, 10)
             raise
+        finally:
+            wait_or_kill(process, 10)
         if status < 0 or (status == 255 and not self.answers()):  # 255: ssh's own, or that of the shell's last command
             raise self.lost()
         return status

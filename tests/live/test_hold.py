@@ -13,10 +13,10 @@ from .conftest import LAB, STAND, Checkout
 
 pytestmark = pytest.mark.live
 
-#: What is loaded on the DUT.
+#: What is loaded on the DUT: tables, sets, and modules of rulesets. Asking loads the modules nf_tables and ip_set.
 STATE = (
-    "sudo sh -c 'nft list ruleset; ipset list -n; cat /proc/modules' "
-    "| grep -E 'table|blacklist|^(nf_|ip_set|x_)' || true"
+    "sudo sh -c 'nft list tables; ipset list -n; "
+    'grep -oE "^(iptable_[a-z]+|xt_[a-z]+|ip_set_[a-z_]+|nf_conntrack) " /proc/modules || true\''
 )
 LOOK = "sudo iptables-legacy -t raw -vnxL PREROUTING"
 #: A rule of its own, with a counter, in the student's folder.

@@ -48,7 +48,9 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "profile.py").write_text(factories.PROFILE)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "ssh").write_text(SSH)
-    (tmp_path / "bin" / "ssh").chmod(0o755)
+    (tmp_path / "bin" / "sudo").write_text('#!/bin/sh\nexec "$@"\n')
+    for name in ("ssh", "sudo"):
+        (tmp_path / "bin" / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -191,7 +193,7 @@ def test_a_lost_connection_is_not_the_commands_status(checkout: Path, monkeypatc
 
 def test_a_killed_login_is_a_lost_connection(checkout: Path) -> None:
     with pytest.raises(CannotMeasure, match="lost the connection to the dut"):
-        Ssh(Path("none"), "dut").login("kill -KILL $$")
+        Ssh(Path("none"), "dut").login("kill -KILL $(ps -o ppid= -p $PPID)")
 
 
 SCRIPT = """
@@ -206,7 +208,7 @@ class Loud(Held):
         finally:
             open("ended", "w").write("reset")
 hold.open_session = Loud().open
-sys.argv = ["fwlab", "hold", "lab98-trouble", "raw-drop", "--", "touch begun; exec sleep 60"]
+sys.argv = ["fwlab", "hold", "lab98-trouble", "raw-drop", "--", "echo $$ >begun; exec sleep 60"]
 main.main()
 """
 
@@ -217,11 +219,19 @@ def started(checkout: Path, **pipes: object) -> subprocess.Popen[bytes]:
         [sys.executable, "-c", SCRIPT], cwd=checkout, env=environment, start_new_session=True, **pipes
     )
     deadline = time.monotonic() + 100
-    while not (checkout / "begun").exists():
+    while not ((checkout / "begun").exists() and (checkout / "begun").read_text()):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.05)
     return process
+
+
+def commands_end(checkout: Path) -> bool:
+    """Whether what runs on the DUT ends, too."""
+    command, deadline = Path("/proc", (checkout / "begun").read_text().strip()), time.monotonic() + 20
+    while command.exists() and "sleep" in (command / "comm").read_text() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not command.exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda n: n.name)
@@ -231,6 +241,7 @@ def test_a_signal_ends_the_login_and_then_the_hold(checkout: Path, number: signa
     complaint = process.communicate(timeout=100)[1].decode()
     assert process.returncode == 130
     assert (checkout / "ended").read_text() == "reset"
+    assert commands_end(checkout)
     assert "interrupted; everything that this command started has been stopped" in complaint
     assert "Traceback" not in complaint
 
