@@ -7,7 +7,6 @@ from fwlab.host.atomic_write import write_atomically
 from fwlab.host.project import Project
 from fwlab.model.errors import BadInput
 from fwlab.report.inline_figures import with_figures
-from fwlab.report.pictures import pictures_of
 
 GLOBS = ("*.md", "guides/*.md", "labs/*/README.md", "engine/README.md", "results/README.md")
 
@@ -30,6 +29,8 @@ def rendered(page: Path) -> str:
 
 def refresh(project: Project) -> list[Path]:
     """Rewrite the pages and the pictures that are stale. Returns their paths."""
+    from fwlab.report.pictures import pictures_of  # importing matplotlib takes a third of a second; few commands draw
+
     stale: list[Path] = []
     for page in all_pages(project):
         text = rendered(page)
