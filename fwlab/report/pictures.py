@@ -10,6 +10,7 @@ them without drawing them. Each takes the reader's light or dark theme.
 
 import re
 from collections.abc import Callable, Sequence
+from html import escape
 from pathlib import Path
 
 import matplotlib
@@ -24,7 +25,9 @@ from fwlab.report.formatting import digits
 from fwlab.report.model import ReportModel, build_model
 from fwlab.report.plot import COLOURS, INK, STYLE, drawing, svg_element
 
-_PICTURE = re.compile(r"!\[[^\]]*\]\((?P<path>[^)\s]+\.svg)\)\s*<!-- drawn: (?P<expression>.+?) -->", re.DOTALL)
+_PICTURE = re.compile(
+    r"!\[(?P<words>[^\]]*)\]\((?P<path>[^)\s]+\.svg)\)\s*<!-- drawn: (?P<expression>.+?) -->", re.DOTALL
+)
 #: Text and axes in a light theme, and in a dark one.
 LIGHT, DARK = "#1f2328", "#d1d7e0"
 _THEMES = f"<style>svg{{color:{LIGHT}}}@media (prefers-color-scheme:dark){{svg{{color:{DARK}}}}}</style>"
@@ -42,10 +45,11 @@ def pictures_of(page: Path) -> dict[Path, str]:
     found = {}
     for one in wanted:
         style = {**STYLE, "svg.hashsalt": one["path"]}
+        label = escape(" ".join(one["words"].split()))
         try:
             with matplotlib.rc_context(style):  # type: ignore[arg-type]
                 figure = eval(one["expression"], {"__builtins__": {}}, names)  # noqa: S307 - as cog does with this page
-                found[page.parent / one["path"]] = _file(svg_element(figure, Path(one["path"]).stem, ""))
+                found[page.parent / one["path"]] = _file(svg_element(figure, Path(one["path"]).stem, label))
         except (ArithmeticError, AttributeError, LookupError, NameError, SyntaxError, TypeError, ValueError) as error:
             message = f"{page.name}: {one['path']}: {type(error).__name__}: {error}"
             raise BadInput(message, f"correct the comment behind it in {page.name}") from error

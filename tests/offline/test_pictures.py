@@ -42,6 +42,7 @@ def test_a_picture_is_a_small_file_with_both_themes(path: Path) -> None:
     assert f"prefers-color-scheme:dark){{svg{{color:{DARK}}}" in style
     # Text and axes take that colour; black or white would vanish in one of the themes.
     assert "currentColor" in text
+    assert len(ElementTree.fromstring(text).get("aria-label").split()) >= 6, "the words of the page that draws it"
     assert not re.search(r"(fill|stroke): #(000000|ffffff)", text)
     assert "<script" not in text
 
