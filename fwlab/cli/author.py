@@ -42,7 +42,7 @@ def ranges_command(lab: LabName, run: SavedRun = None) -> None:
 
 @app.command("pages")
 def pages_command() -> None:
-    """Renew the generated parts of all pages: the table of labs, figures and limits."""
+    """Renew the generated parts of all pages: the table of labs, figures, limits and pictures."""
     project = find_project()
     for page in refresh(project):
         typer.echo(f"written: {shown(project, page)}")

@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -15,6 +15,7 @@ from rich.console import Console
 from fwlab.cli import author, doctor, traffic
 from fwlab.cli.calibrate import calibrate
 from fwlab.cli.entry import EXIT_INTERRUPTED
+from fwlab.cli.hold import hold_command
 from fwlab.cli.list_labs import list_command
 from fwlab.cli.options import (
     AlsoMetrics,
@@ -70,6 +71,7 @@ app.command("doctor")(doctor.doctor)
 app.command("calibrate")(calibrate)
 app.command("list")(list_command)
 app.command("profile")(profile_command)
+app.command("hold")(hold_command)
 
 out = Console()
 err = Console(stderr=True)
@@ -229,6 +231,9 @@ def main() -> None:
     """Run the command line. An error that the user can act on is two lines and an exit code, never a traceback."""
     # A time limit (`timeout`) ends this command as Ctrl-C does, so that machines it started are destroyed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # nohup has it ignored
+        terminals = [number for number in range(3) if os.isatty(number)]
+        signal.signal(signal.SIGHUP, lambda *_: _hung_up(terminals))
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # file names need not be printable text
             stream.reconfigure(errors="backslashreplace")
@@ -256,6 +261,13 @@ def main() -> None:
         )
         err.print(f"fwlab: {message}\n  next: df -h", markup=False, highlight=False, soft_wrap=True)
         sys.exit(EXIT_USAGE)
+
+
+def _hung_up(terminals: Iterable[int]) -> NoReturn:
+    """The terminal is gone. End as after Ctrl-C, and let nothing that is printed on the way fail."""
+    for number in terminals:
+        os.dup2(os.open(os.devnull, os.O_RDWR), number)
+    raise KeyboardInterrupt
 
 
 def _drop_output() -> None:

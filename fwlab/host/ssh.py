@@ -7,14 +7,23 @@ import shlex
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 from fwlab.host.atomic_write import write_atomically, write_errors_as
+from fwlab.host.process import wait_or_kill
 from fwlab.host.project import Project
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.topology import ROLES, Role, Topology
+
+#: A command without a terminal does not notice that the connection is gone. It is ended when its input closes, in which
+#: nothing is sent. `timeout` makes a process group of it; sudo, because the command may use sudo as well.
+_WATCHED = (
+    "exec 3<&0; timeout 0 sh -c {command} </dev/null 3<&- & p=$!; "
+    "(cat <&3; sudo kill -TERM -- -$p) >/dev/null 2>&1 & w=$!; wait $p; r=$?; kill $w 2>/dev/null; exit $r"
+)
 
 
 def write_ssh_config(project: Project, topology: Topology, lab_number: int, lab_id: str) -> Path:
@@ -90,6 +99,28 @@ class Ssh:
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
+
+    def login(self, command: str = "") -> int:
+        """Log in as `vagrant ssh` does, on our own terminal: a shell, or one command. Returns its exit status.
+
+        Whatever ends us ends the login and what it runs. Raises CannotMeasure if the connection is lost.
+        """
+        terminal = sys.stdin.isatty() and sys.stdout.isatty()
+        watched = bool(command) and not terminal
+        words = [_WATCHED.format(command=shlex.quote(command)) if watched else command] if command else []
+        # A connection of its own: the shared one would keep the command running, and our output open.
+        argv = [*self._base[:-1], "-o", "ControlPath=none", "-t" if terminal else "-T", self.role, *words]
+        process = subprocess.Popen(argv, stdin=subprocess.PIPE if watched else None)
+        try:
+            status = process.wait()
+        except BaseException:
+            process.terminate()
+            raise
+        finally:
+            wait_or_kill(process, 10)
+        if status < 0 or (status == 255 and not self.answers()):  # 255: ssh's own, or that of the shell's last command
+            raise self.lost()
+        return status
 
     def tunnel(self, loopback: str, port: int) -> tuple[subprocess.Popen[bytes], int]:
         """Open a tunnel to a TCP port of the node's loopback address; returns its process and its port on this host.

@@ -3,17 +3,22 @@
 
 import contextlib
 import time
+from collections.abc import Iterator
 
+from fwlab.measure.trickle import trickle
 from fwlab.metrics import load_time
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession, Nodes
 from fwlab.metrics.perf_profile import PROFILE
 from fwlab.metrics.registry import METRICS
 from fwlab.metrics.step import Step
-from fwlab.model.errors import Refused
+from fwlab.model.errors import CannotMeasure, Refused
 from fwlab.model.metric import TrafficKind, refused_by_clock
 from fwlab.model.results import Clock, Measured
 from fwlab.model.ruleset import ruleset_hash
+
+#: How long an interrupted session may take to restore the DUT's start state (s).
+INTERRUPTED_S = 60.0
 
 
 class Measurer:
@@ -27,6 +32,29 @@ class Measurer:
         """All that is asked for, within `limit_s` seconds. Raises Overdue, and CannotMeasure if a node dies."""
         with self._session.nodes.dut.within(limit_s) if limit_s else contextlib.nullcontext():
             return self._measure(spec)
+
+    @contextlib.contextmanager
+    def held(self, spec: MeasurementSpec, limit_s: float) -> Iterator[str]:
+        """The ruleset on the DUT, with a trickle of its traffic, while the context is open; yields that in words.
+
+        The start state is restored when the context ends, or else by the end of the DUT's connection. Raises Refused,
+        Overdue if the ruleset does not load within `limit_s` seconds, and CannotMeasure.
+        """
+        nodes = self._session.nodes
+        self._on_dut = None
+        with nodes.dut.within(limit_s):
+            _must_not(self._reset(spec))
+            if spec.files:
+                nodes.dut.load(spec.files, each=spec.each)
+        played = self._prepare(spec)
+        try:
+            with trickle(nodes, spec.traffic_name) if played != "none" else contextlib.nullcontext("nothing") as words:
+                yield words
+        except KeyboardInterrupt:
+            with contextlib.suppress(CannotMeasure), nodes.dut.within(INTERRUPTED_S):
+                self._reset()
+            raise
+        _must_not(self._reset())
 
     def _measure(self, spec: MeasurementSpec) -> Measured:
         nodes, began = self._session.nodes, time.monotonic()
@@ -48,13 +76,13 @@ class Measurer:
         self._session.keep(measured)
         return measured
 
-    def _reset(self, spec: MeasurementSpec) -> list[str]:
-        """Restore the DUT's start state; returns the problem if that fails.
+    def _reset(self, spec: MeasurementSpec | None = None) -> list[str]:
+        """Restore the DUT's start state, for the next ruleset if one follows; returns the problem if that fails.
 
         A load time is measured on a DUT that has nothing of the ruleset yet.
         """
         nodes = self._session.nodes
-        left = nodes.dut.reset(next_ruleset=None if spec.asks_for("load_time") else spec.files)
+        left = nodes.dut.reset(next_ruleset=None if spec is None or spec.asks_for("load_time") else spec.files)
         if left and nodes.restore():
             left = nodes.dut.reset()
         return [f"the DUT is not in its start state (vagrant reload LAB): {'; '.join(left)}"] if left else []
@@ -70,6 +98,11 @@ class Measurer:
         nodes.sink.set_flows(nodes.store.flows(spec.traffic))
         nodes.sink.absorb_all(nodes.classes)
         return "packets"
+
+
+def _must_not(problems: list[str]) -> None:
+    for problem in problems:
+        raise CannotMeasure(problem, "vagrant reload LAB")
 
 
 def _steps(spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> list[Step]:

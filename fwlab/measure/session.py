@@ -98,6 +98,22 @@ class Session:
             self._recovery.prepare()
         self.run.exercises.extend(self._measure(specs, limit_s=EXERCISE_S))
 
+    @contextlib.contextmanager
+    def hold(self, spec: MeasurementSpec) -> Iterator[str]:
+        """Keep a ruleset on the DUT, with a trickle of its traffic, while the context is open; yields that in words.
+
+        Somebody may do what he likes on the DUT meanwhile, so its state is saved first. Raises Refused, CannotMeasure.
+        """
+        self.require((), [spec])
+        with contextlib.suppress(CannotMeasure):
+            self._recovery.prepare()
+        try:
+            with self._measurer.held(spec, EXERCISE_S) as words:
+                yield words
+        except CannotMeasure:
+            self._recovery.restore()
+            raise
+
     def _measure(self, specs: list[MeasurementSpec], limit_s: float | None = None) -> Iterator[Measured]:
         self._tell(PlanMade(len(specs)))
         for spec in specs:

@@ -97,7 +97,27 @@ class BoundsNarrowed:
         return f"from {lower:,.0f} pps" if upper is None else f"from {lower:,.0f} to {upper:,.0f} pps"
 
 
+@dataclass(frozen=True)
+class TerminalLent:
+    """Another program, such as a shell on the DUT, has the terminal until it is back."""
+
+
+@dataclass(frozen=True)
+class TerminalBack:
+    """The terminal that was lent is free again."""
+
+
 Event = (
-    StepStarted | MachinesBusy | LogLine | PlanMade | ItemStarted | ItemFinished | ItemLeftOut | BoundsNarrowed | Warned
+    StepStarted
+    | MachinesBusy
+    | LogLine
+    | PlanMade
+    | ItemStarted
+    | ItemFinished
+    | ItemLeftOut
+    | BoundsNarrowed
+    | Warned
+    | TerminalLent
+    | TerminalBack
 )
 Listener = Callable[[Event], None]

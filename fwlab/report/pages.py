@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The generated parts of the pages: blocks that cog runs, and numbers inside sentences (inline_figures.py)."""
+"""The generated parts of the pages: blocks that cog runs, numbers inside sentences (inline_figures.py), pictures."""
 
 from pathlib import Path
 
@@ -28,10 +28,15 @@ def rendered(page: Path) -> str:
 
 
 def refresh(project: Project) -> list[Path]:
-    """Rewrite the pages that are stale. Returns their paths."""
-    stale = []
+    """Rewrite the pages and the pictures that are stale. Returns their paths."""
+    from fwlab.report.pictures import pictures_of  # importing matplotlib takes a third of a second; few commands draw
+
+    stale: list[Path] = []
     for page in all_pages(project):
         text = rendered(page)
         if text != page.read_text(encoding="utf-8"):
             stale.append(write_atomically(page, text))
+        for path, drawn in pictures_of(page).items():
+            if not path.exists() or drawn != path.read_text(encoding="utf-8"):
+                stale.append(write_atomically(path, drawn))
     return stale

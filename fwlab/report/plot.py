@@ -54,7 +54,7 @@ def plots(model: ReportModel, metric: Metric) -> list[str]:
     style: Any = {**STYLE, "svg.hashsalt": metric.name}
     with matplotlib.rc_context(style):
         return [
-            _svg(drawing(model, metric, lines), metric, index)
+            svg_element(drawing(model, metric, lines), f"{metric.name}-{index}", metric.display.heading)
             for index, lines in enumerate(panels(model.curves.get(metric.name, ())))
         ]
 
@@ -180,15 +180,15 @@ def _thousands(value: float) -> str:
     return f"{value:g}"
 
 
-def _svg(figure: Drawing, metric: Metric, index: int) -> str:
-    """The drawing as an element of an HTML page: no XML header, no URLs, unique identifiers."""
+def svg_element(figure: Drawing, name: str, label: str) -> str:
+    """The drawing as an element of an HTML page: no XML header, no URLs, identifiers that begin with `name`."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     text = buffer.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", text)
-    text = re.sub(r'(\sid="|url\(#|href="#)', rf"\g<1>{metric.name}-{index}-", text)
-    head = rf'<svg viewBox="\1" role="img" aria-label="{metric.display.heading}">'
+    text = re.sub(r'(\sid="|url\(#|href="#)', rf"\g<1>{name}-", text)
+    head = rf'<svg viewBox="\1" role="img" aria-label="{label}">'
     text = re.sub(r'<svg[^>]*?viewBox="([^"]*)"[^>]*>', head, text, count=1)
     return text.replace(INK, "currentColor").replace(INK.lower(), "currentColor").strip()

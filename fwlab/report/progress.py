@@ -19,6 +19,8 @@ from fwlab.model.events import (
     MachinesBusy,
     PlanMade,
     StepStarted,
+    TerminalBack,
+    TerminalLent,
     Warned,
 )
 
@@ -72,6 +74,10 @@ class _OnTerminal:
             case ItemFinished(item, words, ok):
                 self._bar.console.print(_line(item, words, ok))
                 self._bar.advance(self._task)
+            case TerminalLent():
+                self._bar.stop()
+            case TerminalBack():
+                self._bar.start()
 
 
 class _Plain:

@@ -20,6 +20,20 @@ INLINE = re.compile(r"(`+)(?P<code>.+?)\1", re.DOTALL)
 MESSAGE = re.compile(r"^\|[^|\n]*`[^|\n]*(?=\|[^|\n]*\|[^|\n]*\|$)", re.MULTILINE)
 #: First words of inline commands; other inline code is a name or a file.
 PROGRAMS = ("make", "vagrant", "fwlab", ".venv/bin/fwlab", "pytest", ".venv/bin/pytest")
+#: Programs on the DUT, by package; those of Debian's base system have none.
+DUT_PROGRAMS = {
+    "cat": None,
+    "conntrack": "conntrack",
+    "grep": None,
+    "head": None,
+    "ip": "iproute2",
+    "ipset": "ipset",
+    "iptables-legacy": "iptables",
+    "nft": "nftables",
+    "perf": "linux-perf",
+    "tc": "iproute2",
+    "xdp-filter": "xdp-tools",
+}
 #: Words in capitals are placeholders.
 PLACEHOLDERS = {
     "LAB": "lab03-ipset",

@@ -15,6 +15,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from fwlab.cli.hold import choose_held
 from fwlab.cli.main import app
 from fwlab.cli.pytest_plugin import pytest_addoption
 from fwlab.host.project import Project, lab_ids, load_topology
@@ -25,7 +26,7 @@ from fwlab.report.page_numbers import labs_of
 from fwlab.report.pages import all_pages, refresh, rendered
 from fwlab.testbed.host_links.prepare import kinds_from
 from fwlab.testbed.link_kinds import LINKS
-from tests.offline.guide_pages import PLACEHOLDERS, Command, blocks, commands, messages, relative
+from tests.offline.guide_pages import DUT_PROGRAMS, PLACEHOLDERS, Command, blocks, commands, messages, relative
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = Project(ROOT)
@@ -37,8 +38,6 @@ COMMANDS = [command for page in PAGES for command in commands(page, ROOT)]
 
 #: Common programs of a host. Readers install Wireshark themselves.
 HOST_PROGRAMS = {"cp", "pre-commit", "sed", "seq", "wireshark"}
-#: Programs on the DUT, by package; those of Debian's base system have none.
-DUT_PROGRAMS = {"nft": "nftables", "iptables-legacy": "iptables", "ipset": "ipset", "tc": "iproute2", "cat": None}
 VAGRANT_VERBS = {"up", "halt", "destroy", "status", "reload", "ssh"}
 VAGRANT_OPTIONS = {"-f", "-c"}
 #: pytest's own options that the guides use, and whether a value follows.
@@ -147,6 +146,7 @@ def fwlab(words: list[str], bare: bool) -> None:
     lab = load_lab(PROJECT, lab_id)
     chosen_cases(lab, list(values.get("cases") or []))
     chosen_exercises(lab, values.get("exercise"))
+    assert "name" not in values or choose_held(lab, values["name"])
     assert values.get("traffic") is None or values["traffic"] in lab.traffic
 
 

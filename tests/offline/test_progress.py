@@ -8,7 +8,7 @@ import io
 import pytest
 from rich.console import Console
 
-from fwlab.model.events import ItemFinished, ItemStarted, PlanMade
+from fwlab.model.events import ItemFinished, ItemStarted, PlanMade, StepStarted, TerminalBack, TerminalLent
 from fwlab.report.progress import listener
 
 
@@ -19,3 +19,15 @@ def test_brackets_in_a_message_are_not_markup(terminal: bool) -> None:
         for event in (PlanMade(1), ItemStarted("ex1"), ItemFinished("ex1", "refused: [red]x[/blue].nft: no", False)):
             tell(event)
     assert "refused: [red]x[/blue].nft: no" in out.getvalue()
+
+
+def test_nothing_is_drawn_while_the_terminal_is_lent() -> None:
+    out = io.StringIO()
+    with listener(Console(file=out, force_terminal=True, width=100)) as tell:
+        tell(StepStarted("loading"))
+        tell(TerminalLent())
+        before = out.getvalue()
+        tell(StepStarted("unseen"))
+        assert out.getvalue() == before
+        tell(TerminalBack())
+        assert "unseen" in out.getvalue()[len(before) :]

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`fwlab hold`: look at the firewall. A ruleset stays on the DUT, a trickle of its traffic passes, a shell opens."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from fwlab.cli.options import EngineName, Keep, LabName, MachinesOf, Seed, TestbedName, Verbose, run_context
+from fwlab.generator.selection import AUTO
+from fwlab.host.ssh import Ssh
+from fwlab.measure.context import RunContext
+from fwlab.measure.plan import case_spec, chosen_cases, chosen_exercises, refuse_unplayable_traffic, work_spec
+from fwlab.measure.session import open_session
+from fwlab.measure.work_folder import ensure_started
+from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.model.case import Case
+from fwlab.model.errors import EXIT_PASS, BadInput
+from fwlab.model.events import Listener, StepStarted, TerminalBack, TerminalLent
+from fwlab.model.lab import Exercise, Lab
+from fwlab.report.progress import listener
+
+
+def hold_command(
+    lab: LabName,
+    name: Annotated[
+        str, typer.Argument(metavar="CASE|EXERCISE", help="A case, or an exercise with your ruleset in work/.")
+    ],
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- COMMAND...]", help="Run this on the DUT, as ssh does (default: a shell)."),
+    ] = None,
+    testbed: TestbedName = "auto",
+    keep: Keep = False,
+    verbose: Verbose = False,
+    seed: Seed = 1,
+    machines: MachinesOf = None,
+    engine: EngineName = AUTO,
+) -> None:
+    """Load a ruleset, play a trickle of its traffic, and open a shell on the DUT. It is reset when the shell ends."""
+    context = run_context(lab, testbed, keep=keep, seed=seed, machines=machines, engine=engine)
+    spec = held_spec(context, name)
+    refuse_unplayable_traffic(context, [spec.traffic])
+    err = Console(stderr=True)
+    with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
+        tell(StepStarted(f"loading {spec.id}"))
+        with session.hold(spec) as played:
+            with terminal_lent(tell):
+                if not command:
+                    words = f"{spec.id} is loaded; played: {played}. `exit` ends this shell and resets the DUT."
+                    err.print(words, markup=False, highlight=False, soft_wrap=True)
+                status = Ssh(session.ssh_config, "dut").login(" ".join(command or []))
+            tell(StepStarted("resetting the DUT"))
+    raise typer.Exit(status if command else EXIT_PASS)
+
+
+@contextlib.contextmanager
+def terminal_lent(tell: Listener) -> Iterator[None]:
+    """Draw nothing while another program has the terminal."""
+    tell(TerminalLent())
+    try:
+        yield
+    finally:
+        tell(TerminalBack())
+
+
+def held_spec(context: RunContext, name: str) -> MeasurementSpec:
+    """What to load for this name: a case, or the student's ruleset of an exercise. Raises BadInput."""
+    chosen = choose_held(context.lab, name)
+    if isinstance(chosen, Case):
+        return case_spec(context, chosen, None)
+    return work_spec(context, chosen, ensure_started(context, chosen))
+
+
+def choose_held(lab: Lab, name: str) -> Case | Exercise:
+    """The case or exercise of this name. Raises BadInput for a name that stands for none of them, or for several."""
+    if lab.whole.exercise(name) is not None:
+        return chosen_exercises(lab, name)[0]
+    if not any(name in (case.id, case.sweep) for case in lab.whole.cases.values()):
+        known = ", ".join([*lab.cases, *(exercise.id for exercise in lab.exercises)])
+        raise BadInput(f"{lab.id} has no case or exercise {name}; it has: {known}", f"fwlab list {lab.id}")
+    chosen = [case for case in chosen_cases(lab, [name]) if name in (case.id, case.sweep)]  # without the baseline
+    if len(chosen) != 1:
+        names = ", ".join(case.id for case in chosen)
+        raise BadInput(f"{name} stands for several cases: {names}", f"fwlab hold {lab.id} {chosen[0].id}")
+    return chosen[0]

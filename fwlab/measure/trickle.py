@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A trickle of a ruleset's traffic while somebody looks at the DUT: enough to move its counters, and no more.
+
+The DUT must still answer a shell. A ruleset that takes long over each packet gets fewer of them.
+"""
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+
+from fwlab.generator.protocol import TcpEndpoints, traffic_guard
+from fwlab.metrics.delivery import FIRST_LOAD
+from fwlab.metrics.nodes import Nodes, through
+from fwlab.model.declared_traffic import Connections
+from fwlab.model.errors import CannotMeasure
+from fwlab.model.events import Warned
+
+#: Packets per real second, at most, and at most this share of what the DUT processes in a real second; at least one.
+MOST_PPS, SHARE, LEAST_PPS = 300.0, 0.2, 1.0
+#: The first packets, which any ring holds, show what the DUT processes. They are watched for so long at most (s), ...
+FIRST_PACKETS, PATIENCE_S = 256, 10.0
+#: ... and looked at this often (s).
+LOOK_S = 0.05
+#: Connections per second, and seconds of one call of the client: as long, at most, as it takes to stop.
+CPS, PIECE_S = 10.0, 2.0
+
+
+@contextlib.contextmanager
+def trickle(nodes: Nodes, traffic: str) -> Iterator[str]:
+    """Play this traffic, which the engine has been given, while the context is open; yields what is played, in words.
+
+    The DUT has received some of it by then, or that it has not is told.
+    """
+    connections = nodes.store.connections(traffic)
+    if connections is None:
+        pps = light_load(nodes)
+        with _packets(nodes, pps):
+            yield f"{pps:.0f} packets per second of {traffic}"
+    else:
+        with _visitors(nodes, connections) as others:
+            yield f"{CPS:g} connections per second of {traffic}{others}"
+
+
+@contextlib.contextmanager
+def _packets(nodes: Nodes, pps: float) -> Iterator[None]:
+    with traffic_guard(nodes.engine.start(load=pps)) as playing:
+        yield
+        playing.stop()
+
+
+def light_load(nodes: Nodes) -> float:
+    """Packets per second that leave the DUT time for a shell, by what it makes of the first few."""
+    came: list[tuple[float, int]] = []
+    before = through(nodes)[0]
+    with traffic_guard(nodes.engine.start(load=FIRST_LOAD, count=FIRST_PACKETS)) as playing:
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end and (not came or came[-1][1] < FIRST_PACKETS):
+            taken = through(nodes)[0] - before
+            if taken and (not came or taken > came[-1][1]):
+                came.append((time.monotonic(), taken))
+            else:
+                time.sleep(LOOK_S)
+        playing.stop()
+    if not came:
+        nodes.tell(Warned("no packet reached the DUT"))
+        return LEAST_PPS
+    (began, first), (ended, last) = came[0], came[-1]
+    if last > first:
+        carried = (last - first) / (ended - began)
+    else:
+        carried = FIRST_LOAD if last >= FIRST_PACKETS else last / PATIENCE_S
+    return max(LEAST_PPS, min(MOST_PPS, SHARE * carried))
+
+
+@contextlib.contextmanager
+def _visitors(nodes: Nodes, connections: Connections) -> Iterator[str]:
+    """Connections, and the packets that are declared beside them; yields these in words."""
+    beside = connections.background
+    if beside is None:
+        nodes.engine.close()  # the clients need the generator's link, which an engine may hold
+    else:
+        nodes.engine.use(nodes.store, beside)
+        nodes.sink.set_flows(nodes.store.flows(beside))
+    nodes.sink.load_counters(nodes.classes, connections)
+    with contextlib.ExitStack() as stack:
+        words = ""
+        if beside is not None:
+            pps = min(MOST_PPS, connections.background_pps or MOST_PPS)
+            stack.enter_context(_packets(nodes, pps))
+            words = f" beside {pps:.0f} packets per second of {beside}"
+        visits = _Visits(stack.enter_context(nodes.tcp(connections)))
+        before = through(nodes)[0]
+        stack.enter_context(visits)
+        end = time.monotonic() + PATIENCE_S
+        while through(nodes)[0] == before and visits.is_alive() and time.monotonic() < end:
+            time.sleep(LOOK_S)
+        yield words
+
+
+class _Visits(threading.Thread):
+    """Connections at a low rate, opened in pieces until the context ends. Raises the client's error then, if any."""
+
+    def __init__(self, endpoints: TcpEndpoints) -> None:
+        super().__init__(daemon=True)
+        self._endpoints, self._ended, self._error = endpoints, threading.Event(), None
+
+    _error: CannotMeasure | None
+
+    def run(self) -> None:
+        try:
+            while not self._ended.is_set():
+                self._endpoints.at_rate(CPS, int(CPS * PIECE_S))
+        except CannotMeasure as error:
+            self._error = error
+
+    def __enter__(self) -> None:
+        self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._ended.set()
+        self.join()
+        if kind is None and self._error is not None:
+            raise self._error
