@@ -38,10 +38,9 @@ KINDS = {
     "picked-up": [(True, "A")],
     "established": [(True, "S"), (False, "SA"), (True, "A")],
     "closed": [(True, "S"), (False, "SA"), (True, "A"), (True, "FA"), (False, "FA"), (True, "A")],
-    "reset": [(True, "S"), (False, "SA"), (True, "A"), (True, "R")],
 }
 #: Sequence and acknowledgement numbers of both ends, by packet.
-NUMBERS = {"S": (0, 0), "SA": (0, 1), "A": (1, 1), "FA": (1, 1), "R": (1, 0)}
+NUMBERS = {"S": (0, 0), "SA": (0, 1), "A": (1, 1), "FA": (1, 1)}
 
 
 class Residents:
@@ -54,6 +53,7 @@ class Residents:
         members=0,
         each=8,
         kind="unanswered",
+        greeting="",
         rounds=1,
         hosts=250,
         ports=20,
@@ -66,16 +66,17 @@ class Residents:
         members    hosts that begin `each` connections. Newcomers, members and residents have every third address of one
                    network
         kind       what residents send: see KINDS
+        greeting   the packet of newcomers and members, if it is another than the residents' first one
         rounds     residents send the same packets so often, all of them before any of them again
         size       bytes of a UDP packet on the wire, FCS included
         """
-        tcp = KINDS[kind][0][1] != "udp"
+        first = greeting or KINDS[kind][0][1]
         streams, begin = [], 0.0
         if newcomers:
-            streams.append(burst("newcomers", tcp, size, spaced("198.18.64.3", newcomers), 1, begin))
+            streams.append(burst("newcomers", first, size, spaced("198.18.64.3", newcomers), 1, begin))
             begin += newcomers / PPS
         if members:
-            streams.append(burst("members", tcp, size, spaced("198.18.64.2", members), each, begin))
+            streams.append(burst("members", first, size, spaced("198.18.64.2", members), each, begin))
             begin += members * each / PPS
         packets, flows = KINDS[kind], hosts * ports
         for _ in range(rounds if flows else 0):
@@ -86,10 +87,10 @@ class Residents:
         return streams
 
 
-def burst(name, tcp, size, sources, ports, begin):
+def burst(name, first, size, sources, ports, begin):
     """The first packets of connections, `ports` of each source; all sources before the next port."""
-    packet = framed("198.18.64.1", SERVER, 2000, 443, "S" if tcp else "udp", size)
-    where = "TCP" if tcp else "UDP"
+    tcp = first != "udp"
+    packet, where = framed("198.18.64.1", SERVER, 2000, 443, first, size), "TCP" if tcp else "UDP"
     program = [
         STLVmFlowVar(name="source", value_list=sources, size=4, op="inc", next_var="port", split_to_cores=False),
         STLVmFlowVar(name="port", min_value=2000, max_value=2000 + ports - 1, size=2, op="inc", split_to_cores=False),
