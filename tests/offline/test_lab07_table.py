@@ -40,7 +40,7 @@ def frames(traffic: str, limit: int = 12_000) -> list[tuple[str, int, int]]:
     return found
 
 
-@pytest.mark.parametrize("traffic", ["flood", "botnet", "established", "lasting", "s4-flood"])
+@pytest.mark.parametrize("traffic", ["flood", "botnet", "established"])
 def test_newcomers_come_first_and_once(traffic: str) -> None:
     """`passed` plays so many packets: all of them are newcomers' (or members'), and no two of one connection."""
     first = frames(traffic, FIRST_PACKETS)
