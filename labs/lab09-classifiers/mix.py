@@ -135,7 +135,7 @@ def tenants(first, count, step):
 
 @scene
 def hot(first, count, step):
-    """Packets of one rule with ranges, and a tenth of four others. The neighbours are an exception, and those around."""
+    """Packets of one rule, and a tenth of four others. Neighbours: its exception, and what is around the others."""
     sources = [host for host in hosts(first, count, step) if not 100 <= host - int(IPv4Address("198.18.64.0")) < 120]
     blocked = [(source, 5000 + 7 * place % 1000) for place, source in enumerate(sources)]
     exception = hosts("198.18.64.100", 20, 1)

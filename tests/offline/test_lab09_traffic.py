@@ -50,7 +50,9 @@ def prefix(words: str) -> range:
 
 
 def of_iptables(start: str) -> Rules:
-    return [(prefix(found), ANY, "drop") for found in re.findall(r"^-A PREROUTING -s ([\d.]+) -j DROP", start, re.M)]
+    return [
+        (prefix(found), ANY, "drop") for found in re.findall(r"^-A PREROUTING -s ([\d.]+) -j DROP", start, re.MULTILINE)
+    ]
 
 
 def of_nft(start: str) -> Rules:
@@ -128,7 +130,7 @@ def test_a_tree_has_all_rules_at_the_end_of_equal_paths(fanout: int, levels: int
     tree = text("tree", {"rules": 16384, "fanout": fanout})
     calls: dict[str, list[str]] = {}
     leaves: dict[str, int] = {}
-    for chain, rest in re.findall(r"^-A (\S+) (.*)$", tree, re.M):
+    for chain, rest in re.findall(r"^-A (\S+) (.*)$", tree, re.MULTILINE):
         goto = re.search(r"-[gj] (n\S+)$", rest)
         if goto:
             calls.setdefault(chain, []).append(goto[1])
@@ -148,7 +150,7 @@ def test_a_branch_of_the_tree_is_chosen_by_the_bits_of_its_rules() -> None:
     """Each address of the tree follows the gotos to the chain that has its rule."""
     tree = text("tree", {"rules": 64, "fanout": 4})
     chains: dict[str, list[str]] = {}
-    for chain, rest in re.findall(r"^-A (\S+) (.*)$", tree, re.M):
+    for chain, rest in re.findall(r"^-A (\S+) (.*)$", tree, re.MULTILINE):
         chains.setdefault(chain, []).append(rest)
     for number in range(64):
         address = int(IPv4Address("10.0.0.1")) + 2 * number
