@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The traffic of the exercises, one scene each: packets to block, their neighbours, and a legitimate network.
+
+All are UDP packets of one length to one host. The three classes differ only in source address and destination port.
+"""
+
+from ipaddress import IPv4Address
+
+from trex_stl_lib.api import (
+    IP,
+    UDP,
+    Ether,
+    STLPktBuilder,
+    STLScVmRaw,
+    STLStream,
+    STLTXCont,
+    STLVmFixIpv4,
+    STLVmFlowVar,
+    STLVmWrFlowVar,
+)
+
+#: Bytes of Ethernet's frame check sequence: part of a frame's size on the wire, but not of the packet given to TRex.
+FCS = 4
+SIZE = 128  # bytes on the wire, FCS included
+#: Packets per second of all streams together. Nominal; only the proportions count.
+TOTAL_PPS = 10_000
+STRIDE = 389  # prime, so that it reaches every flow of a list
+#: One packet of twenty may be a neighbour's, and a light load has about 8000 packets: it reaches this many flows.
+NEIGHBOUR_FLOWS = 400
+WEB, ATTACKED = 443, 5000
+#: Rules that few packets match: addresses and ports, from and to.
+COLD = [
+    ("198.18.20.0", "198.18.23.255", 3000, 3099),
+    ("198.18.30.5", "198.18.30.90", 100, 1023),
+    ("198.18.40.1", "198.18.40.200", 8000, 8999),
+    ("198.18.50.7", "198.18.50.99", 2000, 2999),
+]
+
+
+def hosts(first, count, step):
+    """`count` addresses that begin with `first` and are `step` apart."""
+    return [int(IPv4Address(first)) + step * place for place in range(count)]
+
+
+def spread(flows, count):
+    """`count` of these flows, spread evenly from the first to the last."""
+    return [flows[place * len(flows) // count] for place in range(min(count, len(flows)))]
+
+
+#: By name: a function that returns (flows to block, neighbouring flows that must pass). A flow is a pair of source
+#: address and destination port.
+SCENES = {}
+
+
+def scene(function):
+    SCENES[function.__name__] = function
+    return function
+
+
+@scene
+def listed(first, count, step):
+    """Listed hosts. The neighbours have the addresses before and after theirs."""
+    sources = hosts(first, count, step)
+    around = [source + way for source in sources for way in (-1, 1)]
+    return [(source, ATTACKED) for source in sources], [(source, ATTACKED) for source in spread(around, 400)]
+
+
+def first_closed(place):
+    """The first of a network's thousand closed ports."""
+    return 1000 + 16 * (place % 32)
+
+
+def exempt(place, step):
+    """The twenty hosts of a network that may use a hundred of its closed ports, and these ports, as two ranges."""
+    host, port = (step - 21, 900) if place % 8 == 7 else (50, 200)
+    return range(host, host + 20), range(first_closed(place) + port, first_closed(place) + port + 100)
+
+
+@scene
+def exceptions(first, count, step):
+    """Networks with a thousand closed ports each. Twenty hosts of each may use a hundred of these.
+
+    A network has the addresses 1 to `step` - 2 of a block of `step`.
+    """
+    blocked, neighbours = [], []
+    for place, network in enumerate(hosts(first, count, step)):
+        port, (members, ports) = first_closed(place), exempt(place, step)
+        around = [(host, number) for host in (members[0] - 1, 20, members[0]) for number in (ports[0], ports[-1])]
+        around += [(members[turn], number) for turn in (0, -1) for number in (ports[0] - 1, port, ports[-1] + 1)]
+        around += [(host, number) for host in (1, step - 2) for number in (port, port + 999)]
+        closed = [(host, number) for host, number in around if not (host in members and number in ports)]
+        blocked += [(network + host, number) for host, number in closed if port <= number < port + 1000]
+        neighbours += [
+            (network + members[place % 20], ports[place * 7 % 100]),
+            (network + members[-(place % 2)], ports[-(place // 2 % 2)]),
+            (network + (1, 60, step - 2)[place % 3], (port - 1, port + 1000, WEB, 53)[place % 4]),
+        ]
+        if place % 8 == 0:
+            neighbours.append((network + (0, step - 1)[place // 8 % 2], port + 250))
+    return blocked, neighbours
+
+
+def own_port(place):
+    """The port that a customer may be reached on."""
+    return 8000 + 100 * (place % 16)
+
+
+@scene
+def services(first, count, step):
+    """Customers at ports that nobody has (eighteen of nineteen packets), and at other customers' ports.
+
+    A customer has the addresses 1 to 8 of a block of `step`. The neighbours are customers at their own ports.
+    """
+    customers = hosts(first, count, step)
+    nobodys = [53, 123, 161, 1900, 5060, 7999, 11211, 8010, 9600]
+    scans = [(customer + 1 + place % 8, nobodys[place % 9]) for place, customer in enumerate(customers)]
+    foreign = [(customer + 3, own_port(place + 1)) for place, customer in enumerate(customers)]
+    own = [(customer + (1, 8, 2, 5)[place % 4], own_port(place)) for place, customer in enumerate(customers)]
+    return scans + spread(foreign, count // 18), spread(own, NEIGHBOUR_FLOWS)
+
+
+@scene
+def tenants(first, count, step):
+    """Attackers of the tenant at port 5000, and a few of the tenant at port 7000.
+
+    The neighbours are other hosts at these two ports, and everybody at port 6000, a third tenant's.
+    """
+    blue, red = hosts(first, count, step), hosts("198.18.160.0", 256, 32)
+    around = [(source + 1, ATTACKED) for source in blue]
+    third = [(source, 6000) for source in blue]
+    at_red = [(source + 16, 7000) for source in red]
+    blocked = [(source, ATTACKED) for source in blue] + [(source, 7000) for source in spread(red, count // 19)]
+    return blocked, spread(around, 190) + spread(third, 190) + spread(at_red, 20)
+
+
+@scene
+def hot(first, count, step):
+    """Packets of one rule, and a tenth of four others. Neighbours: its exception, and what is around the others."""
+    sources = [host for host in hosts(first, count, step) if not 100 <= host - int(IPv4Address("198.18.64.0")) < 120]
+    blocked = [(source, 5000 + 7 * place % 1000) for place, source in enumerate(sources)]
+    exception = hosts("198.18.64.100", 20, 1)
+    blocked += [(host, (5010, 5999)[place % 2]) for place, host in enumerate(exception)]
+    around = []
+    for low, high, lowest, highest in COLD:
+        ends = int(IPv4Address(low)), int(IPv4Address(high))
+        blocked += [(ends[turn % 2], (lowest, highest)[turn // 2 % 2]) for turn in range(12)]
+        around += [(ends[0] - 1, lowest), (ends[1] + 1, highest), (ends[0], lowest - 1), (ends[1], highest + 1)]
+    around += [(source, port) for source in spread(sources, 60) for port in (4999, 6000)]
+    around += [(int(IPv4Address(host)), 5500) for host in ("198.18.64.0", "198.18.127.255", "198.18.63.255")]
+    return blocked, around + [(host, port) for host in exception for port in (5000, 5003, 5009)]
+
+
+class Mix:
+    """Three continuous streams, named after the classes that the sink counts."""
+
+    def get_streams(
+        self, direction=0, scene="listed", first="198.18.64.1", count=600, step=13, blocked_percent=90, **kwargs
+    ):
+        """`blocked_percent` of the packets must be blocked; neighbours and legitimate network share the rest.
+
+        `scene` is one of SCENES. It has `count` hosts, networks or customers that begin with `first`, `step` apart.
+        """
+        blocked, neighbours = SCENES[scene](first, count, step)
+        rest = (100 - blocked_percent) / 2
+        return [
+            stream("blocked", blocked, blocked_percent),
+            stream("neighbours", neighbours, rest),
+            stream("legitimate", [(source, WEB) for source in hosts("198.18.10.1", 50, 1)], rest),
+        ]
+
+
+def stream(name, flows, percent):
+    """A continuous stream, one flow after the other, in strides of a prime number of flows."""
+    visited = [flows[turn * STRIDE % len(flows)] for turn in range(len(flows))]
+    # No UDP checksum (RFC 768 allows it): it would have to follow address and port.
+    headers = Ether() / IP(src="198.18.0.1", dst="198.19.10.1") / UDP(sport=1025, dport=ATTACKED, chksum=0)
+    packet = headers / bytes(SIZE - FCS - len(headers))
+    vm = STLScVmRaw(
+        [
+            STLVmFlowVar(name="source", value_list=[source for source, _ in visited], size=4, op="inc"),
+            STLVmFlowVar(name="port", value_list=[port for _, port in visited], size=2, op="inc"),
+            STLVmWrFlowVar(fv_name="source", pkt_offset="IP.src"),
+            STLVmWrFlowVar(fv_name="port", pkt_offset="UDP.dport"),
+            STLVmFixIpv4(offset="IP"),
+        ]
+    )
+    mode = STLTXCont(pps=TOTAL_PPS * percent / 100)
+    return STLStream(name=name, packet=STLPktBuilder(pkt=packet, vm=vm), mode=mode)
+
+
+def register():
+    return Mix()
