@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from fwlab.host.ssh import Ssh
-from fwlab.model.errors import CannotMeasure, Overdue
+from fwlab.model.errors import CannotMeasure, DutLost, Overdue
 
 #: How long the agent of an interrupted session may take to stop and restore the start state (s).
 CLEARING_UP_S = 60
@@ -112,7 +112,9 @@ class Conversation:
             answer = json.loads(line)
         operation = answer.pop("op", None)
         if "failed" in answer:
-            raise CannotMeasure(f"dut: {answer['failed']}", "vagrant reload LAB")
+            # A refusal says what the agent did not find, such as packets. Anything else harms the agent itself.
+            refused = answer["failed"].startswith("Refusal:")
+            raise (CannotMeasure if refused else DutLost)(f"dut: {answer['failed']}", "vagrant reload LAB")
         if operation != self._operation:
             raise CannotMeasure(f"dut: the answer to {self._operation} was one to {operation}", "vagrant reload LAB")
         return answer
@@ -125,7 +127,7 @@ class Conversation:
             if left < timeout:
                 message = f"dut: it was not measured within {self._limit_s:g} s"
                 raise Overdue(message, "try the ruleset by itself: fwlab check LAB EXERCISE") from error
-            raise CannotMeasure(f"dut: no answer within {timeout:g} s", "fwlab doctor") from error
+            raise DutLost(f"dut: no answer within {timeout:g} s", "fwlab doctor") from error
 
 
 def _listen(stdout: IO[bytes] | None, answers: queue.Queue[bytes]) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from fwlab.host.atomic_write import write_atomically, write_errors_as
 from fwlab.host.process import wait_or_kill
 from fwlab.host.project import Project
-from fwlab.model.errors import CannotMeasure
+from fwlab.model.errors import CannotMeasure, DutLost
 from fwlab.model.topology import ROLES, Role, Topology
 
 #: A command without a terminal does not notice that the connection is gone. It is ended when its input closes, in which
@@ -160,7 +160,8 @@ class Ssh:
     def lost(self, words: str = "") -> CannotMeasure:
         """The error for a lost connection; it quotes the last line of `words`, ssh's own message."""
         detail = f": {words.strip().splitlines()[-1]}" if words.strip() else ""
-        return CannotMeasure(
+        kind = DutLost if self.role == "dut" else CannotMeasure
+        return kind(
             f"lost the connection to the {self.role}{detail}",
             "see whether the machine still runs: `vagrant status LAB`; then `vagrant up LAB`",
         )

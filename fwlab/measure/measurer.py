@@ -30,8 +30,12 @@ class Measurer:
 
     def measure(self, spec: MeasurementSpec, limit_s: float | None = None) -> Measured:
         """All that is asked for, within `limit_s` seconds. Raises Overdue, and CannotMeasure if a node dies."""
-        with self._session.nodes.dut.within(limit_s) if limit_s else contextlib.nullcontext():
-            return self._measure(spec)
+        try:
+            with self._session.nodes.dut.within(limit_s) if limit_s else contextlib.nullcontext():
+                return self._measure(spec)
+        except CannotMeasure:
+            self._on_dut = None
+            raise
 
     @contextlib.contextmanager
     def held(self, spec: MeasurementSpec, limit_s: float) -> Iterator[str]:

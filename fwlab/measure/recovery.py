@@ -62,6 +62,17 @@ class Recovery:
             return False
         return all(ssh.answers() for ssh in self._others)
 
+    def reconnect(self) -> bool:
+        """Whether every node answers a new connection. What failed may then be tried again."""
+        self._dut.abandon()
+        self._ssh.close()
+        try:
+            self._dut.open()
+            self._dut.facts()
+        except CannotMeasure:
+            return False
+        return all(ssh.answers() for ssh in self._others)
+
     def close(self) -> None:
         """Discard the saved state, which takes disk space."""
         with contextlib.suppress(CannotMeasure):

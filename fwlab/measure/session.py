@@ -16,7 +16,7 @@ from fwlab.measure.provenance import new_run
 from fwlab.measure.recovery import Recovery
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.registry import METRICS
-from fwlab.model.errors import CannotMeasure, Overdue
+from fwlab.model.errors import CannotMeasure, DutLost, Overdue
 from fwlab.model.events import (
     ItemFinished,
     ItemLeftOut,
@@ -102,7 +102,7 @@ class Session:
     def hold(self, spec: MeasurementSpec) -> Iterator[str]:
         """Keep a ruleset on the DUT, with a trickle of its traffic, while the context is open; yields that in words.
 
-        Somebody may do what he likes on the DUT meanwhile, so its state is saved first. Raises Refused, CannotMeasure.
+        Somebody may do what they like on the DUT meanwhile, so its state is saved first. Raises Refused, CannotMeasure.
         """
         self.require((), [spec])
         with contextlib.suppress(CannotMeasure):
@@ -156,11 +156,11 @@ class Session:
         except CannotMeasure as error:
             if self._link_is_lost():
                 return _unmeasured(spec, str(self._dead)), False
-            if not self._recovery.restore():
+            if not (self._recovery.restore() or self._recovery.reconnect()):
                 # Nothing can be measured from here on; earlier results stay valid.
                 self._dead = error.message
-            overdue = isinstance(error, Overdue)
-            return _unmeasured(spec, error.message, lost=[] if overdue else [error.message]), not overdue
+            lost = [error.message] if isinstance(error, DutLost) else []
+            return _unmeasured(spec, error.message, lost=lost), not isinstance(error, Overdue)
 
     def _link_is_lost(self) -> bool:
         """Whether the host lost a link. No ruleset does that, and nothing can be measured from here on."""

@@ -43,5 +43,9 @@ class CannotMeasure(FwlabError):
     exit_code = EXIT_UNMEASURED
 
 
+class DutLost(CannotMeasure):
+    """The DUT died or does not answer any more. Its ruleset may be the cause, which is not so for other nodes."""
+
+
 class Overdue(CannotMeasure):
     """A measurement exceeded its time limit. A retry would take as long."""

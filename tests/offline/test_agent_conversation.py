@@ -7,12 +7,14 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fwlab.dut.conversation import AgentProgram, Conversation
-from fwlab.model.errors import CannotMeasure
+from fwlab.host import ssh as connections
+from fwlab.model.errors import CannotMeasure, DutLost
 
 #: An agent that touches nothing and reports its actions on standard error.
 PROGRAM = """
@@ -146,3 +148,15 @@ def test_a_failed_operation_and_an_agent_that_ended_are_reported(talking: Any) -
     talk.close()
     with pytest.raises(CannotMeasure, match="lost"):
         talk.ask("drain", timeout=20)
+
+
+@pytest.mark.parametrize(("said", "lost"), [("KeyError: 'x'", True), ("Refusal: no packet arrived", False)])
+def test_only_what_harms_the_agent_may_be_the_rulesets_fault(talking: Any, said: str, lost: bool) -> None:
+    with pytest.raises(CannotMeasure) as raised:
+        talking({"op": "drain", "number": 1, "failed": said}).ask("drain", timeout=20)
+    assert isinstance(raised.value, DutLost) == lost
+
+
+@pytest.mark.parametrize(("role", "lost"), [("dut", True), ("generator", False), ("sink", False)])
+def test_a_ruleset_cannot_be_blamed_for_another_nodes_connection(role: str, lost: bool) -> None:
+    assert isinstance(connections.Ssh(Path("none"), role).lost(), DutLost) == lost

@@ -12,7 +12,7 @@ from fwlab.measure.session import Session
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Trials
-from fwlab.model.errors import CannotMeasure, Overdue
+from fwlab.model.errors import CannotMeasure, DutLost, Overdue
 from fwlab.model.events import LogLine
 from fwlab.model.results import Measured
 from fwlab.model.verdict import Outcome
@@ -54,10 +54,10 @@ class Scripted:
 
 
 class Backup:
-    """A saved state that can restore the DUT a given number of times."""
+    """A saved state that can restore the DUT a given number of times; `answers`: whether the nodes do without it."""
 
-    def __init__(self, times: int = 0) -> None:
-        self.times, self.prepared = times, 0
+    def __init__(self, times: int = 0, *, answers: bool = False) -> None:
+        self.times, self.prepared, self.answers = times, 0, answers
 
     def prepare(self) -> None:
         self.prepared += 1
@@ -65,6 +65,9 @@ class Backup:
     def restore(self) -> bool:
         self.times -= 1
         return self.times >= 0
+
+    def reconnect(self) -> bool:
+        return self.answers
 
 
 def measure(*found: dict | Exception, restores: int = 0, **of_run: object) -> tuple[Measured, Scripted, list[str]]:
@@ -133,7 +136,8 @@ def test_a_machine_that_dies_the_second_time_leaves_its_reason() -> None:
     assert "6.9% apart" in found.measured_again[0]
 
 
-GONE = CannotMeasure("lost the connection to the dut", "vagrant up")
+GONE = DutLost("lost the connection to the dut", "vagrant up")
+STUCK = CannotMeasure("generator: wrk does not stop", "vagrant reload LAB")
 
 
 def test_a_restored_dut_is_measured_again() -> None:
@@ -173,3 +177,18 @@ def test_after_losing_the_dut_for_good_the_rest_is_inconclusive() -> None:
     session = Session(None, Scripted(GONE, GOOD), Backup(0), a_run([]), Path("none"), lambda _event: None)
     session.measure_exercises([TASK, TASK])
     assert [found.problems for found in session.run.exercises] == [[GONE.message]] * 2
+
+
+def test_a_generator_that_fails_twice_is_no_fault_of_the_ruleset() -> None:
+    found, _, _ = measure(STUCK, STUCK, restores=2)
+    assert (found.lost, found.problems) == ([], [STUCK.message])
+    verdict, *_ = judge_exercise(LAB.exercises[0], found, a_run([]), METRICS)
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+
+
+def test_a_session_without_a_saved_state_goes_on_if_all_nodes_answer() -> None:
+    backup = Backup(0, answers=True)
+    session = Session(None, Scripted(STUCK, STUCK, GOOD), backup, a_run([]), Path("none"), lambda _event: None)
+    session.measure_exercises([TASK, TASK])
+    first, second = session.run.exercises
+    assert (first.problems, second.problems, second.trials) == ([STUCK.message], [], GOOD["trials"])
