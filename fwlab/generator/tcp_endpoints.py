@@ -197,7 +197,12 @@ def _restore_sysctls() -> str:
 
 
 def _rto_min_s(connections: Connections) -> int:
-    return RTO_MIN_BESIDE_S if connections.background else RTO_MIN_S
+    return RTO_MIN_BESIDE_S if _beside(connections) else RTO_MIN_S
+
+
+def _beside(connections: Connections) -> bool:
+    """Whether other traffic runs beside the connections flat out, and not only at the light rate."""
+    return connections.background is not None and connections.background_flat_out
 
 
 def _syn_timeout(connections: Connections | None) -> str:
@@ -207,7 +212,7 @@ def _syn_timeout(connections: Connections | None) -> str:
     soon they are repeated would change the figures there.
     """
     program = f"python3 -c {shlex.quote(Path(syn_timeout.__file__).read_text())}"
-    return f"{program} detach" if connections is None or connections.background else f"{program} attach {RTO_MIN_S}"
+    return f"{program} detach" if connections is None or _beside(connections) else f"{program} attach {RTO_MIN_S}"
 
 
 def link_settings(prefix: str, rto_min_s: int | None) -> str:

@@ -85,14 +85,20 @@ class Node:
         self.commands.append(command)
 
 
-@pytest.mark.parametrize("background", [None, "flood"])
-def test_only_flat_out_and_without_losses_a_syn_waits_longer(background: str | None) -> None:
-    beside = {"background": background, "background_pps": 10} if background else {}
+@pytest.mark.parametrize(
+    ("beside", "losses"),
+    [
+        ({}, False),
+        ({"background": "flood", "background_pps": 10}, True),
+        ({"background": "flood", "background_pps": 10, "background_flat_out": False}, False),
+    ],
+)
+def test_only_flat_out_and_without_losses_a_syn_waits_longer(beside: dict[str, object], losses: bool) -> None:
     declared = Traffic(connections={**WEB.model_dump(exclude_unset=True), **beside}).connections
     generator, sink = Node(), Node()
     with tcp_endpoints.tcp_endpoints(generator, sink, "198.18.0.2", declared) as endpoints:
         endpoints.flat_out()
-        expected = "detach;" if background else "attach 5;"
+        expected = "detach;" if losses else "attach 5;"
         assert expected in generator.commands[-1]
         assert expected in sink.commands[0]
     for node in (generator, sink):
