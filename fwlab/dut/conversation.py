@@ -112,9 +112,8 @@ class Conversation:
             answer = json.loads(line)
         operation = answer.pop("op", None)
         if "failed" in answer:
-            # A refusal says what the agent did not find, such as packets. Anything else harms the agent itself.
-            refused = answer["failed"].startswith("Refusal:")
-            raise (CannotMeasure if refused else DutLost)(f"dut: {answer['failed']}", "vagrant reload LAB")
+            # Not DutLost: an agent that answers lives, and what it lacks, such as packets, may be anybody's fault.
+            raise CannotMeasure(f"dut: {answer['failed']}", "vagrant reload LAB")
         if operation != self._operation:
             raise CannotMeasure(f"dut: the answer to {self._operation} was one to {operation}", "vagrant reload LAB")
         return answer

@@ -55,22 +55,24 @@ class Recovery:
         self._ssh.close()
         try:
             self._state.restore()
-            self._dut.open()
-            self._dut.facts()
+            return self._answers()
         except CannotMeasure as error:
             self._tell(f"cannot restore the DUT: {error.message}")
             return False
-        return all(ssh.answers() for ssh in self._others)
 
     def reconnect(self) -> bool:
         """Whether every node answers a new connection. What failed may then be tried again."""
         self._dut.abandon()
         self._ssh.close()
         try:
-            self._dut.open()
-            self._dut.facts()
+            return self._answers()
         except CannotMeasure:
             return False
+
+    def _answers(self) -> bool:
+        """Open a new connection to the DUT; returns whether the other nodes answer, too. Raises CannotMeasure."""
+        self._dut.open()
+        self._dut.facts()
         return all(ssh.answers() for ssh in self._others)
 
     def close(self) -> None:

@@ -67,7 +67,8 @@ class Session:
         for spec in specs:
             why = self._too_few_cpus(spec)
             if why is not None:
-                hint = f"vagrant destroy -f {lab}, export FWLAB_DUT_CPUS={spec.cpus}, then the same command"
+                again = "then the same command with --testbed real"
+                hint = f"vagrant destroy -f {lab}, export FWLAB_DUT_CPUS={spec.cpus}, {again}"
                 raise CannotMeasure(f"{spec.id}: {why}", hint)
 
     def _too_few_cpus(self, spec: MeasurementSpec) -> str | None:

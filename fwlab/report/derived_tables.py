@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tables for a lab's page that are computed from its published run: costs, their differences, and compared ratios."""
+"""Tables for a lab's page that are computed from its published run: costs, and their differences."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -24,26 +24,6 @@ def costs(page: str, rows: list[tuple[str, str | None, str]]) -> str:
     for case, less, meaning in rows:
         cost = 1e9 / median(case) - (1e9 / median(less) if less else 0)
         table.append(f"| `{case}`{f' − `{less}`' if less else ''} | {cost:.0f} | {meaning} |")
-    return "\n" + "\n".join(table) + "\n"
-
-
-def compare(page: str, rows: list[tuple[str, str, float, str, str]]) -> str:
-    """Published ratios beside ours: (source, what it is, published ratio, our case, our base case).
-
-    Of a lab for several systems, the rows of a system without a run say so.
-    """
-    lab, runs = published_runs(page)
-    median = medians(page, lab, runs)
-    there = {run.dut.system for run in runs}
-    table = ["| source | ratio | published | ours | our cases | difference |", "|---|---|---:|---:|---|---:|"]
-    for source, what, published, case, base in rows:
-        cells = [source, what, f"{published:g}"]
-        if case in lab.cases and lab.cases[case].system not in (None, *there):
-            cells += ["not measured yet", f"`{case}` / `{base}`", ""]
-        else:
-            ours = median(case) / median(base)
-            cells += [f"{ours:.3g}", f"`{case}` / `{base}`", f"{(ours / published - 1) * 100:+.0f} %"]
-        table.append(f"| {' | '.join(cells)} |".replace("  |", " |"))
     return "\n" + "\n".join(table) + "\n"
 
 

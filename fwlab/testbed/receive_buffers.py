@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Larger receive buffers for the links of running machines, on hosts too busy to run each QEMU at once.
 
-A socket link is a UDP socket of QEMU with the kernel's default buffer, which holds less than 300 short frames. While a
+A socket link is a UDP socket of QEMU with the kernel's default buffer, which holds fewer than 300 short frames. While a
 QEMU waits for a CPU of a busy host, more arrive from 256 open connections, and some are lost. A flood loses frames
 anyway; a closed loop must lose none. QEMU has no option for the size, so its sockets are borrowed (pidfd_getfd).
 """

@@ -168,7 +168,7 @@ module FirewallLab
       other ? usual.merge(other, "system" => system) : usual
     end
 
-    # CPUs of new DUTs on the real testbed. The virtual one counts instructions, which works on one CPU only.
+    # CPUs of new DUTs, as many as the testbed can have.
     def dut_cpus(usual)
       wanted = @env["FWLAB_DUT_CPUS"]
       count = wanted.nil? ? usual.fetch("cpus") : Integer(wanted, 10, exception: false)
@@ -176,7 +176,7 @@ module FirewallLab
         raise Problem.new("FWLAB_DUT_CPUS=#{wanted} is not a number of CPUs from 1 to #{MOST_CPUS}",
                           "export FWLAB_DUT_CPUS=4")
       end
-      testbed == @testbeds["virtual"] ? usual.fetch("cpus") : count
+      testbed.const_defined?(:MOST_CPUS, false) ? [count, testbed::MOST_CPUS].min : count
     end
 
     def system(name)

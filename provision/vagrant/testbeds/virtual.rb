@@ -4,6 +4,9 @@
 module FirewallLab
   module Testbeds
     module Virtual
+      # Instructions are counted on one CPU only.
+      MOST_CPUS = 1
+
       # QEMU's accelerator for the DUT.
       def self.dut_accelerator(_project) = "tcg"
 
