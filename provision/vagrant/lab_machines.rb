@@ -168,10 +168,10 @@ module FirewallLab
       other ? usual.merge(other, "system" => system) : usual
     end
 
-    # CPUs of new DUTs, as many as the testbed can have.
+    # CPUs of new DUTs: those of topology.yml, or what is asked for, as far as the testbed can have it.
     def dut_cpus(usual)
-      wanted = @env["FWLAB_DUT_CPUS"]
-      count = wanted.nil? ? usual.fetch("cpus") : Integer(wanted, 10, exception: false)
+      wanted = @env["FWLAB_DUT_CPUS"] or return usual.fetch("cpus")
+      count = Integer(wanted, 10, exception: false)
       unless count&.between?(1, MOST_CPUS)
         raise Problem.new("FWLAB_DUT_CPUS=#{wanted} is not a number of CPUs from 1 to #{MOST_CPUS}",
                           "export FWLAB_DUT_CPUS=4")

@@ -27,11 +27,12 @@ from filelock import FileLock, Timeout
 from fwlab.host.environment import cache_directory
 from fwlab.host.facts import host_facts
 from fwlab.host.project import Project, find_project
+from fwlab.images.box_cache import need_room
 from fwlab.measure.labs import load_lab
 from fwlab.measure.provenance import commit
 from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, BadInput, CannotMeasure, FwlabError
 from fwlab.testbed.link_kinds import LINKS
-from tests.nested_host.image import boxes_disk, checkout_files, host_image, need_room, run
+from tests.nested_host.image import NEEDED_BYTES, boxes_disk, checkout_files, host_image, run
 from tests.nested_host.machine import CPUS, MEMORY_MIB, Host, HostFiles, started
 from tests.nested_host.private_qemu import PrivateQemu, private_qemu
 from tests.nested_host.record import Record
@@ -150,7 +151,7 @@ def _run(
     archive = make_archive(project, work)
     prepared = folder / f"prepared-{image.name.split('-')[1]}-{boxes.stem.split('-')[1]}.qcow2"
     if not prepared.exists():
-        need_room(folder)
+        need_room(folder, NEEDED_BYTES)
         for old in folder.glob("prepared-*"):
             old.unlink()
         disk = overlay(image / "disk.raw", "raw", work / "prepared.qcow2")

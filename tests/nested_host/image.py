@@ -17,7 +17,7 @@ from pathlib import Path
 
 from fwlab.host.environment import cache_directory
 from fwlab.host.project import Project
-from fwlab.images.box_cache import cached, publish, record_path
+from fwlab.images.box_cache import cached, need_room, publish, record_path
 from fwlab.images.build import LINUX_IMAGES, Builder
 from fwlab.images.content_key import base_key
 from fwlab.images.full_kernel import CLOUD, VARIABLE
@@ -45,7 +45,7 @@ def host_image(project: Project, folder: Path, log: Path, tell: Tell) -> Path:
     made = folder / f"image-{image_key(project.root)}"
     if made.exists():  # it is moved there whole; hashing 16 GiB each time would take minutes
         return made
-    need_room(folder)
+    need_room(folder, NEEDED_BYTES)
     tell("making the host's image from Debian packages (some minutes)")
     wheels = folder / "wheels"
     pip = [str(project.root / ".venv/bin/pip"), "download", "--quiet", "--require-hashes"]
@@ -120,16 +120,6 @@ def _boxes(project: Project, *, full: bool) -> list[Path]:
         kernel = f"{VARIABLE}=full " if full else ""
         raise CannotMeasure(f"boxes are not built: {', '.join(missing)}", f"{kernel}packer/build --no-vagrant")
     return boxes
-
-
-def need_room(folder: Path, needed: int = NEEDED_BYTES) -> None:
-    """Raises CannotMeasure if the disk of `folder` has less room than that."""
-    free = shutil.disk_usage(folder).free
-    if free < needed:
-        raise CannotMeasure(
-            f"{folder}: {free >> 30} GiB free, the emulated host needs {needed >> 30}",
-            "make room, or set FWLAB_CACHE to a directory with more",
-        )
 
 
 def run(command: list[str], log: Path, name: str, more: dict[str, str] | None = None) -> None:

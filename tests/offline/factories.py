@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 from fwlab.model.expectation import Expectation
@@ -226,3 +228,15 @@ def a_full_run(lab: Lab) -> Run:
         [attempt(255_000, 255_000, 256_200)],
         predictions={"ex1-block": 300_000},
     )
+
+
+def small_checkout(top: Path, lab: str) -> None:
+    """Fill `top` with a checkout that has one small lab, of two rulesets and an exercise."""
+    root, folder = Path(__file__).resolve().parents[2], top / "labs" / lab
+    for name in ("raw-drop", "rules", "ex1-block/start"):
+        (folder / "rulesets" / name).mkdir(parents=True)
+        (folder / "rulesets" / name / "rules.iptables").write_text("*raw\n-A PREROUTING -j DROP\nCOMMIT\n")
+    (folder / "work").mkdir()
+    shutil.copy(root / "topology.yml", top)
+    shutil.copy(root / "tests/offline/errors/good.yml", folder / "lab.yml")
+    (folder / "profile.py").write_text(PROFILE)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import os
 import pty
-import shutil
 import signal
 import subprocess
 import sys
@@ -38,14 +37,7 @@ exec sh -c "${*:-exec sh}"
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout with one small lab, as the working directory, and an ssh of our own."""
-    folder = tmp_path / "labs" / LAB
-    for name in ("raw-drop", "rules", "ex1-block/start"):
-        (folder / "rulesets" / name).mkdir(parents=True)
-        (folder / "rulesets" / name / "rules.iptables").write_text("*raw\n-A PREROUTING -j DROP\nCOMMIT\n")
-    (folder / "work").mkdir()
-    shutil.copy(ROOT / "topology.yml", tmp_path)
-    shutil.copy(ROOT / "tests/offline/errors/good.yml", folder / "lab.yml")
-    (folder / "profile.py").write_text(factories.PROFILE)
+    factories.small_checkout(tmp_path, LAB)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "ssh").write_text(SSH)
     (tmp_path / "bin" / "sudo").write_text('#!/bin/sh\nexec "$@"\n')

@@ -7,6 +7,7 @@ import itertools
 import re
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -14,10 +15,11 @@ from filelock import FileLock
 
 from fwlab.host.project import Project
 from fwlab.images.build import LINUX_IMAGES, Builder
+from fwlab.images.errors import BuildError
 from fwlab.images.subprocesses import Subprocesses
 from fwlab.model.errors import BadInput, CannotMeasure
 from tests.nested_host import __main__ as runner
-from tests.nested_host.image import boxes_disk, checkout_files, image_key, need_room, stage
+from tests.nested_host.image import boxes_disk, checkout_files, host_image, image_key, stage
 from tests.nested_host.machine import PROGRESS, HostFiles, arguments, free_port, plain
 from tests.nested_host.private_qemu import LOADER, PROGRAM, PrivateQemu, private_qemu, with_backports
 
@@ -147,9 +149,10 @@ def test_image_is_made_anew_if_its_parts_change(tmp_path: Path, changed: str) ->
     assert image_key(tmp_path) != before
 
 
-def test_a_full_disk_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CannotMeasure, match="GiB free, the emulated host needs 1048576") as caught:
-        need_room(tmp_path, 1 << 50)
+def test_a_full_disk_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _path: SimpleNamespace(free=5 << 30))
+    with pytest.raises(BuildError, match="5120 MiB free, a build needs 16384") as caught:
+        host_image(Project(ROOT), tmp_path, tmp_path / "log", lambda _line: None)
     assert "FWLAB_CACHE" in caught.value.hint
 
 

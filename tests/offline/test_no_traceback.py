@@ -30,14 +30,7 @@ FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout with one small lab, as the working directory; no session can be opened."""
-    folder = tmp_path / "labs" / LAB
-    for name in ("raw-drop", "rules", "ex1-block/start"):
-        (folder / "rulesets" / name).mkdir(parents=True)
-        (folder / "rulesets" / name / "rules.iptables").write_text("*raw\n-A PREROUTING -j DROP\nCOMMIT\n")
-    (folder / "work").mkdir()
-    shutil.copy(ROOT / "topology.yml", tmp_path)
-    shutil.copy(ROOT / "tests/offline/errors/good.yml", folder / "lab.yml")
-    (folder / "profile.py").write_text(factories.PROFILE)
+    factories.small_checkout(tmp_path, LAB)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(main, "open_session", lambda *_: pytest.fail("a session was opened"))
     return tmp_path
