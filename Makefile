@@ -6,12 +6,16 @@ LAB ?= lab03-ipset
 FWLAB = .venv/bin/fwlab
 PYTEST = .venv/bin/pytest
 
-.PHONY: help setup boxes lab labs test test-offline test-live coverage nested-host bench lint readme figures ranges clean
+.PHONY: help setup boxes lab labs bundle guides test test-offline test-browser test-live coverage nested-host bench lint \
+	readme figures ranges clean
 
 help:
 	@echo 'make lab LAB=$(LAB)   set up, build the boxes, measure every case, judge, write a report'
-	@echo 'make test                   set up, run the linters, the offline and the live tests'
+	@echo 'make test                   set up, run the linters, the offline, the browser and the live tests'
+	@echo 'make bundle LAB=$(LAB)   an archive for students, without solutions: bundles/'
+	@echo 'make guides                 the guides and all labs as one site with search: site/index.html'
 	@echo 'make setup boxes            only set up; only build the boxes'
+	@echo 'make boxes EXPORT=folder    also copy them there; IMPORT=folder: take them from there and build nothing'
 	@echo 'make test-offline coverage  only linters and offline tests; the offline tests with their coverage'
 	@echo 'make labs bench             every lab in full, measured and graded; repeatability and the generator (results/)'
 	@echo 'make nested-host            the real testbed on an emulated host with KVM (results/nested-host); takes hours'
@@ -23,22 +27,23 @@ setup:
 	@provision/host/venv
 
 boxes: setup
-	@packer/build --lab $(LAB)
+	@packer/build --lab $(LAB) $(if $(EXPORT),--export '$(EXPORT)') $(if $(IMPORT),--import '$(IMPORT)')
 
 lab: boxes
 	$(FWLAB) run $(LAB)
 
 # Measure every case, and grade start, reference, mistake and variants of every exercise. All labs use the same
-# machines. A failing lab does not stop the others.
+# machines, but for those whose DUT has more NICs. A failing lab does not stop the others.
 labs: boxes
 	@vagrant up $(LAB) && code=0; \
 	for lab in labs/lab[0-9][0-9]-*; do \
-		$(FWLAB) run $${lab#labs/} --machines $(LAB) || code=$$?; \
-		$(PYTEST) --testinfra --lab $${lab#labs/} --part all --machines $(LAB) || code=$$?; \
+		machines='--machines $(LAB)'; grep -q '^  nics:' $$lab/lab.yml && machines=; \
+		$(FWLAB) run $${lab#labs/} $$machines || code=$$?; \
+		$(PYTEST) --testinfra --lab $${lab#labs/} --part all $$machines || code=$$?; \
 	done; \
 	vagrant destroy -f $(LAB) && exit $$code
 
-test: test-offline test-live
+test: test-offline test-browser test-live
 
 test-offline: setup
 	$(PYTEST) tests/offline -n auto --dist loadfile
@@ -46,6 +51,11 @@ test-offline: setup
 # Apart from test-offline, because tracing the lines takes two thirds more time.
 coverage: setup
 	$(PYTEST) tests/offline --cov --cov-report=term
+
+# Opens the site and reports in Chromium. Where that cannot be installed, the tests are skipped; in CI they fail.
+test-browser: setup
+	@provision/host/install packages-browser.txt || echo 'without Chromium, the browser tests are skipped' >&2
+	$(PYTEST) tests/browser
 
 # All live tests use the same machines, which are destroyed at the end in any case.
 test-live: boxes
@@ -58,9 +68,19 @@ nested-host: boxes
 
 bench: boxes
 	$(FWLAB) author repeatability $(LAB)
+	$(FWLAB) author waits $(LAB)
 
 lint: setup
 	.venv/bin/pre-commit run --all-files
+
+# What a student needs, without solutions: bundles/fwlab-LAB.tar.gz. All labs in one: .venv/bin/fwlab author bundle
+bundle: setup
+	@$(FWLAB) author bundle $(LAB)
+
+# The pages as one site, from the disk too: open site/index.html. A broken link or anchor fails.
+guides: setup
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build
+	@echo 'open site/index.html'
 
 readme: setup
 	$(FWLAB) author pages
@@ -74,4 +94,4 @@ ranges: setup
 	$(FWLAB) author ranges $(LAB)
 
 clean:
-	rm -rf reports .pytest_cache .ruff_cache .mypy_cache .coverage engine/build
+	rm -rf reports site bundles .pytest_cache .ruff_cache .mypy_cache .coverage engine/build

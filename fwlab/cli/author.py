@@ -10,8 +10,11 @@ import typer
 from rich.console import Console
 
 from fwlab.cli import ranges
+from fwlab.cli.bundle import bundle_command
 from fwlab.cli.options import LabName, SavedRun, Verbose
 from fwlab.cli.repeatability import benchmark_cases, document, measure, write_document
+from fwlab.cli.waiting_times import waits_command
+from fwlab.grading.explanations import explanations
 from fwlab.host.atomic_write import write_atomically
 from fwlab.host.project import Project, find_project, shown
 from fwlab.measure.context import RunContext
@@ -25,7 +28,13 @@ from fwlab.report.progress import listener
 from fwlab.testbed.dut_choice import topology_of
 from fwlab.testbed.selection import TestbedRequest
 
-app = typer.Typer(help="Publish runs, renew ranges and pages, measure repeatability.", no_args_is_help=True)
+app = typer.Typer(
+    help="Publish runs, renew ranges and pages, pack bundles, measure repeatability.", no_args_is_help=True
+)
+
+
+app.command("bundle")(bundle_command)
+app.command("waits")(waits_command)
 
 
 @app.command("publish")
@@ -46,6 +55,16 @@ def pages_command() -> None:
     project = find_project()
     for page in refresh(project):
         typer.echo(f"written: {shown(project, page)}")
+
+
+@app.command("answers")
+def answers_command(
+    lab: LabName,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder per student, each with what was in work/.")],
+) -> None:
+    """Print what a class wrote into its workbooks, as CSV: numbers, whether they agree, and reasons."""
+    project = find_project()
+    typer.echo(explanations(project, load_lab(project, lab), folder), nl=False)
 
 
 @app.command("repeatability")
@@ -81,11 +100,12 @@ def _write_from_run(lab_id: str, path: Path | None, write: Callable[[Project, La
 def publish(project: Project, lab: Lab, run: Run) -> list[Path]:
     """Write results/LAB/DATE-full.json and renew the stale pages; the paths written.
 
-    A lab for several systems has a DATE-SYSTEM-full.json of each.
+    A lab for several systems has a DATE-SYSTEM-full.json of each. A run of some cases only is kept beside the newest
+    whole run, as DATE-added.json, and its figures replace those of these cases.
     Raises BadInput if a case of the run is in doubt.
     """
     doubtful = [case.id for case in run.cases if case.problems or case.refused]
     if doubtful:
         raise BadInput(f"the run has cases in doubt: {', '.join(doubtful)}", f"fwlab run {lab.id}")
-    kept = project.root / "results" / lab.id / published_name(lab, run)
+    kept = project.root / "results" / lab.id / published_name(project, lab, run)
     return [write_atomically(kept, run.model_dump_json(indent=1) + "\n"), *refresh(project)]

@@ -11,19 +11,19 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
-import psutil
 import typer
 from rich.console import Console
 
 from fwlab.generator.selection import choose as choose_engine
-from fwlab.generator.trex.engine import trex_in_image
 from fwlab.host.devices import Devices
 from fwlab.host.environment import libvirt_uri
 from fwlab.host.hardware_probe import probe_hardware
+from fwlab.host.iproute import Ip
 from fwlab.host.kvm_probe import kvm_works
 from fwlab.host.project import Project, find_project, load_topology
 from fwlab.images.built_boxes import built_boxes
 from fwlab.measure.calibration import load_host_class
+from fwlab.measure.host_room import memory_available, memory_of_a_set
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, BadInput, CannotMeasure
 from fwlab.model.topology import Topology
 from fwlab.testbed.host_file import NAME, host_file_path, load_host_file
@@ -74,7 +74,8 @@ def doctor(
         _host_class(project),
     ]
     kvm = kvm_works(again=probe)
-    findings += [Finding(one.item, one.ok, one.says, one.next, False) for one in probe_hardware(Devices(), kvm)]
+    probes = probe_hardware(Devices(), Ip(), kvm)
+    findings += [Finding(one.item, one.ok, one.says, one.next, False) for one in probes]
     testbed, engine = choose(TestbedRequest(), kvm), choose_engine(project)
     ready = all(f.ok for f in findings if f.required)
     if as_json:
@@ -188,10 +189,7 @@ def _throttling() -> Finding:
 
 
 def _memory(project: Project) -> Finding:
-    nodes = load_topology(project).nodes.values()
-    trex = trex_in_image(project) is not None
-    needed = sum(n.with_trex.memory_mib if trex and n.with_trex else n.memory_mib for n in nodes) + 500
-    available = psutil.virtual_memory().available >> 20
+    needed, available = memory_of_a_set(project), memory_available()
     says = f"{available} MiB available, three machines need {needed}"
     return Finding("memory", available >= needed, says, "vagrant destroy a lab that you do not need")
 

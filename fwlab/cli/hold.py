@@ -8,11 +8,28 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from fwlab.cli.options import EngineName, Keep, LabName, MachinesOf, Seed, TestbedName, Verbose, run_context
+from fwlab.cli.options import (
+    CaseOrExercise,
+    EngineName,
+    Keep,
+    LabName,
+    MachinesOf,
+    Seed,
+    TestbedName,
+    Verbose,
+    run_context,
+)
 from fwlab.generator.selection import AUTO
 from fwlab.host.ssh import Ssh
 from fwlab.measure.context import RunContext
-from fwlab.measure.plan import case_spec, chosen_cases, chosen_exercises, refuse_unplayable_traffic, work_spec
+from fwlab.measure.plan import (
+    case_spec,
+    chosen_cases,
+    chosen_exercises,
+    known_cases,
+    refuse_unplayable_traffic,
+    work_spec,
+)
 from fwlab.measure.session import open_session
 from fwlab.measure.work_folder import ensure_started
 from fwlab.metrics.measurement_spec import MeasurementSpec
@@ -25,9 +42,7 @@ from fwlab.report.progress import listener
 
 def hold_command(
     lab: LabName,
-    name: Annotated[
-        str, typer.Argument(metavar="CASE|EXERCISE", help="A case, or an exercise with your ruleset in work/.")
-    ],
+    name: CaseOrExercise,
     command: Annotated[
         list[str] | None,
         typer.Argument(metavar="[-- COMMAND...]", help="Run this on the DUT, as ssh does (default: a shell)."),
@@ -41,7 +56,7 @@ def hold_command(
 ) -> None:
     """Load a ruleset, play a trickle of its traffic, and open a shell on the DUT. It is reset when the shell ends."""
     context = run_context(lab, testbed, keep=keep, seed=seed, machines=machines, engine=engine)
-    spec = held_spec(context, name)
+    spec = held_spec(context, choose_held(context.lab, name))
     refuse_unplayable_traffic(context, [spec.traffic])
     err = Console(stderr=True)
     with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
@@ -66,23 +81,27 @@ def terminal_lent(tell: Listener) -> Iterator[None]:
         tell(TerminalBack())
 
 
-def held_spec(context: RunContext, name: str) -> MeasurementSpec:
-    """What to load for this name: a case, or the student's ruleset of an exercise. Raises BadInput."""
-    chosen = choose_held(context.lab, name)
+def held_spec(context: RunContext, chosen: Case | Exercise, trials: int | None = None) -> MeasurementSpec:
+    """What to load: a case, or the student's ruleset of an exercise. Raises BadInput."""
     if isinstance(chosen, Case):
-        return case_spec(context, chosen, None)
-    return work_spec(context, chosen, ensure_started(context, chosen))
+        return case_spec(context, chosen, trials)
+    return work_spec(context, chosen, ensure_started(context, chosen), trials)
 
 
-def choose_held(lab: Lab, name: str) -> Case | Exercise:
-    """The case or exercise of this name. Raises BadInput for a name that stands for none of them, or for several."""
-    if lab.whole.exercise(name) is not None:
+def choose_held(lab: Lab, name: str, command: str = "hold") -> Case | Exercise:
+    """The case or exercise of this name, for this command.
+
+    Raises BadInput for a name that stands for none of them, or for several.
+    """
+    exercise = next((e.id for e in lab.whole.exercises if name == e.id or e.id.startswith(f"{name}-")), None)
+    if exercise is not None:
         return chosen_exercises(lab, name)[0]
     if not any(name in (case.id, case.sweep) for case in lab.whole.cases.values()):
-        known = ", ".join([*lab.cases, *(exercise.id for exercise in lab.exercises)])
-        raise BadInput(f"{lab.id} has no case or exercise {name}; it has: {known}", f"fwlab list {lab.id}")
+        cases = known_cases(lab, name)
+        known = f"{cases}; its exercises: {', '.join(exercise.id for exercise in lab.exercises)}"
+        raise BadInput(f"{lab.id} has no case or exercise {name}; {known}", f"fwlab list {lab.id}")
     chosen = [case for case in chosen_cases(lab, [name]) if name in (case.id, case.sweep)]  # without the baseline
     if len(chosen) != 1:
         names = ", ".join(case.id for case in chosen)
-        raise BadInput(f"{name} stands for several cases: {names}", f"fwlab hold {lab.id} {chosen[0].id}")
+        raise BadInput(f"{name} stands for several cases: {names}", f"fwlab {command} {lab.id} {chosen[0].id}")
     return chosen[0]

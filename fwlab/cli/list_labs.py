@@ -3,12 +3,11 @@
 
 import json
 import sys
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import Console
 
-from fwlab.cli.options import Json
+from fwlab.cli.options import Json, LabOrAll
 from fwlab.host.project import find_project, lab_ids
 from fwlab.measure.labs import load_lab
 from fwlab.metrics.registry import METRICS
@@ -18,7 +17,7 @@ out = Console()
 
 
 def list_command(
-    lab: Annotated[str | None, typer.Argument(metavar="[LAB]", help="A lab (default: list the labs).")] = None,
+    lab: LabOrAll = None,
     as_json: Json = False,
 ) -> None:
     """List the labs, or the cases and exercises of one lab."""
@@ -36,19 +35,44 @@ def list_command(
 
 def _list_lab(lab: Lab, as_json: bool) -> None:
     if as_json:
-        cases = [
-            {"id": c.id, "title": c.title, "metric": c.metric, "unit": METRICS[c.metric].unit}
-            for c in lab.cases.values()
-        ]
-        exercises = [{"id": e.id, "title": e.title, "predict": e.predict.question} for e in lab.exercises]
-        _print_json({"id": lab.id, "title": lab.title, "cases": cases, "exercises": exercises})
+        _print_json(_document(lab))
         return
     out.print(f"[bold]{lab.id}[/]  {lab.title}", highlight=False)
-    for case in lab.cases.values():
-        out.print(f"  {case.id:<24} {case.title}", highlight=False)
-    out.print("exercises:")
+    if not lab.parts:
+        _list_items(list(lab.cases), [exercise.id for exercise in lab.exercises], lab)
+    for part in lab.parts:
+        out.print(f"[bold]part {part.id}[/]  {part.title}  ({part.minutes} min)", highlight=False)
+        _list_items(lab.cases_named(part.cases), part.exercises, lab)
+
+
+def _list_items(cases: list[str], exercises: list[str], lab: Lab) -> None:
+    for case in cases:
+        out.print(f"  {case:<24} {lab.cases[case].title}", highlight=False)
+    if exercises:
+        out.print("exercises:")
     for exercise in lab.exercises:
-        out.print(f"  {exercise.id:<24} {exercise.title}", highlight=False)
+        if exercise.id in exercises:
+            out.print(f"  {exercise.id:<24} {exercise.shown_title}", highlight=False)
+
+
+def _document(lab: Lab) -> dict[str, Any]:
+    cases = [
+        {"id": c.id, "title": c.title, "metric": c.metric, "unit": METRICS[c.metric].unit} for c in lab.cases.values()
+    ]
+    exercises = [
+        {"id": e.id, "title": e.title, "further": e.further, "predict": e.predict.question} for e in lab.exercises
+    ]
+    parts = [
+        {
+            "id": part.id,
+            "title": part.title,
+            "minutes": part.minutes,
+            "cases": lab.cases_named(part.cases),
+            "exercises": part.exercises,
+        }
+        for part in lab.parts
+    ]
+    return {"id": lab.id, "title": lab.title, "parts": parts, "cases": cases, "exercises": exercises}
 
 
 def _print_json(document: Any) -> None:

@@ -12,19 +12,26 @@ from typing import Annotated, NoReturn
 import typer
 from rich.console import Console
 
-from fwlab.cli import author, doctor, traffic
+from fwlab import __version__
+from fwlab.cli import author, doctor, student, traffic, tries
 from fwlab.cli.calibrate import calibrate
 from fwlab.cli.entry import EXIT_INTERRUPTED
+from fwlab.cli.grade import grade_command
+from fwlab.cli.grades import app as grades_app
+from fwlab.cli.grades import verify_command
 from fwlab.cli.hold import hold_command
 from fwlab.cli.list_labs import list_command
 from fwlab.cli.options import (
     AlsoMetrics,
+    CaseNames,
+    DrawnSeed,
     EngineName,
     ExerciseName,
     Json,
     Keep,
     LabName,
     MachinesOf,
+    PartName,
     SavedRun,
     Seed,
     TestbedName,
@@ -33,7 +40,8 @@ from fwlab.cli.options import (
     run_context,
 )
 from fwlab.cli.perf_profile import profile_command
-from fwlab.cli.predictions import read_predictions, write_prediction
+from fwlab.cli.predictions import read_predictions
+from fwlab.cli.task import task_command
 from fwlab.generator.selection import AUTO
 from fwlab.host.atomic_write import check_writable
 from fwlab.host.project import find_project
@@ -42,14 +50,15 @@ from fwlab.measure.plan import (
     base_cases,
     case_spec,
     case_specs,
+    cases_of_part,
     chosen_exercises,
     refuse_unplayable_traffic,
     work_spec,
 )
 from fwlab.measure.saved_runs import folder_beside, latest_run, load_run, reports_folder, runs_of_other_systems
+from fwlab.measure.seeds import draws
 from fwlab.measure.session import open_session
 from fwlab.measure.work_folder import ensure_started
-from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, EXIT_USAGE, BadInput, FwlabError
 from fwlab.model.verdict import exit_code
 from fwlab.report.files import write_report
@@ -62,27 +71,46 @@ from fwlab.report.report_rows import Row, overall_outcome
 app = typer.Typer(
     help="Firewall Performance Lab: measure, judge and learn what a firewall rule costs.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"fwlab {__version__}")
+        raise typer.Exit
+
+
 app.add_typer(traffic.app, name="traffic")
 app.add_typer(author.app, name="author")
+app.add_typer(grades_app, name="grades")
+app.command("verify")(verify_command)
+app.command("task")(task_command)
 app.command("doctor")(doctor.doctor)
 app.command("calibrate")(calibrate)
 app.command("list")(list_command)
 app.command("profile")(profile_command)
 app.command("hold")(hold_command)
+student.register(app)
 
 out = Console()
 err = Console(stderr=True)
 
 
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_version)
+    ] = False,
+) -> None:
+    """Firewall Performance Lab: measure, judge and learn what a firewall rule costs."""
+
+
 @app.command("run")
 def run_command(
     lab: LabName,
-    cases: Annotated[
-        list[str] | None, typer.Argument(metavar="[CASE]...", help="Cases or sweeps (default: all).")
-    ] = None,
+    cases: CaseNames = None,
+    part: PartName = None,
     trials: Trials = None,
     quick: Annotated[bool, typer.Option("--quick", help="Measure only the cases marked quick.")] = False,
     also: AlsoMetrics = None,
@@ -99,12 +127,15 @@ def run_command(
     context = run_context(lab, testbed, keep=keep, seed=seed, machines=machines, engine=engine)
     folder = output or reports_folder(context.project, lab)
     check_writable(folder)
-    specs = case_specs(context, cases or [], trials, quick=quick, also=also or [])
+    cases = [*(cases or []), *cases_of_part(context.lab, part)]
+    specs = case_specs(context, cases, trials, quick=quick, also=also or [])
     refuse_unplayable_traffic(context, (spec.traffic for spec in specs))
     others = runs_of_other_systems(context.lab, context.topology.nodes["dut"].system, folder)
+    tries.announce_cases(context, specs)
     with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
         session.require(also or [], specs if cases else [])
-        session.measure_cases(specs if cases else session.measurable(specs))
+        with tries.kept(context, session.run):
+            session.measure_cases(specs if cases else session.measurable(specs))
     model = build_model(context.lab, session.run, others)
     _print_report(model, write_report(model, folder), "json" if as_json else None)
     _exit_with(row for row in model.cases if row.system == session.run.dut.system)
@@ -119,52 +150,33 @@ def check_command(
     testbed: TestbedName = "auto",
     keep: Keep = False,
     verbose: Verbose = False,
+    seed: DrawnSeed = None,
     machines: MachinesOf = None,
     engine: EngineName = AUTO,
 ) -> None:
     """Measure and judge your rulesets in the lab's work/ folder."""
-    context = run_context(lab, testbed, keep=keep, machines=machines, engine=engine)
+    context = run_context(lab, testbed, keep=keep, seed=seed, machines=machines, engine=engine)
     exercises = chosen_exercises(context.lab, exercise)
+    remarks = tries.before(context, exercises)
     specs = [work_spec(context, e, ensure_started(context, e), trials) for e in exercises]
     predictions = read_predictions(context.lab)
     bases = [case_spec(context, case, trials) for case in base_cases(context.lab, exercises)]
     folder = reports_folder(context.project, lab) / "check"
     check_writable(folder)
     refuse_unplayable_traffic(context, (spec.traffic for spec in [*bases, *specs]))
+    tries.announce_exercises(context, remarks, bases, specs)
+    if draws(context.lab, exercises):
+        err.print(f"seed {context.seed} draws the traffic; --seed {context.seed} draws the same again", highlight=False)
     with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
         session.measure_cases(bases)
         session.measure_exercises(specs)
     session.run.predictions = predictions
     model = build_model(context.lab, session.run)
+    told = tries.record(context, model, predictions)
     _print_report(model, write_report(model, folder), "check-json" if as_json else None)
+    if not as_json:
+        out.print("\n".join(told), markup=False, highlight=False, soft_wrap=True)
     _exit_with(model.exercises)
-
-
-@app.command("start")
-def start_command(lab: LabName, exercise: ExerciseName = None) -> None:
-    """Copy the start of an exercise (default: of all) into the lab's work/ folder, where you edit it."""
-    context = run_context(lab, "virtual")
-    for chosen in chosen_exercises(context.lab, exercise):
-        out.print(f"{chosen.id}: {ensure_started(context, chosen)}", highlight=False, soft_wrap=True)
-
-
-@app.command("predict")
-def predict_command(
-    lab: LabName,
-    exercise: Annotated[str, typer.Argument(metavar="EXERCISE", help="One of the lab's exercises.")],
-    number: Annotated[
-        float | None, typer.Argument(metavar="[NUMBER]", help="The number that you expect, in the question's unit.")
-    ] = None,
-) -> None:
-    """Print an exercise's question, or record the number that you expect before measuring."""
-    project = find_project()
-    found = load_lab(project, lab)
-    chosen = chosen_exercises(found, exercise)[0]
-    if number is None:
-        out.print(chosen.predict.question.strip(), highlight=False)
-        return
-    write_prediction(found, chosen.id, number)
-    out.print(f"{chosen.id}: you predict {number:,g} {METRICS[chosen.predict.metric].unit}", highlight=False)
 
 
 @app.command("report")
@@ -191,26 +203,7 @@ def report_command(
     _print_report(model, page, "json" if as_json else form)
 
 
-@app.command("grade")
-def grade_command(
-    lab: LabName,
-    submissions: Annotated[
-        Path | None, typer.Option(help="A folder per student, each with a folder per exercise.")
-    ] = None,
-    verbose: Verbose = False,
-) -> None:
-    """Grade a class: the same as `pytest --testinfra --lab LAB [--submissions DIR]`."""
-    import pytest
-
-    from fwlab.grading.guard import explicit
-
-    project = find_project()
-    load_lab(project, lab)
-    arguments = [*explicit(), "-p", "no:cacheprovider", "--testinfra", "--lab", lab, *(["-v"] if verbose else [])]
-    if submissions is not None:
-        arguments.append(f"--submissions={submissions}")
-    code = pytest.main(arguments)
-    raise typer.Exit(EXIT_USAGE if code == pytest.ExitCode.USAGE_ERROR else int(code))
+app.command("grade")(grade_command)
 
 
 def _print_report(model: ReportModel, page: Path, form: str | None) -> None:

@@ -6,19 +6,74 @@ from typing import Annotated
 
 import typer
 
+from fwlab.cli import completion
 from fwlab.generator.selection import AUTO, ENGINES
 from fwlab.generator.selection import choose as choose_engine
-from fwlab.host.project import find_project
+from fwlab.host.project import find_project, lab_ids
 from fwlab.measure.context import RunContext
+from fwlab.measure.individual import with_own_task
 from fwlab.measure.labs import load_lab, on_dut
+from fwlab.measure.seeds import seed_for
 from fwlab.testbed.dut_choice import topology_of
 from fwlab.testbed.selection import TestbedRequest
 from fwlab.testbed.testbeds import TESTBEDS
 
-LabName = Annotated[str, typer.Argument(metavar="LAB", help="A lab, such as lab03-ipset.")]
-ExerciseName = Annotated[
-    str | None, typer.Argument(metavar="[EXERCISE]", help="One of the lab's exercises (default: all).")
+
+def full_lab_name(name: str | None) -> str | None:
+    """The lab that is meant: `lab03` is enough where only one lab begins so."""
+    if name is None:
+        return None
+    matching = [lab for lab in lab_ids(find_project()) if lab.startswith(f"{name}-")]
+    return matching[0] if len(matching) == 1 else name
+
+
+LabName = Annotated[
+    str,
+    typer.Argument(
+        metavar="LAB",
+        help="A lab, such as lab03-ipset, or lab03.",
+        autocompletion=completion.labs,
+        callback=full_lab_name,
+    ),
 ]
+LabOrAll = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[LAB]",
+        help="A lab, such as lab03-ipset, or lab03 (default: all).",
+        autocompletion=completion.labs,
+        callback=full_lab_name,
+    ),
+]
+CaseOrExercise = Annotated[
+    str,
+    typer.Argument(
+        metavar="CASE|EXERCISE",
+        help="A case, or an exercise with your ruleset in work/.",
+        autocompletion=completion.cases_and_exercises,
+    ),
+]
+ExerciseName = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[EXERCISE]",
+        help="One of the lab's exercises, such as ex1-one-host, or ex1 (default: all).",
+        autocompletion=completion.exercises,
+    ),
+]
+OneExercise = Annotated[
+    str,
+    typer.Argument(
+        metavar="EXERCISE",
+        help="One of the lab's exercises, such as ex1-one-host, or ex1.",
+        autocompletion=completion.exercises,
+    ),
+]
+CaseNames = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[CASE]...", help="Cases or sweeps (default: all).", autocompletion=completion.cases),
+]
+PartName = Annotated[str | None, typer.Option("--part", metavar="PART", help="The cases of one part of the lab.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
 Trials = Annotated[
     int | None, typer.Option(min=1, max=1000, help="Trials per case (default 5; at least 6 on the real testbed).")
@@ -41,7 +96,10 @@ EngineName = Annotated[
         "--engine", help=f"The traffic engine: auto (trex if the image has it), or one of: {', '.join(ENGINES)}."
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Seed for the random choices of a traffic profile.")]
+Seed = Annotated[int, typer.Option(help="Seed for the random choices of a traffic profile, and for drawn traffic.")]
+DrawnSeed = Annotated[
+    int | None, typer.Option("--seed", help="Seed of drawn traffic (default: a new one, where there is such traffic).")
+]
 SavedRun = Annotated[Path | None, typer.Argument(metavar="[RUN.json]", help="A saved run (default: the lab's latest).")]
 
 
@@ -50,15 +108,19 @@ def run_context(
     testbed: str,
     *,
     keep: bool = False,
-    seed: int = 1,
+    seed: int | None = 1,
     machines: str | None = None,
     engine: str = AUTO,
 ) -> RunContext:
-    """What a command is about. Raises BadInput for a wrong name, CannotMeasure for an engine that is not there."""
+    """What a command is about; without a seed, a new one. Raises BadInput for a wrong name.
+
+    Raises CannotMeasure for an engine that is not there.
+    """
     project = find_project()
     lab = load_lab(project, lab_id)
     other_lab = load_lab(project, machines) if machines else None
     choose_engine(project, engine)  # to fail at once if it is not there
     topology = topology_of(project, other_lab or lab)
-    lab = on_dut(lab, topology, other_lab or lab)
-    return RunContext(project, topology, lab, TestbedRequest(testbed), seed, keep, other_lab, engine)
+    lab = with_own_task(project, on_dut(lab, topology, other_lab or lab))
+    chosen = seed_for(lab, seed)
+    return RunContext(project, topology, lab, TestbedRequest(testbed), chosen, keep, other_lab, engine)

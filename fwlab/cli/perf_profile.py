@@ -3,6 +3,7 @@
 
 import dataclasses
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +12,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from fwlab.cli.hold import choose_held, held_spec
 from fwlab.cli.options import (
+    CaseOrExercise,
     Json,
     Keep,
     LabName,
@@ -23,11 +26,12 @@ from fwlab.cli.options import (
     run_context,
 )
 from fwlab.host.atomic_write import check_writable
-from fwlab.measure.plan import case_spec, chosen_cases, refuse_unplayable_traffic
+from fwlab.measure.plan import refuse_unplayable_traffic
 from fwlab.measure.saved_runs import reports_folder
 from fwlab.measure.session import open_session
 from fwlab.metrics.call_stacks import shares
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, BadInput
+from fwlab.model.lab import Exercise
 from fwlab.model.results import Run
 from fwlab.report import formatting
 from fwlab.report.files import write_report
@@ -41,7 +45,7 @@ SHOWN = 25
 
 def profile_command(
     lab: LabName,
-    case: Annotated[str, typer.Argument(metavar="CASE", help="One of the lab's cases.")],
+    name: CaseOrExercise,
     trials: Trials = None,
     functions: Annotated[int, typer.Option(min=1, help="Number of functions to print.")] = SHOWN,
     as_json: Json = False,
@@ -52,23 +56,25 @@ def profile_command(
     machines: MachinesOf = None,
     output: Annotated[Path | None, typer.Option(help="Folder for the report (default: reports/LAB/profile).")] = None,
 ) -> None:
-    """Measure one case and sample the DUT under load, by kernel function."""
+    """Measure one case, or your ruleset of an exercise, and sample the DUT under load, by kernel function."""
     context = run_context(lab, testbed, keep=keep, seed=seed, machines=machines)
     project, found = context.project, context.lab
-    chosen = chosen_cases(found, [case])
-    if len(chosen) != 1:
-        names = ", ".join(one.id for one in chosen)
-        raise BadInput(f"{case} stands for several cases: {names}", f"fwlab profile {lab} {chosen[0].id}")
-    spec = case_spec(context, chosen[0], trials)
+    chosen = choose_held(found, name, "profile")
+    own = isinstance(chosen, Exercise)
+    spec = held_spec(context, chosen, trials)
     if spec.traffic is None or found.traffic[spec.traffic].connections is not None:
-        raise BadInput(f"{case}: only a case with a traffic profile can be sampled", f"fwlab list {lab}")
+        raise BadInput(f"{name}: only a case with a traffic profile can be sampled", f"fwlab list {found.id}")
     spec = dataclasses.replace(spec, metrics=["capacity"], sampled=True)
     folder = output or reports_folder(project, lab) / "profile"
     check_writable(folder)
     refuse_unplayable_traffic(context, [spec.traffic])
     err = Console(stderr=True)
     with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
-        session.measure_cases([spec])
+        if own:  # it may break the DUT, so the DUT's state is saved first
+            session.measure_exercises([spec])
+            session.run.cases, session.run.exercises = session.run.exercises, []
+        else:
+            session.measure_cases([spec])
     model = build_model(found, session.run)
     page = write_report(model, folder)
     row = model.cases[0]
@@ -92,8 +98,8 @@ def _show(row: Row, run: Run, functions: int, console: Console) -> None:
     for problem in row.problems:
         console.print(problem, style="yellow", highlight=False, markup=False)
     if cost is not None:
-        words = f"{formatting.digits(cost)} {formatting.cost_unit(run.testbed)}, {sum(stacks.values())} samples"
-        console.print(words, highlight=False)
+        words = f"{formatting.digits(cost)} {formatting.cost_unit(run.testbed)}"
+        console.print(f"{words}, {worth(sum(stacks.values()))}", highlight=False)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("function", overflow="fold")
     for head in ("own", "instr/pkt" if run.testbed.clock == "instructions" else "ns/pkt", "with callees"):
@@ -103,6 +109,14 @@ def _show(row: Row, run: Run, functions: int, console: Console) -> None:
         table.add_row(share.name, formatting.percent(share.own), own, formatting.percent(share.whole))
     if stacks:
         console.print(table)
+
+
+def worth(count: int) -> str:
+    """How many samples there are, and what they are worth: the standard error of a share of a tenth."""
+    if not count:
+        return "no samples"
+    points = 100 * math.sqrt(0.1 * 0.9 / count)
+    return f"{count} samples: a share of 10 % is accurate to about {points:.1f} percentage points"
 
 
 def _document(row: Row, run: Run) -> dict[str, Any]:

@@ -8,12 +8,13 @@ pass), 1 (something failed) or 3 (nothing failed, but something could not be mea
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import functools
 import signal
 import sys
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,8 +48,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--testinfra", action="store_true", help="grade on the lab's machines")
     group.addoption("--lab", metavar="LAB", help="the lab to grade, such as lab03-ipset (default: all)")
     group.addoption(
-        "--submissions", metavar="DIR", type=Path, help="a folder per student, each with a folder per exercise"
+        "--submissions",
+        metavar="DIR",
+        type=Path,
+        help="a class: a folder, .zip or .tar.gz per student, or an export of Moodle or Gradescope",
     )
+    group.addoption("--course", metavar="FILE", type=Path, help="course.yml: weights, deadlines, partial marks")
+    group.addoption("--results", metavar="DIR", type=Path, help="write here (default: reports/LAB/grading)")
+    group.addoption(
+        "--sets", type=int, default=1, metavar="N", help="grade a class on N sets of machines side by side (default: 1)"
+    )
+    group.addoption(
+        "--force-sets", action="store_true", help="even where the host has too few cores or memory for them"
+    )
+    group.addoption("--one-of-sets", action="store_true", help=argparse.SUPPRESS)  # what --sets starts (sets.py)
+    group.addoption("--resume", action="store_true", help="do not measure again what was decided before")
     group.addoption(
         "--part",
         action="append",
@@ -56,6 +70,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="which of the lab's own rulesets to grade; all: every one, and the quick cases (default: start, "
         "reference, mistake and the quick cases; none beside --submissions)",
     )
+    group.addoption("--further", action="store_true", help="grade what a class handed in of further exercises, too")
+    group.addoption("--traffic-seed", type=int, metavar="N", help="seed of drawn traffic, the same for all students")
     group.addoption("--machines", metavar="LAB", help="use the machines of another lab, which must be up")
     group.addoption("--testbed", default="auto", help="auto (virtual: the same marks on every host), virtual or real")
     group.addoption("--engine", default="auto", help="auto (trex if its image has it), trex or replay")
@@ -91,16 +107,21 @@ def pytest_configure(config: pytest.Config) -> None:
     if not config.getoption("testinfra"):
         return
     if config.getoption("dist", "no") != "no":  # pytest-xdist
-        raise pytest.UsageError("there is one DUT to grade on, and not one for each process\n  next: leave out -n")
+        why = "it hands out single tests, and a ruleset's tests belong together"
+        raise pytest.UsageError(f"-n does not grade: {why}\n  next: --sets N for N sets of machines")
     from rich.console import Console
 
     from fwlab.grading import checks
     from fwlab.grading.grading_plan import GradingOptions, plan_grading
     from fwlab.grading.grading_session import GradingSession
+    from fwlab.grading.sets import end_with_first
     from fwlab.host.project import find_project
 
-    names = ("lab", "submissions", "testbed", "machines", "engine")
-    options = GradingOptions(parts=config.getoption("part"), **{name: config.getoption(name) for name in names})
+    if config.getoption("one_of_sets"):
+        end_with_first()
+    named = {"parts": "part", "seed": "traffic_seed"}
+    given = {f.name: config.getoption(named.get(f.name, f.name)) for f in fields(GradingOptions)}
+    options = GradingOptions(**given)
     try:
         plan = plan_grading(find_project(Path(config.invocation_params.dir)), options)
     except FwlabError as error:
@@ -114,7 +135,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> None:
-    """Write the files of the marks before the first mark."""
+    """Write the files of the marks before the first mark. What another set of machines grades comes last."""
     if _GRADING not in session.config.stash or session.config.option.collectonly:
         return
     grading = session.config.stash[_GRADING]
@@ -126,6 +147,7 @@ def pytest_runtestloop(session: pytest.Session) -> None:
             names.add(parameters["work"].name)
     works = grading.plan.works
     grading.begin({lab: [work for work in works[lab] if work.name in names] for lab, names in chosen.items()})
+    session.items.sort(key=lambda item: grading.turn(_parameters(item).get("work")))
 
 
 def _announce(config: pytest.Config, text: str) -> None:
@@ -136,9 +158,12 @@ def _announce(config: pytest.Config, text: str) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Release the machines."""
+    """Release the machines, and the copies of what was handed in."""
     if _GRADING in config.stash:
-        config.stash[_GRADING].close()  # in case pytest did not reach pytest_sessionfinish
+        grading = config.stash[_GRADING]
+        grading.close()  # in case pytest did not reach pytest_sessionfinish
+        if grading.plan.submissions is not None:
+            grading.plan.submissions.close()
 
 
 @pytest.fixture
@@ -226,6 +251,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         report.longrepr = (path, (line or 0) + 1, f"Skipped: inconclusive: {item.name}: {error}")
     elif report.failed:
         item.config.stash[_ENDS].add("failed")
+        if item.config.getoption("one_of_sets") and "work" not in _parameters(item):
+            item.session.shouldfail = f"{item.name}: so these machines grade nobody"
         if isinstance(error, FwlabError):
             report.longrepr = str(error)
 
@@ -253,9 +280,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Print each lab's marks."""
     if _GRADING not in config.stash:
         return
+    from fwlab.grading.marks import NOT_YET
+    from fwlab.measure.seeds import draws
+
     grading = config.stash[_GRADING]
     for lab in grading.graded:
         terminalreporter.section(f"marks of {lab}")
         terminalreporter.write(grading.marks(lab))
+        if grading.plan.submissions is not None and NOT_YET in grading.marks(lab):
+            terminalreporter.write_line("the same command with --resume grades the rest")
+        context = grading.plan.contexts[lab]
+        if draws(context.lab):
+            seed = context.seed
+            terminalreporter.write_line(f"seed {seed} drew the traffic; --traffic-seed {seed} gives the same marks")
         if lab in grading.plan.elsewhere:
             terminalreporter.write_line(f"not graded here: {grading.plan.elsewhere[lab]}")

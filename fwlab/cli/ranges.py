@@ -7,6 +7,7 @@ Medians of cases that the run did not measure stay, with the kernel and the sour
 kept under results/ first (`fwlab author publish`), so that every range has its raw results.
 """
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ _HEAD = """\
 
 def write_ranges(project: Project, lab: Lab, run: Run) -> list[Path]:
     """Write labs/LAB/ranges.yml. Raises BadInput as `renewed` does, and for a run that is not kept under results/."""
-    kept = project.root / "results" / lab.id / published_name(lab, run)
+    kept = project.root / "results" / lab.id / published_name(project, lab, run)
     source = shown(project, kept)
     if not kept.is_file() or load_run(kept, lab.id).started != run.started:
         raise BadInput(
@@ -87,7 +88,8 @@ def _measured_ranges(lab: Lab, run: Run, source: str, old: MeasuredRanges | None
     for metric, cases in _judged(lab).items():
         medians = {}
         for case in cases:
-            found = _median(lab, run, case, metric) or _kept(old, metric, case, kernel, source)
+            found = _median(lab, run, case, metric)
+            found = found.model_copy(update={"source": source}) if found else _kept(old, metric, case, kernel)
             if found is not None:
                 medians[case] = found
         if medians:
@@ -98,7 +100,14 @@ def _measured_ranges(lab: Lab, run: Run, source: str, old: MeasuredRanges | None
                 ratio_tolerance=tolerance.ratio or None,
                 medians=medians,
             )
-    return MeasuredRanges(kernel=kernel, source=source, metrics=metrics)
+    # Most entries need not name their source: a run of a few added cases changes their lines alone.
+    named = Counter(entry.source or source for found in metrics.values() for entry in found.medians.values())
+    usual = max(named, key=lambda name: (named[name], name == source), default=source)
+    for table in metrics.values():
+        for case, entry in table.medians.items():
+            if entry.source == usual:
+                table.medians[case] = entry.model_copy(update={"source": None})
+    return MeasuredRanges(kernel=kernel, source=usual, metrics=metrics)
 
 
 def _judged(lab: Lab) -> dict[str, list[str]]:
@@ -133,15 +142,13 @@ def _own_tolerance(metric: str, found: Figure, reload_spread: float) -> float | 
     return _short(own) if own > usual.share else None
 
 
-def _kept(old: MeasuredRanges | None, metric: str, case: str, kernel: str, source: str) -> Median | None:
-    """The median of an earlier run, with the kernel and the source that it came from where they differ."""
+def _kept(old: MeasuredRanges | None, metric: str, case: str, kernel: str) -> Median | None:
+    """The median of an earlier run, with its source, and with the kernel that it came from if that differs."""
     if old is None or metric not in old.metrics or case not in old.metrics[metric].medians:
         return None
     entry = old.metrics[metric].medians[case]
     was = entry.kernel or old.kernel, entry.source or old.source
-    return entry.model_copy(
-        update={"kernel": was[0] if was[0] != kernel else None, "source": was[1] if was[1] != source else None}
-    )
+    return entry.model_copy(update={"kernel": was[0] if was[0] != kernel else None, "source": was[1]})
 
 
 def _short(value: float) -> float:

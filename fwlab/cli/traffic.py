@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table as Columns
 
+from fwlab.cli.options import Seed
 from fwlab.generator.pcap import write_pcap
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.generator.trex.astf_profile import astf_profile
@@ -91,6 +92,7 @@ def show_command(
     pcap: Pcap = None,
     limit: Limit = None,
     as_json: Json = False,
+    seed: Seed = 1,
 ) -> None:
     """Show a lab's traffic: streams, rates, traffic classes and first frames, or the declared TCP connections.
 
@@ -107,7 +109,7 @@ def show_command(
         declared.traffic.update(entries)
     if pcap is not None:
         _refuse_capture(pcap, declared, names)
-    store = TrafficStore(project, load_topology(project), declared)
+    store = TrafficStore(project, load_topology(project), declared, seed)
     facts: list[dict[str, Any]] = []
     for name, entry in entries.items():
         if entry.connections is not None:
@@ -217,7 +219,7 @@ def _facts(name: str, declared: Traffic, store: TrafficStore, lab: Lab) -> dict[
     return {
         "id": name,
         "profile": declared.profile,
-        "tunables": dict(declared.tunables),
+        "tunables": declared.arguments(store.seed, name),
         "frames": len(frames),
         "loop_seconds": table.loop_ns / 1e9,
         "exact_loop": table.exact,

@@ -12,6 +12,7 @@ from typing import Any, Self, TypeVar, Unpack
 from fwlab.dut.conversation import AgentProgram, Conversation
 from fwlab.dut.packet_stacks import of_packets
 from fwlab.dut.protocol import Collected, TrialTerms, Window
+from fwlab.dut.refused_line import with_line
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure, Refused
 from fwlab.model.ruleset import RulesetFile
@@ -19,8 +20,9 @@ from fwlab.model.trial import Trial
 
 T = TypeVar("T")
 
-#: Seconds of the DUT's clock under load before the first trial, and to wait for the first packet.
-SETTLE_S, PATIENCE_S = 0.02, 30
+#: Seconds of the DUT's clock under load before the first trial, and to wait for the first packet. On a busy
+#: host, opening the first connections can take more than half a minute.
+SETTLE_S, PATIENCE_S = 0.02, 60
 
 
 class AgentDut(Conversation, ABC):
@@ -66,7 +68,9 @@ class AgentDut(Conversation, ABC):
         given = [self._given(file) for file in files]
         answer = self.ask("load", timeout=1800, files=given, each=each, times=times)
         if "refused" in answer:
-            raise Refused(answer["refused"], "correct the file and try again; the DUT is in its start state")
+            raise Refused(
+                with_line(answer["refused"], files), "correct the file and try again; the DUT is in its start state"
+            )
         # Two words: the agent undoes the ruleset if either does not arrive, or if we do not hear its first answer.
         self.ask("confirm", timeout=120, again=True)
         if not self.ask("confirm", timeout=120)["reached"]:
@@ -126,6 +130,7 @@ class AgentDut(Conversation, ABC):
             busy_s=max(0.0, (window["duration_ns"] - window["idle_ns"]) / 1e9),
             processed=window["counts"][f"{self._devices[0]}.rx_packets"],
             forwarded=window["counts"][f"{self._devices[-1]}.tx_packets"],
+            instructions=window.get("instructions"),
         )
 
     def prepare_stacks(self, rates: Sequence[int]) -> None:

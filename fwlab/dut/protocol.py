@@ -95,7 +95,7 @@ class Dut(Protocol):
         """In this context all answers must arrive within `seconds` from now. Otherwise they raise Overdue."""
 
     def facts(self) -> dict[str, Any]:
-        """kernel, cmdline, clocksource, cpus, image (its manifest) and packet_sockets (how many are open).
+        """kernel, cmdline, clocksource, cpus, nics, image (its manifest) and packet_sockets (how many are open).
 
         The first call after a boot also records the start state.
         """

@@ -14,14 +14,17 @@ from fwlab.traffic.flows import Flow
 
 #: Makes counter names valid: a class may be named by an nft keyword or start with a digit.
 _PREFIX = "class-"
+#: Types of the sets that are not lists of addresses.
+_TYPES = {"flows": "ipv4_addr . inet_service", "pairs": "ipv4_addr . inet_service", "ports": "inet_service"}
 
 
 class Sink:
-    """The counters on the sink."""
+    """The counters on the sink. `verdict`: what becomes of a packet that was counted, drop or accept."""
 
-    def __init__(self, ssh: Ssh, device: str) -> None:
+    def __init__(self, ssh: Ssh, device: str, *, verdict: str = "drop") -> None:
         self._ssh = ssh
         self._device = device
+        self._verdict = verdict
         self._absorbs_all = False
         self._loaded: str | None = None
         self._flows: dict[str, list[Flow]] = {}
@@ -42,7 +45,7 @@ class Sink:
         Packets of `connections` are not counted but passed to the server.
         """
         self._absorbs_all = False
-        ruleset = counting_ruleset(self._device, classes, connections, self._flows)
+        ruleset = counting_ruleset(self._device, classes, connections, self._flows, verdict=self._verdict)
         # Loading a list of addresses takes a while; if the counters are loaded already, reset them instead.
         reset = "nft reset counters table netdev fwlab > /dev/null 2>&1 || " if ruleset == self._loaded else ""
         self._loaded = None
@@ -76,6 +79,8 @@ def counting_ruleset(
     classes: dict[str, TrafficClass],
     connections: Connections | None = None,
     flows: Mapping[str, list[Flow]] = MappingProxyType({}),
+    *,
+    verdict: str = "drop",
 ) -> str:
     """The nft ruleset that counts and drops every packet, except those of `connections`.
 
@@ -92,9 +97,9 @@ def counting_ruleset(
         lines.append(f"    ip daddr {connections.servers} tcp dport {connections.port} accept")
     for name, traffic_class in classes.items():
         for match in _matches(name, traffic_class, flows.get(name, [])):
-            lines.append(f'    {match} counter name "{_PREFIX}{name}" drop')
+            lines.append(f'    {match} counter name "{_PREFIX}{name}" {verdict}')
     # ARP and neighbour discovery are not test traffic.
-    lines += [f'    meta l4proto {{ udp, tcp }} counter name "{_PREFIX}{OTHER}" drop', "  }", "}"]
+    lines += [f'    meta l4proto {{ udp, tcp }} counter name "{_PREFIX}{OTHER}" {verdict}', "  }", "}"]
     return "\n".join(lines) + "\n"
 
 
@@ -102,7 +107,7 @@ def _sets(name: str, c: TrafficClass, flows: list[Flow]) -> list[str]:
     """The class's lists as nft sets. They declare their size, which makes lookups cheap."""
     lists: dict[str, list[str]] = {}
     if c.stream and flows:
-        lists["flows"] = [f"{source} . {port}" for source, port in flows]
+        lists["ports" if c.ports else "flows"] = [" . ".join(filter(None, (ip, str(port)))) for ip, port in flows]
     elif c.dports:
         lists["pairs"] = [f"{ipaddress.IPv4Address(source)} . {port}" for source, port in c.pairs()]
     elif c.sources:
@@ -111,8 +116,7 @@ def _sets(name: str, c: TrafficClass, flows: list[Flow]) -> list[str]:
         lists["destinations"] = [str(ipaddress.IPv4Address(number)) for number in c.destinations.numbers()]
     found = []
     for kind, elements in lists.items():
-        types = "ipv4_addr . inet_service" if kind in ("flows", "pairs") else "ipv4_addr"
-        declared = f"type {types}; size {len(elements)}; elements = {{ {', '.join(elements)} }}"
+        declared = f"type {_TYPES.get(kind, 'ipv4_addr')}; size {len(elements)}; elements = {{ {', '.join(elements)} }}"
         found.append(f"  set {_PREFIX}{name}-{kind} {{ {declared} }}")
     return found
 
@@ -120,7 +124,8 @@ def _sets(name: str, c: TrafficClass, flows: list[Flow]) -> list[str]:
 def _matches(name: str, c: TrafficClass, flows: list[Flow]) -> list[str]:
     """The matches of a class, one for each payload and address family; none for a class without flows."""
     if c.stream:
-        return [f"meta l4proto {{ udp, tcp }} ip saddr . th dport @{_PREFIX}{name}-flows"] if flows else []
+        field = f"th {c.ports[0]}port" if c.ports else "ip saddr . th dport"
+        return [f"meta l4proto {{ udp, tcp }} {field} @{_PREFIX}{name}-{'ports' if c.ports else 'flows'}"] * bool(flows)
     prefixes = [ipaddress.ip_network(p) for p in (c.src, c.dst) if p is not None]
     families = {f"ip{'' if p.version == 4 else '6'}" for p in prefixes} or {"ip", "ip6"}
     if c.sources or c.destinations:

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A lab's traffic as frame tables, and the number of packets of each class that a playback offers."""
 
+import shutil
+import tempfile
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +36,14 @@ class TrafficStore:
         self._flows: dict[str, dict[str, list[Flow]]] = {}
         self._classified: dict[str, np.ndarray] = {}
         self.seed = seed
+        # Another session may draw other frames for the same traffic, and a student may have other ones.
+        self._files: Path | None = None
 
     def streams(self, traffic: str) -> list[dict[str, Any]]:
         """The profile's streams in TRex's RPC format. Raises BadInput naming the profile."""
         if traffic not in self._streams:
-            self._streams[traffic] = load_profile(
-                self._project, self._profile(traffic), self._lab.traffic[traffic].tunables
-            )
+            arguments = self._lab.traffic[traffic].arguments(self.seed, traffic)
+            self._streams[traffic] = load_profile(self._project, self._profile(traffic), arguments)
         return self._streams[traffic]
 
     def table(self, traffic: str) -> Table:
@@ -80,10 +84,16 @@ class TrafficStore:
         return self._lab.traffic[traffic].connections
 
     def path(self, traffic: str) -> Path:
-        """The frame table as a file for the replay engine. Raises BadInput as `streams` does."""
-        path = self._project.state / self._lab.id / f"{traffic}.frames"
-        if traffic not in self._built or not path.exists():
-            table = self.table(traffic)
+        """The frame table as a file for the replay engine, for as long as the store lasts. Raises as `streams`."""
+        table = self.table(traffic)  # before any folder: an invalid profile leaves nothing behind
+        if self._files is None:
+            folder = self._project.state / self._lab.id
+            folder.mkdir(parents=True, exist_ok=True)
+            self._files = Path(tempfile.mkdtemp(dir=folder, prefix="frames-"))
+            # With the store, at the end of the program at the latest.
+            weakref.finalize(self, shutil.rmtree, self._files, ignore_errors=True)
+        path = self._files / f"{traffic}.frames"
+        if not path.exists():
             write_table(
                 path,
                 list(table.frames),

@@ -1,34 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The works that a grading covers: a class's submissions, or the lab's own rulesets."""
 
-import re
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from fwlab.grading.archive_members import Unreadable
+from fwlab.grading.class_folder import class_at, exercises_of, shown, students_in
+from fwlab.grading.course import Course
 from fwlab.grading.submissions import HandedIn, Submissions
 from fwlab.grading.variant_files import FOLDERS, load_variants, variant_folder
 from fwlab.measure.context import RunContext
+from fwlab.measure.individual import draw, individual_lab
 from fwlab.measure.plan import PARTS, lab_part_spec, submitted_from, submitted_spec
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Exercise
-from fwlab.model.printable import printable
 from fwlab.model.verdict import Outcome
-from fwlab.rulesets.files import LONGEST_PATH
-
-#: A student's folder name. It becomes part of test names and reports.
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
-
-_WHAT_IT_IS = "give --submissions the folder that holds one folder per student"
-
-#: Files that some version of pytest reads as its configuration, or runs.
-CONFIGURATION = frozenset(
-    {
-        *(f"{dot}pytest.{kind}" for dot in ("", ".") for kind in ("ini", "toml")),
-        *("pyproject.toml", "tox.ini", "setup.cfg", "setup.py", "conftest.py"),
-    }
-)
 
 #: The verdict that each of the lab's own rulesets must get.
 OUTCOMES = {"start": Outcome.FAIL, "reference": Outcome.PASS, "mistake": Outcome.FAIL}
@@ -51,6 +40,7 @@ class Work:
     fails     the checks that it must fail, and no others; None if any failure will do
     may       checks that it fails or passes by chance
     handed_in  a submission as it was read; None for the lab's own rulesets, which are read when they are graded
+    own        the lab as this student has it; None if all have the same
     """
 
     who: str
@@ -61,6 +51,7 @@ class Work:
     fails: frozenset[str] | None = None
     may: frozenset[str] = frozenset()
     handed_in: HandedIn | None = None
+    own: RunContext | None = None
 
     @property
     def name(self) -> str:
@@ -75,6 +66,7 @@ class Work:
 
     def spec(self, context: RunContext) -> MeasurementSpec:
         """What to measure. Raises BadInput if the files are not a ruleset; that fails the student."""
+        context = self.own or context
         if self.handed_in is None:
             return lab_part_spec(context, self.exercise, self.part or "")
         return submitted_spec(context, self.exercise, self.folder, self.handed_in.ruleset())
@@ -112,49 +104,51 @@ def _variants(context: RunContext, exercise: Exercise) -> list[Work]:
     return right + wrong
 
 
-def handed_in(context: RunContext, folder: Path, submissions: Submissions) -> list[Work]:
+def handed_in(
+    context: RunContext,
+    folder: Path,
+    submissions: Submissions,
+    course: Course | None = None,
+    *,
+    further: bool = False,
+) -> list[Work]:
     """One Work per student and exercise, read into `submissions`. A missing exercise fails.
 
-    folder  holds one folder per student, each with one folder per exercise
-    Raises BadInput naming what does not belong there.
+    folder   holds a folder or an archive per student, or is an archive of all (class_folder.py)
+    further  grade further exercises, too: of each student, those that were handed in
+    Raises BadInput naming what does not belong there. What cannot be unpacked costs only its student.
     """
-    try:
-        entries = sorted(folder.iterdir())
-    except NotADirectoryError as error:
-        raise BadInput(f"{_shown(folder)}: not a folder", _WHAT_IT_IS) from error
-    except FileNotFoundError as error:
-        raise BadInput(f"no folder {_shown(folder)}", _WHAT_IT_IS) from error
-    except OSError as error:
-        raise BadInput(f"{_shown(folder)}: {error.strerror}", _WHAT_IT_IS) from error
-    for path in entries:
-        if path.name in CONFIGURATION and not path.is_dir():
-            raise BadInput(
-                f"{_shown(path)}: pytest could take this file for its configuration and run code from it",
-                f"remove it from {_shown(folder)}: only students' folders belong there",
-            )
-    students = [path for path in entries if not path.name.startswith(".")]
-    for path in students:
-        if path.is_symlink() or not path.is_dir():
-            raise BadInput(f"{_shown(path)}: not a student's folder", f"remove it from {_shown(folder)}")
-        if not NAME.fullmatch(path.name):
-            raise BadInput(
-                f"{_shown(path)}: a student's folder name may hold only letters, digits and . _ @ -", "rename it"
-            )
-        if path.name in PARTS or path.name.startswith((RIGHT, WRONG)):  # the mark would be ambiguous
-            raise BadInput(f"{_shown(path)}: {path.name} is the name of a part of the lab", "rename it")
-    if not students:
-        raise BadInput(f"{_shown(folder)} is empty", "put one folder per student into it")
-    works = []
-    for student in students:
-        for exercise in context.lab.whole.exercises:
-            where = student / exercise.id
-            read = submissions.read(student.name, exercise.id, where)
-            works.append(Work(student.name, exercise, where, handed_in=read))
+    works: list[Work] = []
+    with class_at(folder, submissions.scratch) as there:
+        for student in students_in(there, folder):
+            if student.id in PARTS or student.id.startswith((RIGHT, WRONG)):  # the mark would be ambiguous
+                where = shown(folder / student.paths[0].name)
+                raise BadInput(f"{where}: {student.id} is the name of a part of the lab", "rename it")
+            own = _own(context, course or Course(), student.id, submissions)
+            known = (own or context).lab.whole.exercises
+            exercises = [exercise for exercise in known if not exercise.further]
+            submissions.students[student.id] = student
+            home = folder / student.id
+            read: list[HandedIn] = []
+            try:
+                with exercises_of(student, [e.id for e in known], submissions.scratch) as inside:
+                    exercises = [e for e in known if not e.further or (further and os.path.lexists(inside / e.id))]
+                    read = [submissions.read(student.id, e.id, inside / e.id, home / e.id) for e in exercises]
+            except Unreadable as error:
+                read = [submissions.unreadable(student.id, e.id, home / e.id, error) for e in exercises]
+            works += [
+                Work(student.id, e, home / e.id, handed_in=r, own=own) for e, r in zip(exercises, read, strict=True)
+            ]
     return works
 
 
-def _shown(path: Path) -> str:
-    return printable(path, LONGEST_PATH)
+def _own(context: RunContext, course: Course, student: str, submissions: Submissions) -> RunContext | None:
+    """The lab as this student has it; None if the course has no secret, or the lab nothing to draw."""
+    if course.secret is None or not context.lab.whole.individual:
+        return None
+    numbers = draw(course.secret, context.lab.whole, course.students.get(student, student))
+    submissions.individual[student] = numbers
+    return replace(context, lab=individual_lab(context.project, context.lab, numbers))
 
 
 def unreadable(work: Work, context: RunContext) -> str | None:

@@ -2,8 +2,8 @@
 """One grading under way: machines, measurements, verdicts and marks."""
 
 import contextlib
-from collections.abc import Callable
-from pathlib import Path
+import time
+from collections.abc import Callable, Sequence
 
 import testinfra
 from rich.console import Console
@@ -12,21 +12,24 @@ from testinfra.host import Host
 from fwlab.grading.graded import Work, unreadable
 from fwlab.grading.grading_plan import GradingPlan
 from fwlab.grading.inconclusive import Inconclusive
-from fwlab.grading.marks import Records, table
+from fwlab.grading.known import Key, Known
+from fwlab.grading.marks import Records
+from fwlab.grading.resume import Earlier
+from fwlab.grading.saving import Saving
+from fwlab.grading.sets import Sets
 from fwlab.judge.verdicts import judge_cases, judge_exercise
 from fwlab.measure.labs import measured_elsewhere
 from fwlab.measure.plan import base_cases, case_spec, chosen_cases
-from fwlab.measure.saved_runs import reports_folder
 from fwlab.measure.session import Session, open_session
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.results import Measured
-from fwlab.model.systems import several
 from fwlab.model.verdict import Verdict
-from fwlab.report.files import write_report
-from fwlab.report.model import build_model
 from fwlab.report.progress import listener
+
+#: How often a grading that waits for another set of machines looks at what it has saved (s).
+POLL_S = 0.5
 
 
 class GradingSession:
@@ -41,24 +44,55 @@ class GradingSession:
 
         self.plan, self.console = plan, console
         self.records = Records(tell)
-        self.graded: dict[str, list[Work]] = {}
+        self._say = announce or tell
         self._announce = announce
         self._stack = contextlib.ExitStack()
         #: The lab whose machines are up, and the session on them.
         self._open: tuple[str, Session] | None = None
-        self._verdicts: dict[tuple[str, str], list[Verdict]] = {}
-        self._measured: dict[tuple[str, str], Measured] = {}
-        self._lost: dict[tuple[str, str], str] = {}
-        self._loaded: tuple[str, str] | None = None
+        self._known = Known()
+        self._loaded: Key | None = None
+        #: The student whose ruleset was measured last: for the next one, the DUT is restored.
+        self._student: str | None = None
         self._down: dict[str, CannotMeasure] = {}
+        self._saving = Saving(plan, self.records, self._known)
+        self._sets: Sets | None = None
 
     def begin(self, works: dict[str, list[Work]]) -> None:
-        """Write the files of the marks before the first mark: which works will be graded, and what was handed in."""
-        self.graded = works
-        for lab in works:
-            self._save_marks(lab)
-            if self.plan.submissions is not None:
-                self.records.write(self._folder(lab) / "submissions.json", self.plan.submissions.document())
+        """Write the files of the marks before the first mark, and start further sets of machines."""
+        for note in self.plan.notes:
+            self.records.tell(note)
+        self._saving.begin(works)
+        for lab in works if self.plan.sets else ():
+            with contextlib.suppress(CannotMeasure):  # the first test says why
+                self._start_sets(lab, self.session(lab), works[lab])
+
+    # -- further sets of machines --
+
+    def _start_sets(self, lab: str, session: Session, works: Sequence[Work]) -> None:
+        """Divide what is to be measured among the sets. These machines are up: without them nothing is graded."""
+        measured = {exercise.id for exercise in self.plan.contexts[lab].lab.exercises}
+        left = [work for work in works if work.exercise.id in measured and not self._known.of(lab, work)]
+        self._sets = Sets(self.plan, lab, self._known, self._say)
+        self._sets.start([work for work in left if work.handed_in is not None and work.handed_in.files])
+
+    def turn(self, work: Work | None) -> int:
+        """The number of the set that grades the work; 1 for what is no work."""
+        return 1 if self._sets is None or work is None else self._sets.turn(work)
+
+    def _hear(self, lab: str, session: Session) -> None:
+        """Take over what other sets have decided since the last time."""
+        for name, given, earlier in self._sets.news() if self._sets is not None else ():
+            why, works = earlier.why_not(session.run), [w for w in self.plan.works[lab] if w.name in given]
+            if why is not None:
+                self._say(f"{name}: its results are not used: {why}")
+            elif self._add(lab, session, works, (name, earlier)):
+                self._saving.marks(lab, session.run)
+
+    def _wait(self, lab: str, work: Work) -> None:
+        """Wait while another set may still decide the work."""
+        while self._sets is not None and (lab, work.name) not in self._known.kept and self._sets.working_on(work):
+            self._hear(lab, self.session(lab))
+            time.sleep(POLL_S)
 
     # -- machines --
 
@@ -76,7 +110,36 @@ class GradingSession:
             self._down[lab] = error
             raise
         self._open = lab, session
+        self._take_over(lab, session)
         return session
+
+    def _take_over(self, lab: str, session: Session) -> None:
+        """Add what an earlier grading decided to this session's results, before anything is measured."""
+        earlier = self.plan.earlier
+        if earlier is None:
+            return
+        why = earlier.why_not(session.run)
+        if why is not None:
+            self._say(f"nothing is taken over from an earlier grading: {why}")
+            return
+        count = self._add(lab, session, self.plan.works[lab], ("earlier", earlier))
+        self._say(f"{count} rulesets were graded before and are not measured again")
+        self._save(lab)
+
+    def _add(self, lab: str, session: Session, works: Sequence[Work], other: tuple[str, Earlier]) -> int:
+        return self._known.take_over(self.plan.contexts[lab], works, session.run, other, self._numbers)
+
+    def _numbers(self, work: Work) -> dict[str, int]:
+        return self.plan.submissions.individual.get(work.who, {}) if self.plan.submissions else {}
+
+    def kept(self, lab: str, work: Work) -> bool:
+        """Whether the verdicts come from an earlier grading."""
+        self.session(lab)
+        return (lab, work.name) in self._known.kept
+
+    def holds(self, lab: str, work: Work) -> None:
+        """Record that the DUT holds what the work's files say."""
+        self._known.held.add((lab, work.name))
 
     def host(self, lab: str, role: str = "dut") -> Host:
         """The node, for Testinfra."""
@@ -86,11 +149,15 @@ class GradingSession:
         """Save the results and release the machines, even if saving fails."""
         opened, stack = self._open, self._stack
         self._open, self._loaded, self._stack = None, None, contextlib.ExitStack()
+        self._student = None
         with stack:
             if opened is not None:
                 lab, session = opened
-                self.records.attempt(self._save_report, lab, session)
-                self._save_marks(lab)
+                if self._sets is not None:
+                    self._sets.stop()
+                    self._hear(lab, session)
+                    self._sets = None
+                self._saving.end(lab, session.run)
 
     # -- measurements, each made once --
 
@@ -108,40 +175,44 @@ class GradingSession:
     def verdicts(self, lab: str, work: Work) -> list[Verdict]:
         """One verdict per check of the work's exercise. Raises CannotMeasure, on every call if on the first."""
         key = (lab, work.name)
-        if key not in self._verdicts:
-            if key in self._lost:
-                raise CannotMeasure(self._lost[key])
+        if key not in self._known.verdicts:
+            if key in self._known.lost:
+                raise CannotMeasure(self._known.lost[key])
             try:
-                self._verdicts[key] = self._judged(lab, work)
+                self._known.verdicts[key] = self._judged(lab, work)
             except CannotMeasure as error:
-                self._lost[key] = error.message
+                self._known.lost[key] = error.message
                 raise
             except Exception as error:  # a bug must not fail a student or stop the grading
                 self.console.print_exception()
-                self._lost[key] = f"internal error while grading: {type(error).__name__}: {error}"
-                raise CannotMeasure(self._lost[key], "see the traceback above") from error
+                self._known.lost[key] = f"internal error while grading: {type(error).__name__}: {error}"
+                raise CannotMeasure(self._known.lost[key], "see the traceback above") from error
             finally:
-                self._save_marks(lab)
-        return self._verdicts[key]
+                self._save(lab)
+            self._hear(lab, self.session(lab))
+        return self._known.verdicts[key]
 
     def _judged(self, lab: str, work: Work) -> list[Verdict]:
         context = self.plan.contexts[lab]
         if context.lab.exercise(work.exercise.id) is None:
             elsewhere = measured_elsewhere(context.lab, work.exercise.id, work.exercise.system)
             raise CannotMeasure(elsewhere.message, elsewhere.hint)
+        self._wait(lab, work)
+        if self.kept(lab, work):  # taken over as the machines came up, which may be just now
+            return self._known.verdicts[(lab, work.name)]
         reason = unreadable(work, self.plan.contexts[lab])
         if reason is None:
             measured = self._measure(lab, work)
         else:
             measured = self._refused(lab, work, reason)
             self.session(lab).run.exercises.append(measured)
-        self._measured[(lab, work.name)] = measured
+        self._known.measured[(lab, work.name)] = measured
         return judge_exercise(work.exercise, measured, self.session(lab).run, METRICS)
 
     def measured(self, lab: str, work: Work) -> Measured:
         """The measurement behind the verdicts, with its problems or the reason why the ruleset was not loaded."""
         self.verdicts(lab, work)
-        return self._measured[(lab, work.name)]
+        return self._known.measured[(lab, work.name)]
 
     def loaded(self, lab: str, work: Work, *, anew: bool = False) -> MeasurementSpec:
         """Make sure that the work's ruleset is loaded on the DUT now; `anew` loads it again in any case.
@@ -160,7 +231,10 @@ class GradingSession:
         session, context = self.session(lab), self.plan.contexts[lab]
         self._measure_cases(session, [c.id for c in base_cases(context.lab, [work.exercise])])
         self._loaded = None
-        session.measure_exercises([work.spec(context)])
+        if work.handed_in is not None and work.who != self._student:
+            session.start_over()
+            self._student = work.who
+        session.measure_exercises([work.spec(context)], *([work.own] if work.own else []))
         measured = session.run.exercises[-1]
         if not measured.problems and why_not_loaded(measured) is None:
             self._loaded = (lab, work.name)
@@ -180,26 +254,17 @@ class GradingSession:
 
     # -- marks --
 
+    @property
+    def graded(self) -> dict[str, list[Work]]:
+        """By lab, the works of this grading."""
+        return self._saving.graded
+
     def marks(self, lab: str) -> str:
         """The marks as CSV, one row per work, graded or not."""
+        return self._saving.table(lab)
 
-        def found(work: Work) -> list[Verdict] | str | None:
-            key = (lab, work.name)
-            return self._verdicts.get(key) or self._lost.get(key)
-
-        return table(self.graded.get(lab, []), found)
-
-    def _save_marks(self, lab: str) -> None:
-        context = self.plan.contexts[lab]
-        system = context.topology.nodes["dut"].system
-        name = f"marks-{system}.csv" if several(context.lab) else "marks.csv"
-        self.records.write(self._folder(lab) / name, self.marks(lab))
-
-    def _save_report(self, lab: str, session: Session) -> None:
-        write_report(build_model(self.plan.contexts[lab].lab, session.run), self._folder(lab))
-
-    def _folder(self, lab: str) -> Path:
-        return reports_folder(self.plan.project, lab) / "grading"
+    def _save(self, lab: str) -> None:
+        self._saving.marks(lab, self._open[1].run if self._open is not None else None)
 
 
 def why_not_loaded(measured: Measured) -> str | None:

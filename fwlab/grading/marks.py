@@ -13,14 +13,15 @@ from fwlab.model.errors import FwlabError
 from fwlab.model.printable import printable, printable_lines
 from fwlab.model.verdict import Outcome, Verdict, overall
 
-COLUMNS = ("who", "exercise", "verdict", "passed", "checks", "reason")
+COLUMNS = ("who", "exercise", "verdict", "passed", "checks", "reason", "mark")
 NOT_YET = "not graded yet"
 #: Length limit of a reason, which may quote a student's file.
 LONGEST_REASON = 300
 
 
 def table(works: Iterable[Work], found: Callable[[Work], list[Verdict] | str | None]) -> str:
-    """One row per work, graded or not. The columns are COLUMNS; `reason` says what failed first.
+    """One row per work, graded or not. The columns are COLUMNS; `reason` says what failed first, `mark` whether the
+    exercise is part of the mark (core) or not (further).
 
     found  gives a work's verdicts, the reason why there are none, or None if it has not been graded yet
     """
@@ -30,8 +31,15 @@ def table(works: Iterable[Work], found: Callable[[Work], list[Verdict] | str | N
     for work in works:
         verdict, passed, reason = _mark(found(work))
         checks = len(work.exercise.checks)
-        writer.writerow([work.who, work.exercise.id, verdict, passed, checks, harmless(reason)])
+        writer.writerow(
+            [work.who, work.exercise.id, verdict, passed, checks, harmless(reason), counted(work.exercise.further)]
+        )
     return out.getvalue()
+
+
+def counted(further: bool) -> str:
+    """The last column: whether an exercise is part of the mark."""
+    return "further" if further else "core"
 
 
 def _mark(found: list[Verdict] | str | None) -> tuple[str, int, str]:
@@ -58,7 +66,7 @@ class Records:
     """
 
     def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell = tell
+        self.tell = tell
         self.trouble: str | None = None
 
     def write(self, path: Path, text: str) -> None:
@@ -73,4 +81,4 @@ class Records:
             if self.trouble is None:
                 expected = isinstance(error, FwlabError)
                 self.trouble = printable_lines(error if expected else f"{type(error).__name__}: {error}")
-                self._tell(f"cannot save the marks: {self.trouble}")
+                self.tell(f"cannot save the marks: {self.trouble}")

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fwlab.grading.class_folder import Student
+from fwlab.grading.room import NoRoom
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.printable import printable
 from fwlab.model.ruleset import RulesetFile
@@ -56,22 +58,43 @@ def _again(copy: Path) -> bytes:
 
 
 class Submissions:
-    """Everything that a class handed in. `close` deletes the copies."""
+    """Everything that a class handed in. `close` deletes the copies. `inside`: a folder for them."""
 
-    def __init__(self) -> None:
-        self._copies = tempfile.TemporaryDirectory(prefix="fwlab-submissions-")
+    def __init__(self, inside: Path | None = None) -> None:
+        self._copies = tempfile.TemporaryDirectory(prefix="fwlab-submissions-", dir=inside)
         self._read: dict[str, dict[str, HandedIn]] = {}
+        #: Who handed in, by the name in marks.
+        self.students: dict[str, Student] = {}
+        #: The numbers drawn for each, if tasks are individual.
+        self.individual: dict[str, dict[str, int]] = {}
 
-    def read(self, student: str, exercise: str, folder: Path) -> HandedIn:
-        """Copy one student's exercise. Raises NoRoom if the copies do not fit; a faulty folder is recorded instead."""
-        there = self._read.setdefault(student, {})
-        there[exercise] = handed_in = self._of(folder, len(self._read), exercise)
+    @property
+    def scratch(self) -> Path:
+        """Where an archive may be unpacked for a while."""
+        return Path(self._copies.name)
+
+    def read(self, student: str, exercise: str, folder: Path, named: Path | None = None) -> HandedIn:
+        """Copy one student's exercise. Raises NoRoom if the copies do not fit; a faulty folder is recorded instead.
+
+        named  what the folder is called, if it is in an archive
+        """
+        self._read.setdefault(student, {})
+        handed_in = self._of(folder, len(self._read), exercise, named or folder)
+        return self._add(student, exercise, handed_in)
+
+    def unreadable(self, student: str, exercise: str, folder: Path, error: BadInput) -> HandedIn:
+        """Record that nothing of the student's can be read."""
+        reason = BadInput(f"submission cannot be read: {error.message}", error.hint)
+        return self._add(student, exercise, HandedIn(folder, refused=reason))
+
+    def _add(self, student: str, exercise: str, handed_in: HandedIn) -> HandedIn:
+        self._read.setdefault(student, {})[exercise] = handed_in
         return handed_in
 
-    def _of(self, folder: Path, number: int, exercise: str) -> HandedIn:
+    def _of(self, folder: Path, number: int, exercise: str, named: Path) -> HandedIn:
         if not os.path.lexists(folder):
-            missing = printable(f"{folder.parent.name}/{folder.name}")
-            return HandedIn(folder, refused=BadInput(f"nothing handed in: there is no {missing}", "add the folder"))
+            missing = printable(f"{named.parent.name}/{named.name}")
+            return HandedIn(named, refused=BadInput(f"nothing handed in: there is no {missing}", "add the folder"))
         files: list[Kept] = []
         try:
             for name, data in plain_files(folder):
@@ -81,41 +104,37 @@ class Submissions:
         except NoRoom:
             raise
         except BadInput as error:
-            return HandedIn(folder, refused=error)
-        return HandedIn(folder, tuple(files))
+            said = BadInput(error.message.replace(str(folder), str(named)), error.hint)
+            return HandedIn(named, refused=said)
+        return HandedIn(named, tuple(files))
 
     def _write(self, copy: Path, data: bytes) -> None:
         try:
             copy.write_bytes(data)
         except OSError as error:
-            raise NoRoom(
-                f"{copy}: cannot copy a submission: {error.strerror}", "free space there, or set TMPDIR"
-            ) from error
+            raise NoRoom.at(copy, error) from error
 
     def document(self) -> str:
         """What was read, as JSON by student, exercise and file; for unreadable folders, the reason."""
-        told = {
-            student: {exercise: _told(handed_in) for exercise, handed_in in exercises.items()}
+        every = {
+            student: {exercise: told(handed_in) for exercise, handed_in in exercises.items()}
             for student, exercises in self._read.items()
         }
-        return json.dumps(told, indent=1) + "\n"
+        return json.dumps(every, indent=1) + "\n"
 
     def close(self) -> None:
         """Remove the copies."""
         self._copies.cleanup()
 
 
-class NoRoom(BadInput):
-    """The host's disk is full. Not the fault of any student."""
-
-
-def _told(handed_in: HandedIn) -> dict[str, Any]:
+def told(handed_in: HandedIn) -> dict[str, Any]:
+    """One exercise of one student as submissions.json has it."""
     if handed_in.refused is not None:
         return {"refused": handed_in.refused.message}
-    told: dict[str, Any] = {}
+    files: dict[str, Any] = {}
     for file in handed_in.files:
         name = printable(file.name)
-        if name in told:  # two long names can be equal once shortened
-            name = f"{name} ({len(told) + 1})"
-        told[name] = {"sha256": file.sha256, "size": file.size}
-    return told
+        if name in files:  # two long names can be equal once shortened
+            name = f"{name} ({len(files) + 1})"
+        files[name] = {"sha256": file.sha256, "size": file.size}
+    return files

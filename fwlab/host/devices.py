@@ -11,6 +11,8 @@ from pathlib import Path
 
 #: The driver of a PCI function that has been handed to a virtual machine.
 VFIO = "vfio-pci"
+#: A device on the virtio bus, whose parent is a PCI function.
+VIRTIO = re.compile(r"virtio\d+")
 
 
 @dataclass(frozen=True)
@@ -58,14 +60,20 @@ class Devices:
         """NICs that can have VFs, by name: how many they have, and how many they can have."""
         found = {}
         for name in self.nics():
-            total = self._number(self._net / name / "device" / "sriov_totalvfs")
+            total = self._number(self._function(name) / "sriov_totalvfs")
             if total:
-                found[name] = (self._number(self._net / name / "device" / "sriov_numvfs"), total)
+                found[name] = (self._number(self._function(name) / "sriov_numvfs"), total)
         return found
+
+    def vfs_command(self, nic: str) -> str:
+        """What makes as many VFs of a NIC as two links need, or as it can have."""
+        function = self._function(nic)
+        count = min(4, self._number(function / "sriov_totalvfs"))
+        return f"echo {count} >/sys/bus/pci/devices/{function.name}/sriov_numvfs"
 
     def virtual_functions(self, nic: str) -> list[VirtualFunction]:
         """The VFs of a NIC, by index."""
-        folder = (self._net / nic / "device").resolve()
+        folder = self._function(nic)
         found = [one for link in folder.glob("virtfn*") if (one := self.virtual_function(link.resolve().name))]
         return sorted(found, key=lambda one: one.index)
 
@@ -79,7 +87,8 @@ class Devices:
         index = re.fullmatch(r"virtfn(\d+)", links.get(address, ""))
         if index is None:
             return None
-        nic = next((path.name for path in sorted((physical / "net").glob("*"))), "")
+        names = [path.name for where in ("net/*", "virtio*/net/*") for path in sorted(physical.glob(where))]
+        nic = names[0] if names else ""
         return VirtualFunction(
             address, int(index[1]), physical.name, nic, self._link(folder / "driver") or "", self.group(address)
         )
@@ -115,6 +124,11 @@ class Devices:
     @property
     def _net(self) -> Path:
         return self.sys / "class" / "net"
+
+    def _function(self, nic: str) -> Path:
+        """The folder of a NIC's PCI function. Between it and a virtio NIC there is the device on the virtio bus."""
+        folder = (self._net / nic / "device").resolve()
+        return folder.parent if VIRTIO.fullmatch(folder.name) else folder
 
     @staticmethod
     def _text(path: Path) -> str:

@@ -12,6 +12,9 @@ import platformdirs
 from fwlab.model.errors import BadInput
 from fwlab.model.results import Accelerator
 
+#: Of `vagrant up` (BOOT_TIMEOUT in lab_machines.rb).
+USUAL_BOOT_TIMEOUT_S = 300
+
 
 def cache_directory() -> Path:
     """Where boxes, bases and downloads are kept, outside the checkout.
@@ -22,6 +25,15 @@ def cache_directory() -> Path:
         return Path(chosen).absolute()
     root = os.getuid() == 0
     return platformdirs.site_cache_path("fwlab") if root else platformdirs.user_cache_path("fwlab")
+
+
+def patience() -> float:
+    """How many times longer than usual this host takes to boot a machine, by $FWLAB_BOOT_TIMEOUT; at least 1.
+
+    `vagrant` says what is wrong with a wrong value.
+    """
+    wanted = os.environ.get("FWLAB_BOOT_TIMEOUT", "")
+    return max(1.0, int(wanted) / USUAL_BOOT_TIMEOUT_S) if wanted.isascii() and wanted.isdecimal() else 1.0
 
 
 def libvirt_uri() -> str:

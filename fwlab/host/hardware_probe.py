@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fwlab.host.devices import VFIO, Devices
+from fwlab.host.iproute import NO_ADMINISTRATION, Ip
 from fwlab.host.kvm_probe import KvmAnswer
+from fwlab.model.errors import CannotMeasure
 
 #: One for each machine, and one for the host, whose threads carry the frames.
 WANTED_CORES = 4
@@ -27,7 +29,7 @@ class Probe:
     next: str = ""
 
 
-def probe_hardware(devices: Devices, kvm: KvmAnswer, cores: int | None = None) -> list[Probe]:
+def probe_hardware(devices: Devices, ip: Ip, kvm: KvmAnswer, cores: int | None = None) -> list[Probe]:
     """Everything, in the order in which one would look. `cores`: those that this process may use."""
     return [
         Probe("KVM", kvm.works, kvm.why, _kvm_hint(devices, kvm)),
@@ -36,7 +38,7 @@ def probe_hardware(devices: Devices, kvm: KvmAnswer, cores: int | None = None) -
         _nesting(devices),
         _huge_pages(devices),
         _iommu(devices),
-        _virtual_functions(devices),
+        _virtual_functions(devices, ip),
     ]
 
 
@@ -89,20 +91,29 @@ def _iommu(devices: Devices) -> Probe:
     return Probe("IOMMU", groups > 0, f"{groups} groups" if groups else "there are no IOMMU groups", hint)
 
 
-def _virtual_functions(devices: Devices) -> Probe:
+def _virtual_functions(devices: Devices, ip: Ip) -> Probe:
     physical = devices.physical_functions()
     if not physical:
         return Probe("virtual functions", False, "no NIC has SR-IOV", "link sriov needs such a NIC; use another link")
-    said = "; ".join(_described(devices, nic, *counts) for nic, counts in physical.items())
-    without = next((nic for nic, (now, _) in physical.items() if not now), "")
+    said = "; ".join(_described(devices, ip, nic, *counts) for nic, counts in physical.items())
+    without = [nic for nic, (now, _) in physical.items() if not now]
     ok = any(now for now, _ in physical.values())
-    return Probe("virtual functions", ok, said, f"echo 4 >/sys/class/net/{without}/device/sriov_numvfs")
+    return Probe("virtual functions", ok, said, devices.vfs_command(without[0]) if without else "")
 
 
-def _described(devices: Devices, nic: str, now: int, most: int) -> str:
+def _described(devices: Devices, ip: Ip, nic: str, now: int, most: int) -> str:
     taken = sum(vf.driver == VFIO for vf in devices.virtual_functions(nic))
     state = "" if devices.is_up(nic) else ", and is down"
-    return f"{nic} has {now} of at most {most}, {taken} of them handed to machines{state}"
+    said = f"{nic} has {now} of at most {most}, {taken} of them handed to machines{state}"
+    return f"{said}; its driver {NO_ADMINISTRATION}" if now and not _administered(ip, nic) else said
+
+
+def _administered(ip: Ip, nic: str) -> bool:
+    """Whether the driver of a NIC sets its VFs; True if `ip` does not answer."""
+    try:
+        return bool(ip.listed_vfs(nic))
+    except CannotMeasure:
+        return True
 
 
 def _hypervisor(devices: Devices) -> bool:

@@ -11,6 +11,9 @@ from pydantic import field_validator
 from fwlab.model.declared import Frozen
 from fwlab.model.errors import CannotMeasure
 
+#: What follows the name of a NIC's driver.
+NO_ADMINISTRATION = "cannot administer VFs: no VLAN, no spoof check, and each machine sets its MAC address itself"
+
 
 class VfSettings(Frozen):
     """What a physical function enforces for one VF. `vlan`: 0 is none. None: the driver does not have the setting."""
@@ -46,13 +49,20 @@ class Ip:
         found = [address for entry in entries for address in entry.get("addr_info", [])]
         return [f"{one['local']}/{one['prefixlen']}" for one in found if one.get("scope") != "link"]
 
-    def vf(self, nic: str, index: int) -> VfSettings:
-        """The settings of one VF of a NIC. Raises CannotMeasure if the NIC does not list it."""
+    def listed_vfs(self, nic: str) -> dict[int, VfSettings]:
+        """The settings of the VFs of a NIC. None are listed if its driver cannot administer them."""
         entries = json.loads(self.run(["-json", "-details", "link", "show", "dev", nic]) or "[]")
-        listed = [one for entry in entries for one in entry.get("vfinfo_list", []) if one.get("vf") == index]
-        if not listed:
+        return {int(one["vf"]): _settings(one) for entry in entries for one in entry.get("vfinfo_list", [])}
+
+    def vf(self, nic: str, index: int) -> VfSettings | None:
+        """The settings of one VF of a NIC, or None if its driver cannot administer VFs.
+
+        Raises CannotMeasure if the NIC lists others only.
+        """
+        listed = self.listed_vfs(nic)
+        if listed and index not in listed:
             raise CannotMeasure(f"{nic} does not list its VF {index}", f"ip link show dev {nic}")
-        return _settings(listed[0])
+        return listed.get(index)
 
     def set_vf(self, nic: str, index: int, wanted: VfSettings) -> None:
         """Set a VF. Settings that are None stay as they are."""

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from fwlab.host.atomic_write import write_atomically
-from fwlab.host.environment import cache_directory
+from fwlab.host.environment import cache_directory, patience
 from fwlab.host.process import piped
 from fwlab.model.errors import FwlabError
 from fwlab.model.printable import printable
@@ -32,7 +32,7 @@ DEVICE = Path("/dev/kvm")
 QEMU = "qemu-system-x86_64"
 #: The remembered answer, in the cache directory.
 MEMORY = "kvm-probe.json"
-#: A kernel under KVM prints its first line within a second.
+#: A kernel under KVM prints its first line within a second. On a slow host $FWLAB_BOOT_TIMEOUT extends all these.
 TIMEOUT_S = 8
 #: Between two lines of a kernel that boots under a KVM that is itself emulated (s). Otherwise all take one second.
 SILENCE_S = 40
@@ -141,14 +141,16 @@ def _try(machine: list[str], what: str, timeout_s: int, end: bytes = b"") -> tup
 
     What stops between the two is stuck, whether it is silent or gone.
     """
-    limit = timeout_s + (MOST_SILENCES * SILENCE_S if end else 0)
+    silence_s = SILENCE_S * patience()
+    timeout_s = round(timeout_s * patience())
+    limit = round(timeout_s + (MOST_SILENCES * silence_s if end else 0))
     ends_with_us = ["setpriv", "--pdeathsig", "TERM", "timeout", "--kill-after=1", str(limit)]
     argv = [*ends_with_us, QEMU, "-accel", "kvm", "-cpu", "host", *machine]
     argv += ["-display", "none", "-nodefaults", "-no-reboot", "-serial", "stdio"]
     with _started(argv) as process:
         heard = _hear(process, GREETING, timeout_s)
         if GREETING in heard:
-            heard += _hear(process, end, SILENCE_S, restart=True) if end and end not in heard else b""
+            heard += _hear(process, end, silence_s, restart=True) if end and end not in heard else b""
             if end in heard:
                 return KvmAnswer(True, f"KVM runs a {what}"), False
             last = heard.decode(errors="replace").strip().splitlines()[-1].strip()[-100:]

@@ -10,7 +10,8 @@ FWLAB_TREX_URL and FWLAB_TREX_SHA256 (TRex's tarball for the generator, a path o
 FWLAB_FREEBSD_URL and FWLAB_FREEBSD_SHA256 (the image for dut-freebsd, a path or an address, .xz or not; the checksum is
 looked up in CHECKSUM.SHA256 beside it if it is not given; default: FreeBSD's own; none: leave it out),
 FWLAB_KERNEL (full: Debian's full kernel, which has the drivers of virtual functions; default: its cloud kernel),
-FWLAB_ACCEL (tcg or kvm, instead of trying KVM). The packer on the PATH is used: Debian's, or 1.7 and later.
+FWLAB_ACCEL (tcg or kvm, instead of trying KVM). With --import nothing is built, but copied from a folder that --export
+wrote on another host. The packer on the PATH is used: Debian's, or 1.7 and later.
 """
 
 import argparse
@@ -26,9 +27,10 @@ from pathlib import Path
 from typing import Any
 
 from fwlab.host.environment import accelerator, cache_directory
-from fwlab.host.project import find_project
+from fwlab.host.project import Project, find_project
+from fwlab.images.box_transfer import export_boxes, import_boxes, require_new
 from fwlab.images.build import IMAGES, Builder
-from fwlab.images.built_boxes import add_boxes
+from fwlab.images.built_boxes import Boxes, add_boxes
 from fwlab.images.cloud_image import cloud_image
 from fwlab.images.default_images import default_images, left_out
 from fwlab.images.errors import BuildError, SourceError
@@ -47,11 +49,15 @@ def say(text: str) -> None:
     sys.stderr.flush()
 
 
-def check_tools(packer_folder: Path, with_vagrant: bool) -> None:
-    """Raise BuildError for the first tool that is missing; install the plugins of newer Packers."""
-    for tool in ["packer", "qemu-system-x86_64", "qemu-img"] + (["vagrant"] if with_vagrant else []):
+def check_tools(tools: list[str]) -> None:
+    """Raise BuildError for the first tool that is missing."""
+    for tool in tools:
         if not shutil.which(tool):
             raise BuildError(f"{tool} is missing", "run provision/host/install as root")
+
+
+def install_plugins(packer_folder: Path) -> None:
+    """Newer Packers need theirs; older ones have them. Raises BuildError."""
     found = re.search(r"v(\d+)\.(\d+)", _packer("version").stdout)
     if not found or (int(found[1]), int(found[2])) < (1, 7):
         return
@@ -90,15 +96,29 @@ def main() -> int:
     parser.add_argument("images", nargs="*", metavar="IMAGE", help=f"of {', '.join(IMAGES)}")
     parser.add_argument("--lab", help="without an IMAGE: also what the machines of this lab need beyond the others'")
     parser.add_argument("--no-vagrant", action="store_true", help="build only, add nothing to Vagrant")
+    parser.add_argument(
+        "--export", type=Path, metavar="FOLDER", help="copy the boxes and saved states into a new folder"
+    )
+    parser.add_argument("--import", type=Path, metavar="FOLDER", dest="imported", help="take them from there: no build")
     arguments = parser.parse_args()
     if unknown := sorted(set(arguments.images) - set(IMAGES)):
         parser.error(f"no image named {', '.join(unknown)}: there are {', '.join(IMAGES)}")
+    if arguments.images and (arguments.export or arguments.imported):
+        parser.error("--export and --import are for all boxes: name no image")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # also where a shell had SIGINT ignored
         signal.signal(number, signal.default_int_handler)
     programs = Subprocesses()
     pool = ThreadPoolExecutor(max_workers=max(1, min(3, os.cpu_count() or 1)))
     try:
-        _build(arguments.images, arguments.lab, programs, pool, with_vagrant=not arguments.no_vagrant)
+        if arguments.export is not None:
+            require_new(arguments.export)  # now, not after minutes
+        vagrant = None if arguments.no_vagrant else programs
+        if arguments.imported is not None:
+            boxes = _import(arguments.imported, vagrant)
+        else:
+            boxes = _build(arguments.images, arguments.lab, programs, pool, vagrant)
+        if arguments.export is not None:
+            export_boxes(cache_directory(), boxes, arguments.export.absolute(), say)
         return 0
     except FwlabError as error:
         message, status = str(error), error.exit_code
@@ -116,15 +136,17 @@ def main() -> int:
 
 
 def _build(
-    named: list[str], lab: str | None, programs: Subprocesses, pool: ThreadPoolExecutor, *, with_vagrant: bool
-) -> None:
+    named: list[str], lab: str | None, programs: Subprocesses, pool: ThreadPoolExecutor, vagrant: Subprocesses | None
+) -> Boxes:
+    """Build what is not in the cache. `vagrant`: runs it to add the boxes; None: they are not added."""
     project, cache = find_project(Path(__file__)), cache_directory()
     images = named or default_images(project, lab)
     accelerator()  # a wrong FWLAB_ACCEL is an error now, not after minutes
     freebsd = freebsd_image(project)
     if FREEBSD in named and freebsd is None:
         raise SourceError(f"{URL}={NONE} leaves {FREEBSD} out", f"unset {URL}")
-    check_tools(project.root / "packer", with_vagrant)
+    check_tools(["packer", "qemu-system-x86_64", "qemu-img"] + (["vagrant"] if vagrant else []))
+    install_plugins(project.root / "packer")
     base = cloud_image()
     tarball = trex_tarball(project, cache, say) if "generator" in images else None
     builder = Builder(project, cache, programs, say, tarball, base, freebsd, full_kernel_wanted(base))
@@ -138,12 +160,27 @@ def _build(
             if image in named:
                 raise
             lacking = error.message
-    if with_vagrant:
-        for box in boxes.values():
-            add_to_vagrant(box, programs)
-    add_boxes(project, boxes, without=[FREEBSD] if freebsd is None else [])
+    _use(project, boxes, vagrant, without=[FREEBSD] if freebsd is None else [])
     if not named and lacking and (text := left_out(project, lacking)):
         say(text)
+    return boxes
+
+
+def _import(folder: Path, vagrant: Subprocesses | None) -> Boxes:
+    """Take the boxes of this checkout from a folder."""
+    project, base = find_project(Path(__file__)), cloud_image()
+    check_tools(["vagrant"] if vagrant else [])
+    boxes = import_boxes(project, cache_directory(), folder, base, full=full_kernel_wanted(base), say=say)
+    _use(project, boxes, vagrant, without=[FREEBSD])
+    return boxes
+
+
+def _use(project: Project, boxes: Boxes, vagrant: Subprocesses | None, without: list[str]) -> None:
+    """Make these the boxes of this checkout, in place of those that it had."""
+    if vagrant is not None:
+        for box in boxes.values():
+            add_to_vagrant(box, vagrant)
+    add_boxes(project, boxes, without=[image for image in without if image not in boxes])
 
 
 if __name__ == "__main__":

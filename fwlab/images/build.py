@@ -37,6 +37,14 @@ def guest_accelerator(kernel: Path | None) -> Accelerator:
     return accelerator() or ("kvm" if kvm_works(kernel, boot_sector=True).works else "tcg")
 
 
+def key_settings(base: CloudImage | None, *, full: bool, freebsd: str | None, trex: str | None) -> dict[str, str]:
+    """The variables of an image's content key. `freebsd`, `trex`: SHA-256 of what is in it, if it is."""
+    if freebsd is not None:
+        return {"base_url": "", "base_checksum": f"sha256:{freebsd}", "system": "freebsd"}
+    contained = {"trex_sha256": trex} if trex is not None else {}
+    return base_settings(base) | ({"kernel": FULL} if full else {}) | contained
+
+
 @dataclass(frozen=True)
 class Builder:
     """Builds images of one checkout.
@@ -81,12 +89,13 @@ class Builder:
 
     def key(self, image: str) -> str:
         """The image's content key. Raises SourceError if that of dut-freebsd cannot be known."""
-        if (freebsd := self._freebsd_for(image)) is not None:
-            settings = {"base_url": "", "base_checksum": f"sha256:{freebsd.sha256}", "system": "freebsd"}
-            return content_key(self.project.root, image, settings)
-        settings = base_settings(self.base) | self._kernel
-        if (tarball := self._tarball_for(image)) is not None:
-            settings["trex_sha256"] = tarball.sha256
+        tarball, freebsd = self._tarball_for(image), self._freebsd_for(image)
+        settings = key_settings(
+            self.base,
+            full=self.full,
+            freebsd=freebsd.sha256 if freebsd is not None else None,
+            trex=tarball.sha256 if tarball is not None else None,
+        )
         return content_key(self.project.root, image, settings)
 
     def make_box(self, image: str, key: str, box: Path) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from fwlab.model.metric import Metric, Metrics, refused_by_clock
 from fwlab.model.results import Measured, Run
 from fwlab.model.verdict import Outcome, Verdict
 
-#: Saturated trials of one measurement that are further apart than this measured something else as well.
+#: Saturated trials of one measurement that are further apart than this measured something else as well, unless there
+#: are so many that the median is certain all the same.
 LARGEST_SPREAD = 0.05
 #: On the host's clock trials scatter, and the median counts: its confidence interval may be so long, as a share of it.
 LARGEST_INTERVAL = 0.05
@@ -103,11 +104,20 @@ def worth_again(measured: Measured, run: Run, metrics: Metrics) -> list[str]:
     return reasons
 
 
+def too_far_apart(measured: Measured, run: Run, metrics: Metrics) -> bool:
+    """Whether its trials by the DUT's virtual clock lie so far apart that only more of them can give a median."""
+    if run.testbed.clock == "host":
+        return False
+    found = [figure(measured, metrics[name], run.testbed) for name in measured.metrics if metrics[name].least_busy]
+    return any(one is not None and one.spread > LARGEST_SPREAD for one in found)
+
+
 def faults(measured: Measured, metric: Metric, run: Run) -> list[str]:
     """What went wrong in the measurement, however close its values are; no verdict can rest on it."""
     reasons = [*measured.problems, *metric.doubts(measured), *_near_ceiling(measured, metric, run)]
     if metric.least_busy is None:
         return reasons
+    reasons += measured.unsaturated
     trials = metric.trials(measured)
     if not trials:
         return reasons or ["no trial was completed"]
@@ -171,7 +181,7 @@ def _verdict(
         reasons += _scattered(paired or own, run)
     if own is None or (base is not None and base_figure is None):
         clock = refused_by_clock(metric, run.testbed.clock)
-        reasons = [*reasons, clock] if clock else reasons or [f"{metric.name} was not measured"]
+        reasons = [*reasons, clock] if clock else reasons or measured.unsaturated or [f"{metric.name} was not measured"]
     if base is not None and base_figure is not None and base_figure.median == 0:
         reasons.append(f"{base.id}: {metric.name} is zero, so there is no ratio to it")
     reasons += metric.reservations(measured)
@@ -214,7 +224,10 @@ def _reach(own: Figure | None, run: Run) -> tuple[float, float] | None:
 
 def _scattered(found: Figure | None, run: Run) -> list[str]:
     """Why trials that scatter so much give no figure; empty if they do, or if there is none."""
-    if found is None or run.testbed.clock != "host":
+    host_clock = run.testbed.clock == "host"
+    if found is None or (not host_clock and found.spread <= LARGEST_SPREAD):
+        return []
+    if found.uncertainty is None and not host_clock:
         return _beyond(found, LARGEST_SPREAD, "can be judged")
     if found.uncertainty is None:
         fewest = fewest_values()

@@ -18,6 +18,7 @@ class RunContext:
 
     other_lab  another lab whose machines are used; None if the lab uses its own. All labs have the same three nodes, so
                the machines of any lab can serve the others.
+    starts     whether those machines are started and destroyed as the lab's own would be
     seed       seeds the random choices of traffic profiles
     keep       leave the machines running that the session starts
     engine     auto, or the name of an engine
@@ -31,6 +32,7 @@ class RunContext:
     keep: bool = False
     other_lab: Lab | None = None
     engine: str = AUTO
+    starts: bool = False
 
     @property
     def machines_lab(self) -> Lab:

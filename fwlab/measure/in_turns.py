@@ -34,7 +34,7 @@ def in_turns(measure: Measure, spec: MeasurementSpec, limit_s: float | None = No
     found = measure(first, _left(ends, spec))
     beside = measure(other, _left(ends, spec)).model_copy(update={"id": spec.beside.id})
     for _ in range(count - 1):
-        if any(one.problems or one.refused or one.lost for one in (found, beside)):
+        if any(one.problems or one.unsaturated or one.refused or one.lost for one in (found, beside)):
             break
         found = found.joined(measure(again, _left(ends, spec)))
         beside = beside.joined(measure(other, _left(ends, spec)))

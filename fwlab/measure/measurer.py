@@ -4,7 +4,9 @@
 import contextlib
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
+from fwlab.generator.traffic_store import TrafficStore
 from fwlab.measure.trickle import trickle
 from fwlab.metrics import load_time
 from fwlab.metrics.measurement_spec import MeasurementSpec
@@ -12,7 +14,9 @@ from fwlab.metrics.nodes import MeasuringSession, Nodes
 from fwlab.metrics.perf_profile import PROFILE
 from fwlab.metrics.registry import METRICS
 from fwlab.metrics.step import Step
+from fwlab.model.declared_traffic import TrafficClass
 from fwlab.model.errors import CannotMeasure, Refused
+from fwlab.model.events import ItemPhase
 from fwlab.model.metric import TrafficKind, refused_by_clock
 from fwlab.model.results import Clock, Measured
 from fwlab.model.ruleset import ruleset_hash
@@ -36,6 +40,20 @@ class Measurer:
         except CannotMeasure:
             self._on_dut = None
             raise
+
+    def forget(self) -> None:
+        """The DUT was restored: it holds no ruleset."""
+        self._on_dut = None
+
+    @contextlib.contextmanager
+    def playing(self, store: TrafficStore, classes: dict[str, TrafficClass]) -> Iterator[None]:
+        """Play this traffic, and count by these classes, while the context is open."""
+        before = self._session.nodes
+        self._session.nodes = replace(before, store=store, classes=classes)
+        try:
+            yield
+        finally:
+            self._session.nodes = before
 
     @contextlib.contextmanager
     def held(self, spec: MeasurementSpec, limit_s: float) -> Iterator[str]:
@@ -67,12 +85,14 @@ class Measurer:
             stays = all(METRICS[name].keeps_ruleset for name in spec.metrics)
             if not (stays and self._on_dut == measured.ruleset_hash):
                 self._on_dut = None
+                nodes.tell(ItemPhase(spec.id, "loading"))
                 measured = measured.plus(problems=self._reset(spec))
                 measured = measured.plus(loads=load_time.load(nodes, spec))
                 self._on_dut = measured.ruleset_hash
             played = self._prepare(spec)
             for step in _steps(spec, played, nodes.clock):
                 if step.despite_problems or not measured.problems:
+                    nodes.tell(ItemPhase(spec.id, step.phase.name.lower().replace("_", " ")))
                     measured = step.run(self._session, spec, measured)
         except Refused as refusal:
             measured = measured.plus(refused=refusal.message)

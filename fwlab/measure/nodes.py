@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from fwlab.dut.protocol import Dut
 from fwlab.dut.registry import dut_system
 from fwlab.generator import selection as engines
+from fwlab.generator.both_ends import BothEnds, returning
 from fwlab.generator.protocol import TcpEndpoints
 from fwlab.generator.sink import Sink
 from fwlab.generator.traffic_store import FIRST_LINK
@@ -31,7 +32,7 @@ def open_nodes(context: RunContext, machines: Machines, choice: engines.Choice, 
     topology = context.topology
     devices = [topology.end(FIRST_LINK, "dut").dev, topology.end(LAST_LINK, "dut").dev]
     engine = engines.make(choice, machines.ssh("generator"), topology, machines.testbed)
-    sink = Sink(machines.ssh("sink"), topology.end(LAST_LINK, "sink").dev)
+    sink = _sink(context, machines)
     forwarded = topology.ports.address, topology.ssh_port(context.machines_lab.number, "dut")
     throttle = machines.throttle()
     endpoints = engines.make_tcp_endpoints(
@@ -67,6 +68,14 @@ def open_nodes(context: RunContext, machines: Machines, choice: engines.Choice, 
         )
         with contextlib.closing(recovery):
             yield Measurer(nodes), recovery, facts
+
+
+def _sink(context: RunContext, machines: Machines) -> Sink:
+    """The counters at the sink, and those at the generator where the lab has classes for them."""
+    end = machines.ssh("sink"), context.topology.end(LAST_LINK, "sink").dev
+    if not returning(context.lab.classes):
+        return Sink(*end)
+    return BothEnds(*end, machines.ssh("generator"), context.topology.end(FIRST_LINK, "generator").dev)
 
 
 def _dut_facts(dut: Dut, system: str) -> DutFacts:

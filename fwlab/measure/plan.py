@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from fwlab.testbed.testbeds import TESTBEDS
 #: The least packets and duration (s of the DUT's clock) of an exercise's trial. Its packets differ in cost: with only
 #: 640 of them, the trials of a list of 500 pairs were 3.6 % apart.
 EXERCISE_PACKETS, EXERCISE_S = 2048, 0.1
+FEW_CASES = 20  # up to so many cases are all named where one is not found
 #: The rulesets that a lab provides for each exercise.
 PARTS = ("start", "reference", "mistake")
 
@@ -44,9 +46,20 @@ def chosen_cases(lab: Lab, names: list[str], *, quick: bool = False) -> list[Cas
         if elsewhere and not matching:
             raise measured_elsewhere(lab, name, elsewhere[0].system)
         if not matching:
-            raise BadInput(f"{lab.id} has no case {name}; it has: {', '.join(lab.cases)}", f"fwlab list {lab.id}")
+            raise BadInput(f"{lab.id} has no case {name}; {known_cases(lab, name)}", f"fwlab list {lab.id}")
         found += [case for case in matching if case not in found]
     return _baseline_first(lab, found)
+
+
+def cases_of_part(lab: Lab, name: str | None) -> list[str]:
+    """The names of a part's cases; none for no part. Raises BadInput for an unknown part."""
+    if name is None:
+        return []
+    part = next((part for part in lab.parts if part.id == name), None)
+    if part is None:
+        has = f"it has: {', '.join(p.id for p in lab.parts)}" if lab.parts else "it is not cut into parts"
+        raise BadInput(f"{lab.id} has no part {name}; {has}", f"fwlab list {lab.id}")
+    return list(part.cases)
 
 
 def _baseline_first(lab: Lab, chosen: list[Case]) -> list[Case]:
@@ -84,7 +97,10 @@ def _alone(context: RunContext, case: Case, trials: int | None) -> MeasurementSp
         id=case.id,
         title=case.title,
         ruleset=case.ruleset,
-        files=lab_ruleset(lab.folder / "rulesets" / case.ruleset, case.parameters, context.topology),
+        files=[
+            *_nic_file(case.nic),
+            *lab_ruleset(lab.folder / "rulesets" / case.ruleset, case.parameters, context.topology),
+        ],
         metrics=[case.metric, *case.also],
         traffic=case.traffic,
         parameters=case.parameters,
@@ -97,7 +113,13 @@ def _alone(context: RunContext, case: Case, trials: int | None) -> MeasurementSp
         sampled=case.sampled,
         fresh=case.fresh,
         cpus=case.cpus,
+        nic=case.nic,
     )
+
+
+def _nic_file(nic: str | None) -> list[RulesetFile]:
+    """What lets the DUT use this NIC: nothing for the usual one. Loaded first."""
+    return [] if nic is None else [RulesetFile("links.nic", "nic", f"{nic}\n")]
 
 
 def case_specs(
@@ -143,9 +165,15 @@ def refuse_wrong_clock(context: RunContext, specs: Iterable[MeasurementSpec]) ->
 
 
 def chosen_exercises(lab: Lab, name: str | None) -> list[Exercise]:
-    """The exercise of that name, or all for None. Raises BadInput for an unknown name."""
+    """The exercise of that name, or all for None. Raises BadInput for an unknown name.
+
+    The part before the first hyphen is enough where only one exercise begins so: ex1 is ex1-one-host.
+    """
     if name is None:
         return list(lab.exercises)
+    matching = [e.id for e in lab.whole.exercises if e.id.startswith(f"{name}-")]
+    if len(matching) == 1 and lab.whole.exercise(name) is None:
+        name = matching[0]
     exercise = lab.exercise(name)
     elsewhere = lab.whole.exercise(name)
     if exercise is None and elsewhere is not None:
@@ -229,7 +257,7 @@ def _exercise_spec(
         id=exercise.id,
         title=exercise.title,
         ruleset=ruleset,
-        files=files,
+        files=[*_nic_file(exercise.nic), *files],
         metrics=[name for name in METRICS if name in wanted],
         traffic=exercise.traffic,
         parameters=exercise.parameters,
@@ -240,6 +268,7 @@ def _exercise_spec(
         offered=exercise.offered,
         baseline=lab.baseline,
         state_packets=exercise.state_packets,
+        nic=exercise.nic,
         load_dependent=exercise.load_dependent or exercise.stateful,
         beside=_base(context, ratios[0].ratio_to, ratios[0].metric, trials) if ratios else None,
     )
@@ -261,3 +290,11 @@ def refuse_unplayable_traffic(context: RunContext, names: Iterable[str | None]) 
         packets = name if connections is None else connections.background
         if packets is not None:
             engines.check(choice, context.store, packets)
+
+
+def known_cases(lab: Lab, name: str) -> str:
+    """The cases that there are; in a lab with many, those and the sweeps whose names come close."""
+    if len(lab.cases) <= FEW_CASES:
+        return f"it has: {', '.join(lab.cases)}"
+    close = get_close_matches(name, [*lab.cases, *(sweep.id for sweep in lab.sweeps)], n=5)
+    return f"close to it: {', '.join(close)}" if close else f"it has {len(lab.cases)} others"

@@ -3,11 +3,12 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from fwlab.generator import selection as engines
 from fwlab.judge.statistics import CONFIDENCE, figure
-from fwlab.judge.verdicts import worth_again
+from fwlab.judge.verdicts import too_far_apart, worth_again
 from fwlab.measure.context import RunContext
 from fwlab.measure.in_turns import in_turns
 from fwlab.measure.measurer import Measurer
@@ -35,6 +36,8 @@ from fwlab.testbed.session_lock import machines_held
 
 #: Time limit of one submission (s). The slowest exercise took 89 s on a busy host.
 EXERCISE_S = 240.0
+#: Trials of a second measurement, if those of the first were too far apart: the interval of a median needs many.
+TRIALS_IF_APART = 15
 
 
 class Session:
@@ -53,6 +56,8 @@ class Session:
         self.context, self.run, self.ssh_config, self._lost_link = context, run, ssh_config, lost_link
         self._measurer, self._recovery, self._tell = measurer, recovery, tell
         self._dead: str | None = None
+        #: Whether a ruleset that may break the DUT was measured since its state was saved or restored.
+        self._untrusted = False
 
     def require(self, metrics: Sequence[str], specs: Sequence[MeasurementSpec] = ()) -> None:
         """Raise CannotMeasure, with the reason, for a metric that this testbed's clock cannot measure.
@@ -65,6 +70,9 @@ class Session:
             if why is not None:
                 raise CannotMeasure(why, f"vagrant destroy -f {lab}, then the same command with --testbed real")
         for spec in specs:
+            why = self._lacks_nic(spec)
+            if why is not None:
+                raise CannotMeasure(f"{spec.id}: {why}", "see `NICs beside the usual one` in guides/links.md")
             why = self._too_few_cpus(spec)
             if why is not None:
                 again = "then the same command with --testbed real"
@@ -75,6 +83,13 @@ class Session:
         there = self.run.dut.cpus
         return f"it needs a DUT with {spec.cpus} CPUs, this one has {there}" if there < spec.cpus else None
 
+    def _lacks_nic(self, spec: MeasurementSpec) -> str | None:
+        there = self.run.dut.nics
+        if spec.nic is None or spec.nic in there:
+            return None
+        has = ", ".join(there) or "none"
+        return f"it needs the NIC {spec.nic}; beside the usual NIC, this DUT and its kernel have {has}"
+
     def measurable(self, specs: list[MeasurementSpec]) -> list[MeasurementSpec]:
         """Those whose main metric this testbed's clock can measure, and for which the DUT has CPUs enough.
 
@@ -82,7 +97,8 @@ class Session:
         """
         found = []
         for spec in specs:
-            why = refused_by_clock(METRICS[spec.metrics[0]], self.run.testbed.clock) or self._too_few_cpus(spec)
+            clock = refused_by_clock(METRICS[spec.metrics[0]], self.run.testbed.clock)
+            why = clock or self._too_few_cpus(spec) or self._lacks_nic(spec)
             if why is None:
                 found.append(spec)
             else:
@@ -93,11 +109,27 @@ class Session:
         """Measure cases and add them to the run. If a machine dies, this case and all later ones are inconclusive."""
         self.run.cases.extend(self._measure(specs))
 
-    def measure_exercises(self, specs: list[MeasurementSpec]) -> None:
-        """Like measure_cases, for rulesets that may break the DUT: its state is saved before the first one."""
+    def measure_exercises(self, specs: list[MeasurementSpec], own: RunContext | None = None) -> None:
+        """Like measure_cases, for rulesets that may break the DUT: its state is saved before the first one.
+
+        own  a student's lab, whose traffic is played and whose classes are counted instead of the session's
+        """
         with contextlib.suppress(CannotMeasure):  # the first measurement fails for the same reason, and reports it
             self._recovery.prepare()
-        self.run.exercises.extend(self._measure(specs, limit_s=EXERCISE_S))
+        playing = self._measurer.playing(own.store, own.lab.classes) if own else contextlib.nullcontext()
+        self._untrusted = True
+        with playing:
+            self.run.exercises.extend(self._measure(specs, limit_s=EXERCISE_S))
+
+    def start_over(self) -> None:
+        """Go on with the DUT as it was before the first ruleset that may break it, if one was measured since.
+
+        Nothing that such a ruleset left behind can reach the next one. Without a saved state, the reset that follows
+        each ruleset has to do.
+        """
+        if self._untrusted and self._dead is None and self._recovery.restore():
+            self._measurer.forget()
+        self._untrusted = False
 
     @contextlib.contextmanager
     def hold(self, spec: MeasurementSpec) -> Iterator[str]:
@@ -120,20 +152,24 @@ class Session:
         for spec in specs:
             self._tell(ItemStarted(spec.id))
             measured = self._measure_one(spec, limit_s)
-            ok = not (measured.problems or measured.refused or measured.lost)
+            ok = not (measured.problems or measured.unsaturated or measured.refused or measured.lost)
             self._tell(ItemFinished(spec.id, summary(measured, self.run), ok))
             yield measured
 
     def _measure_one(self, spec: MeasurementSpec, limit_s: float | None) -> Measured:
         """Measure, and once more if the first figures are in doubt: a busy host may be quiet the second time.
 
-        The second measurement counts, whatever it says; the reason for it is recorded.
+        The second measurement counts, whatever it says; the reason for it is recorded. It takes more trials if those of
+        the first were too far apart.
         """
         measured, repeatable = self._attempt(spec, limit_s)
         reasons = worth_again(measured, self.run, METRICS)
         if reasons and repeatable and self._dead is None:
             self._tell(LogLine(f"{spec.id}: {reasons[0].splitlines()[0]}: measuring once more"))
             lost = measured.lost
+            if too_far_apart(measured, self.run, METRICS):
+                more = max(TRIALS_IF_APART, spec.trial.count)
+                spec = replace(spec, trial=spec.trial.changed({"count": more}))
             measured, _ = self._attempt(spec, limit_s)
             update: dict[str, object] = {"measured_again": reasons, "lost": []}
             if lost and measured.lost:
@@ -189,7 +225,7 @@ def open_session(context: RunContext, tell: Listener) -> Iterator[Session]:
     """A session on the lab's machines, with the DUT in its start state.
 
     Machines that already run are used and left running. Machines started here are destroyed at the end, whatever
-    happens, unless `keep`. Machines of another lab must be up; they are never started here.
+    happens, unless `keep`. Machines of another lab must be up; they are started here only where the context says so.
     If another session uses the machines, this one waits and names it. Raises CannotMeasure, BadInput.
     """
     name = context.machines_lab.id
@@ -206,7 +242,7 @@ def _machines_up(context: RunContext, tell: Listener) -> Iterator[Session]:
     started = False
     try:
         if not machines.running():
-            if context.other_lab is not None:
+            if context.other_lab is not None and not context.starts:
                 raise CannotMeasure(f"{lab.id} is not up, and --machines starts none", f"vagrant up {lab.id}")
             tell(StepStarted(f"vagrant up {lab.id}"))
             started = True
@@ -228,11 +264,13 @@ def summary(measured: Measured, run: Run) -> str:
         return f"refused: {measured.refused.splitlines()[0]}"
     if measured.problems:
         return measured.problems[0].splitlines()[0]
-    metric = METRICS[measured.metric]
-    value = figure(measured, metric, run.testbed)
-    if value is None:
-        return "loaded"
+    figures = ((METRICS[name], figure(measured, METRICS[name], run.testbed)) for name in measured.metrics)
+    metric, value = next(((metric, found) for metric, found in figures if found), (None, None))
+    if metric is None or value is None:
+        return "measured" if measured.deliveries else "loaded"
     scatter = f"spread {value.spread:.2%}"
     if run.testbed.clock == "host" and value.uncertainty is not None:
         scatter = f"{CONFIDENCE:.0%} interval {value.uncertainty:.2%} wide"
-    return f"{value.median:,.4g} {metric.unit}, {scatter}"
+    rounded = float(f"{value.median * metric.display.factor:.4g}")
+    shown = f"{rounded:,.10g} {metric.display.unit}".strip()
+    return f"{shown}, {scatter}"

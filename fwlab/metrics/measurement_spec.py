@@ -25,6 +25,7 @@ class MeasurementSpec:
     fresh    load the ruleset again before each attempt at trials
     beside   a case to measure in turns with this one where the DUT's clock is the host's
     cpus     CPUs that the DUT must have
+    nic      model of NIC that it must have beside the usual one
     load_dependent  the ruleset may treat a packet differently before the flood and after it
     """
 
@@ -44,6 +45,7 @@ class MeasurementSpec:
     sampled: bool = False
     fresh: bool = False
     cpus: int = 1
+    nic: str | None = None
     load_dependent: bool = False
     beside: "MeasurementSpec | None" = None
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fwlab.dut.protocol import Dut
+from fwlab.generator.both_ends import returning
 from fwlab.generator.protocol import Engine, TcpEndpoints
 from fwlab.generator.sink import Sink
 from fwlab.generator.traffic_store import TrafficStore
@@ -48,11 +49,14 @@ class Nodes:
 
 
 def through(nodes: Nodes) -> tuple[int, int]:
-    """Packets that the DUT received on its first link and sent on its last, since it booted."""
+    """Packets that the DUT received on its first link and sent on its last, since it booted.
+
+    Where classes are counted at the generator, what it sent back by its first link counts as sent on, too.
+    """
     counters = nodes.dut.counters()
     received = next(name for name in counters if name.endswith(".rx_packets"))
-    sent_on = [name for name in counters if name.endswith(".tx_packets")][-1]
-    return counters[received], counters[sent_on]
+    sent = [counters[name] for name in counters if name.endswith(".tx_packets")]
+    return counters[received], sum(sent) if returning(nodes.classes) else sent[-1]
 
 
 class MeasuringSession:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from fwlab.model.metric import TimedTrial
-from fwlab.model.results import Measured
+from fwlab.model.results import Clock, Measured
 
 T = TypeVar("T", bound=TimedTrial)
 
@@ -57,14 +57,18 @@ class Search(Generic[A]):
     level: int
     problems: Sequence[str] = ()
 
-    def added_to(self, measured: Measured) -> Measured:
-        """The result with the level of the trials, which of them were left out, and the problems."""
+    def added_to(self, measured: Measured, clock: Clock = "instructions") -> Measured:
+        """The result with the level of the trials, which of them were left out, and the problems.
+
+        On the host's clock no throttle helps where the generator is too slow for the DUT. That says nothing against
+        figures that need no overload, such as a share that was delivered.
+        """
         return measured.plus(
             slowed=self.level,
             idle_trials=len(self.attempt.unsaturated),
             disturbed_trials=len(self.attempt.perturbed),
             disturbed_by=self.attempt.shares(),
-            problems=self.problems,
+            **{"unsaturated" if clock == "host" else "problems": list(self.problems)},
         )
 
 

@@ -56,7 +56,7 @@ class Survival(MeasurableMetric):
         trimmed=True,
         table="sweep",
         listed=False,
-        caption="Survival: the share of one traffic class that reaches the sink beside a growing attack. Both loads "
+        caption="Survival: the share of one traffic class that reaches the sink beside an attack. Loads "
         "are multiples of what the DUT can forward without a filter.",
         x_label="{parameter}, times the capacity of {baseline}",
     )

@@ -70,6 +70,8 @@ class _Measurement(Strict):
     system         in a lab for several systems, the one that it is measured on. Default: the one whose tools load the
                    ruleset's files; a ruleset without files has to name it
     cpus           CPUs that the DUT must have; on a DUT with fewer it is left out
+    nic            the NIC on both links, one of needs.nics; on a DUT without it, the case is left out. Default: the
+                   usual one
     """
 
     id: Identifier
@@ -88,6 +90,7 @@ class _Measurement(Strict):
     reload_spread: float = Field(default=0.0, ge=0, le=0.1)
     system: Identifier | None = None
     cpus: int = Field(default=1, ge=1)
+    nic: Identifier | None = None
 
     @model_validator(mode="after")
     def _complete(self, info: ValidationInfo) -> _Measurement:
@@ -140,7 +143,8 @@ class Sweep(_Measurement):
     values      a list, or {from: 0, to: 1000, step: 50}, or {from: 16, to: 16384, factor: 2}
     varies      what the parameter belongs to: the template of the ruleset, or the traffic profile (its tunable)
     class_load  for survival: the load of the victim class, as a multiple of the baseline's capacity. The parameter is
-                the load of the attack that is added, in the same unit
+                the load of the attack that is added, in the same unit, unless
+    attack_load is given: then the parameter is one of the ruleset, and the attack has this load
     published   by value, what source documents printed
     quick       values that `fwlab run --quick` measures
     """
@@ -149,6 +153,7 @@ class Sweep(_Measurement):
     values: Annotated[list[Value], BeforeValidator(_written_out), Field(min_length=1)]
     varies: Literal["ruleset", "traffic"] = "ruleset"
     class_load: float = Field(default=0.1, gt=0)
+    attack_load: float | None = Field(default=None, ge=0)
     published: dict[str, list[Published]] = {}
     quick: list[Value] = []
 
@@ -160,9 +165,17 @@ class Sweep(_Measurement):
                 raise ValueError(f"sweep {self.id}: {name} is not one of its values")
         if self.varies == "traffic" and self.traffic is None:
             raise ValueError(f"sweep {self.id}: it varies the traffic, but names none")
+        if self.attack_load is not None and (self.metric != "survival" or self.varies == "traffic"):
+            raise ValueError(f"sweep {self.id}: attack_load is for survival over a parameter of the ruleset")
         if self.metric == "survival" and not all(isinstance(v, int | float) and v >= 0 for v in self.values):
             raise ValueError(f"sweep {self.id}: survival needs numbers, multiples of the baseline's capacity")
         return self
+
+    def offered(self, value: Value) -> float | None:
+        """The whole load of one value, as a multiple of the baseline's capacity; None if it measures no survival."""
+        if self.metric != "survival":
+            return None
+        return self.class_load + (float(value) if self.attack_load is None else self.attack_load)
 
     def traffic_for(self, value: Value) -> str | None:
         """Name of the traffic of one value: its own where the sweep varies the traffic."""
@@ -183,7 +196,7 @@ class Sweep(_Measurement):
                 published=self.published.get(str(value), []),
                 sweep=self.id,
                 quick=value in self.quick,
-                offered=self.class_load + float(value) if self.metric == "survival" else None,
+                offered=self.offered(value),
             )
             for value in self.values
         ]

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from fwlab.model.declared import Strict, Value
+from fwlab.model.drawn import Drawn
 
 
 def _text_only(value: object) -> object:
@@ -67,9 +68,12 @@ class TrafficClass(Strict):
     proto                  udp, tcp or icmp
     sport, dport           a port or a range LOWEST-HIGHEST
     payload                bytes of a UDP payload {at, hex}, for classes that differ in what they carry alone
-    stream                 a stream of the profile, by its name, and no other field: the class has the flows of that
-                           stream (pairs of source address and destination port). It may be another list of hosts, ports
-                           or pairs in each traffic of the lab
+    stream                 a stream of the profile, by its name, and no other field but `ports` and `at`: the class has
+                           the flows of that stream (pairs of source address and destination port). It may be another
+                           list of hosts, ports or pairs in each traffic of the lab
+    ports                  with `stream`: source or destination. The class has all packets with such a port of that
+                           stream, whatever their addresses
+    at                     where it is counted: at the sink, or at the generator, for packets that the DUT sends back
 
     Let addresses (or flows, or payloads) be the only difference between the classes of an exercise. If their packets
     also differ in protocol, length or port, a ruleset can tell them apart by that instead.
@@ -85,6 +89,8 @@ class TrafficClass(Strict):
     sport: int | str | None = None
     dport: int | str | None = None
     payload: Payload | None = None
+    ports: Literal["source", "destination"] | None = None
+    at: Literal["sink", "generator"] = "sink"
 
     @field_validator("src", "dst")
     @classmethod
@@ -124,8 +130,10 @@ class TrafficClass(Strict):
 
     @model_validator(mode="after")
     def _stream_alone(self) -> TrafficClass:
-        if self.stream is not None and self.model_fields_set != {"stream"}:
-            raise ValueError("a class by stream can have no other field")
+        if self.stream is not None and self.model_fields_set - {"stream", "ports", "at"}:
+            raise ValueError("a class by stream can have no other field, except ports and at")
+        if self.stream is None and self.ports is not None:
+            raise ValueError("ports needs stream: they are those of a stream")
         return self
 
 
@@ -171,21 +179,32 @@ class Traffic(Strict):
 
     profile      a file in the lab's folder: a stateless TRex profile
     tunables     arguments of its get_streams
+    drawn        further arguments, each drawn anew for a check and for a grading; see Drawn
     connections  TCP connections
     """
 
     profile: str | None = None
     tunables: dict[str, Value] = {}
+    drawn: dict[str, Drawn] = {}
     connections: Connections | None = None
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Traffic:
         if (self.profile is None) == (self.connections is None):
             raise ValueError("a traffic has either a profile or connections")
-        if self.connections is not None and self.tunables:
+        if self.connections is not None and (self.tunables or self.drawn):
             raise ValueError("tunables belong to a profile")
+        both = sorted(set(self.tunables) & set(self.drawn))
+        if both:
+            raise ValueError(f"{both[0]} is both a tunable and drawn: keep one of them")
         return self
+
+    def arguments(self, seed: int, name: str) -> dict[str, Value]:
+        """The profile's arguments: the tunables, and what this seed draws for the traffic of this name."""
+        drawn = {key: family.value(seed, f"{name} {key}") for key, family in self.drawn.items()}
+        return {**self.tunables, **drawn}
 
     def tuned(self, **more: Value) -> Traffic:
         """The same profile, with some tunables changed."""
-        return self.model_copy(update={"tunables": {**self.tunables, **more}})
+        left = {key: family for key, family in self.drawn.items() if key not in more}
+        return self.model_copy(update={"tunables": {**self.tunables, **more}, "drawn": left})

@@ -45,6 +45,14 @@ class ItemStarted:
 
 
 @dataclass(frozen=True)
+class ItemPhase:
+    """What is being done for a case or exercise, in a word or two."""
+
+    item: str
+    phase: str
+
+
+@dataclass(frozen=True)
 class ItemFinished:
     """One case or exercise is done. `summary` is its result in one short line, or why there is none."""
 
@@ -113,6 +121,7 @@ Event = (
     | LogLine
     | PlanMade
     | ItemStarted
+    | ItemPhase
     | ItemFinished
     | ItemLeftOut
     | BoundsNarrowed

@@ -17,11 +17,13 @@ from fwlab.model.case import Case, DeclaredCrossover, Sweep, Trials
 from fwlab.model.check import Check
 from fwlab.model.declared import Identifier, Strict, Value
 from fwlab.model.declared_traffic import Traffic, TrafficClass
+from fwlab.model.defaults import Defaults
 from fwlab.model.expectation import DeclaredExpectation, Expectation
-from fwlab.model.kernel import KernelSeries
+from fwlab.model.individual import IndividualNumber
 from fwlab.model.lab_file import completed
 from fwlab.model.metric import MetricName, Metrics, TrafficKind, judgeable, known_metrics, missing_fields
-from fwlab.model.needs import Needs
+from fwlab.model.needs import Needs, refuse_unknown_nics
+from fwlab.model.parts import Part, refuse_wrong_parts
 from fwlab.model.ranges import Ranges
 from fwlab.model.ruleset import SettingsKind
 
@@ -49,15 +51,16 @@ class Exercise(Strict):
     parameters      words of the templates
     state_packets   packets played before states are counted; needed by checks of states and state_bytes
     offered         load as a multiple of the baseline's capacity; needed by checks of survival
-    load_dependent  true: a correct ruleset may treat a packet differently under load, as rate limits do. Otherwise such
-                    a ruleset fails
+    load_dependent  true: a correct ruleset may treat a packet differently under load, as rate limits do. Else it fails
     stateful        true: a correct ruleset may let a packet pass only after another one, as connection tracking does.
                     It must still do under load what it does at a light load
     settings        kinds of settings files (ethtool, rps, routes, sysctl) that are accepted beside rules, and tc, for
                     queues at a link's exit. They change what every packet costs
     only            patterns such as net.netfilter.*: sysctl files may set nothing else
+    further         true: for those who want more. A class's grading leaves it out unless it is asked for
     predict         the prediction that is asked for
     system          in a lab for several systems, the one that it is measured on (default: whose tools load its start)
+    nic             the NIC on both links, as of a case
     checks          see Check; a name alone stands for one of the lab's `checks`, a list for several of them
     """
 
@@ -71,32 +74,23 @@ class Exercise(Strict):
     stateful: bool = False
     settings: list[SettingsKind] = []
     only: list[str] = ["*"]
+    further: bool = False
     predict: Predict
     system: Identifier | None = None
+    nic: Identifier | None = None
     checks: list[Check] = Field(min_length=1)
 
-
-class Defaults(Strict):
-    """What cases, sweeps, exercises and checks have where they say nothing else.
-
-    kernel   series of the DUT's kernel on which the limits of checks were measured
-    source   raw results behind the limits of capacity, connections and load_time. The name of a .json file alone means
-             results/<lab>/<name>. All other checks have the lab's README.md as their source
-    traffic  traffic of cases and sweeps, except those that measure load_time alone
-    load_dependent, stateful  of exercises
-    """
-
-    kernel: KernelSeries | None = None
-    source: list[str] = []
-    traffic: str | None = None
-    load_dependent: bool = False
-    stateful: bool = False
+    @property
+    def shown_title(self) -> str:
+        """The title, and whether the exercise is a further one."""
+        return f"{self.title} (further)" if self.further else self.title
 
 
 class Lab(Strict):
     """One lab: the folder labs/<id>.
 
     minutes       time that a student needs
+    solution_after  how many rulesets of their own students try before they may see an exercise's solution
     sources       documents that the cases come from
     classes       traffic classes, counted one by one at the sink; a packet belongs to the first class that it fits
     traffic       by name: a TRex profile with its tunables, or TCP connections
@@ -106,14 +100,17 @@ class Lab(Strict):
     sweeps        a case for each value of a parameter
                   Cases or sweeps that have much in common can be one entry: the common fields, and a list of what
                   differs under `series`
+    parts         if the lab is cut into parts, each with a question, minutes, cases and exercises
     crossovers    pairs of sweeps: where one becomes faster than the other
     checks        checks that several exercises use, by name
     expectations  what the cases should measure, and why. The numbers are in ranges.yml, which is generated
+    individual    what differs from student to student if an instructor wants that (individual.py)
     """
 
     id: Annotated[str, Field(pattern=r"^lab\d\d-[a-z0-9-]+$")]
     title: str
     minutes: int = Field(ge=5, le=240)
+    solution_after: int = Field(default=3, ge=1)
     sources: list[str] = []
     needs: Needs = Needs()
     defaults: Defaults = Defaults()
@@ -123,10 +120,12 @@ class Lab(Strict):
     declared_baseline: str | dict[Identifier, str] = Field(alias="baseline")
     single_cases: list[Case] = Field(default=[], alias="cases")
     sweeps: list[Sweep] = []
+    parts: list[Part] = []
     crossovers: list[DeclaredCrossover] = []
     shared_checks: dict[Identifier, Check] = Field(default={}, alias="checks")
     exercises: list[Exercise] = []
     declared_expectations: list[DeclaredExpectation] = Field(default=[], alias="expectations")
+    individual: dict[Identifier, IndividualNumber] = {}
     _folder: Path = PrivateAttr(default=Path())
     _ranges: Ranges = PrivateAttr(default=Ranges())
     _expectations: list[Expectation] = PrivateAttr(default=[])
@@ -225,6 +224,8 @@ class Lab(Strict):
         refuse_unknown_baselines(self.declared_baseline, self.needs.systems, metrics)
         said = {item.id: item.system for item in (*self.single_cases, *self.sweeps)}
         refuse_unknown_systems(said | {item.id: item.system for item in self.exercises}, self.needs.systems)
+        nics = {item.id: item.nic for item in (*self.single_cases, *self.sweeps)}
+        refuse_unknown_nics(nics | {item.id: item.nic for item in self.exercises}, self.needs.nics)
         sweeps = self._case_ids_of_sweeps()
         for expectation in self.declared_expectations:
             expectation.refuse_unknown(metrics, sweeps)
@@ -233,6 +234,7 @@ class Lab(Strict):
             check.refuse_unknown(f"check {name}", set(self.classes), metrics, known)
             judgeable(check.metric, known, f"check {name}")
         self._check_exercises(metrics, known)
+        refuse_wrong_parts(self.parts, self.minutes, list(metrics), sweeps, [item.id for item in self.exercises])
         for declared in self.crossovers:
             for name in (declared.slower, declared.faster):
                 if name not in sweeps:

@@ -74,7 +74,8 @@ class TestbedFacts(Frozen):
 
 
 class DutFacts(Frozen):
-    """The DUT of a run: kernel release, command line, clock source, its image's manifest, its system, and its CPUs."""
+    """The DUT of a run: kernel release, command line, clock source, its image's manifest, its system, its CPUs,
+    and the models of NIC that it has beside the usual one, as far as its kernel drives them."""
 
     kernel: str
     cmdline: str
@@ -82,6 +83,7 @@ class DutFacts(Frozen):
     image: dict[str, Any]
     system: str = "linux"
     cpus: int = 1
+    nics: list[str] = []
 
     @property
     def kernel_configuration(self) -> str:
@@ -114,6 +116,7 @@ class Measured(Frozen):
     beside    a case that was measured in turns with this one, round by round; written only if there is one
     benchmarks  trials at offered loads; written only if there are any
     extra     values of metrics that have no field of their own, by the metric's name; written only if there are any
+    unsaturated  why the DUT was not saturated, where only figures that need it are in doubt; written only if it was not
     problems  why a figure cannot be trusted; any makes the verdict inconclusive
     """
 
@@ -146,6 +149,7 @@ class Measured(Frozen):
     slowed: int = 0
     wall_s: float = 0.0
     measured_again: list[str] = []
+    unsaturated: list[str] = []
     problems: list[str] = []
     refused: str | None = None
     lost: list[str] = []
@@ -156,7 +160,7 @@ class Measured(Frozen):
     @model_serializer(mode="wrap")
     def _without_what_is_rare(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         data: dict[str, Any] = handler(self)
-        for name in ("beside", "benchmarks", "extra"):
+        for name in ("beside", "benchmarks", "extra", "unsaturated"):
             if not getattr(self, name):
                 data.pop(name, None)
         return data
@@ -180,6 +184,7 @@ class Measured(Frozen):
             disturbed_by=later.disturbed_by,
             slowed=max(self.slowed, later.slowed),
             wall_s=round(self.wall_s + later.wall_s, 1),
+            unsaturated=[reason for reason in later.unsaturated if reason not in self.unsaturated],
             problems=[problem for problem in later.problems if problem not in self.problems],
             refused=later.refused,
             lost=later.lost,

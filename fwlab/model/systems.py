@@ -69,6 +69,7 @@ def on_system(lab: Lab, system: str) -> Lab:
     cases = {name for name, case in whole.cases.items() if case.system == system}
     sweeps = [item for item in whole.sweeps if item.system == system]
     named = cases | {item.id for item in sweeps}
+    exercises = [item for item in whole.exercises if item.system == system]
     baseline = whole.declared_baseline
     part = _replaced(
         whole,
@@ -76,7 +77,8 @@ def on_system(lab: Lab, system: str) -> Lab:
         declared_baseline=baseline if isinstance(baseline, str) else baseline[system],
         single_cases=[item for item in whole.single_cases if item.system == system],
         sweeps=sweeps,
-        exercises=[item for item in whole.exercises if item.system == system],
+        exercises=exercises,
+        parts=[item.only(named, {exercise.id for exercise in exercises}) for item in whole.parts],
         crossovers=[item for item in whole.crossovers if {item.slower, item.faster} <= named],
         declared_expectations=[item for item in whole.declared_expectations if set(item.cases) <= named],
     )

@@ -30,13 +30,18 @@ class Clock(Frozen):
 
 
 class Machine(Frozen):
-    """The virtual hardware that all nodes have in common. `receive_ring`: packets."""
+    """The virtual hardware that all nodes have in common.
+
+    receive_ring   packets
+    link_pci_slot  where the NICs of a DUT with several on each link begin (provision/vagrant/nics.rb)
+    """
 
     type: str
     cpu_model: str
     nic_model: str
     receive_ring: int
     management_pci_slot: int
+    link_pci_slot: int
     management_network: str
     management_address: str
 

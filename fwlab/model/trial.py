@@ -26,11 +26,13 @@ class Trial(_Timed):
     busy_s         for how long of it the DUT's CPU was not idle
     processed      packets that the DUT took from its receive ring, whether it forwarded or dropped them
     forwarded      packets that it sent on
+    instructions   that all its CPUs retired meanwhile, by their own counters; None if they have none
     intended_load  packets per second asked of the generator; None: flat out
     """
 
     processed: int = Field(ge=0)
     forwarded: int = Field(default=0, ge=0)
+    instructions: int | None = Field(default=None, ge=0)
     intended_load: float | None = None
 
 

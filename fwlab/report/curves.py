@@ -20,13 +20,17 @@ class PublishedPoint:
 
 @dataclass(frozen=True)
 class Curve:
-    """One sweep. `points` are ordered by x, the value of the parameter that the sweep varies."""
+    """One sweep. `points` are ordered by x, the value of the parameter that the sweep varies.
+
+    plain  the parameter is not what the metric's own label of the axis says, such as a load
+    """
 
     id: str
     title: str
     parameter: str
     points: tuple[tuple[float, Figure], ...]
     published: tuple[PublishedPoint, ...] = ()
+    plain: bool = False
 
     @property
     def linear(self) -> bool:
@@ -54,7 +58,8 @@ def curves(lab: Lab, rows: Sequence[Row], bases: Baselines, metric: str) -> tupl
         points = tuple((x, value) for x, row in placed if (value := _plotted(row, metric)) is not None)
         if points:
             marks = _published(placed, bases.get(metric)) if metric == "capacity" else ()
-            found.append(Curve(sweep.id, sweep.title, sweep.parameter, points, marks))
+            plain = sweep.attack_load is not None
+            found.append(Curve(sweep.id, sweep.title, sweep.parameter, points, marks, plain))
     return tuple(found)
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from fwlab.host.project import find_project
 from fwlab.judge.statistics import figure
+from fwlab.measure import saved_runs
 from fwlab.measure.labs import load_lab
-from fwlab.measure.saved_runs import load_run, published_files
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
@@ -28,10 +28,10 @@ def costs(page: str, rows: list[tuple[str, str | None, str]]) -> str:
 
 
 def published_runs(page: str) -> tuple[Lab, list[Run]]:
-    """The lab whose README.md `page` is, and its newest full run, on each of its systems."""
+    """The lab whose README.md `page` is, and its newest figures, on each of its systems."""
     project = find_project()
     lab = load_lab(project, Path(page).resolve().parent.name)
-    return lab, [load_run(path, lab.id) for path in published_files(project, lab)]
+    return lab, saved_runs.published_runs(project, lab)
 
 
 def medians(page: str, lab: Lab, runs: list[Run]) -> Median:

@@ -36,10 +36,11 @@ PARTS = (
 OTHER = ("other", "#808080")
 
 
-def flame(stacks: Stacks, cost: float | None, unit: str) -> str:
+def flame(stacks: Stacks, cost: float | None, unit: str, label: str = "flame graph") -> str:
     """The graph as an <svg> element; an empty string without samples.
 
-    cost  of one packet, in `unit` ("instructions per packet"); None if the capacity is unknown
+    cost   of one packet, in `unit` ("instructions per packet"); None if the capacity is unknown
+    label  words for those who do not see it
     """
     found = boxes(stacks, NARROWEST)
     if not found:
@@ -48,7 +49,7 @@ def flame(stacks: Stacks, cost: float | None, unit: str) -> str:
     height = (deepest + 2) * ROW
     lines = [
         (
-            f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="flame graph" '
+            f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(label)}" '
             f'font-family="ui-monospace, monospace" font-size="{FONT}">'
         )
     ]

@@ -128,7 +128,7 @@ def describe_testbed(testbed: TestbedFacts) -> str:
     """The testbed, its clock and its link in one line."""
     clock = "instruction clock" if testbed.clock == "instructions" else "host clock"
     words = f"{testbed.name}, {testbed.accelerator}, {clock}, {testbed.engine} over {testbed.link}"
-    return f"{words} (forced)" if testbed.forced else words
+    return f"{words}; the testbed was asked for" if testbed.forced else words
 
 
 def caution(testbed: TestbedFacts) -> str | None:

@@ -6,6 +6,7 @@ read from the modules that apply them, so a page cannot name another number than
 """
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 from fwlab.dut.linux.agent.trials import MOST_OWN
@@ -17,8 +18,8 @@ from fwlab.host.project import Project, find_project, is_measured, lab_ids, show
 from fwlab.judge import load_dependence, verdicts
 from fwlab.judge.statistics import CONFIDENCE, fewest_values
 from fwlab.measure.labs import load_lab
-from fwlab.measure.saved_runs import load_run, published_files
-from fwlab.measure.session import EXERCISE_S
+from fwlab.measure.saved_runs import added_files, published_files, published_runs
+from fwlab.measure.session import EXERCISE_S, TRIALS_IF_APART
 from fwlab.metrics import (
     capacity,
     connection_rate,
@@ -32,7 +33,9 @@ from fwlab.metrics import (
     throughput,
 )
 from fwlab.model import host_class
+from fwlab.model.case import Case
 from fwlab.model.declared_traffic import Connections
+from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.results import Run
 from fwlab.report.model import build_model
@@ -49,12 +52,22 @@ Row = tuple[str, str]
 
 def figures(page: str) -> str:
     """The tables of a lab's newest whole run. `page` is the lab's README.md; a lab without a run has none."""
-    return _figures(find_project(), Path(page).resolve().parent.name, only_quick=False)
+    return _figures(find_project(), Path(page).resolve().parent.name)
+
+
+def figures_of(page: str, *cases: str) -> str:
+    """The same for some cases alone. Raises BadInput for a case that the lab does not have."""
+    project = find_project()
+    lab = load_lab(project, Path(page).resolve().parent.name)
+    for case in cases:
+        if case not in lab.cases:
+            raise BadInput(f"{page}: {lab.id} has no case {case}", f"fwlab list {lab.id}")
+    return _figures(project, lab.id, lambda case: case.id in cases)
 
 
 def quick_figures(lab_id: str) -> str:
     """The same for the cases that the lab marks as quick."""
-    return _figures(find_project(), lab_id, only_quick=True)
+    return _figures(find_project(), lab_id, lambda case: case.quick)
 
 
 def labs() -> str:
@@ -103,20 +116,22 @@ def ceiling(result: str, rows: list[tuple[str, str]]) -> str:
     return _block("\n".join(table))
 
 
-def _figures(project: Project, lab_id: str, only_quick: bool) -> str:
+def _figures(project: Project, lab_id: str, shows: Callable[[Case], bool] | None = None) -> str:
     if not is_measured(project, lab_id):
         return _block("No figures yet: `make figures` publishes a full run.")
     lab = load_lab(project, lab_id)
     paths = published_files(project, lab)
-    runs = [load_run(path, lab_id) for path in paths]
-    if only_quick:
-        runs = [_quick(lab, run) for run in runs]
+    runs = published_runs(project, lab)
+    if shows is not None:
+        runs = [_some(lab, run, shows) for run in runs]
     raw = " and ".join(f"`{shown(project, path)}`" for path in paths)
+    later = [f"`{shown(project, path)}`" for whole in paths for path in added_files(whole)]
+    raw += f"; of cases that were added later: {', '.join(later)}" if later else ""
     return _block(f"{figures_table(build_model(lab, runs[0], runs[1:]))}\n\nRaw results: {raw}.")
 
 
-def _quick(lab: Lab, run: Run) -> Run:
-    return run.model_copy(update={"cases": [case for case in run.cases if lab.cases[case.id].quick]})
+def _some(lab: Lab, run: Run, shows: Callable[[Case], bool]) -> Run:
+    return run.model_copy(update={"cases": [case for case in run.cases if shows(lab.cases[case.id])]})
 
 
 def _trials() -> list[Row]:
@@ -126,13 +141,11 @@ def _trials() -> list[Row]:
         ("Idle time in a trial, at most", _percent(capacity.MOST_IDLE)),
         ("CPU time for other work in a trial, at most", _percent(capacity.MOST_OTHER)),
         ("The same, for kernel threads that take an equal share of every trial", _percent(MOST_OWN)),
-        (
-            "Unsaturated trials before the next throttle level, per trial wanted",
-            f"more than {capacity.IDLE_AT_A_LEVEL}",
-        ),
+        ("Unsaturated trials before the next level, per trial wanted", f"more than {capacity.IDLE_AT_A_LEVEL}"),
         ("Packets that the sink may send back", _percent(capacity.MOST_BACK)),
         ("Spread that repeats a measurement", _above(capacity.USUAL_SPREAD)),
-        ("Spread that makes a verdict inconclusive", _above(verdicts.LARGEST_SPREAD)),
+        ("Spread that makes a verdict inconclusive, unless the interval is short", _above(verdicts.LARGEST_SPREAD)),
+        ("Trials of the second measurement after such a spread", str(TRIALS_IF_APART)),
         ("Time for one exercise", f"{EXERCISE_S:g} s"),
     ]
 

@@ -8,7 +8,7 @@ from fwlab.host.project import Project
 from fwlab.model.errors import BadInput
 from fwlab.report.inline_figures import with_figures
 
-GLOBS = ("*.md", "guides/*.md", "labs/*/README.md", "engine/README.md", "results/README.md")
+GLOBS = ("*.md", "guides/*.md", "labs/*/README.md", "labs/*/instructor.md", "engine/README.md", "results/README.md")
 
 
 def all_pages(project: Project) -> list[Path]:

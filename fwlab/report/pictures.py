@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Pictures of a lab's page, drawn from its newest full run. Each is an image, followed by a comment that draws it:
+"""Pictures of a lab's page, drawn from its newest figures under results/.
+
+Each is an image, followed by a comment that draws it:
 
     ![Lists bend, sets stay level](pictures/lists.svg)
     <!-- drawn: curves("capacity", "iptables-rules", "ipset") -->
@@ -10,24 +12,31 @@ them without drawing them. Each takes the reader's light or dark theme.
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
 import matplotlib
 from matplotlib.figure import Figure as Drawing
 
-from fwlab.judge.statistics import nanoseconds_per_packet
+from fwlab.host.project import find_project
+from fwlab.judge.statistics import figure, nanoseconds_per_packet
+from fwlab.measure.saved_runs import load_run
+from fwlab.metrics.call_stacks import Stacks
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
 from fwlab.report.curves import Curve
 from fwlab.report.derived_tables import medians, published_runs
-from fwlab.report.formatting import digits
+from fwlab.report.flame import flame
+from fwlab.report.formatting import cost_unit, digits
 from fwlab.report.model import ReportModel, build_model
 from fwlab.report.plot import COLOURS, INK, STYLE, drawing, svg_element
 
 _PICTURE = re.compile(
     r"!\[(?P<words>[^\]]*)\]\((?P<path>[^)\s]+\.svg)\)\s*<!-- drawn: (?P<expression>.+?) -->", re.DOTALL
 )
+#: What a wrong expression raises.
+_FAULTS = (ArithmeticError, AttributeError, LookupError, NameError, StopIteration, SyntaxError, TypeError, ValueError)
 #: Text and axes in a light theme, and in a dark one.
 LIGHT, DARK = "#1f2328", "#d1d7e0"
 _THEMES = f"<style>svg{{color:{LIGHT}}}@media (prefers-color-scheme:dark){{svg{{color:{DARK}}}}}</style>"
@@ -45,15 +54,24 @@ def pictures_of(page: Path) -> dict[Path, str]:
     found = {}
     for one in wanted:
         style = {**STYLE, "svg.hashsalt": one["path"]}
-        label = escape(" ".join(one["words"].split()))
+        words = " ".join(one["words"].split())
         try:
             with matplotlib.rc_context(style):  # type: ignore[arg-type]
-                figure = eval(one["expression"], {"__builtins__": {}}, names)  # noqa: S307 - as cog does with this page
-                found[page.parent / one["path"]] = _file(svg_element(figure, Path(one["path"]).stem, label))
-        except (ArithmeticError, AttributeError, LookupError, NameError, SyntaxError, TypeError, ValueError) as error:
+                drawn = eval(one["expression"], {"__builtins__": {}}, names)  # noqa: S307 - as cog does with this page
+                if isinstance(drawn, Flame):
+                    element = flame(drawn.stacks, drawn.cost, drawn.unit, words)
+                else:
+                    element = svg_element(drawn, Path(one["path"]).stem, escape(words))
+                found[page.parent / one["path"]] = _file(element)
+        except _FAULTS as error:
             message = f"{page.name}: {one['path']}: {type(error).__name__}: {error}"
             raise BadInput(message, f"correct the comment behind it in {page.name}") from error
     return found
+
+
+def in_one_scheme(picture: str, *, dark: bool) -> str:
+    """The file of a picture in the colours of one theme, for a page that does not follow the reader's system."""
+    return picture.replace(_THEMES, f"<style>svg{{color:{DARK if dark else LIGHT}}}</style>")
 
 
 def _file(element: str) -> str:
@@ -62,28 +80,46 @@ def _file(element: str) -> str:
     return f"<svg {_NAMESPACES}{head}>{_THEMES}{rest}\n"
 
 
-def _functions(page: str) -> dict[str, Callable[..., Drawing]]:
+@dataclass(frozen=True)
+class Flame:
+    """What a flame graph shows: samples by stack, and the cost of a packet in a unit."""
+
+    stacks: Stacks
+    cost: float
+    unit: str
+
+
+def _functions(page: str) -> dict[str, Callable[..., Drawing | Flame]]:
     """What draws a picture.
 
     curves  a metric over the parameter of some sweeps, as in reports. With `predicted`, also what t + n c predicts for
             a sweep from its baseline and its last point: {"iptables-rules": "raw-drop"}
     places  where a packet can be dropped on its way, and the capacity then: (case, place, what the kernel has done)
+    flames  the flame graph of a case, from the newest results/LAB/*-profile.json that has it; LAB may be another lab
     """
     lab, runs = published_runs(page)
     model, median = build_model(lab, runs[0], runs[1:]), medians(page, lab, runs)
 
     def curves(metric: str, *sweeps: str, predicted: dict[str, str] | None = None) -> Drawing:
         chosen = [_curve(model, metric, sweep) for sweep in sweeps]
-        figure = drawing(model, METRICS[metric], chosen)
+        drawn = drawing(model, METRICS[metric], chosen)
         for index, (sweep, base) in enumerate((predicted or {}).items()):
             line = next(line for line in chosen if line.id == sweep)
-            _predict(figure, line, median(base), METRICS[metric].display.factor, above=index == 0)
-        return figure
+            _predict(drawn, line, median(base), METRICS[metric].display.factor, above=index == 0)
+        return drawn
 
     def places(rows: Sequence[tuple[str, str, str]]) -> Drawing:
         return _places([(median(case) / 1e3, place, done) for case, place, done in rows])
 
-    return {"curves": curves, "places": places}
+    def flames(case: str, lab_id: str = lab.id) -> Flame:
+        kept = sorted((find_project().root / "results" / lab_id).glob("*-profile.json"), reverse=True)
+        run, found = next((run, one) for run in (load_run(p, lab_id) for p in kept) if (one := run.case(case)))
+        measured = figure(found, METRICS["capacity"], run.testbed)
+        if measured is None or not found.stacks:
+            raise ValueError(f"no samples of {case}")
+        return Flame(found.stacks, nanoseconds_per_packet(measured.median), cost_unit(run.testbed))
+
+    return {"curves": curves, "places": places, "flames": flames}
 
 
 def _curve(model: ReportModel, metric: str, sweep: str) -> Curve:

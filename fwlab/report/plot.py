@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Curves as inline SVG. Error bars range from the lowest to the highest trial; axes are logarithmic, except for
-sweeps from zero.
+sweeps from zero. Those have a zero beside a logarithmic axis if their values are far apart.
 
 Text and axes take the colour of the surrounding page, so that one drawing serves light and dark themes.
 """
@@ -32,6 +32,8 @@ SIZE_IN = (8.0, 4.8)
 #: The number of characters that fit into two columns of the legend, and the height of one line (inches).
 LEGEND_CHARACTERS = 84
 LEGEND_LINE_IN = 0.22
+#: From this factor between the values of a sweep from zero on, a linear axis would squeeze the small ones.
+FAR_APART = 100
 #: Values that differ by less than this factor count as one value on a logarithmic axis.
 ONE_VALUE = 1.001
 STYLE: dict[str, Any] = {
@@ -50,12 +52,16 @@ STYLE: dict[str, Any] = {
 
 
 def plots(model: ReportModel, metric: Metric) -> list[str]:
-    """The metric over the parameters of the sweeps, as <svg> elements; empty if no sweep measured it."""
+    """The metric over the parameters of the sweeps, as <svg> elements; empty if no sweep measured it.
+
+    Without a sweep of two values there is no curve, and the table says the same.
+    """
     style: Any = {**STYLE, "svg.hashsalt": metric.name}
     with matplotlib.rc_context(style):
         return [
             svg_element(drawing(model, metric, lines), f"{metric.name}-{index}", metric.display.heading)
             for index, lines in enumerate(panels(model.curves.get(metric.name, ())))
+            if any(len(line.points) > 1 for line in lines)
         ]
 
 
@@ -83,13 +89,14 @@ def drawing(model: ReportModel, metric: Metric, lines: list[Curve]) -> Drawing:
             dash = (0, (6, 4 + 4 * place))
             axes.axhline(base.capacity.median * factor, color=INK, linestyle=dash, linewidth=1, label=base.case)
     varied = " or ".join(dict.fromkeys(line.parameter for line in lines))
-    axes.set_xlabel(metric.display.x_label.format(parameter=varied, baseline=either(base.case for base in baselines)))
+    x_label = "number of {parameter}" if lines[0].plain else metric.display.x_label
+    axes.set_xlabel(x_label.format(parameter=varied, baseline=either(base.case for base in baselines)))
     axes.set_ylabel(metric.display.heading)
     if logarithmic:
         _ticks(axes)
     else:
         axes.set_ylim(bottom=0)
-        axes.set_xlim(left=0)
+        _from_zero(axes, lines)
     axes.grid(True, which="major", color=INK, alpha=0.15, linewidth=0.8)
     _legend(figure, axes, [*(line.title for line in lines), *(base.case for base in baselines)])
     return figure
@@ -159,6 +166,15 @@ def _widen(lines: list[Curve], factor: float, bases: list[Figure], axes: Axes) -
     for values, scale, limit in ((xs, 1, axes.set_xlim), (ys, factor, axes.set_ylim)):
         if max(values) < min(values) * ONE_VALUE:
             limit(min(values) * scale / 2, max(values) * scale * 2)
+
+
+def _from_zero(axes: Axes, lines: list[Curve]) -> None:
+    """The axis of sweeps that start at zero: linear, or logarithmic from their first step on."""
+    steps = [x for line in lines if line.linear for x, _ in line.points if x > 0]
+    if steps and max(steps) >= FAR_APART * min(steps):
+        axes.set_xscale("symlog", linthresh=min(steps), linscale=0.5)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _thousands(value)))
+    axes.set_xlim(left=0)
 
 
 def _ticks(axes: Axes) -> None:

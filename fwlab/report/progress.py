@@ -13,6 +13,7 @@ from fwlab.model.events import (
     Event,
     ItemFinished,
     ItemLeftOut,
+    ItemPhase,
     ItemStarted,
     Listener,
     LogLine,
@@ -67,6 +68,8 @@ class _OnTerminal:
                 self._bar.update(self._task, total=items, completed=0)
             case ItemStarted(item):
                 self._bar.update(self._task, description=item)
+            case ItemPhase(item, phase):
+                self._bar.update(self._task, description=f"{item}: {phase}")
             case BoundsNarrowed():
                 self._bar.update(self._task, description=str(event))
             case ItemLeftOut(item, why):
@@ -103,7 +106,8 @@ class _Plain:
                 self._console.print(f"{item}: left out: {why}", markup=False, highlight=False, soft_wrap=True)
             case ItemFinished(item, words, _):
                 self._done += 1
-                self._console.print(f"[{self._done}/{self._items}] {item}: {words}", markup=False, highlight=False)
+                place = f"[{self._done}/{self._items}] " if self._items > 1 else ""
+                self._console.print(f"{place}{item}: {words}", markup=False, highlight=False)
 
 
 def _line(item: str, words: str, ok: bool) -> Text:

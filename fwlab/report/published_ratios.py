@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from fwlab.host.project import Project, find_project, lab_ids, shown
 from fwlab.host.yaml_files import read_yaml_file
 from fwlab.measure.labs import load_lab
-from fwlab.measure.saved_runs import load_run, published_files
+from fwlab.measure.saved_runs import published_runs
 from fwlab.model.case import Case
 from fwlab.model.declared import Identifier, Strict
 from fwlab.model.errors import BadInput
@@ -92,7 +92,7 @@ def all_rows(project: Project) -> list[Row]:
 
 def rows_of(project: Project, lab: Lab) -> list[Row]:
     """The rows of one lab: those of published.yml, then what lab.yml declares beside. Raises BadInput."""
-    runs = [load_run(path, lab.id) for path in published_files(project, lab)]
+    runs = published_runs(project, lab)
     declared = list(_declared(project, lab))
     known = {(one.source, one.case or one.crossover) for one in declared}
     return [_row(project, lab, runs, one) for one in (*declared, *_undeclared(lab, known))]
@@ -135,8 +135,7 @@ def _row(project: Project, lab: Lab, runs: list[Run], one: Comparison) -> Row:
 def _ratio(lab: Lab, runs: list[Run], one: Comparison) -> Row:
     case, base = lab.cases[one.case or ""], lab.cases[one.to or _base(lab, one)]
     median = medians(lab.id, lab, runs)
-    there = {run.dut.system for run in runs}
-    measured = runs and {case.system, base.system} <= {None, *there}
+    measured = all(any(run.case(one.id) for run in runs) for one in (case, base))
     return Row(
         lab=lab.id,
         source=one.source,

@@ -152,7 +152,7 @@ def exercise_rows(lab: Lab, run: Run, bases: Baselines) -> tuple[Row, ...]:
         rows.append(
             Row(
                 measured=measured,
-                title=exercise.title if exercise else measured.title,
+                title=exercise.shown_title if exercise else measured.title,
                 sweep=None,
                 metrics=_metrics(lab, run, measured, (), bases),
                 verdicts=own,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Survival as a table: one row per sweep, one column per load of the attack."""
+"""Survival as a table: one row per sweep, one column per load of the attack, or per value of another parameter."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,32 +14,34 @@ class SurvivalTable:
     """Sweeps over the same loads. Each of `rows` holds a sweep's title and one formatted cell per load.
 
     victim_class  the traffic class that was counted
-    class_load    its own load, in multiples of the baseline's capacity, like `loads`
+    class_load    its own load, in multiples of the baseline's capacity
+    attack_load   that of the attack, if `values` are not its loads, but those of another parameter
     """
 
     victim_class: str | None
     class_load: float
+    attack_load: float | None
     parameter: str
-    loads: tuple[str, ...]
+    values: tuple[str, ...]
     rows: tuple[tuple[str, tuple[str, ...]], ...]
 
     def caption(self, baseline: str) -> str:
         """What the figures are shares of."""
-        return (
-            f"share of the class {self.victim_class} that reaches the sink, its own load {self.class_load:g}, "
-            f"under an {self.parameter} of so many times the capacity of {baseline}"
-        )
+        share = f"share of the class {self.victim_class} that reaches the sink, its own load {self.class_load:g}, "
+        if self.attack_load is None:
+            return f"{share}under an {self.parameter} of so many times the capacity of {baseline}"
+        return f"{share}under an attack of {self.attack_load:g} times the capacity of {baseline}, by {self.parameter}"
 
 
 def survival_tables(lab: Lab, rows: Iterable[Row]) -> tuple[SurvivalTable, ...]:
-    """A table for each group of sweeps that share class, parameter and loads; empty if no sweep measures survival."""
+    """A table for each group of sweeps that share class, loads, parameter and values; empty without survival."""
     by_id = {row.id: row for row in rows}
-    tables: dict[tuple[str | None, float, str, tuple[str, ...]], list[tuple[str, tuple[str, ...]]]] = {}
+    tables: dict[tuple[str | None, float, float | None, str, tuple[str, ...]], list[tuple[str, tuple[str, ...]]]] = {}
     for sweep in lab.sweeps:
         measured = [by_id.get(case.id) for case in sweep.cases()]
         if sweep.metric == "survival" and any(measured):
-            loads = tuple(f"{value:g}" for value in sweep.values)
-            key = (sweep.victim_class, sweep.class_load, sweep.parameter, loads)
+            values = tuple(f"{value:g}" for value in sweep.values)
+            key = (sweep.victim_class, sweep.class_load, sweep.attack_load, sweep.parameter, values)
             tables.setdefault(key, []).append((sweep.title, tuple(_cell(row) for row in measured)))
     return tuple(SurvivalTable(*key, tuple(found)) for key, found in tables.items())
 

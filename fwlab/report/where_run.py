@@ -20,6 +20,8 @@ MACHINES = (("virtual", "tcg"), ("virtual", "kvm"), ("real", "kvm"), ("real", "t
 #: A virtual testbed counts instructions, which KVM does not let QEMU do.
 IMPOSSIBLE = {("virtual", "kvm")}
 HEAD = "| testbed | links | DUT | last run | on | a figure of it | raw results |\n|---|---|---|---|---|---|---|"
+#: The class of the host that tests/nested_host emulates.
+EMULATED = "nested-host"
 NEVER = "| never | | | |"
 
 Setup = tuple[str, str, str, str]
@@ -64,7 +66,9 @@ def _row(project: Project, setup: Setup, found: tuple[Path, Run] | None) -> str:
     if found is None:
         return what + NEVER
     path, run = found
-    host = f"{run.host.cpu.split('(')[0].split()[0]}, {run.host.cores} cores"
+    cores = f"{run.host.cores} core{'' if run.host.cores == 1 else 's'}"
+    emulated = "emulated " if run.host.host_class == EMULATED else ""
+    host = f"{emulated}{run.host.cpu.split('(')[0].split()[0]}, {cores}"
     where = f"{host}; {formatting.kernel(run.dut)}"
     return f"{what}| {run.started[:10]} | {where} | {_figure(run)} | `{shown(project, path)}` |"
 

@@ -66,6 +66,9 @@ class Loader:
         """One command for each rule or entry, as an administrator's shell loop would run them."""
         raise Refusal(f"{name}: such a file can only be loaded whole")
 
+    def prepare(self) -> None:
+        """Bring the machine into the state that counts as its start state. Before anything is recorded or loaded."""
+
     def undo(self, loaded: bool) -> None:
         """Take away all that files of this kind have brought. Kernel modules stay.
 

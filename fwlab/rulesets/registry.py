@@ -30,10 +30,14 @@ def kind_of(name: str) -> RulesetKind | None:
     return None
 
 
-def suffixes() -> list[str]:
-    """File names that can be loaded, whole names first: "pf.conf", "*.nft", ..."""
-    shown = [f"*{kind.suffix}" if kind.suffix.startswith(".") else kind.suffix for kind in KINDS.values()]
-    return sorted(shown, key=lambda name: name.startswith("*"))
+def suffixes() -> str:
+    """File names that can be loaded, those of Linux first: "*.ipset *.nft, or on freebsd: pf.conf"."""
+    names: dict[str, list[str]] = {"linux": []}
+    for kind in KINDS.values():
+        shown = f"*{kind.suffix}" if kind.suffix.startswith(".") else kind.suffix
+        names.setdefault(kind.system, []).append(shown)
+    usual = " ".join(names.pop("linux"))
+    return ", or ".join([usual, *(f"on {system}: {' '.join(shown)}" for system, shown in names.items())])
 
 
 def in_loading_order(files: Iterable[RulesetFile]) -> list[RulesetFile]:

@@ -55,7 +55,7 @@ def ruleset_file(name: str, text: str) -> RulesetFile:
     """A validated file; its name says of which kind. Raises BadInput if no tool loads it, or validation fails."""
     kind = kind_of(name)
     if kind is None:
-        raise BadInput(f"{name}: no tool loads such a file", f"use one of: {' '.join(suffixes())}")
+        raise BadInput(f"{name}: no tool loads such a file", f"use one of: {suffixes()}")
     file = RulesetFile(name, kind.name, text)
     validate(file)
     return file

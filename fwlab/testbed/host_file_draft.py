@@ -5,7 +5,7 @@ import sys
 
 from fwlab.host.atomic_write import write_atomically
 from fwlab.host.devices import VFIO, Devices, VirtualFunction
-from fwlab.host.iproute import Ip
+from fwlab.host.iproute import NO_ADMINISTRATION, Ip
 from fwlab.host.project import Project, load_topology
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.topology import Topology
@@ -17,6 +17,11 @@ HEAD = """\
 """
 #: VLAN of the first link; the next link has the next. It keeps frames of one link out of the other.
 FIRST_VLAN = 101
+#: Of each link.
+ENDS = 2
+NO_VLANS = f"""\
+# The driver of these NICs {NO_ADMINISTRATION}.
+# So each link has a NIC of its own."""
 
 
 def write_draft(project: Project) -> None:
@@ -40,25 +45,34 @@ def draft(topology: Topology, devices: Devices, ip: Ip) -> str:
 
 
 def _sriov(topology: Topology, devices: Devices, ip: Ip) -> list[str]:
-    wanted = sum(len(link.ends) for link in topology.links.values())
-    lines = []
+    """One NIC for all links, which its VLANs keep apart; or one for each, if their drivers cannot set VLANs."""
+    links = topology.links
+    lines: list[str] = []
+    apart: list[VirtualFunction] = []
     for nic, (now, most) in devices.physical_functions().items():
         free = [vf for vf in devices.virtual_functions(nic) if vf.driver != VFIO and vf.group is not None]
         reason = _unfit(nic, devices, ip)
+        administered = reason is not None or not free or bool(ip.listed_vfs(nic))
+        wanted = sum(len(link.ends) for link in links.values()) if administered else ENDS
         if reason is None and len(free) < wanted:
             reason = f"has {len(free)} free VFs in IOMMU groups ({now} in all, at most {most}); {wanted} are needed"
+        if reason is None and administered:
+            return ["sriov:", *_links(topology, free, administered=True)]
         if reason is None:
-            return ["sriov:", *_links(topology, free)]
+            apart += free[:ENDS]
+            reason = f"cannot set VLANs for its VFs; {len(links)} such NICs are needed, one for each link"
         lines.append(f"# sriov: {nic} {reason}")
+    if len(apart) >= ENDS * len(links):
+        return [NO_VLANS, "sriov:", *_links(topology, apart, administered=False)]
     return lines or ["# sriov: no NIC of this host has virtual functions"]
 
 
-def _links(topology: Topology, free: list[VirtualFunction]) -> list[str]:
+def _links(topology: Topology, free: list[VirtualFunction], *, administered: bool) -> list[str]:
     lines, left = [], iter(free)
     for index, (name, link) in enumerate(topology.links.items()):
         ends = ", ".join(f'{role}: "{next(left).address}"' for role in link.ends)
-        lines += [f"  {name}:", f"    ends: {{ {ends} }}", f"    vlan: {FIRST_VLAN + index}"]
-        lines += ["    trust: false", "    spoof_check: true"]
+        lines += [f"  {name}:", f"    ends: {{ {ends} }}", f"    vlan: {FIRST_VLAN + index if administered else 0}"]
+        lines += ["    trust: false", f"    spoof_check: {str(administered).lower()}"]
     return lines
 
 

@@ -111,6 +111,11 @@ def machines_made(project: Project, topology: Topology, lab_number: int, lab_id:
     return recorded
 
 
+def dut_runs(topology: Topology, lab_number: int) -> bool:
+    """Whether the lab's DUT runs, as far as its QEMU can be seen."""
+    return _running(topology, lab_number) is not None
+
+
 def recorded_boxes(project: Project, lab_id: str) -> dict[str, str]:
     """By role, the box that each of the lab's machines was made from; empty without a record that can be read."""
     try:
@@ -160,7 +165,8 @@ def from_command_line(words: Sequence[str]) -> Made | None:
         return None
     found_types = [re.match(r'(?:\{"type":")?(\w+)', netdev) for netdev in options.get("-netdev", [])]
     found_types += [re.match(r'(?:\{"driver":")?(vfio-pci)', device) for device in options.get("-device", [])]
-    links = {link_of(found[1]) for found in found_types if found and found[1] != "user"}
+    # A user-mode network is for management; a port of a hub joins NICs to a link that another -netdev carries.
+    links = {link_of(found[1]) for found in found_types if found and found[1] not in ("user", "hubport")}
     return Made(accelerator, shifts[0] if shifts else None, "+".join(sorted(links)))
 
 

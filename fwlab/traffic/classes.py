@@ -20,10 +20,10 @@ _PROTOCOLS = {"udp": (17, 17), "tcp": (6, 6), "icmp": (1, 58)}
 def classify(frames: Frames, classes: Mapping[str, TrafficClass]) -> np.ndarray:
     """The index of the first class that matches each frame, or -1: int64 array of shape (n,)."""
     headers = read_headers(frames)
-    flows, keys = class_flows(frames, headers, classes), flow_keys(headers)
+    flows = class_flows(frames, headers, classes)
     found = np.full(len(frames), -1, dtype=np.int64)
     for place, (name, wanted) in enumerate(classes.items()):
-        fits = np.isin(keys, flows[name]) if name in flows else _fits(headers, wanted)
+        fits = np.isin(flow_keys(headers, wanted), flows[name]) if name in flows else _fits(headers, wanted)
         if wanted.payload is not None:
             fits &= _carries(frames, headers, wanted.payload)
         found[(found < 0) & fits] = place

@@ -29,6 +29,7 @@ class Flows:
         self,
         direction=0,
         first="198.18.64.1",
+        destination="198.19.10.1",
         hosts=250,
         ports=4,
         protocol="udp",
@@ -47,7 +48,7 @@ class Flows:
             "syn": TCP(sport=FIRST_PORT, dport=5000, flags="S", chksum=0),
             "ack": TCP(sport=FIRST_PORT, dport=5000, flags="A", seq=1, ack=1, chksum=0),
         }[protocol]
-        headers = Ether() / IP(src=first, dst="198.19.10.1") / transport
+        headers = Ether() / IP(src=first, dst=destination) / transport
         packet = headers / bytes(size - FCS - len(headers))
         layer = "UDP" if protocol == "udp" else "TCP"
         vm = STLScVmRaw(

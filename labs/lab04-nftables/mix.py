@@ -175,19 +175,27 @@ class Mix:
     """Three continuous streams, named after the classes that the sink counts."""
 
     def get_streams(
-        self, direction=0, scene="ports", first="198.18.64.1", count=600, step=13, blocked_percent=90, **kwargs
+        self,
+        direction=0,
+        scene="ports",
+        first="198.18.64.1",
+        count=600,
+        step=13,
+        blocked_percent=90,
+        neighbours_percent=5,
+        **kwargs,
     ):
-        """`blocked_percent` of the packets must be blocked; neighbours and legitimate network share the rest.
+        """`blocked_percent` of the packets must be blocked, `neighbours_percent` are neighbours, the rest legitimate.
 
         `scene` is one of SCENES. It has `count` addresses (or customers, or prefixes) that begin with `first` and are
         `step` apart.
         """
         blocked, neighbours = SCENES[scene](first, count, step)
-        rest = (100 - blocked_percent) / 2
+        legitimate_percent = 100 - blocked_percent - neighbours_percent
         return [
             stream("blocked", blocked, blocked_percent),
-            stream("neighbours", neighbours, rest),
-            stream("legitimate", [(source, WEB) for source in legitimate()], rest),
+            stream("neighbours", neighbours, neighbours_percent),
+            stream("legitimate", [(source, WEB) for source in legitimate()], legitimate_percent),
         ]
 
 

@@ -32,30 +32,39 @@ class Mix:
         attack=1,
         beside=0.1,
         bystanders=0,
+        prefixed=0,
+        excepted=0,
         attacker="198.18.64.1",
         bystander="198.18.64.2",
         attackers=1000,
         step=13,
+        target="198.19.10.1",
         size=128,
         **kwargs,
     ):
-        """`attack` is the load of `attackers` addresses, `step` apart; `beside` that of 200 hosts of 198.18.10.0/24.
+        """`attack` is the load of `attackers` addresses, `step` apart, against `target`; `beside` that of 200 hosts of
+        198.18.10.0/24.
 
-        `bystanders` is the load of the addresses next to every fifth attacker's. `size` is in bytes on the wire, FCS
-        included.
+        `bystanders` is the load of the addresses next to every fifth attacker's. `prefixed` is that of attackers in
+        ten prefixes, 198.18.128.0/24 and the following, and `excepted` that of one host in each of them. `size` is in
+        bytes on the wire, FCS included.
         """
         streams = [stream("198.18.10.1", 200, 1, beside, size)]
         if attack:
-            streams.append(stream(attacker, attackers, step, attack, size))
+            streams.append(stream(attacker, attackers, step, attack, size, target))
         if bystanders:
             streams.append(stream(bystander, attackers // 5, 5 * step, bystanders, size))
+        if prefixed:
+            streams.append(stream("198.18.128.1", 640, 4, prefixed, size))
+        if excepted:
+            streams.append(stream("198.18.128.7", 10, 256, excepted, size))
         return streams
 
 
-def stream(source, sources, step, load, size):
-    """A continuous stream from `sources` addresses, `step` apart, to one destination."""
+def stream(source, sources, step, load, size, target="198.19.10.1"):
+    """A continuous stream from `sources` addresses, `step` apart, to `target`."""
     # No UDP checksum (RFC 768 allows it): it would have to follow the source address.
-    headers = Ether() / IP(src=source, dst="198.19.10.1") / UDP(sport=1025, dport=5000, chksum=0)
+    headers = Ether() / IP(src=source, dst=target) / UDP(sport=1025, dport=5000, chksum=0)
     packet = headers / bytes(size - FCS - len(headers))
     first, stride = int(IPv4Address(source)), strides(sources)
     # Not in order: sources at the end of a list of rules cost more, and every part of the traffic should have its

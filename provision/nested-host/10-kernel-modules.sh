@@ -4,11 +4,9 @@
 set -eu
 
 printf '%s\n' kvm_amd vhost_net tun macvtap vfio-pci >/etc/modules-load.d/fwlab.conf
-# QEMU's intel-iommu does remap interrupts, but its igb does not say that its own are safe.
-echo 'options vfio_iommu_type1 allow_unsafe_interrupts=1' >/etc/modprobe.d/fwlab.conf
 
 for kernel in /lib/modules/*; do
-    for module in kvm-amd vhost_net macvtap vfio-pci igb igbvf; do
+    for module in kvm-amd vhost_net macvtap vfio-pci virtio_net; do
         find "$kernel/kernel" -name "$module.ko*" | grep -q . || { echo "$kernel has no $module" >&2; exit 1; }
     done
 done

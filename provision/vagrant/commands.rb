@@ -8,6 +8,7 @@ require "open3"
 require_relative "lab_machines"
 require_relative "ports"
 require_relative "record"
+require_relative "saved_machine"
 require_relative "seed"
 
 module FirewallLab
@@ -44,6 +45,8 @@ module FirewallLab
 
     def expand(name)
       project = LabNames.project
+      meant = project.labs.select { |lab| lab.start_with?("#{name}-") } # lab03 stands for lab03-ipset
+      name = meant.first if meant.one?
       return [name] if project.machines.none? { |machine| machine.lab == name } && !name.match?(/\Alab\d/)
       return project.machines.select { |m| m.lab == name }.map(&:name) if project.labs.include?(name) && all_machines?
       return [name] if project.machines.any? { |machine| machine.name == name }
@@ -55,7 +58,8 @@ module FirewallLab
 
     def known(message)
       labs = LabNames.project.labs
-      Problem.new("#{message}; the labs are: #{labs.join(', ')}", "vagrant up #{labs.first || 'LAB'}")
+      near = labs.find { |lab| message[/lab\d+/] == lab[/lab\d+/] } || labs.first || "LAB"
+      Problem.new("#{message}; the labs are: #{labs.join(', ')}", "vagrant up #{near}")
     end
   end
 
@@ -129,7 +133,10 @@ module FirewallLab
       require "vagrant-libvirt/driver"
       require "vagrant-libvirt/action"
       VagrantPlugins::ProviderLibvirt::Driver.prepend(Driver)
+      require "fog/libvirt/models/compute/server"
       VagrantPlugins::ProviderLibvirt::Action::ShutdownDomain.prepend(Shutdown)
+      VagrantPlugins::ProviderLibvirt::Action::CreateDomain.prepend(SavedMachine::Creation)
+      Fog::Libvirt::Compute::Server.prepend(SavedMachine::Starting)
     rescue LoadError
       raise Problem.new("Vagrant's libvirt provider is missing", "provision/host/install")
     end

@@ -10,6 +10,7 @@ require_relative "dut_systems"
 require_relative "host_links"
 require_relative "kinds"
 require_relative "link_choice"
+require_relative "nics"
 
 module FirewallLab
   # An error the user can fix: what is wrong, and the next command. Vagrant prints it without a backtrace.
@@ -29,15 +30,21 @@ module FirewallLab
 
   # One end of a link, as its own machine sees it. `kind`: see links/. Ports are on the loopback address.
   # `role`: the machine's; `queues`: one for each of its CPUs; `accelerator`: its QEMU's. `device`: the NIC that the
-  # project may make for the link on the host; `host`: what host.yml says about the link, nil if nothing.
+  # project may make for the link on the host; `host`: what host.yml says about the link, nil if nothing. `nics`: those
+  # that the machine has on the link beside the usual one (see nics.rb).
   LinkEnd = Struct.new(:name, :kind, :mtu, :near, :far, :behind_far, :local_port, :remote_port, :role, :queues,
-                       :accelerator, :device, :host, keyword_init: true)
+                       :accelerator, :device, :host, :nics, keyword_init: true)
 
   # One machine of one lab. `name` is Vagrant's, `role` is the topology's.
   # `system`: see systems/.
   Machine = Struct.new(:name, :role, :lab, :node, :system, :ssh_port, :links, :box, :seed, :console,
                        keyword_init: true) do
     def management_device = "#{node.fetch('nic', 'eth')}#{links.length}"
+
+    def several_nics? = links.any? { |link| link.nics.any? }
+
+    # Whether the provider makes none of its links: they are handed over, or among QEMU's arguments.
+    def without_network? = several_nics? || links.all? { |link| link.kind.respond_to?(:hand_over) }
 
     # [[:tcp, port, what it carries], ...]: everything the machine listens on.
     def ports
@@ -101,6 +108,14 @@ module FirewallLab
       )
     end
 
+    # Whether new machines continue from a saved state (saved_machine.rb).
+    def saved_machines?
+      value = @env.fetch("FWLAB_SAVED", "yes")
+      return value == "yes" if %w[yes no].include?(value)
+
+      raise Problem.new("FWLAB_SAVED=#{value}: must be yes or no", "export FWLAB_SAVED=no")
+    end
+
     # libvirt's driver for the machine.
     def driver(machine) = DRIVERS.fetch(accelerator_of(machine.role))
 
@@ -120,6 +135,9 @@ module FirewallLab
               "-device", "virtio-net-pci,netdev=management,addr=#{format('0x%x', board.fetch('management_pci_slot'))}"]
       # A full ring must last for one slice in which a throttled DUT runs.
       args += ["-global", "virtio-net-pci.rx_queue_size=#{board.fetch('receive_ring')}"]
+      # Nobody boots from the network. Without the NICs' boot code a machine starts sooner.
+      args += ["-global", "virtio-net-pci.romfile="]
+      args += Nics.arguments(board, machine.links, address) if machine.several_nics?
       args += machine.links.map(&:kind).uniq.flat_map { |kind| link_arguments(kind) }
       args += machine.system::QEMU_ARGUMENTS
       dut?(machine) ? args + testbed.dut_arguments(@topology) : args
@@ -189,6 +207,8 @@ module FirewallLab
     def links_of(role, lab, node)
       number = lab[3, 2].to_i
       kinds = @link_choice.of(lab)
+      hubs = kinds.values.all? { |kind| @link_kinds[kind]::INTERFACE == Nics::CARRIER }
+      nics = role == "dut" && node["system"] == "linux" && hubs ? Nics.needed(@root, lab) : []
       mine = @topology.fetch("links").each_with_index.select { |(_, link), _| link.fetch("ends").key?(role) }
       mine.map do |(name, link), index|
         far_role = link["ends"].keys.find { |other| other != role }
@@ -199,7 +219,8 @@ module FirewallLab
                     local_port: port("link_base", number, near["port_offset"]),
                     remote_port: port("link_base", number, far["port_offset"]), role: role,
                     queues: node.fetch("cpus"), accelerator: accelerator_of(role),
-                    device: HostLinks.device(key, lab, index), host: HostLinks.file(@root, kinds.fetch(name))[name])
+                    device: HostLinks.device(key, lab, index), host: HostLinks.file(@root, kinds.fetch(name))[name],
+                    nics: nics)
       end
     end
 

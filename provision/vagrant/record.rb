@@ -71,8 +71,9 @@ module FirewallLab
     def self.describe(project, machine, xml, box)
       domain = REXML::Document.new(xml).root
       arguments = REXML::XPath.match(domain, "//*[local-name()='commandline']/*[local-name()='arg']")
-      icount = arguments.map { |argument| argument.attributes["value"] }.each_cons(2).find { |a, _| a == "-icount" }
-      links = links(project, machine, domain)
+      words = arguments.map { |argument| argument.attributes["value"] }
+      icount = words.each_cons(2).find { |option, _| option == "-icount" }
+      links = links(project, machine, domain, words)
       {
         "domain" => domain.elements["name"].text,
         "box" => box,
@@ -84,11 +85,12 @@ module FirewallLab
     end
 
     # {link: kind}. An interface belongs to the link whose MAC address it has. A handed-over PCI device has none in the
-    # XML: those are the links that are left, in their order.
-    def self.links(project, machine, domain)
+    # XML: those are the links that are left, in their order. `words`: QEMU's arguments, which make hubs.
+    def self.links(project, machine, domain, words)
       interfaces = REXML::XPath.match(domain, "devices/interface")
       by_mac = interfaces.to_h { |one| [one.elements["mac"]&.attributes&.[]("address"), one.attributes["type"]] }
       found = machine.links.to_h { |link| [link.name, by_mac.delete(link.near["mac"])] }
+      found.merge!(Nics.links_in(words).to_h { |name| [name, Nics::CARRIER] }) { |_, type, hub| type || hub }
       left = by_mac.values + REXML::XPath.match(domain, "devices/hostdev[@type='pci']").map { "hostdev" }
       found.transform_values { |type| type || left.shift }.compact.transform_values { |type| link_kind(project, type) }
     end

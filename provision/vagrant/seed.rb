@@ -27,6 +27,12 @@ module FirewallLab
       templates.transform_values { |template| render(template) }
     end
 
+    # The same without the checkout's SSH key, and without the instance id that follows from it.
+    def portable
+      own = File.read("#{@project.private_key}.pub").strip
+      files.transform_values { |text| text.gsub(own, "KEY").gsub(@instance, "INSTANCE") }
+    end
+
     # Writes the CD atomically, into a folder that QEMU can read as another user.
     def write
       folder = File.dirname(@machine.seed)

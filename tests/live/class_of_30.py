@@ -3,7 +3,8 @@
 
     python -m tests.live.class_of_30 make DIR        write DIR/class and DIR/expected.json
     python -m tests.live.class_of_30 compare DIR [MARKS.CSV]
-    python -m tests.live.class_of_30 run DIR [OUT.JSON] [PYTEST WORDS...]   make, grade, compare; save the result in OUT
+    python -m tests.live.class_of_30 run DIR [OUT.JSON] [--interrupt] [PYTEST WORDS...]
+        make, grade, compare; save the result in OUT
 
 The class: 10 references and right variants, 6 mistakes and wrong variants, 4 starts, 5 cheats and 5 hostile files, in
 a fixed random order. It uses the machines of `--machines LAB` if given, else the lab's own.
@@ -32,6 +33,7 @@ from fwlab.model.lab import Exercise, Lab
 from fwlab.model.variants import REFUSED
 from fwlab.rulesets.files import rendered
 
+from .interrupted import grade_in_two_parts
 from .submissions import CHEATS, HOSTILE
 
 LAB = "lab03-ipset"
@@ -147,28 +149,37 @@ def show(rows: list[dict]) -> int:
     return 1 if wrong else 0
 
 
-def run(top: Path, out: Path | None, words: list[str]) -> int:
-    expected = make(top)
+def run(top: Path, out: Path | None, words: list[str], *, interrupt: bool) -> int:
+    expected, marks = make(top), find_project().root / "reports" / LAB / "grading" / "marks.csv"
     command = [sys.executable, "-m", "pytest", "--testinfra", "--lab", LAB, f"--submissions={top / 'class'}", "-q"]
+    command += ["--further", "-p", "no:cacheprovider", *words]
     began = time.monotonic()
-    code = subprocess.run([*command, "-p", "no:cacheprovider", *words]).returncode
-    seconds = time.monotonic() - began
-    project = find_project()
-    rows = compare(expected, project.root / "reports" / LAB / "grading" / "marks.csv")
+    if interrupt:
+        marks.unlink(missing_ok=True)
+        # Whoever handed nothing in is judged in no time. So half of all exercises are about half of the work.
+        parts = grade_in_two_parts(command, marks, len(expected) * len(load_lab(find_project(), LAB).exercises) // 2)
+        told = {"parts_s": parts.seconds, "exit_codes": parts.exit_codes}
+        told["judged_when_interrupted"] = sum(verdict in ("pass", "fail") for verdict in parts.half.values())
+    else:
+        code = subprocess.run(command).returncode
+        told = {"exit_code": code}
+    seconds = round(time.monotonic() - began, 1)
+    rows = compare(expected, marks)
     if out is not None:
         document = {
-            "what": "a class of thirty, graded in one run",
+            "what": "a class of thirty, "
+            + ("interrupted in the middle and continued" if interrupt else "graded in one run"),
             "date": datetime.date.today().isoformat(),
-            "commit": commit(project),
+            "commit": commit(find_project()),
             "load_average": os.getloadavg(),
-            "seconds": round(seconds, 1),
-            "exit_code": code,
+            "seconds": seconds,
+            **told,
             "marks": rows,
         }
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(json.dumps(document, indent=1) + "\n")
-    print(f"graded in {seconds:.0f} s, exit code {code}")
-    return show(rows)
+    print(f"graded in {seconds:.0f} s; {told}")
+    return show(rows) or (1 if interrupt and not parts.was_interrupted else 0)
 
 
 def main() -> int:
@@ -176,12 +187,13 @@ def main() -> int:
     parser.add_argument("action", choices=("make", "compare", "run"))
     parser.add_argument("folder", type=Path)
     parser.add_argument("file", type=Path, nargs="?")
+    parser.add_argument("--interrupt", action="store_true", help="run: in the middle, and continue with --resume")
     told, words = parser.parse_known_args()
     if told.action == "make":
         make(told.folder)
         return 0
     if told.action == "run":
-        return run(told.folder.resolve(), told.file, words)
+        return run(told.folder.resolve(), told.file, words, interrupt=told.interrupt)
     marks = told.file or find_project().root / "reports" / LAB / "grading" / "marks.csv"
     return show(compare(json.loads((told.folder / "expected.json").read_text()), marks))
 

@@ -21,6 +21,8 @@ from pathlib import Path
 import pytest
 
 from fwlab.host.project import find_project, load_topology
+from fwlab.measure.labs import load_lab
+from fwlab.model.topology import Role
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = find_project(ROOT)
@@ -30,6 +32,12 @@ STAND = os.environ.get("FWLAB_LIVE_MACHINES", LAB)
 OFFSET = 4000
 #: Seconds that one test may take with its fixtures, which boot machines.
 TIMEOUT_S = 3600
+
+
+def ssh_port(role: Role) -> int:
+    """The port of a machine of the `lab` fixture, whatever FWLAB_PORT_OFFSET these tests were started with."""
+    own = int(os.environ.get("FWLAB_PORT_OFFSET") or 0)
+    return TOPOLOGY.ssh_port(load_lab(PROJECT, STAND).number, role) - own + OFFSET
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A hostile submission does not change other students' marks: correct and hostile submissions alternate."""
+"""A class of five is graded, interrupted and continued; a hostile submission does not change other students' marks.
+
+For the latter, correct and hostile submissions alternate. The correct ones are handed in as a folder, a .zip and a
+.tar.gz in turn, and one archive is damaged.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
-import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
+from .class_of_five import DORA, hand_in, make
 from .conftest import LAB, Checkout
+from .interrupted import grade_in_two_parts, verdicts
 from .submissions import HOSTILE, HOSTILE_SETTINGS, ONE
 
 pytestmark = pytest.mark.live
@@ -35,14 +41,16 @@ def graded(lab: Checkout, name: str, exercise: str, folder: Path) -> dict[str, s
 def check_alternating(lab: Checkout, top: Path, name: str, exercise: str, hostile: dict[str, dict[str, str]]) -> None:
     """Grade a reference before each hostile submission and after the last."""
     reference = lab.top / "labs" / name / "rulesets" / exercise / "reference"
+    good = {f"{exercise}/{path.name}": path.read_text() for path in reference.iterdir()}
     for number, (what, files) in enumerate(hostile.items()):
-        shutil.copytree(reference, top / f"s{number:02}-a-good" / exercise)
+        hand_in(top, f"s{number:02}-a-good", ("folder", "zip", "tar.gz")[number % 3], good)
         write(top / f"s{number:02}-b-{what}" / exercise, files)
-    shutil.copytree(reference, top / "s99-good" / exercise)
+    (top / "s98-b-damaged.zip").write_bytes(b"PK\3\4 and nothing else")
+    hand_in(top, "s99-good", "moodle", good)
     verdicts = graded(lab, name, exercise, top)
     assert {who for who, verdict in verdicts.items() if who.endswith("good") and verdict != "pass"} == set()
     assert {who for who, verdict in verdicts.items() if "-b-" in who and verdict == "pass"} == set()
-    assert len(verdicts) == 2 * len(hostile) + 1
+    assert len(verdicts) == 2 * len(hostile) + 2
 
 
 def test_hostile_submissions_harm_only_themselves(lab: Checkout, tmp_path: Path) -> None:
@@ -51,3 +59,25 @@ def test_hostile_submissions_harm_only_themselves(lab: Checkout, tmp_path: Path)
 
 def test_settings_that_cannot_be_restored_harm_only_themselves(lab: Checkout, tmp_path: Path) -> None:
     check_alternating(lab, tmp_path, SETTINGS_LAB, SETTINGS_EXERCISE, HOSTILE_SETTINGS)
+
+
+def test_a_class_of_five_is_interrupted_and_continued(lab: Checkout, tmp_path: Path) -> None:
+    expected = make(tmp_path, ("ex1-one-host", "ex3-ipset"))
+    results = tmp_path / "results"
+    course = tmp_path / "course.yml"
+    course.write_text("points: 10\nlabs: { lab03-ipset: { exercises: { ex3-ipset: 3 } } }\n")
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "--testinfra", "--lab", LAB]
+    command += ["--machines", LAB, f"--submissions={tmp_path / 'class'}", f"--results={results}", f"--course={course}"]
+    parts = grade_in_two_parts(command, results / "marks.csv", 5, cwd=lab.top, env=lab.environment)
+    assert parts.was_interrupted
+    found = verdicts(results / "marks.csv")
+    assert {work: found[work] for work in expected} == expected
+    kept = {work: verdict for work, verdict in parts.half.items() if verdict in ("pass", "fail")}
+    assert len(kept) >= 5
+    assert {work: found[work] for work in kept} == kept
+    grades = {row["student"]: row["grade"] for row in csv.DictReader((results / "grades.csv").open(newline=""))}
+    # Ada and Dora solved the same two exercises; nobody handed in the others.
+    assert set(grades) == {"ada", "bob", "cyd", DORA, "eli"}
+    assert grades["ada"] == grades[DORA] != "0"
+    assert {grades[who] for who in ("bob", "cyd", "eli")} == {"0"}
+    assert (results / "students" / DORA / "results.json").is_file()

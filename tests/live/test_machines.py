@@ -19,7 +19,7 @@ from fwlab.model.topology import ROLES
 from fwlab.testbed.machine_record import from_command_line, machines_made
 from fwlab.testbed.qemu_process import qemu_of
 
-from .conftest import LAB, OFFSET, TOPOLOGY, Checkout
+from .conftest import LAB, TOPOLOGY, Checkout, ssh_port
 
 pytestmark = pytest.mark.live
 
@@ -85,7 +85,7 @@ def test_libvirt_caches_qemus_capabilities(lab: Checkout) -> None:
 
 def test_the_machine_record_matches_the_machines(lab: Checkout) -> None:
     made = machines_made(Project(lab.top), TOPOLOGY, -1, LAB)  # -1: no running machine, so only the record is read
-    seen = qemu_of(TOPOLOGY.ports.address, TOPOLOGY.ssh_port(3, "dut") + OFFSET)
+    seen = qemu_of(TOPOLOGY.ports.address, ssh_port("dut"))
     line = Path(f"/proc/{seen}/cmdline").read_text().split("\0")
     assert made == replace(from_command_line(line), boxes=made.boxes)
     assert (made.testbed, made.link) == ("virtual", "socket")

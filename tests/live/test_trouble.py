@@ -14,7 +14,7 @@ import pytest
 
 from fwlab.testbed.qemu_process import qemu_of
 
-from .conftest import LAB, OFFSET, TOPOLOGY, Checkout, document
+from .conftest import LAB, TOPOLOGY, Checkout, document, ssh_port
 
 pytestmark = pytest.mark.live
 
@@ -23,10 +23,6 @@ EXERCISE = "ex1-one-host"
 AGENT = "pgrep -f '^python3 -u /run/fwlab-agent' || true"
 #: Seconds from the agent's start to the first trials: load the ruleset, let the flood settle, throttle the DUT.
 TRIALS_BEGIN_S = 10
-
-
-def dut_port() -> int:
-    return TOPOLOGY.ssh_port(3, "dut") + OFFSET
 
 
 def hand_in(lab: Checkout, name: str, text: str) -> None:
@@ -90,7 +86,7 @@ def test_the_agent_ends_when_its_session_is_killed(lab: Checkout) -> None:
 
 def test_a_machine_killed_in_a_trial_is_inconclusive(lab: Checkout) -> None:
     process = measuring(lab)
-    os.kill(qemu_of(TOPOLOGY.ports.address, dut_port()), signal.SIGKILL)
+    os.kill(qemu_of(TOPOLOGY.ports.address, ssh_port("dut")), signal.SIGKILL)
     out, errors = process.communicate(timeout=600)
     assert process.returncode == 3, out + errors
     assert "Traceback" not in errors
@@ -108,11 +104,11 @@ def test_a_port_in_use_is_reported(lab: Checkout) -> None:
     lab.vagrant("destroy", "-f", LAB)
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.bind((TOPOLOGY.ports.address, dut_port()))
+        holder.bind((TOPOLOGY.ports.address, ssh_port("dut")))
         holder.listen()
         done = lab.call("vagrant", "up", LAB)
     assert done.returncode != 0
-    assert str(dut_port()) in done.stdout + done.stderr
+    assert str(ssh_port("dut")) in done.stdout + done.stderr
     assert "FWLAB_PORT_OFFSET" in done.stdout + done.stderr
     assert lab.left_behind() == []
 

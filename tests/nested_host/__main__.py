@@ -39,8 +39,8 @@ from tests.nested_host.record import Record
 from tests.nested_host.steps import FULL_KERNEL, LAB, Shell, check_host, check_link, environment, prepare, put_checkout
 
 PROJECT = find_project(Path(__file__))
-#: A list of rules is slow enough to be saturated by a generator that is no faster than the DUT.
-CASES = ("raw-drop", "iptables-rules-1024")
+#: All machines share the emulated CPU, so the generator is slow. A long list of rules saturates the DUT nevertheless.
+CASES = ("iptables-rules-16384",)
 #: What the emulated host needs besides what this one uses.
 SPARE_MIB = 1024
 PROGRAMS = ("mmdebstrap", "mkfs.ext4", "qemu-img", "xorriso", "setpriv", "ssh", "timeout")
@@ -168,7 +168,7 @@ def _run(
         if check_host(shell):
             record.facts["guest"] = shell.text("uname -r; qemu-system-x86_64 --version; virsh --version").splitlines()
             for link in links:
-                check_link(Shell(host, record, environment(link)), link, cases)
+                check_link(Shell(host, record, environment(link)), link, cases, search=link == links[0])
         if keep:
             sys.stderr.write(f"the host runs until you press Enter; log in by:\n  {' '.join(host.login)}\n")
             sys.stdin.readline()

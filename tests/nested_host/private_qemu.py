@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The QEMU that emulates the host. Debian 12's own knows no SR-IOV, so a newer one is unpacked beside it.
+"""The QEMU that emulates the host. It needs virtio NICs with virtual functions, which QEMU has from 10.1 on.
 
-It comes from Debian's backports, with its libraries and firmware, into a folder of its own. Nothing is installed.
+It comes from the backports of Debian 13, with its libraries and firmware, into a folder of its own. Nothing is
+installed.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from pathlib import Path
 
 from fwlab.model.errors import CannotMeasure
 
-SUITE = "bookworm"
+SUITE = "trixie"
 PROGRAM = "usr/bin/qemu-system-x86_64"
-LOADER = "lib64/ld-linux-x86-64.so.2"
-LIBRARIES = ("lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu/pulseaudio")
-FIRMWARE = ("usr/share/qemu", "usr/share/seabios", "usr/lib/ipxe/qemu")
-#: igb and its virtual functions came with QEMU 8.0; the combination that is used here was tried with 10.0.
-OLDEST = 10
+LOADER = "usr/lib64/ld-linux-x86-64.so.2"
+LIBRARIES = ("usr/lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu/pulseaudio")
+FIRMWARE = ("usr/share/qemu", "usr/share/seabios")
+#: The combination that is used here was tried with 11.1.
+OLDEST = 11
+OS_RELEASE = Path("/etc/os-release")
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,8 @@ class PrivateQemu:
 
 
 def private_qemu(project: Path, folder: Path, log: Path) -> PrivateQemu:
-    """The newer QEMU in `folder`/qemu, unpacked unless it is there. Raises CannotMeasure."""
-    root = folder / "qemu"
+    """The newer QEMU in `folder`, unpacked unless it is there. Raises CannotMeasure."""
+    root = folder / f"qemu-{SUITE}"
     if not (root / PROGRAM).exists():
         _unpack(project, root, log)
     qemu = PrivateQemu(root)
@@ -60,25 +62,33 @@ def private_qemu(project: Path, folder: Path, log: Path) -> PrivateQemu:
     return qemu
 
 
-def with_backports(sources: str) -> str:
-    """Apt's sources for SUITE, and the backports of the same mirror. Raises CannotMeasure if they name no mirror."""
-    for line in sources.splitlines():
-        found = re.fullmatch(rf"(deb (?:\[[^\]]*\] )?\S+) {SUITE} main", line.strip())
-        if found:
-            return f"{sources.rstrip()}\n{found[1]} {SUITE}-backports main\n"
-    raise CannotMeasure(f"packer/base/mirrors names no mirror of {SUITE}", f"packer/base/mirrors {SUITE}")
+def own_suite(os_release: str) -> str:
+    """The suite whose mirrors have SUITE, too: this host's if it is a Debian, else SUITE itself."""
+    found = dict(re.findall(r'^(\w+)="?([^"\n]*)"?$', os_release, re.MULTILINE))
+    return found.get("VERSION_CODENAME", SUITE) if found.get("ID") == "debian" else SUITE
+
+
+def with_backports(sources: str, suite: str) -> str:
+    """Apt's sources for `suite` as those for SUITE, with its backports. Raises CannotMeasure if they name no mirror."""
+    parts = re.findall(rf"^(deb (?:\[[^\]]*\] )?\S+) {suite}(|-\w+) main$", sources, re.MULTILINE)
+    for mirror, end in parts:
+        if not end:
+            parts.append((mirror, "-backports"))
+            return "".join(f"{mirror} {SUITE}{end} main\n" for mirror, end in parts)
+    raise CannotMeasure(f"packer/base/mirrors names no mirror of {suite}", f"packer/base/mirrors {suite}")
 
 
 def _unpack(project: Path, root: Path, log: Path) -> None:
     if shutil.which("mmdebstrap") is None:
         raise CannotMeasure("mmdebstrap is missing", "make setup")
-    mirrors = subprocess.run([str(project / "packer/base/mirrors"), SUITE], capture_output=True, text=True, check=False)
+    suite = own_suite(OS_RELEASE.read_text() if OS_RELEASE.exists() else "")
+    mirrors = subprocess.run([str(project / "packer/base/mirrors"), suite], capture_output=True, text=True, check=False)
     if mirrors.returncode:
         raise CannotMeasure(mirrors.stderr.strip(), "make setup")
     root.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=root.parent, prefix="unpacking-") as made:
         work = Path(made)
-        (work / "sources.list").write_text(with_backports(mirrors.stdout))
+        (work / "sources.list").write_text(with_backports(mirrors.stdout, suite))
         command = [
             *("mmdebstrap", "--variant=extract", "--include=qemu-system-x86", "--format=tar"),
             *("--aptopt=APT::Install-Recommends false", f'--aptopt=APT::Default-Release "{SUITE}-backports"'),
@@ -97,7 +107,8 @@ def _unpack(project: Path, root: Path, log: Path) -> None:
         if not (work / "root" / PROGRAM).exists():
             raise CannotMeasure(f"Debian's {SUITE}-backports have no {PROGRAM}", f"read {log}")
         PrivateQemu(work / "root").version()
-        shutil.rmtree(root, ignore_errors=True)
+        for old in root.parent.glob("qemu*"):
+            shutil.rmtree(old)
         (work / "root").rename(root)
 
 

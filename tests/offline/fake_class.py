@@ -8,11 +8,15 @@ A file of a submission may hold the line `# on the DUT: WORD`, where WORD is
     dies     the DUT dies, and stays dead
     raises   a bug in our own code
     stops    Ctrl-C while it is measured
+    slow     it takes its time
+    crashes  in a further set of machines, the kernel kills the grading's process
 
 Otherwise the ruleset passes. Machines report on standard output when they are started and released.
 FAKE_HOST=lost|empty    what Testinfra finds on the DUT (default: everything that the files contain)
 FAKE_WHILE_MEASURING    a command to run during the measurement
 FAKE_REPORT=raises      a bug where the report is written
+FAKE_RECORD=yes         while machines are up there is their record, as `vagrant up` writes it
+FAKE_SETS=broken        the DUTs of further sets do not forward
 """
 
 from __future__ import annotations
@@ -20,12 +24,17 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
-from fwlab.grading import grading_session
+from fwlab.grading import grading_session, saving
+from fwlab.testbed.machine_record import record_path
 from tests.offline import factories
 
+RECORD = """{"format": "fwlab-machines/1", "lab": "", "testbed": "virtual", "machines": {"dut": {
+"domain": "", "box": "", "accelerator": "tcg", "icount_shift": 2, "link": "socket"}}}"""
 SAYS = re.compile(r"^# on the DUT: (\w+)$", re.MULTILINE)
 
 
@@ -33,13 +42,20 @@ class FakeSession:
     """A fake session. A dead DUT makes this and all later measurements inconclusive."""
 
     def __init__(self, context) -> None:
-        self.context, self.run, self.ssh_config = context, factories.a_run([], lab=context.lab.id), Path("/none")
+        self.context, self.run, self.ssh_config = (
+            context,
+            factories.a_run([], lab=context.lab.id, seed=context.seed),
+            Path("/none"),
+        )
         self._dead: str | None = None
 
     def measure_cases(self, tasks: list) -> None:
         self.run.cases.extend(self._measure(task, "") for task in tasks)
 
-    def measure_exercises(self, tasks: list) -> None:
+    def start_over(self) -> None:
+        print("the DUT is restored", flush=True)
+
+    def measure_exercises(self, tasks: list, own=None) -> None:
         for task in tasks:
             said = SAYS.search("\n".join(file.text for file in task.files))
             self.run.exercises.append(self._measure(task, said[1] if said else ""))
@@ -52,6 +68,10 @@ class FakeSession:
             raise RuntimeError("a bug")
         if word == "stops":
             raise KeyboardInterrupt
+        if word == "slow":
+            time.sleep(1)
+        if word == "crashes" and self.context.starts:
+            os.kill(os.getpid(), signal.SIGKILL)
         if word == "dies":
             self._dead = "the DUT does not answer"
         problems = [self._dead] if self._dead else ["the DUT was not saturated"] if word == "idle" else []
@@ -62,15 +82,23 @@ class FakeSession:
 
 @contextlib.contextmanager
 def fake_session(context, tell):
-    print("machines up", flush=True)
+    print(f"machines up: {context.machines_lab.id}", flush=True)
+    record = record_path(context.project, context.machines_lab.id)
     try:
+        if os.environ.get("FAKE_RECORD"):
+            record.parent.mkdir(parents=True, exist_ok=True)
+            record.write_text(RECORD)
         yield FakeSession(context)
     finally:
+        record.unlink(missing_ok=True)
         print("machines down", flush=True)
 
 
 class FakeHost:
-    """A fake host that lists a large number of rules in every command."""
+    """A fake host that lists a large number of rules in every command. It forwards, if it is not `broken`."""
+
+    def __init__(self, *, broken: bool = False) -> None:
+        self.broken = broken
 
     def run(self, command: str, *arguments: str) -> SimpleNamespace:
         if os.environ.get("FAKE_HOST") == "lost":
@@ -84,15 +112,16 @@ class FakeHost:
         return done.stdout.rstrip()
 
     def sysctl(self, name: str) -> int:
-        return 1
+        return 0 if self.broken else 1
 
 
 def broken_report(*_) -> None:
     raise RuntimeError("a bug")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config) -> None:
     grading_session.open_session = fake_session
     if os.environ.get("FAKE_REPORT"):
-        grading_session.write_report = broken_report
-    grading_session.GradingSession.host = lambda *_: FakeHost()
+        saving.write_report = broken_report
+    broken = config.getoption("one_of_sets") and os.environ.get("FAKE_SETS") == "broken"
+    grading_session.GradingSession.host = lambda *_: FakeHost(broken=broken)

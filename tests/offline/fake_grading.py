@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fwlab.grading import grading_session
+from fwlab.grading import grading_session, saving
 from tests.offline import factories, fake_class
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,8 +54,8 @@ class FakeGrading:
             stack.enter_context(contextlib.chdir(self.top))
             stack.enter_context(contextlib.redirect_stdout(out))
             stack.enter_context(contextlib.redirect_stderr(err))
-            for name in ("open_session", "write_report"):
-                stack.enter_context(mock.patch.object(grading_session, name, getattr(grading_session, name)))
+            for module, name in ((grading_session, "open_session"), (saving, "write_report")):
+                stack.enter_context(mock.patch.object(module, name, getattr(module, name)))
             stack.enter_context(mock.patch.object(grading_session.GradingSession, "host"))
             code = pytest.main(["-p", "no:cacheprovider", *own, *graded, *words], plugins=[fake_class])
         sys.meta_path[:] = hooks

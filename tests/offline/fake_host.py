@@ -14,6 +14,8 @@ from fwlab.model.errors import CannotMeasure
 PF = "0000:01:00.0"
 #: The VFs of the NIC "enp1s0", by index.
 VFS = ["0000:01:10.0", "0000:01:10.2", "0000:01:10.4", "0000:01:10.6"]
+#: The VFs of NICs of virtio, by NIC.
+VIRTIO_VFS = {"enp2s0": ["0000:02:00.1", "0000:02:00.2"], "enp3s0": ["0000:03:00.1", "0000:03:00.2"]}
 NO_MAC = "00:00:00:00:00:00"
 
 
@@ -45,22 +47,39 @@ class FakeHost(Ip):
 
     def sriov(self, *, iommu: bool = True, vfs: int = 4) -> None:
         """A NIC "enp1s0" with VFs."""
-        self.nic("enp1s0")
-        functions = self.root / "sys/bus/pci/devices"
-        self.write(f"sys/bus/pci/devices/{PF}/sriov_totalvfs", "8\n")
-        self.write(f"sys/bus/pci/devices/{PF}/sriov_numvfs", f"{vfs}\n")
-        (functions / PF / "net" / "enp1s0").mkdir(parents=True)
-        (self.root / "sys/class/net/enp1s0/device").symlink_to(functions / PF)
+        self.physical("enp1s0", PF, "", 8, VFS[:vfs])
         for index, address in enumerate(VFS[:vfs]):
-            (functions / address).mkdir()
-            (functions / address / "physfn").symlink_to(functions / PF)
-            (functions / PF / f"virtfn{index}").symlink_to(functions / address)
             self.bind(address, "igbvf")
             if iommu:
-                group = self.root / f"sys/kernel/iommu_groups/{index + 20}"
-                group.mkdir(parents=True)
-                (functions / address / "iommu_group").symlink_to(group)
+                self.group(address, index + 20)
             self.vfs[index] = {"mac": NO_MAC, "vlan": 0, "spoofchk": True, "trust": False}
+
+    def virtio_sriov(self) -> None:
+        """NICs "enp2s0" and "enp3s0" with VFs, which their drivers cannot administer."""
+        for number, (nic, addresses) in enumerate(VIRTIO_VFS.items()):
+            self.physical(nic, f"0000:0{number + 2}:00.0", f"virtio{number}", 2, addresses)
+            for index, address in enumerate(addresses):
+                self.bind(address, "virtio-pci")
+                self.group(address, 30 + 2 * number + index)
+
+    def physical(self, nic: str, address: str, between: str, most: int, vfs: Sequence[str]) -> None:
+        """A NIC with VFs. `between`: what is between the NIC and its PCI function, if anything."""
+        self.nic(nic)
+        functions = self.root / "sys/bus/pci/devices"
+        self.write(f"sys/bus/pci/devices/{address}/sriov_totalvfs", f"{most}\n")
+        self.write(f"sys/bus/pci/devices/{address}/sriov_numvfs", f"{len(vfs)}\n")
+        (functions / address / between / "net" / nic).mkdir(parents=True)
+        (self.root / f"sys/class/net/{nic}/device").symlink_to(functions / address / between)
+        for index, vf in enumerate(vfs):
+            (functions / vf).mkdir()
+            (functions / vf / "physfn").symlink_to(functions / address)
+            (functions / address / f"virtfn{index}").symlink_to(functions / vf)
+
+    def group(self, address: str, number: int) -> None:
+        """A PCI function's IOMMU group."""
+        folder = self.root / f"sys/kernel/iommu_groups/{number}"
+        folder.mkdir(parents=True)
+        (self.root / "sys/bus/pci/devices" / address / "iommu_group").symlink_to(folder)
 
     def bind(self, address: str, driver: str) -> None:
         folder = self.root / "sys/bus/pci/drivers" / driver

@@ -24,6 +24,7 @@ PROGRAMS = ("make", "vagrant", "fwlab", ".venv/bin/fwlab", "pytest", ".venv/bin/
 DUT_PROGRAMS = {
     "cat": None,
     "conntrack": "conntrack",
+    "ethtool": "ethtool",
     "grep": None,
     "head": None,
     "ip": "iproute2",

@@ -15,7 +15,7 @@ from fwlab.testbed.host_links import prepare
 from fwlab.testbed.host_links.prepare import HostLinks
 from fwlab.testbed.host_links.state import States, checkout_key
 from fwlab.testbed.link_kinds import LINKS
-from tests.offline.fake_host import VFS, FakeHost
+from tests.offline.fake_host import VFS, VIRTIO_VFS, FakeHost
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPOLOGY = load_topology(Project(ROOT))
@@ -30,6 +30,16 @@ SRIOV = f"""sriov:
   dut-sink:
     ends: {{ dut: "{VFS[2]}", sink: "{VFS[3]}" }}
     vlan: 102
+"""
+_FIRST, _SECOND = VIRTIO_VFS.values()
+VIRTIO_SRIOV = f"""sriov:
+  generator-dut:
+    ends: {{ generator: "{_FIRST[0]}", dut: "{_FIRST[1]}" }}
+    vlan: 0
+    spoof_check: false
+  dut-sink:
+    ends: {{ dut: "{_SECOND[0]}", sink: "{_SECOND[1]}" }}
+    spoof_check: false
 """
 
 

@@ -10,13 +10,16 @@ from pathlib import Path
 import pytest
 
 
-def program(name: str, *beside: Path) -> str:
-    """The path of a program, searched in `beside` first. Skips or fails the test if it is missing."""
+def program(name: str, *beside: Path, packages: str = "") -> str:
+    """The path of a program, searched in `beside` first. Skips or fails the test if it is missing.
+
+    packages  the list in provision/host that has it, if not the usual one
+    """
     path = os.pathsep.join([*map(str, beside), os.environ.get("PATH", "")])
     found = shutil.which(name, path=path)
     if found is None:
         if os.environ.get("CI"):
-            pytest.fail(f"{name} is missing: run provision/host/install")
+            pytest.fail(f"{name} is missing: run provision/host/install {packages}".strip())
         pytest.skip(f"{name} is not installed")
     return found
 

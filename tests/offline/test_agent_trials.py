@@ -14,6 +14,7 @@ from fwlab.dut.linux.agent import counters as counters_module
 from fwlab.dut.linux.agent import trials
 from fwlab.dut.linux.agent.agent import Agent
 from fwlab.dut.linux.agent.counters import Counters
+from fwlab.dut.linux.agent.retired import Retired
 from fwlab.rulesets.kind import Refusal
 
 from .fake_kernel import FakeKernel
@@ -23,6 +24,7 @@ def trial(idle_ns: int, other_ns: int = 0) -> dict[str, Any]:
     return {"duration_ns": 1_000_000, "idle_ns": idle_ns, "other_ns": other_ns, "counts": {}}
 
 
+NO_COUNTER = Retired([])
 BUSY, AT_THE_LIMIT, IDLE = trial(0), trial(1000), trial(1001)
 REQUEST = {
     "devices": ["eth0"],
@@ -177,20 +179,20 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNamespace]:
 
 
 def test_window_counts_its_packets(clock: SimpleNamespace) -> None:
-    found = trials.window(FakeCounters(clock, pps=1000), "eth0", 0.1, 64)
+    found = trials.window(FakeCounters(clock, pps=1000), NO_COUNTER, "eth0", 0.1, 64)
     assert found["duration_ns"] == 100_000_000
     assert found["idle_ns"] == 10_000_000
     assert found["counts"] == {"eth0.rx_packets": 100, "eth0.tx_packets": 50}
 
 
 def test_window_waits_for_its_packets_if_the_ruleset_is_slow(clock: SimpleNamespace) -> None:
-    found = trials.window(FakeCounters(clock, pps=100), "eth0", 0.1, 64)
+    found = trials.window(FakeCounters(clock, pps=100), NO_COUNTER, "eth0", 0.1, 64)
     assert found["counts"]["eth0.rx_packets"] >= 64
     assert found["duration_ns"] == 700_000_000
 
 
 def test_window_ends_if_no_packet_arrives(clock: SimpleNamespace) -> None:
-    found = trials.window(FakeCounters(clock, pps=0), "eth0", 0.1, 64)
+    found = trials.window(FakeCounters(clock, pps=0), NO_COUNTER, "eth0", 0.1, 64)
     assert found["counts"]["eth0.rx_packets"] == 0
     assert 2_000_000_000 <= found["duration_ns"] < 3_000_000_000
 
@@ -249,3 +251,20 @@ def test_counters_close_their_files(monkeypatch: pytest.MonkeyPatch) -> None:
     counters = Counters(["eth0"])
     del counters
     assert sorted(closed) == opened != []
+
+
+def test_a_task_that_ends_while_tasks_are_listed_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {"7": None, "12": "ksoftirqd/0", "13": "sshd"}
+
+    def read(path: str) -> str:
+        name = names[path.split("/")[2]]
+        if name is None:
+            raise FileNotFoundError(path)
+        return name
+
+    monkeypatch.setattr(counters_module, "read", read)
+    monkeypatch.setattr(counters_module.glob, "glob", lambda _: [f"/proc/{pid}/comm" for pid in names])
+    assert counters_module.pids_of("ksoftirqd") == ["12"]
+    names["12"] = None
+    with pytest.raises(Refusal, match="runs no ksoftirqd"):
+        counters_module.pids_of("ksoftirqd")

@@ -63,10 +63,10 @@ def test_student_that_is_not_a_folder(
 ) -> None:
     (tmp_path / "class").mkdir()
     if kind == "file":
-        (tmp_path / "class" / "ada.zip").write_bytes(b"PK")
+        (tmp_path / "class" / "ada.rar").write_bytes(b"Rar!")
     else:
         (tmp_path / "class" / "ada.zip").symlink_to("/etc")
-    with pytest.raises(BadInput, match=r"(?m)ada\.zip: not a student's folder$"):
+    with pytest.raises(BadInput, match=r"(?m)ada\.(rar|zip): not a student's folder or archive$"):
         handed_in(setting, tmp_path / "class", submissions)
 
 

@@ -81,14 +81,15 @@ def test_an_image_that_cannot_be_had_fails_only_those_who_named_it(
         return {"box": f"fwlab-{image}-0"}
 
     monkeypatch.setattr(Builder, "ready_box", ready_box)
-    for name, value in {"find_project": lambda _: labs, "check_tools": lambda *_: None}.items():
+    nothing = lambda *_: None  # noqa: E731
+    for name, value in {"find_project": lambda _: labs, "check_tools": nothing, "install_plugins": nothing}.items():
         monkeypatch.setattr(command, name, value)
     with ThreadPoolExecutor(1) as pool:
-        work = (named, "lab08-pf", Subprocesses(), pool)
+        work = (named, "lab08-pf", Subprocesses(), pool, None)
         if named:
             with pytest.raises(SourceError, match=f"{OFFICIAL}: no route"):
-                command._build(*work, with_vagrant=False)
+                command._build(*work)
         else:
-            command._build(*work, with_vagrant=False)
+            command._build(*work)
             assert set(built_boxes(labs)) == {*LINUX_IMAGES}
             assert capsys.readouterr().err == f"{left_out(labs, f'{OFFICIAL}: no route')}\n"

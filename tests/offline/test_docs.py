@@ -37,13 +37,13 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "guides").glob("*.md")), *s
 COMMANDS = [command for page in PAGES for command in commands(page, ROOT)]
 
 #: Common programs of a host. Readers install Wireshark themselves.
-HOST_PROGRAMS = {"cp", "pre-commit", "sed", "seq", "wireshark"}
+HOST_PROGRAMS = {"cp", "pre-commit", "sed", "seq", "source", "wireshark"}
 VAGRANT_VERBS = {"up", "halt", "destroy", "status", "reload", "ssh"}
 VAGRANT_OPTIONS = {"-f", "-c"}
 #: pytest's own options that the guides use, and whether a value follows.
 PYTEST_OPTIONS = {"-k": True, "-x": False, "-v": False}
 #: `fwlab` commands that need no machine.
-OFFLINE = ("list", "predict", "start", "traffic")
+OFFLINE = ("list", "predict", "start", "status", "goto", "reset", "traffic")
 
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=relative)
@@ -110,9 +110,15 @@ def test_dut_has_its_programs() -> None:
 
 
 def make(words: list[str]) -> None:
-    targets = re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    makefile = (ROOT / "Makefile").read_text()
+    targets = re.findall(r"^([a-z][a-z-]*):", makefile, re.MULTILINE)
     for word in words:
         name, equals, value = word.partition("=")
+        if name in ("EXPORT", "IMPORT"):  # a folder of the reader's
+            assert "boxes" in words
+            assert value
+            assert f"--{name.lower()} '$({name})'" in makefile
+            continue
         assert value in VARIABLES[name] if equals else word in targets, word
 
 
@@ -131,6 +137,9 @@ def vagrant(words: list[str], bare: bool) -> None:
 def fwlab(words: list[str], bare: bool) -> None:
     """Let typer parse the command without running it, then look up the names."""
     command, context = typer.main.get_command(app), None
+    if words and words[0].startswith("--"):
+        assert words[0] in {option for one in typer.main.get_command(app).params for option in one.opts}
+        return
     while hasattr(command, "commands"):
         context = typer.Context(command, parent=context)
         name, *words = words
@@ -268,7 +277,7 @@ def test_labs_table_has_a_row_per_lab(checkout: Path) -> None:
 
 
 def test_stale_pages_are_written_once(checkout: Path) -> None:
-    for other in checkout.glob("labs/*/README.md"):  # figures need results/
+    for other in checkout.glob("labs/*/*.md"):  # figures need results/
         other.unlink()
     page = checkout / "README.md"
     call = "<!-- [[[cog\nfrom fwlab.report import page_numbers\ncog.outl(page_numbers.labs())\n]]] -->"

@@ -62,7 +62,11 @@ def test_class_folder_that_cannot_be_graded(checkout: Path, given: str, message:
         (["--lab", "lab99-none"], f"ERROR: unknown lab lab99-none; there are: {LAB}\n  next: fwlab list\n"),
         (["--part", "solution"], "argument --part: invalid choice: 'solution'"),
         (["--testbed", "cloud"], "ERROR: unknown testbed cloud\n  next: use auto, virtual or real\n"),
-        (["-n", "2"], "ERROR: there is one DUT to grade on, and not one for each process\n  next: leave out -n\n"),
+        (["-n", "2"], "belong together\n  next: --sets N for N sets of machines\n"),
+        (["--sets", "2"], "ERROR: --sets needs --submissions\n  next: "),
+        (["--sets", "0", "--submissions", "class"], "ERROR: --sets 0: must be at least 1\n  next: "),
+        (["--sets", "2", "--submissions", "class", "--testbed", "real"], "ERROR: --sets is for the virtual testbed: "),
+        (["--sets", "2", "--submissions", "class"], "ERROR: --sets 2: there are machines for 1 only: "),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

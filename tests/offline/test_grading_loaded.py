@@ -166,6 +166,7 @@ EVERY_KIND = {
     "a.tc": "filter add dev eth0 ingress matchall\n",
     "a.xdp-filter": "load eth0\n",
     "a.sysctl": "net.core.a=1\n",
+    "a.nic": "vmxnet3\n",
     "a.ethtool": "eth0 -K gro off\n",
     "a.rps": "eth0 rx-0 rps_cpus 1\n",
     "pf.conf": "block all\n",

@@ -36,8 +36,8 @@ def test_every_row_and_the_submissions_are_written_at_the_start(grading: FakeGra
     copy = f"test -e {first} || cp {grading.results}/marks.csv {first}"
     done = grading.run(FAKE_WHILE_MEASURING=copy)
     assert done.returncode == 1, done.stdout
-    rows = [f"{who},{EXERCISE},{NOT_YET},0,1," for who in ("ann", "bob", "cid")]
-    assert first.read_text().splitlines() == ["who,exercise,verdict,passed,checks,reason", *rows]
+    rows = [f"{who},{EXERCISE},{NOT_YET},0,1,,core" for who in ("ann", "bob", "cid")]
+    assert first.read_text().splitlines() == ["who,exercise,verdict,passed,checks,reason,mark", *rows]
     assert verdicts(grading) == {"ann": "pass", "bob": "fail", "cid": "inconclusive"}
     assert (grading.results / "marks.csv").read_text() in done.stdout
     told = json.loads((grading.results / "submissions.json").read_text())
@@ -89,7 +89,7 @@ def test_marks_on_a_full_disk(grading: FakeGrading, word: str) -> None:
     assert done.stderr.count("cannot save the marks: ") == 1
     assert "Traceback" not in done.stdout + done.stderr
     mark = {"fine": "pass,1,1,", "leaks": "fail,0,1,Not blocked."}[word]
-    assert f"ann,{EXERCISE},{mark}\n" in done.stdout
+    assert f"ann,{EXERCISE},{mark},core\n" in done.stdout
     assert "machines down" in done.stdout
 
 
@@ -157,3 +157,14 @@ def test_a_cell_is_short_and_harmless(text: str, cell: str | None) -> None:
     found = harmless(text)
     assert len(found) <= LONGEST_REASON
     assert cell is None or found == cell
+
+
+def test_each_student_begins_with_a_restored_dut(grading: FakeGrading) -> None:
+    hand_in(grading, ann="fine", bob="fine")
+    done = grading.run("-s")
+    told = [
+        line.partition(":")[0].split()[-1]
+        for line in done.stdout.splitlines()
+        if "measured:" in line or "restored" in line
+    ]
+    assert told == ["restored", "measured", "restored", "measured"]

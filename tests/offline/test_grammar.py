@@ -54,7 +54,7 @@ ALLOWED = {
         'add table ip t { comment "include nothing" ; }  # include "that"',
         "add set ip t included { type ipv4_addr; }",
     ],
-    "ip6tables": ["*raw", "-A PREROUTING -s 2001:2::1 -m mac --mac-source 52:54:00:00:00:01 -j DROP", "COMMIT"],
+    "ip6tables": ["*raw", "*raw\n-A PREROUTING -s 2001:2::1 -m mac --mac-source 52:54:00:00:00:01 -j DROP\nCOMMIT"],
 }
 
 

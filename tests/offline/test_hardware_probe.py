@@ -19,7 +19,7 @@ from fwlab.host.project import Project, load_topology, validated
 from fwlab.model.errors import BadInput
 from fwlab.testbed.host_file import HostFile, load_host_file
 from fwlab.testbed.host_file_draft import draft
-from tests.offline.fake_host import VFS, FakeHost
+from tests.offline.fake_host import VFS, VIRTIO_VFS, FakeHost
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPOLOGY = load_topology(Project(ROOT))
@@ -39,7 +39,7 @@ def host(tmp_path: Path) -> FakeHost:
 
 
 def probes(host: FakeHost, kvm: KvmAnswer = WORKS, cores: int = 8) -> dict[str, Probe]:
-    return {one.item: one for one in probe_hardware(host.devices, kvm, cores)}
+    return {one.item: one for one in probe_hardware(host.devices, host, kvm, cores)}
 
 
 def test_a_host_that_has_everything(host: FakeHost) -> None:
@@ -105,6 +105,7 @@ def checkout(host: FakeHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.chdir(root)
     monkeypatch.delenv("FWLAB_LINK", raising=False)
     monkeypatch.setattr(doctor, "Devices", lambda: host.devices)
+    monkeypatch.setattr(doctor, "Ip", lambda: host)
     monkeypatch.setattr(doctor, "kvm_works", lambda **_: WORKS)
     monkeypatch.setattr("fwlab.testbed.host_file_draft.Devices", lambda: host.devices)
     monkeypatch.setattr("fwlab.testbed.host_file_draft.Ip", lambda: host)
@@ -163,6 +164,35 @@ def test_doctor_finds_the_mistake_in_host_yml(checkout: Path) -> None:
     assert not found["ok"]
     assert "host.yml: macvtap.generator-dut.nick: there is no such field" in found["says"]
     assert found["next"] == "fix host.yml, then `fwlab doctor`"
+
+
+def test_nics_that_cannot_set_vlans_carry_one_link_each(host: FakeHost) -> None:
+    host.lose_vfs()
+    host.virtio_sriov()
+    text = draft(TOPOLOGY, host.devices, host)
+    file = validated(yaml.safe_load(text), "host.yml", HostFile)
+    assert [list(link.ends.values()) for link in file.sriov.values()] == list(VIRTIO_VFS.values())
+    assert [(link.vlan, link.spoof_check, link.trust) for link in file.sriov.values()] == [(0, False, False)] * 2
+    assert "# The driver of these NICs cannot administer VFs: no VLAN" in text
+    host.nic("enp3s0", state="down")
+    text = draft(TOPOLOGY, host.devices, host)
+    assert "# sriov: enp2s0 cannot set VLANs for its VFs; 2 such NICs are needed, one for each link" in text
+    assert validated(yaml.safe_load(text), "host.yml", HostFile).sriov == {}
+
+
+def test_doctor_says_which_nic_cannot_administer_its_vfs(host: FakeHost) -> None:
+    host.virtio_sriov()
+    said = probes(host)["virtual functions"].says.split("enp")
+    assert "administer" not in said[1]
+    assert said[2].startswith("2s0 has 2 of at most 2, 0 of them handed to machines; its driver cannot administer VFs:")
+    host.write("sys/bus/pci/devices/0000:02:00.0/sriov_numvfs", "0\n")
+    assert "administer" not in probes(host)["virtual functions"].says.split("enp")[2]
+
+
+def test_the_command_that_makes_vfs_names_the_pci_function(host: FakeHost) -> None:
+    host.virtio_sriov()
+    assert host.devices.vfs_command("enp2s0") == "echo 2 >/sys/bus/pci/devices/0000:02:00.0/sriov_numvfs"
+    assert host.devices.vfs_command("enp1s0") == "echo 4 >/sys/bus/pci/devices/0000:01:00.0/sriov_numvfs"
 
 
 @pytest.mark.parametrize(

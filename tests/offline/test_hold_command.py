@@ -22,7 +22,9 @@ from tests.offline import factories
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab98-trouble"
-NO_CASE = f"fwlab: {LAB} has no case or exercise no-such; it has: raw-drop, rules-16, rules-64, ex1-block\n"
+NO_CASE = (
+    f"fwlab: {LAB} has no case or exercise no-such; it has: raw-drop, rules-16, rules-64; its exercises: ex1-block\n"
+)
 NO_CASE += f"  next: fwlab list {LAB}\n"
 Door = Callable[..., tuple[int, str, str]]
 #: An ssh that has reached the DUT: the last argument is run here, and without a command a shell.

@@ -79,7 +79,7 @@ def test_without_vfs_the_command_that_makes_them_is_named(here: Setting) -> None
     here.file(SRIOV)
     error = here.refused("sriov")
     assert error.message == "link kind sriov: no NIC has virtual functions"
-    assert error.hint == "echo 4 >/sys/class/net/enp1s0/device/sriov_numvfs"
+    assert error.hint == "echo 4 >/sys/bus/pci/devices/0000:01:00.0/sriov_numvfs"
 
 
 def test_boxes_whose_kernel_has_no_driver_are_refused(here: Setting) -> None:

@@ -102,6 +102,16 @@ class TestDoubts:
         verdict = self.judge(trials=trials(92_000, 100_000, 108_000))
         assert (verdict.outcome, verdict.value) == (Outcome.FAIL, 100_000)
 
+    def test_many_trials_with_a_large_spread_are_judged_by_their_interval(self) -> None:
+        many = [285_000, 306_000, *range(296_000, 304_000, 1_000), 292_000, 308_000]
+        verdict = self.judge(trials=trials(*many))
+        assert (verdict.outcome, verdict.value) == (Outcome.PASS, 299_500)
+
+    def test_the_interval_of_many_trials_must_be_short(self) -> None:
+        verdict = self.judge(trials=trials(*range(285_000, 315_001, 2_000)))
+        assert verdict.outcome is Outcome.INCONCLUSIVE
+        assert "interval is 6.0% wide" in verdict.text
+
     @pytest.mark.parametrize(
         ("capacities", "outcome"),
         [
@@ -225,6 +235,16 @@ class TestExercise:
         noisy = attempt(200_000, 250_000)
         outcomes = [v.outcome for v in attempted(noisy, check(), self.BLOCKED)]
         assert outcomes == [Outcome.INCONCLUSIVE, Outcome.PASS]
+
+    def test_a_dut_that_cannot_be_saturated_leaves_delivery_judged(self) -> None:
+        idle = attempt(trials=[], unsaturated=["DUT not saturated: 0 of 6 valid trials"])
+        capacity, blocked = attempted(idle, check(), self.BLOCKED)
+        assert (capacity.outcome, blocked.outcome) == (Outcome.INCONCLUSIVE, Outcome.PASS)
+        assert capacity.text == "DUT not saturated: 0 of 6 valid trials"
+
+    def test_nor_does_that_excuse_what_arrives(self) -> None:
+        idle = attempt(trials=[], arrived=1, unsaturated=["DUT not saturated: 0 of 6 valid trials"])
+        assert one(attempted(idle, self.BLOCKED)).outcome is Outcome.FAIL
 
     def test_a_refused_ruleset_fails_with_the_tools_message(self) -> None:
         refused = attempt(trials=[], deliveries=[], refused="iptables-restore: line 3 failed")

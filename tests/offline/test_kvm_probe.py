@@ -64,8 +64,18 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     made = Host(tmp_path, monkeypatch)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setenv("FWLAB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("FWLAB_BOOT_TIMEOUT", raising=False)
     monkeypatch.setattr(kvm_probe, "DEVICE", Path("/dev/null"))
     return made
+
+
+@pytest.mark.parametrize(
+    ("set_to", "times"), [("600", 2), ("300", 1), ("30", 1), ("", 1), ("soon", 1), ("-900", 1), ("²", 1)]
+)
+def test_a_slow_host_is_given_longer(host: Host, monkeypatch: pytest.MonkeyPatch, set_to: str, times: int) -> None:
+    host.says(SILENT)
+    monkeypatch.setenv("FWLAB_BOOT_TIMEOUT", set_to)
+    assert kvm_works(host.kernel).why == f"a kernel under KVM prints nothing within {times} s"
 
 
 def test_a_kernel_that_boots_is_probed_once(host: Host) -> None:

@@ -46,7 +46,8 @@ def test_frames_differ_only_in_the_flow(exercise: str) -> None:
 @each_exercise
 def test_frames_have_classes_in_the_declared_proportion(exercise: str) -> None:
     shares = np.bincount(played(exercise)[0], minlength=3) / len(played(exercise)[0])
-    assert shares.tolist() == [0.9, 0.05, 0.05]
+    # In ex3 most packets need no lookup.
+    assert shares.tolist() == ([0.1, 0.05, 0.85] if exercise == "ex3-pairs" else [0.9, 0.05, 0.05])
 
 
 @each_exercise

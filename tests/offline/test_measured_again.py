@@ -41,12 +41,18 @@ class Scripted:
 
     def __init__(self, *found: dict | Exception) -> None:
         self._found = list(found)
+        self.counts: list[int] = []
+        self.forgotten = 0
 
     def measure(self, task: MeasurementSpec, limit_s: float | None = None) -> Measured:
+        self.counts.append(task.trial.count)
         found = self._found.pop(0)
         if isinstance(found, Exception):
             raise found
         return measured(LAB, task.id, **found)
+
+    def forget(self) -> None:
+        self.forgotten += 1
 
     @property
     def left(self) -> int:
@@ -103,6 +109,11 @@ def test_trials_with_unusual_spread_are_measured_again() -> None:
     found, measurer, _told = measure(STRANGE, GOOD)
     assert (measurer.left, found.trials) == (0, GOOD["trials"])
     assert found.measured_again == ["the trials are 3.4% apart; at most 2% is usual here"]
+
+
+@pytest.mark.parametrize(("first", "counts"), [(APART, [5, 15]), (STRANGE, [5, 5]), (IDLE, [5, 5])])
+def test_trials_too_far_apart_are_followed_by_more(first: dict, counts: list[int]) -> None:
+    assert measure(first, GOOD)[1].counts == counts
 
 
 def test_spread_in_real_time_is_not_measured_again() -> None:
@@ -192,3 +203,27 @@ def test_a_session_without_a_saved_state_goes_on_if_all_nodes_answer() -> None:
     session.measure_exercises([TASK, TASK])
     first, second = session.run.exercises
     assert (first.problems, second.problems, second.trials) == ([STUCK.message], [], GOOD["trials"])
+
+
+def test_who_starts_over_gets_the_saved_dut_if_a_ruleset_ran_since() -> None:
+    measurer, backup = Scripted(GOOD, GOOD, GOOD), Backup(9)
+    session = Session(None, measurer, backup, a_run([]), Path("none"), lambda _event: None)
+    session.measure_cases([TASK])
+    session.start_over()
+    assert backup.times == 9, "the author's own ruleset is trusted"
+    session.measure_exercises([TASK])
+    session.start_over()
+    session.start_over()
+    assert (backup.times, measurer.forgotten) == (8, 1)
+    session.measure_exercises([TASK])
+    assert [found.trials for found in session.run.exercises] == [GOOD["trials"]] * 2
+
+
+def test_a_session_without_a_saved_state_starts_over_with_the_reset() -> None:
+    measurer = Scripted(GOOD, GOOD)
+    session = Session(None, measurer, Backup(0, answers=True), a_run([]), Path("none"), lambda _event: None)
+    session.measure_exercises([TASK])
+    session.start_over()
+    session.measure_exercises([TASK])
+    assert measurer.forgotten == 0
+    assert [found.problems for found in session.run.exercises] == [[], []]

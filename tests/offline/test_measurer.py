@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -51,17 +52,28 @@ def test_connections_measure_only_their_own_metrics() -> None:
     ]
 
 
-def on_nodes(*steps: Step, left: tuple[str, ...] = (), monkeypatch: pytest.MonkeyPatch) -> Measured:
+def on_nodes(
+    *steps: Step,
+    left: tuple[str, ...] = (),
+    monkeypatch: pytest.MonkeyPatch,
+    tell: Callable[[Any], None] = lambda _event: None,
+) -> Measured:
     """A measurement of these steps, on a DUT whose reset leaves something behind."""
     nodes: Any = SimpleNamespace(
         reset=lambda next_ruleset=None: list(left), plays_packets=lambda _traffic: False, use=None, within=None
     )
     monkeypatch.setattr(measurer, "_steps", lambda *_: steps)
-    return Measurer(Nodes(nodes, nodes, nodes, nodes, {}, lambda _level: nodes, 1)).measure(spec("capacity"))
+    return Measurer(Nodes(nodes, nodes, nodes, nodes, {}, lambda _level: nodes, 1, tell=tell)).measure(spec("capacity"))
 
 
 def finds(phase: Phase = Phase.FLOOD, despite_problems: bool = True, **fields: Any) -> Step:
     return Step(phase, lambda _session, _spec, so_far: so_far.plus(**fields), despite_problems)
+
+
+def test_each_step_is_told_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+    on_nodes(finds(Phase.STATES), finds(Phase.AFTER_FLOOD), monkeypatch=monkeypatch, tell=told.append)
+    assert [event.phase for event in told] == ["loading", "states", "after flood"]
 
 
 def test_partial_results_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,6 +129,7 @@ def test_each_link_is_asked_for_and_destroyed_at_the_end(tmp_path: Path) -> None
     assert on.record.runs == {"socket": {"cases": []}}
     asked = [command for command in host.commands if "vagrant" in command or "fwlab run" in command]
     assert all("FWLAB_LINK=socket" in command and "FWLAB_TESTBED=real" in command for command in asked)
+    assert "VAGRANT_NO_PARALLEL=1" in asked[0]
     assert "vagrant up lab03-ipset" in asked[0]
     assert "vagrant destroy -f lab03-ipset" in asked[-1]
 

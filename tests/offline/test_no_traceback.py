@@ -53,7 +53,7 @@ MISTYPED = [
     (["run", LAB, "--machines", "lab97-none"], "unknown lab lab97-none"),
     (["check", LAB, "ex9-none"], "has no exercise ex9-none"),
     (["check", LAB, "ex1-block"], "rules.nfta: no tool loads such a file"),
-    (["profile", LAB, "no-such"], "has no case no-such"),
+    (["profile", LAB, "no-such"], "has no case or exercise no-such"),
     (["grade", "lab97-none"], "unknown lab lab97-none"),
 ]
 

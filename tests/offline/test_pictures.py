@@ -62,6 +62,7 @@ def test_every_picture_is_drawn_and_described() -> None:
         ('curves("capacity", "no-such")', "KeyError: 'no-such'"),
         ('curves("no-such", "ipset")', "KeyError: 'no-such'"),
         ('places([("no-such", "a")])', "ValueError: not enough values"),
+        ('flames("no-such")', "StopIteration"),
         ('open("/etc/passwd")', "NameError"),
         ("curves(", "SyntaxError"),
     ],

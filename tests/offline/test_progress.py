@@ -8,7 +8,7 @@ import io
 import pytest
 from rich.console import Console
 
-from fwlab.model.events import ItemFinished, ItemStarted, PlanMade, StepStarted, TerminalBack, TerminalLent
+from fwlab.model.events import ItemFinished, ItemPhase, ItemStarted, PlanMade, StepStarted, TerminalBack, TerminalLent
 from fwlab.report.progress import listener
 
 
@@ -21,6 +21,17 @@ def test_brackets_in_a_message_are_not_markup(terminal: bool) -> None:
     assert "refused: [red]x[/blue].nft: no" in out.getvalue()
 
 
+def test_a_log_counts_where_there_is_something_to_count() -> None:
+    """A check measures a baseline and then an exercise: two plans of one."""
+    out = io.StringIO()
+    with listener(Console(file=out, width=100)) as tell:
+        for items in (1, 2):
+            tell(PlanMade(items))
+            for number in range(items):
+                tell(ItemFinished(f"case-{number}", "1 kpps", True))
+    assert out.getvalue().splitlines() == ["case-0: 1 kpps", "[1/2] case-0: 1 kpps", "[2/2] case-1: 1 kpps"]
+
+
 def test_nothing_is_drawn_while_the_terminal_is_lent() -> None:
     out = io.StringIO()
     with listener(Console(file=out, force_terminal=True, width=100)) as tell:
@@ -31,3 +42,12 @@ def test_nothing_is_drawn_while_the_terminal_is_lent() -> None:
         assert out.getvalue() == before
         tell(TerminalBack())
         assert "unseen" in out.getvalue()[len(before) :]
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_terminal_shows_what_is_being_done_and_a_log_does_not(terminal: bool) -> None:
+    out = io.StringIO()
+    with listener(Console(file=out, force_terminal=terminal, width=100)) as tell:
+        for event in (PlanMade(1), ItemStarted("ex1"), ItemPhase("ex1", "after flood")):
+            tell(event)
+    assert ("ex1: after flood" in out.getvalue()) is terminal

@@ -61,9 +61,11 @@ def test_shellcheck_finds_nothing() -> None:
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("folder", ["host", "common", "nested-host", *ROLES])
-def test_package_list_names_each_package_once(folder: str) -> None:
-    listed = names(PROVISION / folder / "packages.txt")
+@pytest.mark.parametrize(
+    "path", sorted(PROVISION.glob("*/packages*.txt")), ids=lambda path: f"{path.parent.name}/{path.name}"
+)
+def test_package_list_names_each_package_once(path: Path) -> None:
+    listed = names(path)
     assert listed
     assert len(listed) == len(set(listed))
     assert all(re.fullmatch(r"[a-z0-9][a-z0-9.+-]+", name) for name in listed)
@@ -111,11 +113,18 @@ def test_host_install_prints_what_root_must_run(tmp_path: Path) -> None:
     assert "called" not in done.stderr
 
 
-def test_host_install_does_nothing_when_nothing_is_missing(tmp_path: Path) -> None:
-    listed = "\\n".join(f"ii  {name}" for name in names(PROVISION / "host/packages.txt"))
+def test_host_install_of_a_list_that_is_not_there(tmp_path: Path) -> None:
+    done = subprocess.run([PROVISION / "host/install", "packages-none.txt"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "packages-none.txt" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["packages.txt", "packages-browser.txt"])
+def test_host_install_does_nothing_when_nothing_is_missing(tmp_path: Path, name: str) -> None:
+    listed = "\\n".join(f"ii  {package}" for package in names(PROVISION / "host" / name))
     (tmp_path / "dpkg-query").write_text(f"#!/bin/sh\nprintf '{listed}\\n'\n")
     (tmp_path / "apt-get").write_text("#!/bin/sh\nexit 9\n")
-    for name in ("dpkg-query", "apt-get"):
-        (tmp_path / name).chmod(0o755)
+    for fake in ("dpkg-query", "apt-get"):
+        (tmp_path / fake).chmod(0o755)
     env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
-    assert subprocess.run([PROVISION / "host/install"], env=env).returncode == 0
+    assert subprocess.run([PROVISION / "host/install", name], env=env).returncode == 0

@@ -18,9 +18,10 @@ from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import FwlabError
 from fwlab.model.lab import Lab
 from fwlab.model.results import Run
+from fwlab.report.curves import Curve
 from fwlab.report.files import write_report
 from fwlab.report.model import build_model
-from fwlab.report.plot import plots
+from fwlab.report.plot import drawing, plots, svg_element
 from fwlab.report.renderers.html import page
 from fwlab.report.renderers.markdown import figures_table
 from fwlab.report.renderers.terminal import show
@@ -48,6 +49,23 @@ class TestTerminal:
         line = next(line for line in printed(RUN).splitlines() if line.startswith("set-1000"))
         figures = ["273.0", "0.910", "0.910 S1", "0 %", "3663", "0.02100", "0.22 %"]
         assert " ".join(line.split()) == " ".join(["set-1000", *figures, "pass"])
+
+    def test_what_was_published_without_a_ratio_is_not_beside_ours(self) -> None:
+        absolute = {case.id: case.published for case in LAB.cases.values() if case.published}
+        assert absolute  # else this proves nothing
+        cases = {
+            name: case.model_copy(update={"published": [p.model_copy(update={"ratio": None}) for p in case.published]})
+            for name, case in LAB.cases.items()
+        }
+        text = printed(RUN, lab=LAB.model_copy(update={"cases": cases}))
+        assert " S1" not in text
+        assert "published" not in text
+
+    def test_a_testbed_that_the_user_named_is_said_to_be_that(self) -> None:
+        facts = RUN.testbed.model_copy(update={"forced": True})
+        text = printed(RUN.model_copy(update={"testbed": facts}))
+        assert "; the testbed was asked for\n" in text
+        assert "asked for" not in printed(RUN)
 
     def test_failures_have_a_reason(self) -> None:
         text = " ".join(printed(RUN).split())
@@ -139,8 +157,8 @@ class TestPage:
         assert "Predicted 300.0 kpps, measured 255.0 kpps: 0.850 of the prediction." in words
         assert "delivered, attacker pass 0 % 0 % Well done. Invented reason." in words
 
-    def test_both_plots_are_there(self) -> None:
-        assert self.HTML.count("<svg ") == 2
+    def test_both_plots_and_the_exercises_picture_are_there(self) -> None:
+        assert self.HTML.count("<svg ") == 3
 
     def test_a_refusal_cannot_inject_markup(self) -> None:
         refused = attempt(trials=[], deliveries=[], refused="<script>alert(1)</script>")
@@ -187,12 +205,34 @@ class TestPlot:
     @pytest.mark.parametrize("seconds", [1.0, 0.3])
     @pytest.mark.filterwarnings("error")
     def test_a_single_value_has_an_axis_of_some_width(self, cases: list[str], seconds: float) -> None:
-        """One case of a sweep, or equal values: the plot is drawn, and matplotlib does not warn."""
+        """One case of a sweep, or equal values: what is drawn has an axis, and matplotlib does not warn."""
         found = [measured(LAB, case, 300_000, loads=[seconds]) for case in cases]
+        model = build_model(LAB, a_run(found))
         for metric in ("capacity", "load_time"):
-            (svg,) = plots(build_model(LAB, a_run(found)), METRICS[metric])
+            svg = svg_element(drawing(model, METRICS[metric], list(model.curves[metric])), metric, metric)
             assert "nan" not in svg
             assert "inf" not in re.sub(r">[^<]*<", "><", svg)
+
+    @pytest.mark.parametrize(
+        ("values", "scale"),
+        [([0, 1, 10, 1000], "symlog"), ([0, 50, 1000], "linear"), ([0], "linear"), ([1, 1000], "log")],
+        ids=str,
+    )
+    def test_small_values_beside_zero_are_not_squeezed(self, values: list[int], scale: str) -> None:
+        model = build_model(LAB, RUN)
+        figure = model.curves["capacity"][0].points[0][1]
+        line = Curve("list", "A list", "entries", tuple((float(x), figure) for x in values))
+        axes = drawing(model, METRICS["capacity"], [line]).axes[0]
+        assert axes.get_xscale() == scale
+        if scale == "symlog":
+            places = [axes.transData.transform((x, 1.0))[0] for x in values]
+            assert places[2] - places[1] > (places[3] - places[0]) / 6
+
+    def test_single_cases_make_no_plot(self) -> None:
+        cases = [measured(LAB, case, 300_000) for case in ("set-1", "rules-16")]
+        assert plots(build_model(LAB, a_run(cases)), METRICS["capacity"]) == []
+        cases.append(measured(LAB, "set-1000", 300_000))
+        assert len(plots(build_model(LAB, a_run(cases)), METRICS["capacity"])) == 1
 
     def test_plots_inherit_the_colour_of_the_page(self) -> None:
         (svg,) = plots(build_model(LAB, RUN), METRICS["capacity"])

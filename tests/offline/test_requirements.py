@@ -7,10 +7,14 @@ import ast
 import re
 import sys
 import tomllib
-from importlib.metadata import packages_distributions
+from importlib.metadata import distributions, packages_distributions
 from pathlib import Path
 
+from packaging.specifiers import SpecifierSet
+
 ROOT = Path(__file__).resolve().parents[2]
+#: Debian 12's own. The Python of these tests may be newer, and pip then accepts more.
+OLDEST_PYTHON = "3.11.2"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
@@ -57,3 +61,10 @@ def test_declared_packages_are_locked() -> None:
 def test_the_lock_names_no_source_of_packages() -> None:
     """An option such as --find-links would name a folder or a mirror of one machine."""
     assert re.findall(r"^-.*", LOCK, re.MULTILINE) == []
+
+
+def test_locked_packages_run_on_debian_12s_python() -> None:
+    wanted = {normal(one.name): one.metadata.get("Requires-Python") or "" for one in distributions()}
+    assert "pydantic" in wanted
+    unfit = {name: text for name, text in wanted.items() if name in LOCKED and OLDEST_PYTHON not in SpecifierSet(text)}
+    assert unfit == {}

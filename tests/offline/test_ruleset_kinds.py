@@ -27,6 +27,7 @@ from fwlab.rulesets.validation import validate
 
 #: A line of each kind that must not be loaded.
 REFUSED = {
+    "nic": "ne2k_pci",
     "ethtool": "eth2 -K gro off",
     "rps": "eth2 rx-0 rps_cpus 1",
     "routes": "route add default dev eth0",
@@ -151,5 +152,6 @@ def test_an_exercise_accepts_kinds_of_settings_that_are_registered(tmp_path: Pat
     assert "settings: [ethtool" in text
     assert any(exercise.settings for exercise in load_lab(Project(tmp_path), lab.name).exercises)
     (lab / "lab.yml").write_text(text.replace("settings: [ethtool", "settings: [nft"))
-    with pytest.raises(BadInput, match="unknown kind of settings 'nft'; known kinds: ethtool, routes, rps, sysctl, tc"):
+    known = "ethtool, nic, routes, rps, sysctl, tc"
+    with pytest.raises(BadInput, match=f"unknown kind of settings 'nft'; known kinds: {known}"):
         load_lab(Project(tmp_path), lab.name)

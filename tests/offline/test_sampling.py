@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fwlab.cli.main import app
+from fwlab.cli.perf_profile import worth
 from fwlab.dut.linux.agent.perf_samples import clocks, fold
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession
@@ -128,6 +129,12 @@ def test_perf_starts_before_the_packets_and_is_read_after_them() -> None:
     assert not found.problems
 
 
+@pytest.mark.parametrize(("count", "points"), [(100, "3.0"), (633, "1.2"), (3000, "0.5")])
+def test_what_samples_are_worth_is_told(count: int, points: str) -> None:
+    assert worth(count) == f"{count} samples: a share of 10 % is accurate to about {points} percentage points"
+    assert worth(0) == "no samples"
+
+
 def test_too_few_samples_are_a_problem() -> None:
     found = sampled([], {"net_rx_action;poll": FEWEST - 1})
     assert found.problems == [f"the DUT was sampled {FEWEST - 1} times at work; at least {FEWEST} say something"]
@@ -146,7 +153,7 @@ def test_a_node_that_dies_leaves_no_traffic_behind() -> None:
 @pytest.mark.parametrize(
     ("case", "message"),
     [
-        ("no-such-case", "has no case no-such-case"),
+        ("no-such-case", "has no case or exercise no-such-case"),
         ("iptables-rules", "stands for several cases: raw-drop-after-5, iptables-rules-16"),
         ("load-each-nft-16", "only a case with a traffic profile can be sampled"),
     ],

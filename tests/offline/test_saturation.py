@@ -92,6 +92,14 @@ def test_on_the_hosts_clock_there_is_one_level() -> None:
     assert dut.tried == [0]
 
 
+def test_on_the_hosts_clock_idle_trials_concern_only_figures_that_need_overload() -> None:
+    search = Saturation(1).search(Dut(enough=1).attempt, WANTED)
+    found = search.added_to(a_case(), "host")
+    assert (len(found.unsaturated), found.problems) == (1, [])
+    assert found.model_dump()["unsaturated"] == found.unsaturated
+    assert "unsaturated" not in a_case().model_dump(), "as in results from before"
+
+
 def test_a_case_without_a_single_valid_trial_has_a_message() -> None:
     search = Saturation(1).search(lambda _level: Attempt([], [], [FULL] * 26), WANTED)
     assert search.problems == ["DUT not saturated: 0 of 5 valid trials (0 idle, 26 with other CPU load)"]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 
 import pytest
+from pydantic import ValidationError
 from rich.console import Console
 
 from fwlab.measure.plan import base_cases, chosen_cases
@@ -66,7 +67,7 @@ def run(lab: Lab) -> Run:
 
 def test_a_row_for_each_sweep_and_a_column_for_each_load(lab: Lab, run: Run) -> None:
     (table,) = build_model(lab, run).survival
-    assert table.loads == ("0", "0.5", "2")
+    assert table.values == ("0", "0.5", "2")
     assert table.rows == (("Late", ("100 %", "99.9 %", "1.20 %")), ("Early", ("100 %", "–", "45.6 % (in doubt)")))
     assert (table.victim_class, table.class_load) == ("attacker", 0.1)
 
@@ -74,7 +75,7 @@ def test_a_row_for_each_sweep_and_a_column_for_each_load(lab: Lab, run: Run) -> 
 def test_sweeps_over_other_loads_have_a_table_of_their_own(lab: Lab, run: Run) -> None:
     raw = lab.model_dump(by_alias=True, mode="json", exclude_defaults=True)
     raw["sweeps"][-1]["values"] = [0, 2]
-    assert [table.loads for table in build_model(Lab.model_validate(raw), run).survival] == [
+    assert [table.values for table in build_model(Lab.model_validate(raw), run).survival] == [
         ("0", "0.5", "2"),
         ("0", "2"),
     ]
@@ -112,3 +113,32 @@ def test_an_exercise_about_survival_needs_the_baseline(lab: Lab) -> None:
     check = Check.model_validate({"metric": "survival", "class": "others", "between": [0.9, 1], **TEXTS})
     about_survival = exercise.model_copy(update={"checks": [check], "offered": 2.1})
     assert [case.id for case in base_cases(lab, [about_survival])] == ["raw-drop"]
+
+
+BY_LENGTH = {"parameter": "rules", "values": [0, 1000], "attack_load": 0.5, "class_load": 1, "varies": "ruleset"}
+
+
+def by_length(lab: Lab, **changed: object) -> Lab:
+    """The lab with its last sweep over another parameter than the load of the attack."""
+    raw = lab.model_dump(by_alias=True, mode="json", exclude_defaults=True)
+    raw["sweeps"][-1] |= BY_LENGTH | changed
+    return Lab.model_validate(raw)
+
+
+def test_a_sweep_over_another_parameter_has_one_load(lab: Lab) -> None:
+    found = by_length(lab)
+    assert [found.cases[name].offered for name in ("early-0", "early-1000", "late-2")] == [1.5, 1.5, 2.1]
+    run = a_run(
+        [measured(lab, "raw-drop", 300_000), survived(found, "early-0", 900), survived(found, "early-1000", 90)]
+    )
+    (table,) = build_model(found, run).survival
+    assert table.caption("raw-drop").endswith("under an attack of 0.5 times the capacity of raw-drop, by rules")
+    assert (table.values, table.rows) == (("0", "1000"), (("Early", ("90.0 %", "9.00 %")),))
+    (svg,) = plots(build_model(found, run), METRICS["survival"])
+    assert "number of rules" in svg
+
+
+@pytest.mark.parametrize("changed", [{"metric": "capacity"}, {"varies": "traffic"}])
+def test_a_load_of_the_attack_beside_another_is_refused(lab: Lab, changed: dict[str, object]) -> None:
+    with pytest.raises(ValidationError, match="attack_load is for survival over a parameter of the ruleset"):
+        by_length(lab, **changed)

@@ -205,7 +205,7 @@ def test_every_setting_changes_a_machine_or_its_seed(tmp_path: Path) -> None:
         shutil.copy(ROOT / name, tmp_path)
     for name in ("vagrant", "cloud-init", "host"):
         shutil.copytree(ROOT / "provision" / name, tmp_path / "provision" / name)
-    for lab, said in (("lab03-x", "{}"), ("lab08-x", "{systems: [freebsd, linux]}")):
+    for lab, said in (("lab03-x", "{}"), ("lab08-x", "{systems: [freebsd, linux]}"), ("lab11-x", "{nics: [e1000e]}")):
         (tmp_path / "labs" / lab).mkdir(parents=True)
         (tmp_path / "labs" / lab / "lab.yml").write_text(f"needs: {said}\n")
     data = yaml.safe_load((ROOT / "topology.yml").read_text())

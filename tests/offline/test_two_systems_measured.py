@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 import io
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -195,8 +194,8 @@ class TestGrading:
         assert len(plan.works[LAB08]) == 6
         work = next(work for work in plan.works[LAB08] if work.exercise.id == "ex4-table")
         grading = GradingSession(plan, Console(file=io.StringIO()))
-        monkeypatch.setattr(grading, "records", SimpleNamespace(write=lambda *_: None))
-        grading.graded = plan.works
+        monkeypatch.setattr(grading.records, "write", lambda *_: None)
+        grading.graded.update(plan.works)
         with pytest.raises(CannotMeasure, match="ex4-table is measured on a DUT with freebsd"):
             grading.verdicts(LAB08, work)
         (row,) = [line for line in grading.marks(LAB08).splitlines() if ",ex4-table," in line]

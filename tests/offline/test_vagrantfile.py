@@ -28,8 +28,11 @@ needs_vagrant, needs_ruby = needs("vagrant"), needs("ruby")
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
+    return small_checkout(tmp_path / "checkout")
+
+
+def small_checkout(root: Path) -> Path:
     """A checkout with two labs, its own Vagrant home, and no boxes."""
-    root = tmp_path / "checkout"
     for lab in ("lab03-ipset", "lab11-sriov"):
         (root / "labs" / lab).mkdir(parents=True)
     shutil.copy(ROOT / "topology.yml", root)

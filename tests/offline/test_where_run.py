@@ -57,3 +57,9 @@ def test_other_documents_are_no_runs(tmp_path: Path) -> None:
     made = project(tmp_path)
     (tmp_path / "results" / "lab03-ipset" / "bench.json").write_text('{"spreads": {}}')
     assert "bench.json" not in table(made)
+
+
+def test_a_host_that_was_emulated_is_called_so(tmp_path: Path) -> None:
+    host = json.loads(PUBLISHED.read_text())["host"] | {"cpu": "AMD EPYC", "cores": 1, "host_class": "nested-host"}
+    (row,) = rows(table(project(tmp_path, nested={"host": host})), "virtual, TCG", "socket", "linux")
+    assert "| emulated AMD, 1 core; " in row

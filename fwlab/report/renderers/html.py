@@ -12,6 +12,7 @@ from fwlab.metrics.registry import METRICS
 from fwlab.model.cpu_settings import CpuSettings
 from fwlab.model.results import Measured, Run
 from fwlab.report import formatting
+from fwlab.report.check_plot import check_plot, check_svg
 from fwlab.report.crossovers import position, published_positions
 from fwlab.report.flame import flame
 from fwlab.report.loss_curves import HEADS
@@ -41,7 +42,7 @@ def page(model: ReportModel) -> str:
         lab=lab,
         run=run,
         cases=model.cases,
-        exercises=model.exercises,
+        exercises=[(row, _drawn(row, model)) for row in model.exercises],
         outcome=model.outcome,
         runs=model.runs,
         baselines=model.baselines,
@@ -69,6 +70,17 @@ RENDERER = Renderer("html", "report.html", page)
 def _trusted(svg: str) -> Markup:
     """Our own drawings, whose texts are escaped as they are made."""
     return Markup(svg)  # noqa: S704
+
+
+def _drawn(row: Row, model: ReportModel) -> Markup | None:
+    """The picture of an exercise: prediction, measurement and what is accepted; None if nothing was measured."""
+    baseline = next((base.capacity for base in model.baselines if base.case == row.baseline), None)
+    plot = check_plot(row, baseline)
+    if plot is None:
+        return None
+    figures = ", ".join(f"{bar.kind} {formatting.quantity(bar.value, plot.metric)}" for bar in plot.bars)
+    accepted = f"; accepted: {plot.accepted_words}" if plot.accepted else ""
+    return _trusted(check_svg(plot, f"{plot.metric.display.label} of {row.id}: {figures}{accepted}"))
 
 
 def _profile(row: Row, run: Run) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def figures_table(model: ReportModel) -> str:
         body = [[_escaped(title), *cells] for title, cells in table.rows]
         caption = table.caption(either(f"`{base.case}`" for base in model.baselines))
         tables.append(f"{caption[0].upper()}{caption[1:]}:")
-        tables.append(_table([table.parameter, *table.loads], ["---", *("---:" for _ in table.loads)], body))
+        tables.append(_table([table.parameter, *table.values], ["---", *("---:" for _ in table.values)], body))
     crossed = [[_escaped(c.title), position(c), published_positions(c)] for c in model.crossovers]
     if crossed:
         tables.append(_table(["crossover", "measured (interval)", "published"], ["---", "---", "---"], crossed))

@@ -76,7 +76,7 @@ def _asked(row: Row) -> list[str]:
 
 def _capacities(model: ReportModel, rows: list[Row], width: int) -> Table:
     run = model.run
-    published = any(m.published for row in rows for m in row.metrics)
+    published = any(p.ratio is not None for row in rows for m in row.metrics for p in m.published)
     loads = any(row.of("load_time") for row in rows)
     wide = width >= NARROW
     heads = ["kpps", "ratio"]
@@ -108,7 +108,7 @@ def _median(found: MetricRow | None) -> str:
 
 
 def _published(row: Row, found: MetricRow | None) -> list[str]:
-    beside = [p for metric in row.metrics for p in metric.published]
+    beside = [p for metric in row.metrics for p in metric.published if p.ratio is not None]
     shown = [f"{formatting.ratio(p.ratio)} {p.source}" for p in beside]
     off = [formatting.percent(fidelity(p, found.ratio if found else None), signed=True) for p in beside]
     return ["\n".join(shown), "\n".join(off)]
@@ -139,7 +139,7 @@ def _scatter(found: MetricRow | None) -> str:
 
 
 def _survival(baseline: str, found: SurvivalTable) -> Table:
-    table = _table("Survival", *found.loads, names=(found.parameter,))
+    table = _table("Survival", *found.values, names=(found.parameter,))
     for title, cells in found.rows:
         table.add_row(title, *cells)
     table.caption = found.caption(baseline)

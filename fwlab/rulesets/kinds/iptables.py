@@ -20,6 +20,12 @@ NAMES_AN_OBJECT = re.compile(r"--ob.*")
 LONGEST_LINE = 10_000
 #: The chains in which packets begin.
 BUILT_IN = ("PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING")
+#: Which of them a table has, if it has not all of them.
+_CHAINS_OF = {
+    "raw": ("PREROUTING", "OUTPUT"),
+    "filter": ("INPUT", "FORWARD", "OUTPUT"),
+    "nat": ("PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"),
+}
 #: Those of them that packets on their way through the machine enter.
 THROUGH = ("PREROUTING", "FORWARD", "POSTROUTING")
 #: Options that put a rule into a chain, call a chain, make one or rename one. Long options may be abbreviated.
@@ -56,7 +62,27 @@ def validate(lines: list[str]) -> Faults:
                 what = f"the hashes of hashlimit take more than {MOST_BYTES >> 20} MiB of the DUT's memory"
                 yield place, what, "make --hashlimit-htable-size smaller, or limit with fewer rules"
                 return
+    yield from _missing_chains(lines)
     yield from _bombs(lines)
+
+
+def _missing_chains(lines: list[str]) -> Faults:
+    """Rules outside of a table, or for a built-in chain that it does not have. The tool would only give a number."""
+    table = ""
+    for place, line in enumerate(lines, 1):
+        if line.startswith("*"):
+            table = line[1:].strip()
+        elif line.rstrip() == "COMMIT":
+            table = ""
+        elif line.startswith(("-A ", "-I ")) and not table:
+            yield place, "a rule outside of a table", "begin with a line such as *raw or *filter, and end with COMMIT"
+            return
+        elif line.startswith("-A ") and table in _CHAINS_OF:
+            chain = line[3:40].split(None, 1)[:1]
+            if chain and chain[0] in BUILT_IN and chain[0] not in _CHAINS_OF[table]:
+                there = ", ".join(_CHAINS_OF[table])
+                yield place, f"the table {table} has no chain {chain[0]}", f"use one of its chains: {there}"
+                return
 
 
 def _words(line: str) -> list[str]:

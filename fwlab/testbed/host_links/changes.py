@@ -118,14 +118,40 @@ class VfSet(Frozen):
 
     def missing(self, _ip: Ip, devices: Devices) -> str | None:
         """What of it is gone, in words."""
-        if devices.virtual_function(self.address) is None:
-            return f"the VF {self.address} of {self.nic} is gone"
-        if not devices.is_up(self.nic):
-            return f"{self.nic}, the physical function of the VF {self.address}, is down"
-        return None
+        return _missing_vf(self.address, self.nic, devices)
 
 
-Change = Annotated[NewBridge | NewDummy | HostNic | VfSet, Field(discriminator="change")]
+class VfAsIs(Frozen):
+    """A VF whose physical function cannot administer it: nothing is set. No other lab may use it meanwhile."""
+
+    change: Literal["vf-as-is"] = "vf-as-is"
+    address: str
+    nic: str
+
+    @property
+    def device(self) -> str:
+        """The VF's PCI address."""
+        return self.address
+
+    def apply(self, ip: Ip) -> None:
+        """Nothing to do."""
+
+    def undo(self, ip: Ip, devices: Devices) -> None:
+        """Nothing to do."""
+
+    def missing(self, _ip: Ip, devices: Devices) -> str | None:
+        """What of it is gone, in words."""
+        return _missing_vf(self.address, self.nic, devices)
+
+
+Change = Annotated[NewBridge | NewDummy | HostNic | VfSet | VfAsIs, Field(discriminator="change")]
+
+
+def _missing_vf(address: str, nic: str, devices: Devices) -> str | None:
+    """Whether a VF is gone or its physical function `nic` is down, in words."""
+    if devices.virtual_function(address) is None:
+        return f"the VF {address} of {nic} is gone"
+    return None if devices.is_up(nic) else f"{nic}, the physical function of the VF {address}, is down"
 
 
 def _raise_nic(ip: Ip, name: str, mtu: int, alias: str) -> None:

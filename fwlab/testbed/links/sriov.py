@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 from fwlab.host.devices import VFIO, Devices, VirtualFunction
 from fwlab.host.environment import libvirt_uri
-from fwlab.host.iproute import VfSettings
+from fwlab.host.iproute import NO_ADMINISTRATION, VfSettings
 from fwlab.host.project import find_project
 from fwlab.host.requirement import Requirement
 from fwlab.images.built_boxes import kernels_of_boxes
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.testbed.host_file import HINT, NAME, SriovLink
-from fwlab.testbed.host_links.changes import VfSet
+from fwlab.testbed.host_links.changes import VfAsIs, VfSet
 from fwlab.testbed.host_links.link_on_host import LinkOnHost
 from fwlab.testbed.links.macvtap import refuse_unfit
 
@@ -38,7 +38,7 @@ class Sriov:
         have = any(now for now, _ in physical.values())
         where = next(iter(physical), "")
         driven = not any("-cloud-" in kernel for kernel in self.kernels())
-        make = f"echo 4 >/sys/class/net/{where}/device/sriov_numvfs" if where else "use a NIC with SR-IOV"
+        make = self.devices.vfs_command(where) if where else "use a NIC with SR-IOV"
         return (
             system,
             Requirement(NO_IOMMU, self.devices.iommu_groups() > 0, IOMMU_HINT),
@@ -46,20 +46,23 @@ class Sriov:
             Requirement(NO_DRIVER, driven, "FWLAB_KERNEL=full make boxes"),
         )
 
-    def changes(self, link: LinkOnHost) -> tuple[VfSet, ...]:
+    def changes(self, link: LinkOnHost) -> tuple[VfSet | VfAsIs, ...]:
         """What the physical function enforces for the link's two VFs."""
         named = link.file.sriov.get(link.name)
         if named is None:
             raise BadInput(f"{NAME}: sriov.{link.name}: this field is missing", HINT)
         return tuple(self._change(link, named, role, address) for role, address in named.ends.items())
 
-    def _change(self, link: LinkOnHost, named: SriovLink, role: str, address: str) -> VfSet:
+    def _change(self, link: LinkOnHost, named: SriovLink, role: str, address: str) -> VfSet | VfAsIs:
         place = f"{NAME}: sriov.{link.name}.ends.{role}: {address}"
         vf = _found(link, place, address)
         refuse_unfit(link, f"{place}: its physical function {vf.nic}", vf.nic)
         if vf.group is None:
             raise CannotMeasure(f"{place} is in no IOMMU group: {NO_IOMMU}", IOMMU_HINT)
         before = link.ip.vf(vf.nic, vf.index)
+        if before is None:
+            _refuse_unkept(link, named, vf.nic)
+            return VfAsIs(address=address, nic=vf.nic)
         wanted = VfSettings(
             mac=next(mac for end, mac in link.macs.items() if end == role),
             vlan=named.vlan,
@@ -67,6 +70,15 @@ class Sriov:
             trust=None if before.trust is None else named.trust,
         )
         return VfSet(address=address, nic=vf.nic, index=vf.index, before=before, wanted=wanted)
+
+
+def _refuse_unkept(link: LinkOnHost, named: SriovLink, nic: str) -> None:
+    """Raise BadInput for a setting of host.yml that the driver of the physical function `nic` cannot make."""
+    unkept = [name for name in ("vlan", "trust", "spoof_check") if getattr(named, name)]
+    if unkept:
+        which = " and ".join(f"{NAME}: sriov.{link.name}.{name}" for name in unkept)
+        hint = f"in {NAME}: vlan 0, trust false, spoof_check false, and a NIC of its own for each link"
+        raise BadInput(f"{which}: the driver of {nic} {NO_ADMINISTRATION}", hint)
 
 
 def _found(link: LinkOnHost, place: str, address: str) -> VirtualFunction:

@@ -7,6 +7,9 @@ module FirewallLab
       # libvirt's type of such an interface.
       INTERFACE = "udp"
 
+      # A machine with such links can be saved, and continue with other ports (saved_machine.rb).
+      SAVABLE = true
+
       # Adds one end of a link to a machine. `vm` is Vagrant's config.vm of the machine.
       def self.attach(vm, link, address)
         vm.network :private_network, ip: link.near["ipv6"].split("/").first, mac: link.near["mac"],

@@ -13,6 +13,9 @@ module FirewallLab
       # {file on the seed CD: template in provision/cloud-init}
       SEED = { "user-data" => "user-data", "meta-data" => "meta-data", "network-config" => "network-config" }.freeze
 
+      # Its saved state can start another machine (saved_machine.rb).
+      SAVABLE = true
+
       QEMU_ARGUMENTS = [].freeze
     end
   end

@@ -7,6 +7,9 @@ module FirewallLab
       # Instructions are counted on one CPU only.
       MOST_CPUS = 1
 
+      # Its machines can be saved: what they see does not depend on the host (saved_machine.rb).
+      SAVABLE = true
+
       # QEMU's accelerator for the DUT.
       def self.dut_accelerator(_project) = "tcg"
 

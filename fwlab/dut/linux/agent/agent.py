@@ -11,9 +11,11 @@ from fwlab.dut.linux.agent import blackhole, connection_table, trials
 from fwlab.dut.linux.agent.counters import Counters
 from fwlab.dut.linux.agent.kernel import Kernel
 from fwlab.dut.linux.agent.perf_samples import Perf
+from fwlab.dut.linux.agent.retired import retired
 from fwlab.dut.linux.agent.rulesets import Rulesets
 from fwlab.dut.linux.agent.start_state import StartState
 from fwlab.rulesets.kind import Refusal, RulesetKind
+from fwlab.rulesets.kinds.nic import models_there
 
 #: Console log level. So low that no kernel message goes to the serial line: a flooded DUT would spend minutes there.
 SILENT = "0"
@@ -57,6 +59,7 @@ class Agent:
     def facts(self, _request: Request) -> Answer:
         """What this DUT is. The first call after a boot records the start state."""
         self._kernel.write("/proc/sys/kernel/printk", SILENT)
+        self._rulesets.prepare()
         self._start.recorded()
         clocksource = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
         try:
@@ -69,6 +72,7 @@ class Agent:
                 "cmdline": self._kernel.read("/proc/cmdline").strip(),
                 "clocksource": self._kernel.read(clocksource).strip(),
                 "cpus": os.cpu_count() or 1,
+                "nics": models_there(self._kernel),
                 "image": image,
                 "packet_sockets": len(self._kernel.read("/proc/net/packet").splitlines()) - 1,
             }
@@ -152,12 +156,12 @@ class Agent:
     def measure(self, request: Request) -> Answer:
         """Wait for packets on the first device, then count trials. Answers as `trials.measure` does."""
         device = request["devices"][0]
-        with trials.ahead_of_packets():
+        with trials.ahead_of_packets(), retired() as instructions:
             counters = Counters(request["devices"])
             counters.wait_for_packets(device, request["patience_s"])
             time.sleep(request["settle_s"])
             wanted = ("windows", "window_s", "packets", "idle_share", "other_share", "most_idle")
-            return trials.measure(counters, device, **{name: request[name] for name in wanted})
+            return trials.measure(counters, instructions, device, **{name: request[name] for name in wanted})
 
     # ---- the profiler -----------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Packet counters of the DUT's links."""
 
+import contextlib
 import glob
 import os
 import time
@@ -16,7 +17,11 @@ _COUNTED = ("rx_packets", "tx_packets", "rx_dropped", "rx_bytes")
 
 def pids_of(prefix: str) -> list[str]:
     """The process ids of tasks whose names begin so. Raises Refusal if there is none."""
-    pids = [path.split("/")[2] for path in glob.glob("/proc/[0-9]*/comm") if read(path).startswith(prefix)]
+    pids = []
+    for path in glob.glob("/proc/[0-9]*/comm"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a task that has ended meanwhile
+            if read(path).startswith(prefix):
+                pids.append(path.split("/")[2])
     if not pids:
         raise Refusal(f"the DUT runs no {prefix}")
     return pids

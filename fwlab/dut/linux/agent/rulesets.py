@@ -60,6 +60,11 @@ class Rulesets:
             message = (done.stderr or done.stdout).strip()[:LONGEST_MESSAGE]
             raise Refusal(f"{name}: {argv[0]} said (exit {done.returncode}): {message}")
 
+    def prepare(self) -> None:
+        """What has to be done before the start state is recorded."""
+        for loader in self._loaders.values():
+            loader.prepare()
+
     def undo(self) -> None:
         """Take away every rule, set, filter and setting, last kind first. Modules stay: loading again is then timed
         without them."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from fwlab.dut.linux.agent.counters import Counters
 from fwlab.dut.linux.agent.kernel import idle_ns
+from fwlab.dut.linux.agent.retired import Retired
 from fwlab.dut.linux.agent.tasks import Tasks
 
 #: Largest share of the CPU that packets may use outside ksoftirqd. 2.8 % was seen; more is a disturbance, however
@@ -30,26 +31,35 @@ def ahead_of_packets() -> Iterator[None]:
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
-def window(counters: Counters, device: str, seconds: float, packets: int) -> Window:
+def window(counters: Counters, retired: Retired, device: str, seconds: float, packets: int) -> Window:
     """One trial of at least `seconds` and `packets`.
 
     Returns duration_ns, idle_ns (how long the CPU was idle), other_ns (how long anything but packets and this program
-    ran) and counts. Packets are served in bursts of 64, which takes a slow ruleset a while. Of several CPUs the busiest
-    counts: where traffic reaches only some of them, the others are idle however much arrives.
+    ran), instructions (of all CPUs; None without a counter) and counts. Packets are served in bursts of 64, which takes
+    a slow ruleset a while. Of several CPUs the busiest counts: where traffic reaches only some of them, the others are
+    idle however much arrives.
     """
     idle_before = idle_ns()
     served_before, own = counters.served_ns(), time.process_time_ns()
     begin, first = counters.read_at()
+    retired_before = retired.read()
     name = device + ".rx_packets"
     while True:
         time.sleep(seconds)
         end, last = counters.read_at()
         if last[name] - first[name] >= packets or end - begin > 20e9 * seconds:
             break
+    retired_after = retired.read()
     known = max(_growth(served_before, counters.served_ns())) + time.process_time_ns() - own
     counts = {name: last[name] - first[name] for name in last}
     idle = min(_growth(idle_before, idle_ns()))
-    return {"duration_ns": end - begin, "idle_ns": idle, "other_ns": max(0, end - begin - known), "counts": counts}
+    return {
+        "duration_ns": end - begin,
+        "idle_ns": idle,
+        "other_ns": max(0, end - begin - known),
+        "instructions": None if retired_before is None or retired_after is None else retired_after - retired_before,
+        "counts": counts,
+    }
 
 
 def _growth(before: list[int], after: list[int]) -> list[int]:
@@ -76,6 +86,7 @@ def own_work(perturbed: list[Window], other_share: float) -> list[Window]:
 
 def measure(
     counters: Counters,
+    retired: Retired,
     device: str,
     *,
     windows: int,
@@ -99,7 +110,7 @@ def measure(
     cpu_ns: dict[str, int] = {}
     tasks = None
     while len(valid) < windows and len(unsaturated) <= most_idle and len(perturbed) <= 5 * windows:
-        trial = window(counters, device, window_s, packets)
+        trial = window(counters, retired, device, window_s, packets)
         saturated = trial["idle_ns"] <= idle_share * trial["duration_ns"]
         alone = trial["other_ns"] <= other_share * trial["duration_ns"]
         (unsaturated if not saturated else valid if alone else perturbed).append(trial)

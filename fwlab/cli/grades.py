@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`fwlab grades`: join the parts of a class, write grades again, sum up a course; and `fwlab verify`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import yaml
+from rich.console import Console
+
+from fwlab.cli.options import LabName
+from fwlab.cli.plain import plain
+from fwlab.grading.class_folder import NAME
+from fwlab.grading.class_results import write_class
+from fwlab.grading.course import Course, read_course, refuse_unknown
+from fwlab.grading.merge import write_merged
+from fwlab.grading.record import read_grading
+from fwlab.grading.totals import totals_csv
+from fwlab.grading.verify import verify
+from fwlab.host.atomic_write import write_atomically
+from fwlab.host.project import Project, find_project
+from fwlab.measure.individual import FORMAT, draw
+from fwlab.measure.labs import load_lab
+from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNMEASURED, BadInput
+from fwlab.model.printable import printable
+
+app = typer.Typer(help="Grades of a class, from gradings that are finished.", no_args_is_help=True)
+out = Console()
+
+Results = Annotated[Path, typer.Argument(metavar="RESULTS", help="The folder of a grading.")]
+Several = Annotated[list[Path], typer.Argument(metavar="RESULTS...", help="Folders of gradings.")]
+CourseFile = Annotated[Path | None, typer.Option("--course", metavar="FILE", help="course.yml.")]
+Output = Annotated[Path, typer.Option("--output", metavar="DIR", help="A new folder for the result.")]
+
+
+@app.command("merge")
+def merge_command(parts: Several, output: Output, course: CourseFile = None) -> None:
+    """Join the parts of a class that were graded on several hosts."""
+    project = find_project()
+    grading = write_merged(parts, output, _course(project, course, read_grading(parts[0]).lab))
+    plain(out, f"{len(grading.students)} students in {output / 'grades.csv'}")
+
+
+@app.command("write")
+def write_command(results: Results, course: CourseFile = None) -> None:
+    """Write grades and pages again, for example after a change of course.yml. Nothing is judged again."""
+    grading = read_grading(results)
+    write_class(grading, _course(find_project(), course, grading.lab), results)
+    plain(out, f"{len(grading.students)} students in {results / 'grades.csv'}")
+
+
+@app.command("total")
+def total_command(
+    results: Several,
+    course: Annotated[Path, typer.Option("--course", metavar="FILE", help="course.yml, with the weights of the labs.")],
+    output: Annotated[Path, typer.Option("--output", metavar="FILE", help="The table to write.")] = Path("course.csv"),
+) -> None:
+    """Sum up the labs of a course: one row per student."""
+    project = find_project()
+    gradings = [read_grading(folder) for folder in results]
+    found = read_course(project, course)
+    for grading in gradings:
+        refuse_unknown(found, load_lab(project, grading.lab), str(course))
+    write_atomically(output, totals_csv(gradings, found))
+    plain(out, f"written: {output}")
+
+
+@app.command("tasks")
+def tasks_command(
+    lab: LabName,
+    course: Annotated[Path, typer.Option("--course", metavar="FILE", help="course.yml, with a secret.")],
+    students: Annotated[Path, typer.Option("--students", metavar="FILE", help="One name per line.")],
+    output: Annotated[Path, typer.Option("--output", metavar="FILE", help="The task file.")] = Path("tasks.yml"),
+) -> None:
+    """Draw an individual task for each student, for you to hand out. The file does not have the secret."""
+    project = find_project()
+    found, declared = read_course(project, course), load_lab(project, lab)
+    if found.secret is None:
+        raise BadInput(f"{course}: secret: this field is missing", "give it 16 characters that nobody can guess")
+    if not declared.individual:
+        raise BadInput(f"{lab} has no individual tasks", f"declare `individual` in labs/{lab}/lab.yml")
+    names = roster(students)
+    tasks = {lab: {name: draw(found.secret, declared, name) for name in names}}
+    write_atomically(output, yaml.safe_dump({"format": FORMAT, "tasks": tasks}, sort_keys=False, allow_unicode=True))
+    plain(out, f"{len(names)} tasks in {output}")
+
+
+def verify_command(results: Results) -> None:
+    """Judge stored results again, without a machine, and say which files and limits have changed since."""
+    found = verify(find_project(), results)
+    for line in [*found.changes, *found.faults]:
+        plain(out, line)
+    for mark in found.marks:
+        plain(out, f"{mark.student}/{mark.exercise}: was {mark.was}, is {mark.now}: {mark.why}")
+    plain(out, f"{found.judged - len(found.marks) - len(found.faults)} of {found.judged} marks are the same today")
+    raise typer.Exit(EXIT_FAIL if found.marks else EXIT_UNMEASURED if found.faults else EXIT_PASS)
+
+
+def roster(path: Path) -> list[str]:
+    """Names, one per line; empty lines and comments are left out. Raises BadInput naming the line."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: cannot be read", "give a text file with one name per line") from error
+    names = [line.partition("#")[0].strip() for line in lines]
+    for number, name in enumerate(names, 1):
+        if name and (not NAME.fullmatch(name) or name in names[: number - 1]):
+            why = "is there twice" if NAME.fullmatch(name) else "a name may hold only letters, digits and . _ @ -"
+            raise BadInput(f"{path}:{number}: {printable(name)}: {why}", f"fix {path}")
+    found = [name for name in names if name]
+    if not found:
+        raise BadInput(f"{path}: nobody", "write one name per line")
+    return found
+
+
+def _course(project: Project, path: Path | None, lab: str) -> Course:
+    if path is None:
+        return Course()
+    course = read_course(project, path)
+    refuse_unknown(course, load_lab(project, lab), str(path))
+    return course

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What `fwlab run` and `fwlab check` say before they measure, and what they keep of it for the student."""
+
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+
+from fwlab.cli.plain import plain
+from fwlab.cli.predictions import read_predictions
+from fwlab.host.project import shown
+from fwlab.measure.context import RunContext
+from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.registry import METRICS
+from fwlab.model.errors import BadInput
+from fwlab.model.lab import Exercise, Lab
+from fwlab.model.results import Run
+from fwlab.report.formatting import quantity
+from fwlab.report.model import ReportModel
+from fwlab.student.durations import estimate
+from fwlab.student.hints import hints_of
+from fwlab.student.measured_cases import keep_cases, measured_path
+from fwlab.student.progress import Progress, read_progress, update
+from fwlab.student.standing import next_step, tries_in
+from fwlab.student.workbook import workbook_of
+
+err = Console(stderr=True)
+
+
+def announce_cases(context: RunContext, specs: Sequence[MeasurementSpec]) -> None:
+    """Say how long the cases will take."""
+    what = specs[0].id if len(specs) == 1 else f"{len(specs)} cases"
+    plain(err, f"{what}: {estimate(context.project, context.lab, [spec.id for spec in specs])}")
+
+
+def before(context: RunContext, exercises: Sequence[Exercise]) -> list[str]:
+    """What to tell about these exercises before they are measured: no prediction, no work yet.
+
+    Raises BadInput for damaged files of the student, before anything is measured.
+    """
+    lab, told = context.lab, []
+    progress, predictions = read_progress(lab), read_predictions(lab)
+    workbook_of(context.project, lab)
+    for exercise in exercises:
+        if not (lab.folder / "work" / exercise.id).exists():
+            told.append(f"{exercise.id}: not begun yet, so its start is measured: fwlab start {lab.id} {exercise.id}")
+        elif exercise.id not in predictions and progress.of(exercise.id).first_measured is None:
+            told.append(f"{exercise.id}: you have not predicted anything: fwlab predict {lab.id} {exercise.id} NUMBER")
+    return told
+
+
+def announce_exercises(
+    context: RunContext, told: Sequence[str], bases: Sequence[MeasurementSpec], specs: Sequence[MeasurementSpec]
+) -> None:
+    """Say what will be loaded, and how long it will take."""
+    for line in told:
+        plain(err, line)
+    for spec in specs:
+        names = [file.name if file.text.strip() else f"{file.name} (empty)" for file in spec.files]
+        files = ", ".join(names) or "no files: nothing is loaded"
+        plain(err, f"{spec.id}: {files}")
+    plain(err, str(estimate(context.project, context.lab, [spec.id for spec in [*bases, *specs]])))
+
+
+@contextlib.contextmanager
+def kept(context: RunContext, run: Run) -> Iterator[None]:
+    """Keep the cases of a run for the workbook; also those that were finished when it is interrupted.
+
+    Nothing else fails if that cannot be done.
+    """
+    try:
+        yield
+    finally:
+        if run.cases:
+            _keep(context, run)
+
+
+def _keep(context: RunContext, run: Run) -> None:
+    try:
+        keep_cases(context.project, context.lab, run)
+    except BadInput as error:
+        plain(err, f"not kept for the workbook: {error.message}")
+        return
+    if isinstance(sys.exception(), KeyboardInterrupt):
+        path = shown(context.project, measured_path(context.project, context.lab, run.dut.system))
+        finished = "the finished case is" if len(run.cases) == 1 else f"{len(run.cases)} finished cases are"
+        plain(err, f"{finished} kept: fwlab report {context.lab.id} {path}")
+
+
+def record(context: RunContext, model: ReportModel, predictions: dict[str, float]) -> list[str]:
+    """Add a check to the progress. Returns what to tell about earlier tries, and what comes next.
+
+    A full disk loses the record, not the result.
+    """
+    tried = tries_in(model, context.topology)
+    earlier = read_progress(context.lab)
+
+    def change(progress: Progress) -> Progress:
+        return progress.with_tries(tried, predictions)
+
+    try:
+        progress = update(context.lab, change)
+    except BadInput as error:
+        plain(err, f"your progress was not recorded: {error.message}")
+        progress = change(read_progress(context.lab))
+    questions = [question.id for question in workbook_of(context.project, context.lab)]
+    hints = hints_of(context.project, context.lab)
+    told = [line for exercise in tried if (line := _last_time(context.lab, exercise, earlier))]
+    return [*told, f"next: {next_step(context.lab, progress, predictions, questions, hints)}"]
+
+
+def _last_time(lab: Lab, exercise_id: str, earlier: Progress) -> str | None:
+    """What the try before this one came to; None for the first."""
+    last, exercise = earlier.of(exercise_id).last, lab.exercise(exercise_id)
+    if last is None or exercise is None:
+        return None
+    figure = "" if last.measured is None else f"{quantity(last.measured, METRICS[exercise.predict.metric])}, "
+    failed = f": {', '.join(last.failed)}" if last.failed else ""
+    return f"{exercise_id}: the last time {figure}{last.outcome.value}{failed}"

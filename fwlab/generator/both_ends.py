@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Counters at both ends: at the sink, and at the generator for classes that the DUT sends back by its first link."""
+
+from collections.abc import Mapping
+
+from fwlab.generator.sink import Sink
+from fwlab.host.ssh import Ssh
+from fwlab.model.declared_traffic import Connections, TrafficClass
+from fwlab.traffic.classes import OTHER
+from fwlab.traffic.flows import Flow
+
+
+def returning(classes: Mapping[str, TrafficClass]) -> bool:
+    """Whether any of the classes is counted at the generator."""
+    return any(c.at == "generator" for c in classes.values())
+
+
+class BothEnds(Sink):
+    """A sink whose counts include those of the generator."""
+
+    def __init__(self, sink: Ssh, device: str, generator: Ssh, generator_device: str) -> None:
+        super().__init__(sink, device)
+        # Nothing is dropped there: a table that an ended session leaves behind must not keep the generator from TCP.
+        self._generator = Sink(generator, generator_device, verdict="accept")
+
+    def set_flows(self, flows: dict[str, list[Flow]]) -> None:
+        """Set the flows of the classes that are declared by a stream."""
+        super().set_flows(flows)
+        self._generator.set_flows(flows)
+
+    def load_counters(self, classes: dict[str, TrafficClass], connections: Connections | None = None) -> None:
+        """Count from now on, each class where it is declared to be counted."""
+        super().load_counters(_at("sink", classes), connections)
+        self._generator.load_counters(_at("generator", classes))
+
+    def counts(self) -> dict[str, int]:
+        """Packets that have arrived since `load_counters`, by class, at either end."""
+        here, there = super().counts(), self._generator.counts()
+        return {**here, **there, OTHER: here[OTHER] + there[OTHER]}
+
+
+def _at(end: str, classes: Mapping[str, TrafficClass]) -> dict[str, TrafficClass]:
+    return {name: c for name, c in classes.items() if c.at == end}

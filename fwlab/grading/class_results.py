@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the grading of a class leaves: its record, grades, grade books and pages, all made from the record."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from fwlab import __version__
+from fwlab.grading.class_pages import class_page, student_page
+from fwlab.grading.course import Course
+from fwlab.grading.grade_files import junit, results_json
+from fwlab.grading.graded import Work
+from fwlab.grading.grades import grade_class, grades_csv
+from fwlab.grading.record import (
+    FILE,
+    CheckMark,
+    Conditions,
+    ExerciseRecord,
+    Grading,
+    StudentRecord,
+    WorkMark,
+    content_of,
+    lab_files,
+)
+from fwlab.grading.similarity import Pair, similar, similarity_csv, statements
+from fwlab.grading.submissions import Submissions
+from fwlab.host.atomic_write import write_atomically
+from fwlab.measure.context import RunContext
+from fwlab.model.errors import FwlabError
+from fwlab.model.lab import Exercise
+from fwlab.model.results import Run
+from fwlab.model.ruleset import RulesetFile
+from fwlab.model.verdict import Verdict
+from fwlab.rulesets.files import lab_ruleset
+
+Write = Callable[[Path, str], object]
+
+
+def record(
+    context: RunContext,
+    submissions: Submissions,
+    works: Sequence[Work],
+    found: Callable[[Work], Sequence[Verdict] | str | None],
+    held: Callable[[Work], bool],
+    run: Run,
+    pairs: Sequence[Pair] = (),
+) -> Grading:
+    """The record of a grading, finished or not; `found` is what is known of each work."""
+    lab = context.lab.whole
+    return Grading(
+        lab=lab.id,
+        title=lab.title,
+        commit=run.commit,
+        fwlab=__version__,
+        files=lab_files(context.project, lab),
+        exercises={exercise.id: ExerciseRecord.of(exercise) for exercise in lab.exercises},
+        conditions=Conditions.of(run),
+        students=_students(submissions, works),
+        works=[_mark(work, found(work), held(work)) for work in works if work.handed_in is not None],
+        similar=list(pairs),
+    )
+
+
+def _students(submissions: Submissions, works: Sequence[Work]) -> list[StudentRecord]:
+    graded = {work.who for work in works}
+    return [
+        StudentRecord(
+            id=student.id,
+            name=student.name,
+            source=student.source,
+            handed_in=student.handed_in,
+            individual=submissions.individual.get(student.id, {}),
+        )
+        for student in submissions.students.values()
+        if student.id in graded
+    ]
+
+
+def _mark(work: Work, found: Sequence[Verdict] | str | None, held: bool) -> WorkMark:
+    checks = [] if found is None or isinstance(found, str) else [CheckMark.of(verdict) for verdict in found]
+    return WorkMark(
+        student=work.who,
+        exercise=work.exercise.id,
+        content=content_of(work.handed_in) if work.handed_in else "",
+        checks=checks,
+        missing=found if isinstance(found, str) else None,
+        holds=held,
+    )
+
+
+def alike(context: RunContext, works: Sequence[Work]) -> list[Pair]:
+    """The similar submissions of the class, exercise by exercise."""
+    pairs: list[Pair] = []
+    for exercise in context.lab.whole.exercises:
+        own = [work for work in works if work.exercise.id == exercise.id and work.handed_in and work.handed_in.files]
+        said, contents, starts = {}, {}, {}
+        for work in own:
+            start = json.dumps(work.exercise.parameters)  # an individual task has a start of its own
+            if start not in starts:
+                starts[start] = statements(_texts(partial(_start, context, work.exercise)))
+            assert work.handed_in is not None  # noqa: S101 - see above
+            texts = [file.copy.read_bytes().decode(errors="replace") for file in work.handed_in.files]
+            said[work.who] = statements(texts) - starts[start]
+            contents[work.who] = content_of(work.handed_in)
+        pairs += similar(exercise.id, said, contents)
+    return pairs
+
+
+def _start(context: RunContext, exercise: Exercise) -> list[RulesetFile]:
+    return lab_ruleset(context.lab.folder / "rulesets" / exercise.id / "start", exercise.parameters, context.topology)
+
+
+def _texts(read: Callable[[], Sequence[RulesetFile]]) -> list[str]:
+    """The texts of a ruleset; none if it is not one."""
+    try:
+        return [file.text for file in read()]
+    except FwlabError:
+        return []
+
+
+def write_record(grading: Grading, folder: Path, write: Write = write_atomically) -> None:
+    """Write grading.json."""
+    write(folder / FILE, grading.model_dump_json(indent=1) + "\n")
+
+
+def write_class(grading: Grading, course: Course, folder: Path, write: Write = write_atomically) -> None:
+    """Write everything that follows from the record: grades, grade books and pages."""
+    grades = grade_class(grading, course)
+    files: Mapping[str, str] = {
+        "grades.csv": grades_csv(grading, course),
+        "junit.xml": junit(grading),
+        "similarity.csv": similarity_csv(grading.similar),
+        "class.html": class_page(grading, course, grades, grading.similar),
+    }
+    for name, text in files.items():
+        write(folder / name, text)
+    for grade in grades:
+        own = folder / "students" / grade.student.id
+        write(own / "index.html", student_page(grading, course, grade))
+        write(own / "results.json", results_json(grading, course, grade))

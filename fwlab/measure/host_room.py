@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""How many sets of a lab's three machines this host can run side by side."""
+
+import os
+
+import psutil
+
+from fwlab.generator.trex.engine import trex_in_image
+from fwlab.host.project import Project, load_topology
+from fwlab.model.errors import BadInput
+
+#: Of a set, the DUT and the generator are busy all the time. With fewer cores the sets take turns and save no time.
+CORES_PER_SET = 2
+#: What a set takes beside the memory of its machines: three QEMUs and the program that measures (MiB).
+BESIDE_MIB = 500
+
+
+def memory_of_a_set(project: Project) -> int:
+    """MiB that three machines and their QEMUs need."""
+    nodes = load_topology(project).nodes.values()
+    trex = trex_in_image(project) is not None
+    return sum(n.with_trex.memory_mib if trex and n.with_trex else n.memory_mib for n in nodes) + BESIDE_MIB
+
+
+def memory_available() -> int:
+    """MiB that new processes may take."""
+    return psutil.virtual_memory().available >> 20
+
+
+def refuse_too_many(project: Project, sets: int, new: int) -> None:
+    """Raise BadInput if the host is too small for `sets` sets of machines, of which `new` are not up yet."""
+    cores = len(os.sched_getaffinity(0))
+    hint = "use fewer sets, or grade with --force-sets in spite of it"
+    if cores < CORES_PER_SET * sets:
+        raise BadInput(f"{sets} sets of machines need {CORES_PER_SET * sets} cores, this host has {cores}", hint)
+    needed, available = new * memory_of_a_set(project), memory_available()
+    if available < needed:
+        raise BadInput(f"{new} more sets of machines need {needed} MiB of memory, {available} are available", hint)

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A lab as one student has it: numbers are drawn by a keyed hash and added to what lab.yml says."""
+
+import hashlib
+import hmac
+import ipaddress
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import Field
+
+from fwlab.host.project import Project, shown, validated
+from fwlab.host.yaml_files import read_yaml_file
+from fwlab.measure.labs import REGISTRIES
+from fwlab.model.declared import Strict
+from fwlab.model.errors import BadInput
+from fwlab.model.lab import Lab
+from fwlab.model.systems import on_system, with_systems
+from fwlab.rulesets.files import systems_in
+
+FORMAT: Final = "fwlab-tasks/1"
+Numbers = Mapping[str, int]
+
+
+class Tasks(Strict):
+    """A task file: by lab and student, the numbers that were drawn. It does not have the secret."""
+
+    format: Literal["fwlab-tasks/1"] = FORMAT
+    tasks: dict[str, dict[str, dict[str, int]]]
+
+
+class OwnTask(Strict):
+    """work/task.yml: the task of the student who works in this checkout."""
+
+    format: Literal["fwlab-tasks/1"] = FORMAT
+    student: str = Field(min_length=1, max_length=64)
+    numbers: dict[str, int]
+
+
+def draw(secret: str, lab: Lab, student: str) -> dict[str, int]:
+    """The student's numbers. Without the secret nobody can tell another student's."""
+    found = {}
+    for name, drawn in lab.individual.items():
+        message = f"{lab.id}\0{name}\0{student}"
+        digest = hmac.new(secret.encode(), message.encode(), hashlib.sha256).digest()
+        found[name] = drawn.numbers[int.from_bytes(digest) % len(drawn.numbers)]
+    return found
+
+
+def individual_lab(project: Project, lab: Lab, numbers: Numbers) -> Lab:
+    """The lab with these numbers added, validated like any other. Raises BadInput.
+
+    Its cases, and the traffic that they play, must be those of the lab, so that all students have the same baseline.
+    """
+    path = lab.folder / "lab.yml"
+    name = shown(project, path)
+    data = json.loads(json.dumps(read_yaml_file(path, name)))  # what an alias repeats becomes separate
+    for key, number in numbers.items():
+        drawn = lab.whole.individual.get(key)
+        if drawn is None or number not in drawn.numbers:
+            raise BadInput(f"{lab.id}: individual.{key}: {number} is no number of this task", "get a new task file")
+        for place in drawn.adds_to:
+            _add(data, place, number, f"{name}: individual.{key}")
+    own = validated(data, f"{name} with individual numbers", Lab, REGISTRIES)
+    own._folder = lab.folder
+    own = with_systems(own.with_ranges(lab.whole.ranges), lambda ruleset: systems_in(lab.folder / "rulesets" / ruleset))
+    _refuse_other_cases(name, lab.whole, own)
+    return on_system(own, _system(lab))
+
+
+def _system(lab: Lab) -> str:
+    systems = {exercise.system for exercise in lab.exercises if exercise.system}
+    return systems.pop() if len(systems) == 1 else lab.needs.systems[0]
+
+
+def _refuse_other_cases(name: str, lab: Lab, own: Lab) -> None:
+    for case_id, case in lab.cases.items():
+        traffic = case.traffic
+        if own.cases.get(case_id) != case or (traffic and own.traffic[traffic] != lab.traffic[traffic]):
+            raise BadInput(f"{name}: individual: it changes the case {case_id}, which all share", f"fix {name}")
+
+
+def _add(data: Any, place: str, number: int, where: str) -> None:
+    """Add to the values at a place. Raises BadInput if there is none, or nothing that a number can be added to."""
+    *path, last = place.split(".")
+    holders = [data]
+    for part in path:
+        holders = [found for holder in holders for found in _inside(holder, part)]
+    holders = [holder for holder in holders if _key(holder, last) is not None]
+    if not holders:
+        raise BadInput(f"{where}: there is no {place}", "name a place of this lab.yml")
+    for holder in holders:
+        key = _key(holder, last)
+        holder[key] = _sum(holder[key], number, f"{where}: {place}")
+
+
+def _inside(holder: Any, part: str) -> list[Any]:
+    if part == "*":
+        return list(holder.values()) if isinstance(holder, dict) else holder if isinstance(holder, list) else []
+    key = _key(holder, part)
+    return [] if key is None else [holder[key]]
+
+
+def _key(holder: Any, part: str) -> Any:
+    """The key or index of this part; None if there is none."""
+    if isinstance(holder, dict) and part in holder:
+        return part
+    if isinstance(holder, list):
+        for index, item in enumerate(holder):
+            if str(index) == part or (isinstance(item, dict) and item.get("id") == part):
+                return index
+    return None
+
+
+def _sum(value: Any, number: int, where: str) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value + number
+    try:
+        address, slash, length = str(value).partition("/")
+        return f"{ipaddress.IPv4Address(address) + number}{slash}{length}"
+    except (ValueError, OverflowError) as error:
+        what = f"a number cannot be added to {str(value)[:40]}"
+        raise BadInput(f"{where}: {what}", "name an integer, an IPv4 address or a prefix") from error
+
+
+def with_own_task(project: Project, lab: Lab) -> Lab:
+    """The lab with the task of the student who works here, if work/task.yml has one. Raises BadInput."""
+    path = own_task_file(lab)
+    if not path.exists():
+        return lab
+    own = read_own_task(project, path)
+    return individual_lab(project, lab, own.numbers)
+
+
+def own_task_file(lab: Lab) -> Path:
+    """Where the numbers of the student who works here are kept."""
+    return lab.folder / "work" / "task.yml"
+
+
+def read_own_task(project: Project, path: Path) -> OwnTask:
+    """Raises BadInput naming the file."""
+    name = shown(project, path)
+    hint = f"`fwlab task` writes it, or remove {name}"
+    return validated(read_yaml_file(path, name, hint), name, OwnTask, hint=hint)
+
+
+def read_tasks(path: Path) -> Tasks:
+    """A task file. Raises BadInput naming the field."""
+    hint = "get the task file again"
+    return validated(read_yaml_file(path, str(path), hint), str(path), Tasks, hint=hint)
+
+
+def values(lab: Lab, own: Lab, exercise_id: str) -> list[tuple[str, str, str]]:
+    """What differs in an exercise: where, what the lab's page says, and what this student has."""
+    found: list[tuple[str, str, str]] = []
+    before, after = lab.whole.exercise(exercise_id), own.whole.exercise(exercise_id)
+    if before is None or after is None:
+        return found
+    pairs: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = [
+        ("", before.parameters, after.parameters),
+        ("traffic: ", lab.whole.traffic[before.traffic].tunables, own.whole.traffic[after.traffic].tunables),
+    ]
+    for kind, theirs, mine in pairs:
+        found += [(kind + name, str(theirs[name]), str(mine[name])) for name in theirs if theirs[name] != mine[name]]
+    for old, new in zip(before.checks, after.checks, strict=True):
+        if old.between != new.between:
+            was, now = (" to ".join(f"{side:g}" for side in check.between) for check in (old, new))
+            found.append((f"limit: {old.id}", was, now))
+    return found

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The course map: which lab builds on which, from `needs.labs` of each lab.yml."""
+
+from collections.abc import Mapping
+
+from fwlab.host.project import Project, find_project, lab_ids
+from fwlab.measure.labs import load_lab
+from fwlab.model.errors import BadInput
+from fwlab.model.lab import Lab
+
+
+def table() -> str:
+    """One row a lab: what it asks, which labs come first and which use it later, how long it takes."""
+    labs = _labs(find_project())
+    first = labs_before({lab_id: lab.needs.labs for lab_id, lab in labs.items()})
+    rows = ["| lab | question | do first | leads to | minutes |", "|---|---|---|---|---:|"]
+    for lab_id, lab in labs.items():
+        later = [other for other, found in labs.items() if lab_id in found.needs.labs]
+        title = lab.title.replace("|", "\\|")
+        cells = [_links([lab_id], whole=True), title, _links(first[lab_id]), _links(later), str(lab.minutes)]
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n" + "\n".join(rows) + "\n"
+
+
+def tree() -> str:
+    """The labs as a tree in plain text: each below the last of the labs that come before it."""
+    needs = labs_before({lab_id: lab.needs.labs for lab_id, lab in _labs(find_project()).items()})
+    return "\n```text\n" + "\n".join(tree_lines(needs)) + "\n```\n"
+
+
+def tree_lines(needs: Mapping[str, list[str]], below: str = "", indent: str = "") -> list[str]:
+    """The lines of the part of the tree below a lab, or of all of it."""
+    own = [lab_id for lab_id, named in needs.items() if (named[-1] if named else "") == below]
+    lines = []
+    for lab_id in own:
+        last = lab_id == own[-1]
+        branch = ("└── " if last else "├── ") if below else ""
+        lines.append(f"{indent}{branch}{lab_id}")
+        lines += tree_lines(needs, lab_id, indent + (("    " if last else "│   ") if below else ""))
+    return lines
+
+
+def labs_before(needs: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """What each lab names itself, in the order of their numbers. Raises BadInput for an unknown lab or a circle."""
+    for lab_id, named in needs.items():
+        if unknown := [name for name in named if name not in needs]:
+            raise BadInput(f"labs/{lab_id}/lab.yml: needs.labs: there is no lab {unknown[0]}", "fwlab list")
+    _refuse_circles(needs)
+    return {lab_id: sorted(named) for lab_id, named in needs.items()}
+
+
+def _refuse_circles(needs: Mapping[str, list[str]]) -> None:
+    done: set[str] = set()
+    while len(done) < len(needs):
+        free = {lab_id for lab_id, named in needs.items() if set(named) <= done} - done
+        if not free:
+            stuck = sorted(set(needs) - done)
+            raise BadInput(
+                f"needs.labs: these labs wait for each other: {', '.join(stuck)}", f"edit labs/{stuck[0]}/lab.yml"
+            )
+        done |= free
+
+
+def _labs(project: Project) -> dict[str, Lab]:
+    return {lab_id: load_lab(project, lab_id) for lab_id in lab_ids(project)}
+
+
+def _links(lab_ids_: list[str], *, whole: bool = False) -> str:
+    """Links from a page in guides/; by the lab's number alone, unless `whole`."""
+    names = [lab_id if whole else lab_id.partition("-")[0] for lab_id in lab_ids_]
+    return ", ".join(f"[{name}](../labs/{of}/README.md)" for name, of in zip(names, lab_ids_, strict=True)) or "–"

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A student's progress in a lab: labs/LAB/work/progress.yml. It is handed in with the rest of work/.
+
+The machines have no part in it, so it survives `vagrant halt` and `vagrant destroy`.
+"""
+
+import fcntl
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import Field, model_validator
+
+from fwlab.host.atomic_write import write_atomically, write_errors_as
+from fwlab.host.project import validated
+from fwlab.host.yaml_files import read_yaml_file
+from fwlab.model.declared import Strict
+from fwlab.model.errors import BadInput
+from fwlab.model.lab import Lab
+from fwlab.model.verdict import Outcome
+
+FILE = "progress.yml"
+#: Tries that the file keeps of an exercise: the first one, and the latest.
+MOST_TRIES = 200
+#: Exercises and questions of a lab, and checks of an exercise. No lab has a tenth of it.
+MOST_NAMES = 500
+#: Characters of an explanation. Two sentences have some 300.
+LONGEST_WHY = 2000
+
+
+class Try(Strict):
+    """One check of a ruleset.
+
+    at       when, in UTC
+    ruleset  the hash of its files; "" where they were not measured
+    start    the files were those of the start, unchanged
+    outcome  the verdict; inconclusive says nothing about the ruleset
+    failed   the checks that it did not pass
+    measured  the figure that the prediction is about, in the metric's unit; None if there is none
+    """
+
+    at: str
+    ruleset: str = ""
+    start: bool = False
+    outcome: Outcome
+    failed: list[str] = Field(default_factory=list, max_length=MOST_NAMES)
+    measured: float | None = None
+
+
+class ExerciseProgress(Strict):
+    """What a student has done about one exercise.
+
+    predicted  the prediction as it was when the first figure was measured
+    hints      how many hints were shown
+    solution   the reference was shown
+    """
+
+    predicted: float | None = None
+    hints: int = Field(default=0, ge=0)
+    solution: bool = False
+    tries: list[Try] = Field(default_factory=list, max_length=MOST_TRIES)
+
+    @property
+    def passed(self) -> bool:
+        """Whether any try passed."""
+        return any(one.outcome is Outcome.PASS for one in self.tries)
+
+    @property
+    def last(self) -> Try | None:
+        """The latest try."""
+        return self.tries[-1] if self.tries else None
+
+    @property
+    def first_measured(self) -> Try | None:
+        """The first try with a figure: what the prediction is compared with."""
+        return next((one for one in self.tries if one.measured is not None), None)
+
+    @property
+    def solutions_tried(self) -> int:
+        """How many different rulesets of the student's own were judged. The start is not one of them."""
+        judged = (one for one in self.tries if one.outcome is not Outcome.INCONCLUSIVE and not one.start)
+        return len({one.ruleset for one in judged})
+
+
+class Answer(Strict):
+    """An answer to a question of the lab's workbook.
+
+    value  the latest number
+    right  whether it agreed with the student's own run
+    tries  how often a number was given
+    why    the explanation, in the student's words
+    """
+
+    value: float
+    right: bool
+    tries: int = Field(default=1, ge=1)
+    why: Annotated[str, Field(max_length=LONGEST_WHY)] = ""
+
+
+class Progress(Strict):
+    """One lab's progress. `current`: the exercise that `fwlab goto` chose."""
+
+    format: Literal["fwlab-progress/1"] = "fwlab-progress/1"
+    lab: str
+    current: str | None = None
+    exercises: dict[str, ExerciseProgress] = Field(default_factory=dict)
+    answers: dict[str, Answer] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _not_too_many(cls, data: Any) -> Any:
+        """Said before anything is looked at: in YAML, a megabyte may stand for millions of tries."""
+        for name in ("exercises", "answers"):
+            found = data.get(name) if isinstance(data, dict) else None
+            if isinstance(found, dict) and len(found) > MOST_NAMES:
+                raise ValueError(f"{name}: more than {MOST_NAMES}")
+        return data
+
+    def of(self, exercise: str) -> ExerciseProgress:
+        """The exercise's progress."""
+        return self.exercises.get(exercise, ExerciseProgress())
+
+    def with_exercise(self, exercise: str, **changes: object) -> "Progress":
+        """This progress with changes to one exercise."""
+        changed = self.of(exercise).model_copy(update=changes)
+        return self.model_copy(update={"exercises": {**self.exercises, exercise: changed}})
+
+    def with_tries(self, tries: dict[str, Try], predictions: dict[str, float]) -> "Progress":
+        """This progress with one more try of each of these exercises."""
+        found = self
+        for exercise, one in tries.items():
+            before = found.of(exercise)
+            predicted = before.predicted if before.first_measured else predictions.get(exercise)
+            kept = [*before.tries, one]
+            if len(kept) > MOST_TRIES:
+                kept = [kept[0], *kept[-MOST_TRIES + 1 :]]
+            found = found.with_exercise(exercise, predicted=predicted, tries=kept)
+        return found
+
+    def with_answer(self, question: str, answer: Answer) -> "Progress":
+        """This progress with this answer in place of an earlier one."""
+        return self.model_copy(update={"answers": {**self.answers, question: answer}})
+
+
+def now() -> str:
+    """The time of a try."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def read_progress(lab: Lab) -> Progress:
+    """The student's progress in the lab; empty if there is none yet. Raises BadInput for a damaged file."""
+    return progress_in(lab.folder / "work", lab.id)
+
+
+def progress_in(folder: Path, lab_id: str) -> Progress:
+    """The progress in a work/ folder, which may be one that was handed in. Raises BadInput."""
+    path = folder / FILE
+    if not path.exists():
+        return Progress(lab=lab_id)
+    work = f"labs/{lab_id}/work"
+    hint = f"mv {work}/{FILE} {work}/{FILE}.damaged, then the same command; rulesets and predictions stay"
+    found = validated(read_yaml_file(path, f"work/{FILE}", hint), f"work/{FILE}", Progress, hint=hint)
+    if found.lab != lab_id:
+        raise BadInput(f"work/{FILE}: the progress in {found.lab}, not in {lab_id}", hint)
+    return found
+
+
+def update(lab: Lab, change: Callable[[Progress], Progress]) -> Progress:
+    """Change the progress on disk, after any other command that is doing so. Raises BadInput."""
+    folder = lab.folder / "work"
+    with write_errors_as(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        changed = change(read_progress(lab))
+        data = changed.model_dump(mode="json", exclude_defaults=True) | {"format": changed.format}
+        write_atomically(folder / FILE, yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120))
+    finally:
+        os.close(handle)
+    return changed

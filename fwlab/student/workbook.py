@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""answers.yml: a lab's workbook. Each question asks for a number that students derive from what they have measured.
+
+The number is checked against the same derivation from the student's own run. There is a closed list of derivations,
+and no expression in YAML. A derivation works on costs: of a capacity or a rate of connections the instructions of one
+packet or connection, of a time the instructions that it takes. Other metrics are taken as they are.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from fwlab.host.project import Project, read_yaml, shown
+from fwlab.metrics.registry import METRICS
+from fwlab.model.case import Case, Sweep
+from fwlab.model.declared import Identifier, Strict, Value
+from fwlab.model.errors import BadInput
+from fwlab.model.lab import Lab
+from fwlab.model.metric import MetricName
+
+FILE = "answers.yml"
+
+
+class Figure(Strict):
+    """`derive: figure`: the figure of a case, in the unit that reports show it in; a share from 0 to 1."""
+
+    derive: Literal["figure"]
+    case: str
+
+
+class Cost(Strict):
+    """`derive: cost`: what a packet of a case costs."""
+
+    derive: Literal["cost"]
+    case: str
+
+
+class Difference(Strict):
+    """`derive: difference`: what a packet of `case` costs more than one of `less`."""
+
+    derive: Literal["difference"]
+    case: str
+    less: str
+
+
+class Ratio(Strict):
+    """`derive: ratio`: the figure of a case, divided by that of another. Figures, not costs."""
+
+    derive: Literal["ratio"]
+    case: str
+    to: str
+
+
+class Share(Strict):
+    """`derive: share`: which part of what `of` costs more than `base` is already in `case`; without `base`, the cost of
+    `case` as a share of that of `of`."""
+
+    derive: Literal["share"]
+    case: str
+    of: str
+    base: str | None = None
+
+
+class PerStep(Strict):
+    """`derive: per step`: what each further rule, entry or port of a sweep costs, from one of its values to another
+    (default: from the first to the last)."""
+
+    derive: Literal["per step"]
+    sweep: Identifier
+    first: Value | None = Field(default=None, alias="from")
+    last: Value | None = Field(default=None, alias="to")
+
+
+class BreakEven(Strict):
+    """`derive: break-even`: how many steps of a sweep cost as much as `case`, or as it costs more than `base`."""
+
+    derive: Literal["break-even"]
+    case: str
+    base: str | None = None
+    sweep: Identifier
+    first: Value | None = Field(default=None, alias="from")
+    last: Value | None = Field(default=None, alias="to")
+
+
+class Crossing(Strict):
+    """`derive: crossing`: where one of the lab's `crossovers` lies."""
+
+    derive: Literal["crossing"]
+    crossover: Identifier
+
+
+class Mix(Strict):
+    """`derive: mix`: the capacity, as reports show it, of packets of which a share each costs as in these cases."""
+
+    derive: Literal["mix"]
+    shares: Annotated[dict[str, Annotated[float, Field(gt=0, lt=1)]], Field(min_length=2)]
+
+    @model_validator(mode="after")
+    def _whole(self) -> "Mix":
+        if abs(sum(self.shares.values()) - 1) > 1e-6:
+            raise ValueError("the shares do not add up to 1")
+        return self
+
+
+Derivation = Annotated[
+    Figure | Cost | Difference | Ratio | Share | PerStep | BreakEven | Crossing | Mix, Field(discriminator="derive")
+]
+
+
+class Question(Strict):
+    """One question of the workbook.
+
+    question  what is asked, with the unit
+    from_runs  how the number is derived from the student's own run
+    metric    of the figures that it is derived from
+    class     the traffic class, for a metric that is measured by class
+    unit      of the answer
+    hint      what to think of, for a wrong number
+    why       what the two sentences are to explain; they are kept for the instructor, not judged
+    """
+
+    id: Identifier
+    question: str
+    from_runs: Derivation = Field(alias="answer")
+    metric: MetricName = "capacity"
+    traffic_class: str = Field(default="", alias="class")
+    unit: str = ""
+    hint: str
+    why: str
+
+
+class Workbook(Strict):
+    """The questions in their order."""
+
+    questions: Annotated[list[Question], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _no_two_alike(self) -> "Workbook":
+        seen: set[str] = set()
+        for question in self.questions:
+            if question.id in seen:
+                raise ValueError(f"question {question.id} is declared twice")
+            seen.add(question.id)
+        return self
+
+
+def workbook_of(project: Project, lab: Lab) -> list[Question]:
+    """The questions; none if the lab has no workbook. Raises BadInput naming the file and the question."""
+    path = lab.folder / FILE
+    if not path.exists():
+        return []
+    questions = read_yaml(project, path, Workbook, {"metrics": METRICS}).questions
+    where = shown(project, path)
+    for question in questions:
+        try:
+            cases = needed_cases(lab.whole, question)
+        except ValueError as error:
+            raise BadInput(f"{where}: question {question.id}: {error}", f"fix {where}") from error
+        if question.traffic_class and question.traffic_class not in lab.classes:
+            raise BadInput(f"{where}: question {question.id}: unknown class {question.traffic_class}", f"fix {where}")
+        for case in cases:
+            if question.metric not in (case.metric, *case.also):
+                message = f"{where}: question {question.id}: case {case.id} does not measure {question.metric}"
+                raise BadInput(message, f"fix {where}")
+    return questions
+
+
+def needed_cases(lab: Lab, question: Question) -> list[Case]:
+    """The cases whose figures the answer is derived from. Raises ValueError for a name that the lab does not have."""
+    match question.from_runs:
+        case Figure(case=case) | Cost(case=case):
+            names = [case]
+        case Difference(case=case, less=other) | Ratio(case=case, to=other):
+            names = [case, other]
+        case Share(case=case, of=whole, base=base):
+            names = [case, whole, *([base] if base else [])]
+        case PerStep() as step:
+            names = ends(lab, step)
+        case BreakEven(case=case, base=base) as step:
+            names = [case, *([base] if base else []), *ends(lab, step)]
+        case Crossing(crossover=name):
+            names = _crossing_cases(lab, name)
+        case Mix(shares=shares):
+            names = list(shares)
+    for name in names:
+        if name not in lab.cases:
+            raise ValueError(f"unknown case {name}")
+    return [lab.cases[name] for name in dict.fromkeys(names)]
+
+
+def ends(lab: Lab, step: PerStep | BreakEven) -> list[str]:
+    """The first and the last case of the steps. Raises ValueError."""
+    values = end_values(lab, step)
+    return [sweep_of(lab, step.sweep).case_id(value) for value in values]
+
+
+def end_values(lab: Lab, step: PerStep | BreakEven) -> tuple[Value, Value]:
+    """The values of the sweep between which its steps are counted. Raises ValueError."""
+    values = sweep_of(lab, step.sweep).values
+    first = values[0] if step.first is None else step.first
+    last = values[-1] if step.last is None else step.last
+    for value in (first, last):
+        if value not in values or isinstance(value, str):
+            raise ValueError(f"{value} is not a number among the values of the sweep {step.sweep}")
+    if first == last:
+        raise ValueError(f"the steps of the sweep {step.sweep} begin and end at {first}")
+    return first, last
+
+
+def sweep_of(lab: Lab, name: str) -> Sweep:
+    """The sweep of this name. Raises ValueError."""
+    found = next((sweep for sweep in lab.sweeps if sweep.id == name), None)
+    if found is None:
+        raise ValueError(f"unknown sweep {name}")
+    return found
+
+
+def _crossing_cases(lab: Lab, name: str) -> list[str]:
+    declared = next((crossover for crossover in lab.crossovers if crossover.id == name), None)
+    if declared is None:
+        raise ValueError(f"unknown crossover {name}")
+    both = [sweep_of(lab, declared.slower), sweep_of(lab, declared.faster)]
+    common = [value for value in both[0].values if value in both[1].values]
+    return [sweep.case_id(value) for sweep in both for value in common]

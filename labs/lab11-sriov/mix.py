@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The traffic of the exercises: an attack, bystanders between its addresses, and a legitimate network."""
+
+from ipaddress import IPv4Address
+
+from trex_stl_lib.api import (
+    IP,
+    UDP,
+    Ether,
+    STLPktBuilder,
+    STLScVmRaw,
+    STLStream,
+    STLTXCont,
+    STLVmFixIpv4,
+    STLVmFlowVar,
+    STLVmWrFlowVar,
+)
+
+#: Bytes of Ethernet's frame check sequence: part of a frame's size on the wire, but not of the packet given to TRex.
+FCS = 4
+#: Packets per second of all streams together. Nominal; only the proportions count.
+TOTAL_PPS = 10_000
+STRIDE = 389  # prime, so that it reaches every source of a thousand and of four
+
+
+class Mix:
+    """Continuous streams. Their packets differ only in the source address: a ruleset can tell them apart by nothing
+    else, and the sink counts them by it."""
+
+    def get_streams(
+        self,
+        direction=0,
+        attacker="198.18.64.1",
+        attackers=1000,
+        step=13,
+        bystander="198.18.64.2",
+        bystanders=200,
+        bystander_step=65,
+        listed="198.18.128.1",
+        listed_hosts=0,
+        listed_step=7,
+        unlisted="198.18.128.2",
+        unlisted_hosts=0,
+        unlisted_step=133,
+        attack_percent=90,
+        size=128,
+        **kwargs,
+    ):
+        """An attack, bystanders, and 250 hosts of 198.18.10.0/24. Each group has a first address, a number and a step.
+
+        `attack_percent` of the packets belong to the attack; the other groups share the rest evenly. If there are
+        `listed_hosts`, two thirds of the attack come from them, and half of the bystanders' packets come from the
+        `unlisted_hosts` between them. `size` is in bytes on the wire, FCS included.
+        """
+        attack_pps = TOTAL_PPS * attack_percent / 100
+        rest_pps = (TOTAL_PPS - attack_pps) / 2
+        listed_pps = attack_pps * 2 / 3 if listed_hosts else 0
+        unlisted_pps = rest_pps / 2 if unlisted_hosts else 0
+        groups = [
+            (attacker, attackers, step, attack_pps - listed_pps),
+            (listed, listed_hosts, listed_step, listed_pps),
+            (bystander, bystanders, bystander_step, rest_pps - unlisted_pps),
+            (unlisted, unlisted_hosts, unlisted_step, unlisted_pps),
+            ("198.18.10.1", 250, 1, rest_pps),
+        ]
+        return [stream(*group, size) for group in groups if group[-1]]
+
+
+def stream(source, sources, step, pps, size):
+    """A continuous stream from `sources` addresses, `step` apart, to one destination."""
+    # No UDP checksum (RFC 768 allows it): it would have to follow the source address.
+    headers = Ether() / IP(src=source, dst="198.19.10.1") / UDP(sport=1025, dport=5000, chksum=0)
+    packet = headers / bytes(size - FCS - len(headers))
+    if sources == 1:
+        return STLStream(packet=STLPktBuilder(pkt=packet), mode=STLTXCont(pps=pps))
+    first = int(IPv4Address(source))
+    # In strides of a prime number of sources: those at the end of a list of rules cost more, and every part of the
+    # traffic should have its share of both ends.
+    visited = [first + step * (turn * STRIDE % sources) for turn in range(sources)]
+    vm = STLScVmRaw(
+        [
+            STLVmFlowVar(name="source", value_list=visited, size=4, op="inc"),
+            STLVmWrFlowVar(fv_name="source", pkt_offset="IP.src"),
+            STLVmFixIpv4(offset="IP"),
+        ]
+    )
+    return STLStream(packet=STLPktBuilder(pkt=packet, vm=vm), mode=STLTXCont(pps=pps))
+
+
+def register():
+    return Mix()

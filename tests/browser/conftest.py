@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Fixtures of the browser tests: Chromium from Debian, and files that are opened from the disk.
+
+Without Chromium and its driver the tests are skipped; in CI they fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.browser.window import Window
+from tests.offline.built_site import ROOT, build
+from tests.offline.programs import program
+
+#: Seconds that one test may take, also on a busy host.
+TIMEOUT_S = 600
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.timeout(TIMEOUT_S))
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Window]:
+    window = Window(*(program(name, packages="packages-browser.txt") for name in ("chromium", "chromedriver")))
+    yield window
+    window.close()
+
+
+@pytest.fixture
+def window(browser: Window) -> Iterator[Window]:
+    """A window of a desktop's size, light. Whatever it logs as an error, or loads from elsewhere, fails the test."""
+    browser.look()
+    yield browser
+    assert browser.errors() == []
+    assert browser.requests_elsewhere() == []
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    to = tmp_path_factory.mktemp("site")
+    done = build(ROOT, to)
+    assert done.returncode == 0, done.stderr
+    return to

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Grade a class of five with known marks on lab03's machines, interrupt it in the middle, and continue.
+
+    python -m tests.live.class_of_five make DIR                      write DIR/class and DIR/expected.json
+    python -m tests.live.class_of_five run DIR OUT.JSON [WORDS...]   make, grade half, interrupt, resume, compare
+
+Each student hands in every exercise, and each in another form: a folder, a .zip, a .tar.gz, what Moodle makes of a .zip
+in its export, and an archive of which one exercise cannot be a ruleset.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import datetime
+import io
+import json
+import os
+import sys
+import tarfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from fwlab.grading.variant_files import load_variants, variant_folder
+from fwlab.host.project import Project, find_project, load_topology
+from fwlab.measure.labs import load_lab
+from fwlab.measure.provenance import commit
+from fwlab.model.lab import Exercise, Lab
+from fwlab.model.variants import REFUSED
+from fwlab.rulesets.files import rendered
+
+from .interrupted import grade_in_two_parts, verdicts
+
+LAB = "lab03-ipset"
+#: Who hands in which rulesets, and in which form.
+STUDENTS = {
+    "ada": ("reference", "folder"),
+    "bob": ("mistake", "zip"),
+    "cyd": ("start", "tar.gz"),
+    "Dora Ng_104_assignsubmission_file_": ("right", "moodle"),
+    "eli": ("wrong", "zip"),
+}
+#: As marks name the fourth.
+DORA = "Dora-Ng_104"
+Files = dict[str, str]
+
+
+def rulesets(project: Project, lab: Lab, exercise: Exercise, kind: str) -> Files:
+    if kind in ("right", "wrong"):
+        variants = load_variants(project, lab, exercise)
+        wrong = [name for name, variant in variants.wrong.items() if REFUSED not in variant.fails]
+        folder = variant_folder(lab, exercise, next(iter(variants.right)) if kind == "right" else wrong[0])
+    else:
+        folder = lab.folder / "rulesets" / exercise.id / kind
+    return dict(rendered(folder, exercise.parameters, load_topology(project)))
+
+
+def hand_in(top: Path, name: str, form: str, files: Files) -> None:
+    """Write the files in this form; their names begin with that of the exercise."""
+    data = {f"work/{path}": text.encode() for path, text in files.items()}
+    if form == "folder":
+        for path, text in files.items():
+            (top / name / path).parent.mkdir(parents=True, exist_ok=True)
+            (top / name / path).write_text(text)
+    elif form == "tar.gz":
+        with tarfile.open(top / f"{name}.tar.gz", "w:gz") as packed:
+            for path, content in data.items():
+                info = tarfile.TarInfo(path)
+                info.size = len(content)
+                packed.addfile(info, io.BytesIO(content))
+    else:
+        path = top / f"{name}.zip" if form == "zip" else top / name / "my work.zip"
+        path.parent.mkdir(exist_ok=True)
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+            for member, content in data.items():
+                packed.writestr(member, content)
+
+
+def make(top: Path, only: Sequence[str] = ()) -> dict[str, str]:
+    """Write the class, in all exercises or only in these. Returns the expected verdicts by student/exercise."""
+    project = find_project()
+    lab = load_lab(project, LAB)
+    exercises = [exercise for exercise in lab.exercises if not only or exercise.id in only]
+    (top / "class").mkdir(parents=True)
+    expected: dict[str, str] = {}
+    for name, (kind, form) in STUDENTS.items():
+        files: Files = {}
+        who = DORA if form == "moodle" else name
+        for exercise in exercises:
+            own = rulesets(project, lab, exercise, kind)
+            files |= {f"{exercise.id}/{path}": text for path, text in own.items()}
+            expected[f"{who}/{exercise.id}"] = "pass" if kind in ("reference", "right") else "fail"
+        if name == "cyd":
+            files[f"{exercises[0].id}/run-me.sh"] = "reboot\n"  # refused before anything is loaded
+        hand_in(top / "class", name, form, files)
+    (top / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
+    return expected
+
+
+def run(top: Path, out: Path, words: list[str]) -> int:
+    expected, results = make(top), top / "results"
+    command = [sys.executable, "-m", "pytest", "--testinfra", "--lab", LAB, f"--submissions={top / 'class'}"]
+    command.append("--further")
+    command += [f"--results={results}", "-q", "-p", "no:cacheprovider", *words]
+    parts = grade_in_two_parts(command, results / "marks.csv", len(expected) // 2)
+    found = verdicts(results / "marks.csv")
+    rows = [{"work": work, "expected": verdict, "verdict": found.get(work), "when_interrupted": parts.half.get(work)}
+            for work, verdict in expected.items()]  # fmt: skip
+    right = sum(row["verdict"] == row["expected"] for row in rows)
+    document = {
+        "what": "a class of five, interrupted in the middle and continued",
+        "date": datetime.date.today().isoformat(),
+        "commit": commit(find_project()),
+        "load_average": os.getloadavg(),
+        "seconds": parts.seconds,
+        "exit_codes": parts.exit_codes,
+        "as_expected": right,
+        "marks": rows,
+        "grades": list(csv.DictReader((results / "grades.csv").open(newline=""))),
+    }
+    out.write_text(json.dumps(document, indent=1) + "\n")
+    print(f"{right} of {len(rows)} marks as expected; {document['seconds']}; exit codes {document['exit_codes']}")
+    return 0 if right == len(rows) and parts.was_interrupted else 1
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("action", choices=("make", "run"))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("file", type=Path, nargs="?")
+    told, words = parser.parse_known_args()
+    if told.action == "make":
+        make(told.folder.resolve())
+        return 0
+    return run(told.folder.resolve(), told.file, words)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

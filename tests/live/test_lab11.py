@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""lab11 on its own machines, whose DUT has several NICs on each link: quick cases hold, exercises grade themselves."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from fwlab.measure.labs import load_lab
+
+from .conftest import PROJECT, ROOT, Checkout, document
+
+pytestmark = pytest.mark.live
+
+LAB = "lab11-sriov"
+DECLARED = load_lab(PROJECT, LAB)
+
+
+class OwnCheckout(Checkout):
+    """A checkout with the machines of lab11."""
+
+    name = LAB
+
+
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
+    if not (ROOT / ".fwlab" / "images.json").exists():
+        pytest.fail("boxes are not built: run `make boxes`")
+    checkout = OwnCheckout(tmp_path_factory.mktemp("lab11") / "checkout")
+    checkout.fill()
+    shutil.copytree(ROOT / "labs", checkout.top / "labs")
+    try:
+        checkout.vagrant("up", LAB)
+        yield checkout
+    finally:
+        checkout.call("vagrant", "destroy", "-f", LAB)
+        assert checkout.left_behind() == []
+
+
+def test_quick_cases_are_measured_over_both_nics(machines: Checkout) -> None:
+    done = machines.fwlab("run", LAB, "--quick", "--json")
+    by_case = {case["id"]: case["median"] for case in document(done)["cases"]}
+    assert "vmxnet3" in document(done)["dut"]["nics"]
+    # The usual boxes have no driver for e1000e, and the run says so.
+    assert set(by_case) == {case.id for case in DECLARED.cases.values() if case.quick and case.nic != "e1000e"}
+    assert "forward-e1000e" in done.stderr
+    assert 1.1 < by_case["forward-vmxnet3"] / by_case["forward"] < 1.25
+    assert 1.05 < by_case["raw-drop-vmxnet3"] / by_case["raw-drop"] < 1.2
+
+
+def test_its_exercises_grade_themselves(machines: Checkout) -> None:
+    done = machines.pytest("--testinfra", "--lab", LAB, "-q", "-k", "ex")
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    text = (machines.top / "reports" / LAB / "grading" / "marks.csv").read_text()
+    marks = {(row["who"], row["exercise"]): row["verdict"] for row in csv.DictReader(io.StringIO(text))}
+    wanted = {"start": "fail", "reference": "pass", "mistake": "fail"}
+    assert marks == {(who, exercise.id): wanted[who] for who in wanted for exercise in DECLARED.exercises}

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""libvirt's and QEMU's tools in fakes, for machines that are saved and restored without any machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from tests.offline.test_vagrantfile import environment
+
+DOMAIN = """<domain type='qemu' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
+  <name>NAME</name><uuid>UUID</uuid><memory unit='KiB'>MEMORY</memory>
+  <devices><emulator>/bin/echo</emulator>
+    <disk type='file' device='disk'><source file='DISK' index='1'/><target dev='vda' bus='virtio'/></disk>
+    <interface type='udp'><mac address='52:54:00:00:00:01'/>
+      <source address='127.0.0.1' port='PORT'><local address='127.0.0.1' port='LOCAL'/></source></interface>
+  </devices>
+  <qemu:commandline><qemu:arg value='-netdev'/>
+    <qemu:arg value='user,id=management,hostfwd=tcp:127.0.0.1:SSHPORT-10.0.2.15:22,'/></qemu:commandline>
+</domain>
+"""
+VALUES = {
+    "NAME": "fwlab-1-lab03-ipset",
+    "UUID": "b2e1",
+    "MEMORY": "524288",
+    "DISK": "/images/one.img",
+    "SSHPORT": "22031",
+    "PORT": "44030",
+    "LOCAL": "44031",
+}
+#: Each writes its words to `calls`; the first word of $FAIL is the one that fails.
+FAKE = """#!/bin/sh
+echo "$(basename "$0") $*" >>"$CALLS"
+case "$(basename "$0") $*" in *"${FAIL:-nothing fails}"*) echo "refused" >&2; exit 1;; esac
+"""
+VIRSH = (
+    FAKE
+    + """case "$*" in *dumpxml*) cat "$DOMAIN_XML";; *snapshot-create\\ *) cat >/dev/null;; esac
+"""
+)
+QEMU_IMG = (
+    FAKE
+    + """[ "$1" != info ] || echo '{"full-backing-filename": "/images/box.img"}'
+"""
+)
+ZSTD = (
+    FAKE
+    + """case "$1" in -dqf) cp "$2" "$4";; *) cat "$2";; esac
+"""
+)
+DRIVER = """
+require './provision/vagrant/commands'
+FirewallLab.const_get(:Seed).ensure_key(project.private_key)
+machine = project.machines.find { |one| one.name == 'lab03-ipset' }
+saved = FirewallLab::SavedMachine.of(project, machine)
+told = []
+done = saved && saved.public_send(ENV.fetch('ACTION'), told.method(:push))
+puts JSON.generate({ possible: !saved.nil?, done: done == true, told: told })
+"""
+
+
+def domain(**changed: str) -> str:
+    text = DOMAIN
+    for name, value in {**VALUES, **changed}.items():
+        text = text.replace(name, value)
+    return text
+
+
+class Bench:
+    """A checkout, a domain, and the fakes; `did` is what they were called with in the last action."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.cache = root, root / "cache"
+        self.disk = root / "machine.img"
+        self.disk.write_text("new disk")
+        (root / "domain.xml").write_text(domain(DISK=str(self.disk)))
+        programs = root / "programs"
+        programs.mkdir()
+        for name, text in {"virsh": VIRSH, "qemu-img": QEMU_IMG, "zstd": ZSTD, "ssh": FAKE}.items():
+            (programs / name).write_text(text)
+            (programs / name).chmod(0o755)
+        self.did: list[str] = []
+
+    def act(self, action: str, **extra: str) -> dict[str, Any]:
+        calls = self.root / "calls"
+        calls.write_text("")
+        own = {
+            "PATH": f"{self.root / 'programs'}:{os.environ['PATH']}",
+            "CALLS": str(calls),
+            "DOMAIN_XML": str(self.root / "domain.xml"),
+            "ACTION": action,
+        }
+        head = (
+            "require 'json'; require './provision/vagrant/lab_machines'; project = FirewallLab::Project.new(Dir.pwd);"
+        )
+        done = subprocess.run(
+            ["ruby", "-e", head + DRIVER],
+            cwd=self.root,
+            env=environment(self.root, **own, **extra),
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+        self.did = calls.read_text().splitlines()
+        return json.loads(done.stdout)
+
+    def saved(self, suffix: str) -> list[Path]:
+        return sorted((self.cache / "saved").glob(f"*{suffix}"))
+
+    def save(self) -> Path:
+        """Restore finds no state and saves nothing; then one is saved."""
+        found = self.act("restore")
+        assert (found["possible"], found["done"]) == (True, False)
+        before = self.saved(".qcow2.zst")
+        self.act("take_as_new")
+        (state,) = set(self.saved(".qcow2.zst")) - set(before)
+        return state

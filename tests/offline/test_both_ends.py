@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Classes by the ports of a stream, and classes that are counted where the DUT sends packets back to."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import pytest
+from pydantic import ValidationError
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+
+from fwlab.generator.both_ends import BothEnds, returning
+from fwlab.generator.sink import counting_ruleset
+from fwlab.metrics.nodes import Nodes, through
+from fwlab.model.declared_traffic import TrafficClass
+from fwlab.model.errors import BadInput
+from fwlab.traffic import expand
+from fwlab.traffic.classes import classify
+from fwlab.traffic.flows import listed_flows
+from tests.offline.traffic_forms import burst, stream
+
+ASKED = TrafficClass(stream="asked", ports="source")
+ANSWERED = TrafficClass(stream="answered", ports="destination", at="generator")
+CLASSES = {"asked": ASKED, "answered": ANSWERED}
+
+
+def query(port: int, host: int = 1) -> Ether:
+    return Ether() / IP(src=f"198.18.0.{host}", dst="198.19.0.1") / UDP(sport=port, dport=53)
+
+
+def answer(port: int, host: int = 1) -> Ether:
+    return Ether() / IP(src="198.19.0.1", dst=f"198.18.0.{host}") / UDP(sport=53, dport=port)
+
+
+def frames(*named):
+    streams = [
+        stream(data=bytes(layer), mode=burst(1), isg=float(n), name=name) for n, (name, layer) in enumerate(named)
+    ]
+    return expand(streams, limit=len(named))
+
+
+SENT = frames(("asked", query(4000)), ("answered", answer(5000)), ("more", query(4000, 9)), ("others", query(4001)))
+
+
+def test_a_class_by_ports_has_every_packet_with_such_a_port_whatever_its_addresses() -> None:
+    assert classify(SENT, CLASSES).tolist() == [0, 1, 0, -1]
+
+
+def test_an_answer_does_not_belong_to_queries_from_its_port() -> None:
+    assert classify(frames(("asked", query(5000)), ("answered", answer(5000))), CLASSES).tolist() == [0, 1]
+
+
+def test_two_classes_that_share_a_port_are_refused() -> None:
+    sent = frames(("asked", query(4000)), ("more", query(4000, 9)))
+    classes = {"asked": ASKED, "more": TrafficClass(stream="more", ports="source")}
+    with pytest.raises(BadInput, match="classes asked and more share source port 4000"):
+        listed_flows(sent, classes)
+
+
+def test_both_ends_count_by_the_same_ports() -> None:
+    rules = counting_ruleset("eth0", CLASSES, flows=listed_flows(SENT, CLASSES)).splitlines()
+    assert "  set class-asked-ports { type inet_service; size 1; elements = { 4000 } }" in rules
+    assert '    meta l4proto { udp, tcp } th sport @class-asked-ports counter name "class-asked" drop' in rules
+    assert '    meta l4proto { udp, tcp } th dport @class-answered-ports counter name "class-answered" drop' in rules
+
+
+def test_ports_are_those_of_a_stream() -> None:
+    with pytest.raises(ValidationError, match="ports needs stream"):
+        TrafficClass(src="198.18.0.0/24", ports="source")
+
+
+class Node:
+    """A node whose counters all show the same number."""
+
+    def __init__(self, packets: int) -> None:
+        self.packets, self.loaded = packets, ""
+
+    def run(self, command: str, data: bytes = b"") -> str:
+        if data:
+            self.loaded = data.decode()
+            return ""
+        names = [line.split()[1] for line in self.loaded.splitlines() if line.startswith("  counter ")]
+        return json.dumps({"nftables": [{"counter": {"name": name, "packets": self.packets}} for name in names]})
+
+
+def test_each_class_is_counted_at_its_end() -> None:
+    sink, generator = Node(7), Node(3)
+    both = BothEnds(sink, "eth0", generator, "eth1")
+    both.set_flows(listed_flows(SENT, CLASSES))
+    both.load_counters(CLASSES)
+    assert both.counts() == {"asked": 7, "answered": 3, "other": 10}
+    assert "class-answered" not in sink.loaded
+    assert "class-asked" not in generator.loaded
+
+
+def test_the_generator_drops_nothing() -> None:
+    """A table left behind would otherwise keep its own connections from their answers."""
+    sink, generator = Node(0), Node(0)
+    BothEnds(sink, "eth0", generator, "eth0").load_counters(CLASSES)
+    assert " drop" in sink.loaded
+    assert " drop" not in generator.loaded
+
+
+@pytest.mark.parametrize(("classes", "sent_on"), [({"asked": ASKED}, 20), (CLASSES, 25)])
+def test_what_is_sent_back_counts_as_sent_on_where_it_is_counted(classes: dict, sent_on: int) -> None:
+    counters = {"eth0.rx_packets": 50, "eth0.tx_packets": 5, "eth1.rx_packets": 1, "eth1.tx_packets": 20}
+    nodes = Nodes(SimpleNamespace(counters=lambda: counters), None, None, None, classes, lambda _level: None, 1)
+    assert returning(classes) == (sent_on == 25)
+    assert through(nodes) == (50, sent_on)
