@@ -34,7 +34,9 @@ class Recovery:
         if self._tried:
             return
         self._tried = True
-        self._dut.reset()
+        left = self._dut.reset()
+        if left:
+            self._tell(f"the DUT is not in its start state, and is saved as it is: {'; '.join(left)}")
         # A connection that is open in the saved state would hang forever in the restored machine.
         self._dut.close()
         self._ssh.close()

@@ -38,6 +38,8 @@ from fwlab.testbed.session_lock import machines_held
 EXERCISE_S = 240.0
 #: Trials of a second measurement, if those of the first were too far apart: the interval of a median needs many.
 TRIALS_IF_APART = 15
+#: Nodes that did not answer are tried again before so many later measurements: a busy host may have become quieter.
+REVIVALS = 3
 
 
 class Session:
@@ -56,6 +58,7 @@ class Session:
         self.context, self.run, self.ssh_config, self._lost_link = context, run, ssh_config, lost_link
         self._measurer, self._recovery, self._tell = measurer, recovery, tell
         self._dead: str | None = None
+        self._revivals = 0
         #: Whether a ruleset that may break the DUT was measured since its state was saved or restored.
         self._untrusted = False
 
@@ -106,7 +109,7 @@ class Session:
         return found
 
     def measure_cases(self, specs: list[MeasurementSpec]) -> None:
-        """Measure cases and add them to the run. If a machine dies, this case and all later ones are inconclusive."""
+        """Measure cases and add them to the run. If a machine dies for good, all later ones are inconclusive, too."""
         self.run.cases.extend(self._measure(specs))
 
     def measure_exercises(self, specs: list[MeasurementSpec], own: RunContext | None = None) -> None:
@@ -180,7 +183,7 @@ class Session:
 
     def _attempt(self, spec: MeasurementSpec, limit_s: float | None) -> tuple[Measured, bool]:
         """The measurement, and whether a second attempt could help."""
-        if self._dead is not None:
+        if self._dead is not None and not self._revived():
             return _unmeasured(spec, self._dead), False
         try:
             if self.run.testbed.clock == "host":
@@ -194,10 +197,21 @@ class Session:
             if self._link_is_lost():
                 return _unmeasured(spec, str(self._dead)), False
             if not (self._recovery.restore() or self._recovery.reconnect()):
-                # Nothing can be measured from here on; earlier results stay valid.
+                # Nothing can be measured until the nodes answer again; earlier results stay valid.
                 self._dead = error.message
             lost = [error.message] if isinstance(error, DutLost) else []
             return _unmeasured(spec, error.message, lost=lost), not isinstance(error, Overdue)
+
+    def _revived(self) -> bool:
+        """Whether nodes that did not answer do so now. A lost link does not come back."""
+        if self._revivals >= REVIVALS or self._link_is_lost():
+            return False
+        self._revivals += 1
+        if not (self._recovery.restore() or self._recovery.reconnect()):
+            return False
+        self._measurer.forget()
+        self._dead = None
+        return True
 
     def _link_is_lost(self) -> bool:
         """Whether the host lost a link. No ruleset does that, and nothing can be measured from here on."""

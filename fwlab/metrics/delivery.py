@@ -8,7 +8,7 @@ play that lost packets there is repeated at a smaller load.
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fwlab.generator.protocol import traffic_guard
 from fwlab.metrics.capacity import FLOOD
@@ -38,6 +38,8 @@ RATE_S, RATE_PACKETS = 0.8, 256
 LOOK_S, PATIENCE_S = 0.05, 20.0
 #: The last packets arrive within this time (s).
 SETTLED_S = 0.5
+#: Packets that are still late are looked for so often.
+LOOKS_AGAIN = 10
 
 
 class Delivered(MeasurableMetric):
@@ -75,6 +77,7 @@ class Passage:
     """Packets that were sent, that the DUT took in on its first link, and that it sent on by its last.
 
     duration_s  how long the generator took to send them
+    before      both of the DUT's counters when the first packet was sent
     """
 
     sent: int
@@ -82,6 +85,7 @@ class Passage:
     sent_on: int
     limited: str | None
     duration_s: float = 0.0
+    before: tuple[int, int] = (0, 0)
 
     @property
     def lost_before(self) -> int:
@@ -116,7 +120,8 @@ def _deliver(nodes: Nodes, spec: MeasurementSpec, plays: Sequence[tuple[float, i
         nodes.dut.drain()  # what a flood left in the ring would be counted
         nodes.sink.load_counters(nodes.classes)
         passage = play(nodes, load, count)
-        arrived = nodes.sink.settled_counts(passage.sent_on)
+        offered = nodes.store.offered(spec.traffic_name, passage.sent)
+        passage, arrived = _arrived(nodes, passage, offered)
         lost_behind = max(0, passage.sent_on - sum(arrived.values()))
         if passage.lost_before + lost_behind == 0 and not passage.limited:
             break
@@ -130,10 +135,30 @@ def _deliver(nodes: Nodes, spec: MeasurementSpec, plays: Sequence[tuple[float, i
     delivery = Delivery(
         intended_load=round(load, 1),
         sent=passage.sent,
-        offered=nodes.store.offered(spec.traffic_name, passage.sent),
+        offered=offered,
         arrived=arrived,
     )
     return delivery, problems
+
+
+def _arrived(nodes: Nodes, passage: Passage, offered: dict[str, int]) -> tuple[Passage, dict[str, int]]:
+    """The passage, and what arrived of each class, once both are final.
+
+    The DUT counts a packet as sent when its NIC reports it back. On a busy host the last packets may be late for that
+    and at the sink alike, and the counts of both agree before they are complete. So if a class has arrived in part,
+    both must stay the same for a while.
+    """
+    arrived = nodes.sink.settled_counts(passage.sent_on)
+    for _ in range(LOOKS_AGAIN):
+        if not any(0 < count < offered.get(name, 0) for name, count in arrived.items()):
+            break
+        time.sleep(SETTLED_S)
+        earlier = passage, arrived
+        passage = replace(passage, sent_on=through(nodes)[1] - passage.before[1])
+        arrived = nodes.sink.settled_counts(passage.sent_on)
+        if (passage, arrived) == earlier:
+            break
+    return passage, arrived
 
 
 def play(nodes: Nodes, load: float, count: int) -> Passage:
@@ -141,7 +166,7 @@ def play(nodes: Nodes, load: float, count: int) -> Passage:
     before = through(nodes)
     played = nodes.engine.start(load=load, count=count).wait(timeout=count / load * 4 + 60)
     taken, sent_on = _settled(nodes, before, played.sent)
-    return Passage(played.sent, taken, sent_on, played.limited, played.duration_s)
+    return Passage(played.sent, taken, sent_on, played.limited, played.duration_s, before)
 
 
 def _settled(nodes: Nodes, before: tuple[int, int], sent: int) -> tuple[int, int]:

@@ -31,10 +31,12 @@ def write(folder: Path, files: dict[str, str]) -> None:
 
 
 def graded(lab: Checkout, name: str, exercise: str, folder: Path) -> dict[str, str]:
+    """Verdicts by submission."""
     words = ["--testinfra", "--lab", name, "--machines", LAB, "--submissions", str(folder), "-q", "-k", exercise]
     done = lab.pytest(*words)
     assert done.returncode == 1, done.stdout[-6000:] + done.stderr[-2000:]
     marks = csv.DictReader(io.StringIO((lab.top / "reports" / name / "grading" / "marks.csv").read_text()))
+    print(done.stdout[-6000:])  # pytest shows it if an assertion fails
     return {row["who"]: row["verdict"] for row in marks}
 
 

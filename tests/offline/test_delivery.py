@@ -85,6 +85,34 @@ def test_the_duts_own_packets_are_not_losses(monkeypatch: pytest.MonkeyPatch) ->
     assert delivered(Way(own=2), monkeypatch).problems == []
 
 
+class Tardy(Way):
+    """The last two packets that are sent on leave the DUT's ring and reach the sink one by one, after each look."""
+
+    late = 2
+
+    def start(self, *, load: float, count: int) -> SimpleNamespace:
+        started = super().start(load=load, count=count)
+        self.counts["eth2.tx_packets"] -= self.late
+        self.arrived -= self.late
+        return started
+
+    def settled_counts(self, all_of: int) -> dict[str, int]:
+        arrived = self.arrived
+        if self.late:
+            self.late -= 1
+            self.counts["eth2.tx_packets"] += 1
+            self.arrived += 1
+        return {"attacker": arrived}
+
+
+def test_packets_that_are_late_at_both_ends_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    way = Tardy()
+    found = delivered(way, monkeypatch)
+    assert found.problems == []
+    assert found.deliveries[-1].delivered("attacker") == 0.5
+    assert way.loads == [10_000], "nothing was lost, so the play is not repeated"
+
+
 class Late:
     """An engine that starts late on a fake clock. After that the DUT receives `pace` packets per second."""
 

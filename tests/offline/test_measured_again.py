@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fwlab.judge.verdicts import judge_exercise
-from fwlab.measure.session import Session
+from fwlab.measure.session import REVIVALS, Session
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Trials
@@ -188,6 +188,27 @@ def test_after_losing_the_dut_for_good_the_rest_is_inconclusive() -> None:
     session = Session(None, Scripted(GONE, GOOD), Backup(0), a_run([]), Path("none"), lambda _event: None)
     session.measure_exercises([TASK, TASK])
     assert [found.problems for found in session.run.exercises] == [[GONE.message]] * 2
+
+
+def test_nodes_that_answer_again_are_used_again() -> None:
+    """Only the measurement fails at whose end they did not answer."""
+    backup = Backup(0, answers=False)
+    measurer = Scripted(GONE, GOOD)
+    session = Session(None, measurer, backup, a_run([]), Path("none"), lambda _event: None)
+    session.measure_exercises([TASK])
+    backup.answers = True
+    session.measure_exercises([TASK])
+    assert [found.problems for found in session.run.exercises] == [[GONE.message], []]
+    assert measurer.forgotten == 1
+
+
+def test_nodes_that_stay_silent_are_not_asked_for_ever() -> None:
+    backup = Backup(0, answers=False)
+    session = Session(None, Scripted(GONE, GOOD), backup, a_run([]), Path("none"), lambda _event: None)
+    session.measure_exercises([TASK] * (REVIVALS + 2))
+    backup.answers = True
+    session.measure_exercises([TASK])
+    assert [found.problems for found in session.run.exercises] == [[GONE.message]] * (REVIVALS + 3)
 
 
 def test_a_generator_that_fails_twice_is_no_fault_of_the_ruleset() -> None:
