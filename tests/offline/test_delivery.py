@@ -85,6 +85,22 @@ def test_the_duts_own_packets_are_not_losses(monkeypatch: pytest.MonkeyPatch) ->
     assert delivered(Way(own=2), monkeypatch).problems == []
 
 
+class Leaky(Way):
+    """Rules that drop nothing, and two packets in each play that do not reach the sink."""
+
+    def start(self, *, load: float, count: int) -> SimpleNamespace:
+        started = super().start(load=load, count=count)
+        self.counts["eth2.tx_packets"] += count - count // 2
+        self.arrived = count - 2
+        return started
+
+
+def test_a_class_that_lacks_no_more_than_was_lost_behind_the_dut_is_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two packets may be the DUT's own, but these were not, and a correct ruleset would fail."""
+    [problem] = delivered(Leaky(), monkeypatch).problems
+    assert problem == "2 of 2666 packets were lost between the DUT and the sink"
+
+
 class Tardy(Way):
     """The last two packets that are sent on leave the DUT's ring and reach the sink one by one, after each look."""
 
