@@ -17,10 +17,7 @@ wrote on another host. The packer on the PATH is used: Debian's, or 1.7 and late
 import argparse
 import errno
 import os
-import re
-import shutil
 import signal
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -33,9 +30,10 @@ from fwlab.images.build import IMAGES, Builder
 from fwlab.images.built_boxes import Boxes, add_boxes
 from fwlab.images.cloud_image import cloud_image
 from fwlab.images.default_images import default_images, left_out
-from fwlab.images.errors import BuildError, SourceError
+from fwlab.images.errors import SourceError
 from fwlab.images.freebsd_image import FREEBSD, NONE, URL, freebsd_image
 from fwlab.images.full_kernel import full_kernel_wanted
+from fwlab.images.packer_tools import require_programs
 from fwlab.images.subprocesses import Subprocesses
 from fwlab.images.trex_tarball import trex_tarball
 from fwlab.model.errors import EXIT_FAIL, FwlabError
@@ -47,35 +45,6 @@ def say(text: str) -> None:
     """One line of progress on standard error, in one write: the images are built in threads."""
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
-
-
-def check_tools(tools: list[str]) -> None:
-    """Raise BuildError for the first tool that is missing."""
-    for tool in tools:
-        if not shutil.which(tool):
-            raise BuildError(f"{tool} is missing", "run provision/host/install as root")
-
-
-def install_plugins(packer_folder: Path) -> None:
-    """Newer Packers need theirs; older ones have them. Raises BuildError."""
-    found = re.search(r"v(\d+)\.(\d+)", _packer("version").stdout)
-    if not found or (int(found[1]), int(found[2])) < (1, 7):
-        return
-    plugins = packer_folder / "plugins"
-    done = _packer("init", str(plugins))
-    if done.returncode:
-        raise BuildError(
-            f"Packer's plugins are missing: {' '.join(done.stdout.split())}",
-            f"run 'packer init {plugins}' where there is a network; elsewhere 'packer plugins install --path FILE "
-            "SOURCE' for each plugin and version that is named there",
-        )
-
-
-def _packer(*words: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "CHECKPOINT_DISABLE": "1"}
-    return subprocess.run(
-        ["packer", *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, check=False
-    )
 
 
 def add_to_vagrant(entry: dict[str, Any], programs: Subprocesses) -> None:
@@ -145,8 +114,7 @@ def _build(
     freebsd = freebsd_image(project)
     if FREEBSD in named and freebsd is None:
         raise SourceError(f"{URL}={NONE} leaves {FREEBSD} out", f"unset {URL}")
-    check_tools(["packer", "qemu-system-x86_64", "qemu-img"] + (["vagrant"] if vagrant else []))
-    install_plugins(project.root / "packer")
+    require_programs("vagrant" if vagrant else "")
     base = cloud_image()
     tarball = trex_tarball(project, cache, say) if "generator" in images else None
     builder = Builder(project, cache, programs, say, tarball, base, freebsd, full_kernel_wanted(base))
@@ -169,7 +137,7 @@ def _build(
 def _import(folder: Path, vagrant: Subprocesses | None) -> Boxes:
     """Take the boxes of this checkout from a folder."""
     project, base = find_project(Path(__file__)), cloud_image()
-    check_tools(["vagrant"] if vagrant else [])
+    require_programs("vagrant" if vagrant else "")
     boxes = import_boxes(project, cache_directory(), folder, base, full=full_kernel_wanted(base), say=say)
     _use(project, boxes, vagrant, without=[FREEBSD])
     return boxes

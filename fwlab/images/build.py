@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from fwlab.images.errors import BuildError
 from fwlab.images.freebsd_disk import explained
 from fwlab.images.freebsd_image import FREEBSD, FreebsdImage
 from fwlab.images.full_kernel import FULL, base_builder, put_full_kernel
+from fwlab.images.packer_tools import PackerTools
 from fwlab.images.subprocesses import Subprocesses
 from fwlab.model.results import Accelerator
 
@@ -56,6 +57,7 @@ class Builder:
     base      the cloud image to start from; None: a base made from Debian packages
     freebsd   the image that dut-freebsd is made from; None: that box is not built
     full      whether images with Linux get Debian's full kernel (see full_kernel.py)
+    tools     what a build needs on this host
     """
 
     project: Project
@@ -66,6 +68,7 @@ class Builder:
     base: CloudImage | None = None
     freebsd: FreebsdImage | None = None
     full: bool = False
+    tools: PackerTools = field(default_factory=PackerTools)
 
     @property
     def packer(self) -> Path:
@@ -106,6 +109,7 @@ class Builder:
                 f"{image}: its image contains TRex {tarball.version}, whose tarball is lost from the cache",
                 f"set {trex.URL} and {trex.SHA256} again, or {trex.URL}={trex.NONE} to do without",
             )
+        self.tools.require(self.packer)
         self.cache.mkdir(parents=True, exist_ok=True)
         need_room(self.cache)
         work = self.cache / "work" / f"{image}-{os.getpid()}"

@@ -82,7 +82,7 @@ def test_an_image_that_cannot_be_had_fails_only_those_who_named_it(
 
     monkeypatch.setattr(Builder, "ready_box", ready_box)
     nothing = lambda *_: None  # noqa: E731
-    for name, value in {"find_project": lambda _: labs, "check_tools": nothing, "install_plugins": nothing}.items():
+    for name, value in {"find_project": lambda _: labs, "require_programs": nothing}.items():
         monkeypatch.setattr(command, name, value)
     with ThreadPoolExecutor(1) as pool:
         work = (named, "lab08-pf", Subprocesses(), pool, None)
