@@ -34,8 +34,10 @@ from fwlab.testbed.link_kinds import LINKS
 from fwlab.testbed.selection import TestbedRequest, choose
 from fwlab.testbed.testbeds import grading_testbed
 
-#: `make setup` installs them all.
+#: `make setup` installs them all, where the release has them.
 PROGRAMS = ("vagrant", "virsh", "qemu-system-x86_64", "qemu-img", "packer", "mmdebstrap", "ssh", "xorriso")
+#: Only a host that builds the boxes needs these.
+BUILDING = ("packer", "mmdebstrap")
 
 
 @dataclass(frozen=True)
@@ -64,10 +66,11 @@ def doctor(
     if draft_host_file:
         write_draft(project)
         return
+    images = _images(project)
     findings = [
-        *_programs(),
+        *_programs(images.ok),
         _libvirt(),
-        _images(project),
+        images,
         *_links(project),
         _throttling(),
         _memory(project),
@@ -105,10 +108,13 @@ def doctor(
     raise typer.Exit(EXIT_PASS if ready else EXIT_UNMEASURED)
 
 
-def _programs() -> list[Finding]:
+def _programs(boxes_built: bool) -> list[Finding]:
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     found = {name: shutil.which(name, path=path) for name in PROGRAMS}
-    return [Finding(name, bool(where), where or "not installed", "make setup") for name, where in found.items()]
+    return [
+        Finding(name, bool(where), where or "not installed", "make setup", not (boxes_built and name in BUILDING))
+        for name, where in found.items()
+    ]
 
 
 def _libvirt() -> Finding:
