@@ -230,5 +230,4 @@ def test_missing_plugins_of_a_newer_packer_are_reported_with_its_message(tmp_pat
     assert "Packer's plugins are missing: Failed getting qemu" in done.stderr
     assert f"packer init {PACKER / 'plugins'}" in done.stderr
     assert "packer plugins install --path" in done.stderr
-    assert not list((tmp_path / "cache").rglob("*sink*.box")), "something was begun"
     assert {path.name for path in (tmp_path / "cache").iterdir()} <= {"locks"}
