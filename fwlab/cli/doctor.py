@@ -22,6 +22,7 @@ from fwlab.host.iproute import Ip
 from fwlab.host.kvm_probe import kvm_works
 from fwlab.host.project import Project, find_project, load_topology
 from fwlab.images.built_boxes import built_boxes
+from fwlab.images.packer_tools import ELSEWHERE, PACKER
 from fwlab.measure.calibration import load_host_class
 from fwlab.measure.host_room import memory_available, memory_of_a_set
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, BadInput, CannotMeasure
@@ -35,9 +36,9 @@ from fwlab.testbed.selection import TestbedRequest, choose
 from fwlab.testbed.testbeds import grading_testbed
 
 #: `make setup` installs them all, where the release has them.
-PROGRAMS = ("vagrant", "virsh", "qemu-system-x86_64", "qemu-img", "packer", "mmdebstrap", "ssh", "xorriso")
+PROGRAMS = ("vagrant", "virsh", "qemu-system-x86_64", "qemu-img", PACKER, "mmdebstrap", "ssh", "xorriso")
 #: Only a host that builds the boxes needs these.
-BUILDING = ("packer", "mmdebstrap")
+BUILDING = (PACKER, "mmdebstrap")
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,13 @@ def _programs(boxes_built: bool) -> list[Finding]:
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     found = {name: shutil.which(name, path=path) for name in PROGRAMS}
     return [
-        Finding(name, bool(where), where or "not installed", "make setup", not (boxes_built and name in BUILDING))
+        Finding(
+            name,
+            bool(where),
+            where or "not installed",
+            f"make setup{ELSEWHERE if name == PACKER else ''}",
+            not (boxes_built and name in BUILDING),
+        )
         for name, where in found.items()
     ]
 

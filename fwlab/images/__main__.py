@@ -114,7 +114,8 @@ def _build(
     freebsd = freebsd_image(project)
     if FREEBSD in named and freebsd is None:
         raise SourceError(f"{URL}={NONE} leaves {FREEBSD} out", f"unset {URL}")
-    require_programs("vagrant" if vagrant else "")
+    if vagrant is not None:
+        require_programs("vagrant")
     base = cloud_image()
     tarball = trex_tarball(project, cache, say) if "generator" in images else None
     builder = Builder(project, cache, programs, say, tarball, base, freebsd, full_kernel_wanted(base))
@@ -137,7 +138,8 @@ def _build(
 def _import(folder: Path, vagrant: Subprocesses | None) -> Boxes:
     """Take the boxes of this checkout from a folder."""
     project, base = find_project(Path(__file__)), cloud_image()
-    require_programs("vagrant" if vagrant else "")
+    if vagrant is not None:
+        require_programs("vagrant")
     boxes = import_boxes(project, cache_directory(), folder, base, full=full_kernel_wanted(base), say=say)
     _use(project, boxes, vagrant, without=[FREEBSD])
     return boxes

@@ -10,15 +10,19 @@ from threading import Lock
 
 from fwlab.images.errors import BuildError
 
-PROGRAMS = ("packer", "qemu-system-x86_64", "qemu-img")
+PACKER = "packer"
+PROGRAMS = (PACKER, "qemu-system-x86_64", "qemu-img")
+#: The other way to boxes, where a release has no Packer.
+ELSEWHERE = ", or take boxes that another host has built: guides/hosts.md"
 
 
 def require_programs(*names: str) -> None:
-    """Raise BuildError for the first program that is not on the PATH. An empty name stands for none."""
+    """Raise BuildError for the first program that is not on the PATH."""
     for name in names:
-        if name and not shutil.which(name):
-            elsewhere = ", or take boxes that another host has built: guides/hosts.md" if name == "packer" else ""
-            raise BuildError(f"{name} is missing", f"run provision/host/install as root{elsewhere}")
+        if not shutil.which(name):
+            raise BuildError(
+                f"{name} is missing", f"run provision/host/install as root{ELSEWHERE if name == PACKER else ''}"
+            )
 
 
 class PackerTools:

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from fwlab.cli.doctor import BUILDING
+from fwlab.cli.doctor import PROGRAMS as EXAMINED
+
 INSTALL = Path(__file__).resolve().parents[2] / "provision/host/install"
 #: What the script itself calls, beside the shell's own commands.
 TOOLS = ("dirname", "sed", "grep", "true")
@@ -111,6 +114,11 @@ def test_without_dpkg_programs_are_looked_for(host: Host, lacking: tuple[str, ..
     assert done.returncode == (2 if lacking else 0)
     assert ("Install these programs by hand: zstd ip\n" in done.stderr) == bool(lacking)
     assert ("guides/hosts.md" in done.stderr) == bool(lacking)
+
+
+def test_what_doctor_requires_is_looked_for(host: Host) -> None:
+    named = host.install("git").stderr.partition("by hand:")[2].split("\n")[0].split()
+    assert set(named) >= set(EXAMINED) - set(BUILDING)
 
 
 def test_a_list_that_is_not_there_is_an_error(host: Host) -> None:
