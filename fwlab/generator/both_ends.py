@@ -28,9 +28,11 @@ class BothEnds(Sink):
         super().set_flows(flows)
         self._generator.set_flows(flows)
 
-    def load_counters(self, classes: dict[str, TrafficClass], connections: Connections | None = None) -> None:
+    def load_counters(
+        self, classes: dict[str, TrafficClass], connections: Connections | None = None, *, echo: bool = False
+    ) -> None:
         """Count from now on, each class where it is declared to be counted."""
-        super().load_counters(_at("sink", classes), connections)
+        super().load_counters(_at("sink", classes), connections, echo=echo)
         self._generator.load_counters(_at("generator", classes))
 
     def counts(self) -> dict[str, int]:

@@ -39,19 +39,21 @@ class Sink:
         if not self._absorbs_all:
             self.load_counters(classes)
 
-    def load_counters(self, classes: dict[str, TrafficClass], connections: Connections | None = None) -> None:
+    def load_counters(
+        self, classes: dict[str, TrafficClass], connections: Connections | None = None, *, echo: bool = False
+    ) -> None:
         """Count from now on by these classes, starting at zero. A packet counts for the first match and is dropped.
 
-        Packets of `connections` are not counted but passed to the server.
+        Packets of `connections` are not counted but passed to the server; with `echo`, so are ICMP echo requests.
         """
         self._absorbs_all = False
-        ruleset = counting_ruleset(self._device, classes, connections, self._flows, verdict=self._verdict)
+        ruleset = counting_ruleset(self._device, classes, connections, self._flows, verdict=self._verdict, echo=echo)
         # Loading a list of addresses takes a while; if the counters are loaded already, reset them instead.
         reset = "nft reset counters table netdev fwlab > /dev/null 2>&1 || " if ruleset == self._loaded else ""
         self._loaded = None
         self._ssh.run(f"{reset}nft -f -", data=ruleset.encode())
         self._loaded = ruleset
-        self._absorbs_all = connections is None
+        self._absorbs_all = connections is None and not echo
 
     def counts(self) -> dict[str, int]:
         """Packets that have arrived since `load_counters`, by class."""
@@ -81,8 +83,9 @@ def counting_ruleset(
     flows: Mapping[str, list[Flow]] = MappingProxyType({}),
     *,
     verdict: str = "drop",
+    echo: bool = False,
 ) -> str:
-    """The nft ruleset that counts and drops every packet, except those of `connections`.
+    """The nft ruleset that counts and drops every packet, except those of `connections` and, with `echo`, probes.
 
     flows  flows of each class that is declared by a stream; a class without flows counts nothing
     """
@@ -92,6 +95,8 @@ def counting_ruleset(
     for name, traffic_class in classes.items():
         lines += _sets(name, traffic_class, flows.get(name, []))
     lines += ["  chain arriving {", f'    type filter hook ingress device "{device}" priority 0; policy accept;']
+    if echo:
+        lines.append("    icmp type echo-request accept")
     if connections is not None:
         # Match any source address: the DUT may have translated it.
         lines.append(f"    ip daddr {connections.servers} tcp dport {connections.port} accept")

@@ -8,6 +8,7 @@ from fwlab.dut.protocol import Dut
 from fwlab.dut.registry import dut_system
 from fwlab.generator import selection as engines
 from fwlab.generator.both_ends import BothEnds, returning
+from fwlab.generator.echo import EchoProbes
 from fwlab.generator.protocol import TcpEndpoints
 from fwlab.generator.sink import Sink
 from fwlab.generator.traffic_store import FIRST_LINK
@@ -65,6 +66,7 @@ def open_nodes(context: RunContext, machines: Machines, choice: engines.Choice, 
             recovery.restore,
             machines.testbed.kind.clock,
             tell,
+            EchoProbes(machines.ssh("generator"), topology.end(LAST_LINK, "sink").ipv4.split("/")[0]).send,
         )
         with contextlib.closing(recovery):
             yield Measurer(nodes), recovery, facts

@@ -187,16 +187,16 @@ def _settled(nodes: Nodes, before: tuple[int, int], sent: int) -> tuple[int, int
 def real_rate(nodes: Nodes, seconds: float = RATE_S) -> float:
     """Packets per real second that the DUT processes flat out and not slowed, seen for so long at least."""
     with traffic_guard(nodes.engine.start()) as playing:
-        before, began = _once_taken(nodes, STRAY, through(nodes)[0])
+        before, began = once_taken(nodes, STRAY, through(nodes)[0])
         time.sleep(seconds)
-        after, ended = _once_taken(nodes, RATE_PACKETS, before)
+        after, ended = once_taken(nodes, RATE_PACKETS, before)
         playing.stop()
     if after == before:
         raise CannotMeasure("no packet reached the DUT", "fwlab doctor")
     return (after - before) / (ended - began)
 
 
-def _once_taken(nodes: Nodes, count: int, since: int) -> tuple[int, float]:
+def once_taken(nodes: Nodes, count: int, since: int) -> tuple[int, float]:
     """Wait until the DUT has taken in more than `count` packets since it had `since`: how many then, and when."""
     patience = time.monotonic() + PATIENCE_S
     while True:

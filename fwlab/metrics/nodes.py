@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from fwlab.dut.protocol import Dut
 from fwlab.generator.both_ends import returning
+from fwlab.generator.echo import Echoes
 from fwlab.generator.protocol import Engine, TcpEndpoints
 from fwlab.generator.sink import Sink
 from fwlab.generator.traffic_store import TrafficStore
@@ -18,6 +19,10 @@ from fwlab.model.results import Clock, Measured
 
 def _no_endpoints(_connections: Connections) -> contextlib.AbstractContextManager[TcpEndpoints]:
     raise ValueError("these nodes have no TCP endpoints")
+
+
+def _no_echoes(_count: int, _interval_s: float) -> Echoes:
+    raise ValueError("these nodes have no probes")
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,7 @@ class Nodes:
     restore   puts the DUT back into its saved state; False if it cannot
     clock     what the DUT's clock counts
     tell      hears of the progress of a long measurement
+    echo      `echo(count, interval_s)` sends so many probes from the generator through the DUT to the sink and back
     """
 
     dut: Dut
@@ -46,6 +52,7 @@ class Nodes:
     restore: Callable[[], bool] = lambda: False
     clock: Clock = "instructions"
     tell: Listener = lambda _event: None
+    echo: Callable[[int, float], Echoes] = _no_echoes
 
 
 def through(nodes: Nodes) -> tuple[int, int]:

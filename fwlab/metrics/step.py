@@ -23,6 +23,7 @@ class Phase(IntEnum):
     FLAT_OUT = 71
     SEARCH = 72
     LOSS_CURVE = 73
+    LATENCY = 74
     LAST = 90
 
 

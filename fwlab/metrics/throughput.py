@@ -45,7 +45,7 @@ class Throughput(MeasurableMetric):
         return [LIGHT_LOAD, FLAT_OUT, SEARCH]
 
     def doubts(self, measured: Measured) -> list[str]:
-        reasons = [_doubt(one, one.goal(self.loss_ratio)) for one in found(measured).searches]
+        reasons = [doubt_about(one, one.goal(self.loss_ratio)) for one in found(measured).searches]
         return [reason for reason in reasons if reason]
 
 
@@ -55,7 +55,7 @@ METRIC = (
 )
 
 
-def _doubt(done: RateSearch, goal: GoalBounds | None) -> str | None:
+def doubt_about(done: RateSearch, goal: GoalBounds | None) -> str | None:
     """Why the bounds of this goal are not the DUT's throughput; None if they are."""
     if goal is None:
         return "the search had no such goal"

@@ -2,6 +2,7 @@
 """Trials at an offered load, and what the tests of RFC 2544 and RFC 2285 find with them."""
 
 import math
+from typing import Annotated
 
 from pydantic import Field
 
@@ -116,6 +117,31 @@ class RateSearch(Frozen):
         return bool(failed) and all(trial.loss_of_sent <= goal.loss_ratio for trial in failed)
 
 
+class LatencyTrial(Frozen):
+    """Round trips of probes beside one constant load (compare RFC 2544, section 26.2).
+
+    of_pdr        the load as a share of the throughput with 0.5 % loss (PDR); 0: nothing was sent beside the probes
+    offered_load  packets per second that were sent beside the probes
+    probes        how many were sent
+    round_trips_s seconds from the generator through the DUT to the sink and back, one for each answered probe
+    """
+
+    of_pdr: float = Field(ge=0, le=1)
+    offered_load: float = Field(ge=0)
+    probes: int = Field(gt=0)
+    round_trips_s: list[Annotated[float, Field(ge=0)]]
+
+    @property
+    def unanswered(self) -> int:
+        """Probes that were lost on their way or came back too late."""
+        return max(0, self.probes - len(self.round_trips_s))
+
+    def percentile(self, percentile: float) -> float | None:
+        """The time that this percentage of the answers did not exceed (s), the nearest rank; None without an answer."""
+        ordered = sorted(self.round_trips_s)
+        return ordered[max(0, math.ceil(percentile / 100 * len(ordered)) - 1)] if ordered else None
+
+
 class Benchmarks(Frozen):
     """Everything that was measured at offered loads.
 
@@ -123,12 +149,14 @@ class Benchmarks(Frozen):
     flat_out   trials at the maximum offered load
     searches   for throughput
     curve      trials at falling loads (RFC 2544, section 26.3)
+    latency    round trips without load and at shares of PDR
     """
 
     light: Delivery | None = None
     flat_out: list[TrialResult] = []
     searches: list[RateSearch] = []
     curve: list[TrialResult] = []
+    latency: list[LatencyTrial] = []
 
     @property
     def ceiling(self) -> float | None:

@@ -17,7 +17,7 @@ from fwlab.model.verdict import Outcome
 from fwlab.report import formatting
 from fwlab.report.crossovers import Crossover, crossovers
 from fwlab.report.curves import Curve, curves
-from fwlab.report.loss_curves import LossCurve, loss_curves
+from fwlab.report.load_tables import LoadTable, load_tables
 from fwlab.report.report_rows import MetricRow, Row, baselines, case_rows, exercise_rows, overall_outcome
 from fwlab.report.survival_tables import SurvivalTable, survival_tables
 
@@ -41,7 +41,7 @@ class ReportModel:
     curves      by metric name, the curves of the sweeps; only metrics that are plotted
     crossovers  where one sweep becomes faster than another
     survival    tables of survival under attack
-    losses      frame loss curves
+    load_tables what was found load by load: frame loss, latency
     notes       what every reader must know before the figures
     """
 
@@ -54,7 +54,7 @@ class ReportModel:
     curves: Mapping[str, tuple[Curve, ...]]
     crossovers: tuple[Crossover, ...]
     survival: tuple[SurvivalTable, ...]
-    losses: tuple[LossCurve, ...]
+    load_tables: tuple[LoadTable, ...]
     notes: tuple[str, ...]
 
     @property
@@ -99,7 +99,7 @@ def build_model(lab: Lab, run: Run, others: Sequence[Run] | None = None) -> Repo
         curves=MappingProxyType(plotted),
         crossovers=crossovers(lab, plotted.get("capacity", ())),
         survival=tuple(table for part in parts for table in part.survival),
-        losses=loss_curves(row for part in parts for row in part.cases),
+        load_tables=load_tables(row for part in parts for row in part.cases),
         notes=(*notes, *([] if others is None else _not_measured(lab, runs))),
     )
 

@@ -25,6 +25,7 @@ from fwlab.metrics import (
     connection_rate,
     delivery,
     frame_loss,
+    latency,
     offered_load,
     perf_profile,
     rate_search,
@@ -222,6 +223,7 @@ def _throughput() -> list[Row]:
         ("Trials flat out", f"{offered_load.FLAT_OUT_TRIALS} of {offered_load.FLAT_OUT_S:g} s"),
         ("Loads of the frame loss curve after that", loads),
         ("Trials without loss that end the curve", str(frame_loss.WITHOUT_LOSS)),
+        ("Probes of latency at each load, and time between two", f"{latency.PROBES}, {latency.INTERVAL_S * 1e3:g} ms"),
     ]
 
 

@@ -54,6 +54,14 @@ def test_waiting_has_a_time_limit() -> None:
     assert Sink(node, "eth0").settled_counts(9, timeout_s=0) == {"attacker": 1, "other": 0}
 
 
+def test_probes_pass_before_any_class_could_drop_them() -> None:
+    everything = {"all": TrafficClass(src="198.18.0.0/16")}
+    accept = "    icmp type echo-request accept\n"
+    ruleset = counting_ruleset("eth0", everything, echo=True)
+    assert ruleset.index(accept) < ruleset.index('counter name "class-all" drop')
+    assert accept not in counting_ruleset("eth0", everything)
+
+
 LISTED = TrafficClass(sources={"first": "198.18.64.1", "step": 13, "count": 3})
 
 

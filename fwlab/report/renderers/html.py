@@ -15,7 +15,6 @@ from fwlab.report import formatting
 from fwlab.report.check_plot import check_plot, check_svg
 from fwlab.report.crossovers import position, published_positions
 from fwlab.report.flame import flame
-from fwlab.report.loss_curves import HEADS
 from fwlab.report.model import ReportModel
 from fwlab.report.renderers import Renderer
 from fwlab.report.report_rows import Row, fidelity
@@ -50,8 +49,7 @@ def page(model: ReportModel) -> str:
         drawings=[(_trusted(svg), metric.display.caption) for metric in plotted for svg in plots(model, metric)],
         listed=model.listed,
         survivals=model.survival,
-        losses=model.losses,
-        loss_heads=HEADS,
+        load_tables=model.load_tables,
         crossovers=[(c.title, position(c), published_positions(c)) for c in model.crossovers],
         profiles=[_profile(row, run) for row in model.rows if row.measured.stacks],
         cost_unit=formatting.cost_unit(run.testbed),

@@ -13,7 +13,7 @@ from fwlab.model.results import Run
 from fwlab.model.verdict import Outcome, Verdict
 from fwlab.report import formatting
 from fwlab.report.crossovers import Crossover, position, published_positions
-from fwlab.report.loss_curves import HEADS, LossCurve
+from fwlab.report.load_tables import LoadTable
 from fwlab.report.model import ReportModel
 from fwlab.report.renderers import Renderer
 from fwlab.report.report_rows import MetricRow, Prediction, Row, fidelity
@@ -61,7 +61,7 @@ def _parts(model: ReportModel, width: int) -> list[RenderableType]:
     if model.listed:
         parts += ["", _listed(model.listed, run)]
     parts += [part for table in model.survival for part in ("", _survival(baselines, table))]
-    parts += [part for curve in model.losses for part in ("", _losses(curve))]
+    parts += [part for table in model.load_tables for part in ("", _loads_in_turn(table))]
     if model.crossovers:
         parts += ["", _crossovers(model.crossovers)]
     parts += [line for row in cases for line in _remarks(row)]
@@ -146,9 +146,9 @@ def _survival(baseline: str, found: SurvivalTable) -> Table:
     return table
 
 
-def _losses(curve: LossCurve) -> Table:
-    table = _table(f"Frame loss, {curve.case}", *HEADS, names=())
-    for cells in curve.rows:
+def _loads_in_turn(found: LoadTable) -> Table:
+    table = _table(f"{found.name}, {found.case}", *found.heads, names=())
+    for cells in found.rows:
         table.add_row(*cells)
     return table
 

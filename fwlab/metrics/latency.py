@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Latency: round-trip times of probes at 10, 50 and 90 % of the throughput with 0.5 % loss (PDR), and without a load.
+
+RFC 2544 (section 26.2) tags one frame of the stream; neither engine can. So the probes are packets beside it.
+"""
+
+from collections.abc import Sequence
+
+from fwlab.generator.protocol import traffic_guard
+from fwlab.metrics.delivery import RATE_PACKETS, once_taken
+from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.nodes import MeasuringSession, Nodes, through
+from fwlab.metrics.offered_load import FLAT_OUT, LIGHT_LOAD, REAL_CLOCK, found, with_found
+from fwlab.metrics.protocol import MeasurableMetric
+from fwlab.metrics.rate_search import PDR
+from fwlab.metrics.step import Phase, Step
+from fwlab.metrics.throughput import SEARCH, doubt_about
+from fwlab.model.benchmarks import LatencyTrial
+from fwlab.model.metric import Display, Tolerance, TrafficKind
+from fwlab.model.results import Measured, TestbedFacts
+
+#: The loads, as shares of PDR; 0: nothing but the probes.
+SHARES = (0.0, 0.1, 0.5, 0.9)
+#: The load whose median is the metric's value.
+MIDDLE = 0.5
+#: Probes at each load, and seconds between two: few enough beside the load, and enough for a 99th percentile.
+PROBES, INTERVAL_S = 400, 0.01
+
+
+class Latency(MeasurableMetric):
+    """Its value is the median round-trip time at half of PDR (s); the result keeps every probe at every load."""
+
+    name = "latency"
+    unit = "s"
+    position = 16
+    display = Display("median round-trip time at 50 % of PDR", "ms", 1e3)
+    tolerance = Tolerance(share=0.2)
+    portable = False
+    needs_clock = True
+    clock = REAL_CLOCK
+
+    def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
+        medians = [trial.percentile(50) for trial in found(measured).latency if trial.of_pdr == MIDDLE]
+        return [median for median in medians if median is not None]
+
+    def steps(self, spec: MeasurementSpec, played: TrafficKind) -> Sequence[Step]:
+        return [LIGHT_LOAD, FLAT_OUT, SEARCH, ROUND_TRIPS]
+
+    def doubts(self, measured: Measured) -> list[str]:
+        reasons = [doubt_about(one, one.goal(PDR)) for one in found(measured).searches]
+        return [f"the loads are shares of a doubtful throughput: {reason}" for reason in reasons if reason]
+
+
+METRIC = Latency()
+
+
+def _round_trips(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
+    pdr = _pdr(so_far)
+    if pdr is None:
+        return so_far.plus(problems=["latency: the search found no throughput, of which the loads are shares"])
+    session.nodes.sink.load_counters(session.nodes.classes, echo=True)
+    trials: list[LatencyTrial] = []
+    for share in SHARES:
+        trials.append(_trial(session.nodes, share, share * pdr))
+        if not trials[0].round_trips_s:
+            return so_far.plus(
+                problems=["latency: no probe was answered: the ruleset drops ICMP echo, or the engine holds the NIC"]
+            )
+    return with_found(so_far, latency=trials)
+
+
+def _pdr(so_far: Measured) -> float | None:
+    """The highest load of which at most 0.5 % was lost (pps)."""
+    goals = [one.goal(PDR) for one in found(so_far).searches]
+    return next((goal.lower for goal in reversed(goals) if goal is not None and goal.lower), None)
+
+
+def _trial(nodes: Nodes, share: float, load: float) -> LatencyTrial:
+    if not load:
+        echoes, rate = nodes.echo(PROBES, INTERVAL_S), 0.0
+    else:
+        before = through(nodes)[0]
+        with traffic_guard(nodes.engine.start(load=load)) as playing:
+            once_taken(nodes, RATE_PACKETS, before)  # the engine may take seconds to start
+            echoes = nodes.echo(PROBES, INTERVAL_S)
+            rate = playing.stop().rate
+        nodes.dut.drain()
+    return LatencyTrial(of_pdr=share, offered_load=rate, probes=echoes.sent, round_trips_s=echoes.round_trips_s)
+
+
+#: Probes without a load and at each share of PDR.
+ROUND_TRIPS = Step(Phase.LATENCY, _round_trips, despite_problems=False)
