@@ -15,6 +15,7 @@ from typing import Any
 from fwlab.host.environment import accelerator
 from fwlab.host.kvm_probe import kvm_works
 from fwlab.host.project import Project
+from fwlab.images import base_disk
 from fwlab.images import trex_tarball as trex
 from fwlab.images.box_cache import cached, locked, need_room, publish
 from fwlab.images.box_format import to_first_format, virtual_gib
@@ -185,26 +186,29 @@ class Builder:
             return {**values, "accelerator": guest_accelerator(None)}
         made = self._made_base(image, work, log)
         kernel = made / "vmlinuz"
-        values = {"base": str(made / "disk.raw"), "kernel": str(kernel), "initrd": str(made / "initrd.img")}
+        disk = base_disk.unpack(self.programs, made / base_disk.NAME, work / "base.raw", log, image)
+        values = {"base": str(disk), "kernel": str(kernel), "initrd": str(made / "initrd.img")}
         return {**values, "accelerator": guest_accelerator(kernel)}
 
     def _made_base(self, image: str, work: Path, log: Path) -> Path:
-        """The directory with disk.raw, vmlinuz and initrd.img for an image, made unless the cache has it."""
+        """The directory with disk, vmlinuz and initrd.img for an image, made unless the cache has it."""
         key = base_key(self.project.root, image, base_settings(None) | self._kernel)
         directory = self.cache / "bases" / f"{image}-{key[:12]}"
-        if cached(directory / "disk.raw") and (directory / "initrd.img").exists():
+        if cached(directory / base_disk.NAME) and (directory / "initrd.img").exists():
             return directory
         self.say(f"{image}: making its base from Debian packages")
         made = work / "base"
         build = base_builder(self.project.root, image, work) if self.full else self.packer / "base" / "build"
         self.programs.run([str(build), image, str(made)], log, f"{image}: base")
-        directory.mkdir(parents=True, exist_ok=True)
+        packed = base_disk.pack(self.programs, made / "disk.raw", log, image)
+        shutil.rmtree(directory, ignore_errors=True)  # of what is left there, nothing was trusted
+        directory.mkdir(parents=True)
         for name in ("vmlinuz", "initrd.img"):
-            (made / name).replace(directory / name)
-        publish(made / "disk.raw", directory / "disk.raw", {"key": key})
+            base_disk.share(made / name, directory)
+        publish(packed, directory / base_disk.NAME, {"key": key})
         for old in directory.parent.glob(f"{image}-*"):
             if old != directory:
-                shutil.rmtree(old, ignore_errors=True)  # half a gigabyte each, and made again in a minute
+                shutil.rmtree(old, ignore_errors=True)  # it is made again in a minute
         return directory
 
     def _staged(self, image: str, work: Path) -> Path:
