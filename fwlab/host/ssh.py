@@ -15,6 +15,7 @@ from pathlib import Path
 from fwlab.host.atomic_write import write_atomically, write_errors_as
 from fwlab.host.process import wait_or_kill
 from fwlab.host.project import Project
+from fwlab.host.root_shell import LOST, RootShell
 from fwlab.model.errors import CannotMeasure, DutLost
 from fwlab.model.topology import ROLES, Role, Topology
 
@@ -67,27 +68,32 @@ class Ssh:
             raise CannotMeasure("the OpenSSH client is missing", "make setup")
         self.role = role
         self._base = ["ssh", "-F", str(config), role]
+        # Not on the DUT, where a program more could show in the figures.
+        self._shell = None if role == "dut" else RootShell(self._base)
 
     def run(self, command: str, *, data: bytes = b"", timeout: float = 60, check: bool = True) -> str:
         """Run a shell command as root on the node and return its standard output.
 
         `command` is this project's text, never a submission's. Raises CannotMeasure.
         """
-        argv = [*self._base, f"sudo sh -c {shlex.quote(command)}"]
         try:
-            done = subprocess.run(
-                argv, input=data, capture_output=True, timeout=timeout, start_new_session=True, check=False
-            )
+            done = self._shell.run(command, data, timeout) if self._shell else self._run_once(command, data, timeout)
         except subprocess.TimeoutExpired as error:
             raise CannotMeasure(
                 f"{self.role}: no answer within {timeout:g} s to: {command[:80]}", "fwlab doctor"
             ) from error
-        if done.returncode == 255:
+        if done.returncode == LOST:
             raise self.lost(done.stderr.decode(errors="replace"))
         if check and done.returncode:
             words = done.stderr.decode(errors="replace").strip()
             raise CannotMeasure(f"{self.role}: exit {done.returncode} from: {command[:80]}\n{words}")
         return done.stdout.decode(errors="replace")
+
+    def _run_once(self, command: str, data: bytes, timeout: float) -> subprocess.CompletedProcess[bytes]:
+        argv = [*self._base, f"sudo sh -c {shlex.quote(command)}"]
+        return subprocess.run(
+            argv, input=data, capture_output=True, timeout=timeout, start_new_session=True, check=False
+        )
 
     def open(self, command: str) -> subprocess.Popen[bytes]:
         """Start a command as root whose input and output stay open."""
@@ -151,10 +157,9 @@ class Ssh:
         raise self.lost("cannot open a tunnel")
 
     def answers(self, timeout: float = 25) -> bool:
-        """Whether a login to the node works."""
-        with contextlib.suppress(CannotMeasure):
-            self.run("true", timeout=timeout)
-            return True
+        """Whether a new login to the node works."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._run_once("true", b"", timeout).returncode == 0
         return False
 
     def lost(self, words: str = "") -> CannotMeasure:
@@ -167,5 +172,7 @@ class Ssh:
         )
 
     def close(self) -> None:
-        """End the shared connection."""
+        """End the shared connection, and the shell that uses it."""
+        if self._shell is not None:
+            self._shell.close()
         subprocess.run([*self._base[:-1], "-O", "exit", self.role], capture_output=True, check=False)
