@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Debian 12's QEMU for arm64, and the user-mode emulator that runs it on this host, each in a folder of its own.
+"""Debian 12's QEMU and libvirt for arm64, and the user-mode emulator that runs them here, in folders of their own.
 
 Nothing is installed. The program that libvirt starts is a script, because this host's kernel need not know arm64
 programs.
@@ -22,6 +22,7 @@ SUITE = "bookworm"
 KEPT = ("./usr", "./lib")
 PROGRAM = "usr/bin/qemu-system-x86_64"
 EMULATOR = "usr/bin/qemu-aarch64-static"
+DRIVERS = "usr/lib/aarch64-linux-gnu/libvirt/connection-driver"
 #: ELF's number of the architecture (EM_AARCH64), and where it stands in a file's header.
 AARCH64, MACHINE_AT = 183, 18
 
@@ -61,6 +62,16 @@ class Arm64Qemu:
         return self.folder / "host" / EMULATOR
 
     @property
+    def virsh(self) -> list[str]:
+        """libvirt's client for arm64."""
+        return [str(self.emulator), "-L", str(self.folder / "arm64"), str(self.folder / "arm64/usr/bin/virsh")]
+
+    @property
+    def libvirt_variables(self) -> dict[str, str]:
+        """What it needs to find its parts."""
+        return {"LIBVIRT_DRIVER_DIR": str(self.folder / "arm64" / DRIVERS)}
+
+    @property
     def script(self) -> Path:
         """What libvirt starts in place of QEMU."""
         return self.folder / "qemu-system-x86_64"
@@ -77,12 +88,12 @@ class Arm64Qemu:
 def arm64_qemu(project: Path, folder: Path, log: Path) -> Arm64Qemu:
     """Both, unpacked from Debian packages unless they are there. Raises CannotMeasure."""
     qemu = Arm64Qemu(folder)
-    for name, architecture, package, program in (
-        ("arm64", "arm64", "qemu-system-x86", PROGRAM),
+    for name, architecture, packages, program in (
+        ("arm64", "arm64", "qemu-system-x86,libvirt-clients,libvirt-daemon-driver-qemu", PROGRAM),
         ("host", _own_architecture(), "qemu-user-static", EMULATOR),
     ):
         if not (folder / name / program).exists():
-            _unpack(project, folder / name, architecture, package, log)
+            _unpack(project, folder / name, architecture, packages, log)
     if (found := elf_machine(qemu.program)) != AARCH64:
         raise CannotMeasure(f"{qemu.program} is for ELF machine {found}, not arm64", f"rm -r {folder / 'arm64'}")
     words = {"emulator": qemu.emulator, "root": folder / "arm64", "program": qemu.program}
@@ -112,8 +123,8 @@ def _own_architecture() -> str:
     return subprocess.run(["dpkg", "--print-architecture"], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def _unpack(project: Path, root: Path, architecture: str, package: str, log: Path) -> None:
-    """Unpack a package and what it depends on. Raises CannotMeasure."""
+def _unpack(project: Path, root: Path, architecture: str, packages: str, log: Path) -> None:
+    """Unpack packages and what they depend on. Raises CannotMeasure."""
     mirrors = subprocess.run([str(project / "packer/base/mirrors"), SUITE], capture_output=True, text=True, check=False)
     if mirrors.returncode:
         raise CannotMeasure(mirrors.stderr.strip(), "make setup")
@@ -122,7 +133,7 @@ def _unpack(project: Path, root: Path, architecture: str, package: str, log: Pat
         work = Path(made)
         (work / "root").mkdir()
         (work / "sources.list").write_text(mirrors.stdout)
-        command = ["mmdebstrap", f"--architectures={architecture}", "--variant=extract", f"--include={package}"]
+        command = ["mmdebstrap", f"--architectures={architecture}", "--variant=extract", f"--include={packages}"]
         command += ["--aptopt=APT::Install-Recommends false", "--format=tar", SUITE]
         command += [str(work / "root.tar"), str(work / "sources.list")]
         listed = ["tar", "-t", "-f", str(work / "root.tar")]

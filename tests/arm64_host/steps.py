@@ -10,12 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fwlab.host.environment import libvirt_uri
 from fwlab.host.process import piped, wait_or_kill
 from fwlab.host.project import Project
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.topology import ROLES, Topology
-from fwlab.testbed.qemu_process import qemu_of, vcpu_thread
+from fwlab.testbed.qemu_process import domain_of, qemu_of, vcpu_thread
 from tests.arm64_host.arm64_qemu import Arm64Qemu
+from tests.arm64_host.libvirt import architecture, arguments, description, differences
 from tests.nested_host.record import Record, Step
 from tests.nested_host.steps import Judge, succeeds
 
@@ -110,6 +112,17 @@ def runs_on_arm64(shell: Shell, topology: Topology, qemu: Arm64Qemu) -> bool:
     return shell.add("the DUT's QEMU is arm64 code", ok, f"{says}; its CPU's thread: {thread}")
 
 
+def described_alike(shell: Shell, topology: Topology, qemu: Arm64Qemu) -> bool:
+    """Whether libvirt for arm64 gives QEMU the arguments that this host's libvirt gives it for the DUT."""
+    pid = qemu_of(topology.ports.address, topology.ssh_port(LAB_NUMBER, "dut"))
+    xml = description(domain_of(pid), libvirt_uri())
+    host = architecture(qemu)
+    found = arguments(qemu.virsh, qemu.libvirt_variables, xml), arguments(["virsh"], {}, xml)
+    apart = differences(*found)
+    says = f"on a host that it calls {host}: {len(found[0])} words, {'; '.join(apart) or 'all alike'}"
+    return shell.add("libvirt for arm64 describes the same DUT", host == "aarch64" and not apart, says)
+
+
 def only_the_dut(programs: Mapping[str, Path], words: Sequence[str], qemu: Arm64Qemu) -> tuple[bool, str]:
     """Judges what runs the machines: by role the program of each process, and the words of the DUT's."""
     emulated = {role for role, program in programs.items() if program == qemu.emulator.resolve()}
@@ -128,6 +141,7 @@ def measure(
         return (
             shell.step("vagrant up", ["vagrant", "up", LAB], judge)
             and runs_on_arm64(shell, topology, qemu)
+            and described_alike(shell, topology, qemu)
             and shell.step(
                 "fwlab run", [".venv/bin/fwlab", "run", LAB, *cases, "--output", str(output), "--testbed", "virtual"]
             )
