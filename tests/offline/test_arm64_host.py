@@ -17,6 +17,7 @@ from fwlab.model.results import Run
 from tests.arm64_host import __main__ as runner
 from tests.arm64_host.arm64_qemu import AARCH64, PROGRAM, Arm64Qemu, arm64_qemu, elf_machine
 from tests.arm64_host.compare import MOST_APART, agreement
+from tests.arm64_host.libvirt import arguments, differences
 from tests.arm64_host.steps import LAB, LAB_NUMBER, Shell, continued, environment, only_the_dut, refuse_machines
 from tests.nested_host.record import Record
 
@@ -167,3 +168,24 @@ def test_what_cannot_be_measured_is_refused(
 
 def test_the_number_of_the_lab() -> None:
     assert load_lab(PROJECT, LAB).number == LAB_NUMBER
+
+
+def fake_virsh(folder: Path, line: str, status: int = 0) -> list[str]:
+    """Prints a command line in which ROOT is the folder that the connection names."""
+    programs(folder, virsh=f'root=${{3#*root=}}\necho "{line}" | sed "s|ROOT|${{root%/libvirt}}|g"\nexit {status}')
+    return [str(folder / "virsh")]
+
+
+def test_two_libvirts_are_compared_without_their_folders(tmp_path: Path) -> None:
+    one = fake_virsh(tmp_path, "LC_ALL=C HOME=ROOT/x /usr/bin/qemu -name 'a b' -mon ROOT/m.sock")
+    found = arguments(one, {}, "<domain/>")
+    assert found == ["/usr/bin/qemu", "-name", "a b", "-mon", "ROOT/m.sock"]
+    assert differences(found, arguments(one, {}, "<domain/>")) == []
+    assert differences(found, ["/usr/bin/qemu", "-name", "a b", "-mon", "other"]) == ["ROOT/m.sock", "other"]
+    assert differences(["-a", "-b"], ["-b", "-a"]) == ["their order"]
+
+
+def test_a_libvirt_that_refuses_the_description_says_why(tmp_path: Path) -> None:
+    line = "error: unsupported configuration: No emulator found for arch 'aarch64'"
+    with pytest.raises(CannotMeasure, match="No emulator found for arch 'aarch64'"):
+        arguments(["sh", "-c", f'echo "{line}" >&2; exit 1'], {}, "<domain/>")
