@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Measure a DUT whose QEMU is arm64 code: python -m tests.arm64_host [--cases CASE,CASE] [--restored]
+"""Measure a DUT whose QEMU is arm64 code: python -m tests.arm64_host [--help]
 
 Unpacks Debian 12's QEMU for arm64, and the user-mode emulator that runs it on an x86-64 host. The DUT of lab03 runs on
 that QEMU, generator and sink on this host's own. The cases are measured by `fwlab run` and compared with the published
@@ -15,6 +15,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -29,7 +30,16 @@ from fwlab.measure.saved_runs import load_run, published_runs
 from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, BadInput, CannotMeasure, FwlabError
 from tests.arm64_host.arm64_qemu import Arm64Qemu, arm64_qemu
 from tests.arm64_host.compare import agreement
-from tests.arm64_host.steps import LAB, Shell, continued, environment, measure, refuse_machines
+from tests.arm64_host.steps import (
+    LAB,
+    Shell,
+    continued,
+    described_alike,
+    environment,
+    measure,
+    refuse_machines,
+    runs_on_arm64,
+)
 from tests.nested_host.__main__ import free_name
 from tests.nested_host.record import Record
 from tests.nested_host.steps import succeeds
@@ -47,13 +57,16 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--restored", action="store_true", help="the DUT continues from a state that this host's own QEMU saved"
     )
+    parser.add_argument("--keep", action="store_true", help="leave the machines running")
+    parser.add_argument("--running", action="store_true", help="measure on the machines that an earlier run left")
     chosen = parser.parse_args(words)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         cases = chosen_cases(chosen.cases)
         if machine := other_architecture():
             raise CannotMeasure(f"this host is {machine} itself", f"make lab LAB={LAB}")
-        return EXIT_PASS if arm64_host(PROJECT, cases, restored=chosen.restored) else EXIT_FAIL
+        wanted = Wanted(cases, chosen.restored, chosen.running, chosen.keep)
+        return EXIT_PASS if arm64_host(PROJECT, wanted) else EXIT_FAIL
     except FwlabError as error:
         sys.stderr.write(f"arm64 host: {error}\n")
         return error.exit_code
@@ -72,10 +85,20 @@ def chosen_cases(words: str) -> tuple[str, ...]:
     return cases
 
 
-def arm64_host(project: Project, cases: tuple[str, ...], *, restored: bool) -> bool:
+@dataclass(frozen=True)
+class Wanted:
+    """What a run is asked for. `restored`, `running`, `keep`: see main."""
+
+    cases: tuple[str, ...]
+    restored: bool = False
+    running: bool = False
+    keep: bool = False
+
+
+def arm64_host(project: Project, wanted: Wanted) -> bool:
     """Everything, one run at a time; returns whether all figures agree. Raises CannotMeasure."""
-    topology = load_topology(project)
-    refuse_machines(project, topology)
+    if not wanted.running:
+        refuse_machines(project)
     folder = cache_directory() / "arm64-host"
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -89,8 +112,8 @@ def arm64_host(project: Project, cases: tuple[str, ...], *, restored: bool) -> b
         out = free_name(project.root / "results/arm64-host", datetime.date.today().isoformat())
         try:
             qemu = arm64_qemu(project.root, folder, folder / "unpack.log")
-            record.facts = facts(project, qemu, restored=restored)
-            _run(project, record, qemu, cases, work, restored=restored)
+            record.facts = facts(project, qemu, wanted)
+            _run(project, record, qemu, work, wanted)
             record.complete = True
         finally:
             if record.steps:
@@ -99,7 +122,7 @@ def arm64_host(project: Project, cases: tuple[str, ...], *, restored: bool) -> b
         return record.ok
 
 
-def facts(project: Project, qemu: Arm64Qemu, *, restored: bool) -> dict[str, object]:
+def facts(project: Project, qemu: Arm64Qemu, wanted: Wanted) -> dict[str, object]:
     """What was run on what."""
     host = host_facts()
     return {
@@ -107,32 +130,39 @@ def facts(project: Project, qemu: Arm64Qemu, *, restored: bool) -> dict[str, obj
         "commit": commit(project),
         "dut_qemu": f"arm64: {qemu.version()}",
         "user_mode_emulator": qemu.emulator_version(),
-        "dut": "continued from a state that this host's own QEMU saved" if restored else "booted",
+        "dut": "continued from a state that this host's own QEMU saved" if wanted.restored else "booted",
         "host": {"cpu": host.cpu, "cores": host.cores, "os": host.os, "kernel": host.kernel, "qemu": host.qemu},
         "load_average": host.load_average,
     }
 
 
-def _run(
-    project: Project, record: Record, qemu: Arm64Qemu, cases: tuple[str, ...], work: Path, *, restored: bool
-) -> None:
+def _run(project: Project, record: Record, qemu: Arm64Qemu, work: Path, wanted: Wanted) -> None:
     topology, lab = load_topology(project), load_lab(project, LAB)
     hidden = {str(work): "WORK", str(qemu.folder): "ARM64", str(cache_directory()): "CACHE", str(project.root): "."}
-    if restored:
+    destroy = "vagrant destroy", ["vagrant", "destroy", "-f", LAB]
+    up = ["vagrant", "up", LAB]
+    if wanted.restored and not wanted.running:
         own = Shell(project, record, environment(None, saved=True), hidden)
         try:
-            own.step("vagrant up with this host's QEMU: a state is saved", ["vagrant", "up", LAB])
+            own.step("vagrant up with this host's QEMU: a state is saved", up)
         finally:
-            own.step("vagrant destroy", ["vagrant", "destroy", "-f", LAB])
-    shell = Shell(project, record, environment(qemu, saved=restored), hidden)
-    measure(shell, topology, qemu, cases, continued if restored else succeeds, work / "report")
-    saved = work / "report/run.json"
-    if not saved.exists():
-        raise CannotMeasure("nothing was measured", "read the log in results/arm64-host")
-    run = load_run(saved, LAB)
-    record.runs["restored" if restored else "booted"] = json.loads(saved.read_bytes())
-    for step in agreement(run, published_runs(project, lab)[0], cases):
-        record.add(step)
+            own.step(*destroy)
+    shell = Shell(project, record, environment(qemu, saved=wanted.restored), hidden)
+    published = published_runs(project, lab)[0]
+    try:
+        if not wanted.running and not shell.step("vagrant up", up, continued if wanted.restored else succeeds):
+            raise CannotMeasure("the machines did not come up", "read the log in results/arm64-host")
+        if runs_on_arm64(shell, topology, qemu):
+            described_alike(shell, topology, qemu)
+            for case, saved in measure(shell, wanted.cases, work):
+                record.runs[case] = json.loads(saved.read_bytes())
+                for step in agreement(load_run(saved, LAB), published, [case]):
+                    record.add(step)
+    finally:
+        if not wanted.keep:
+            shell.step(*destroy)
+    if missing := [case for case in wanted.cases if case not in record.runs]:
+        raise CannotMeasure(f"not measured: {', '.join(missing)}", "read the log in results/arm64-host")
 
 
 if __name__ == "__main__":

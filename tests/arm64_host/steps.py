@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -130,27 +130,17 @@ def only_the_dut(programs: Mapping[str, Path], words: Sequence[str], qemu: Arm64
     return ok, f"run by QEMU for arm64: {', '.join(sorted(emulated)) or 'no machine'}"
 
 
-def measure(
-    shell: Shell, topology: Topology, qemu: Arm64Qemu, cases: tuple[str, ...], judge: Judge, output: Path
-) -> bool:
-    """Start the lab's machines, measure the cases into the folder `output`, destroy the machines.
-
-    Returns whether all steps did what they should. Raises CannotMeasure if a machine has no QEMU.
-    """
-    try:
-        return (
-            shell.step("vagrant up", ["vagrant", "up", LAB], judge)
-            and runs_on_arm64(shell, topology, qemu)
-            and described_alike(shell, topology, qemu)
-            and shell.step(
-                "fwlab run", [".venv/bin/fwlab", "run", LAB, *cases, "--output", str(output), "--testbed", "virtual"]
-            )
-        )
-    finally:
-        shell.step("vagrant destroy", ["vagrant", "destroy", "-f", LAB])
+def measure(shell: Shell, cases: Sequence[str], output: Path) -> Iterator[tuple[str, Path]]:
+    """Measure case after case into folders below `output`; yields each that has raw results, and their file."""
+    for case in cases:
+        folder = output / case
+        words = [".venv/bin/fwlab", "run", LAB, case, "--testbed", "virtual", "--output", str(folder)]
+        shell.step(f"fwlab run {case}", words)
+        if (folder / "run.json").exists():
+            yield case, folder / "run.json"
 
 
-def refuse_machines(project: Project, topology: Topology) -> None:
-    """Raises CannotMeasure if this checkout's machines of the lab are there already: they have another QEMU."""
+def refuse_machines(project: Project) -> None:
+    """Raises CannotMeasure if this checkout's machines of the lab are there already: they may have another QEMU."""
     if (project.state / LAB / "machines.json").exists():
-        raise CannotMeasure(f"the machines of {LAB} exist already", f"vagrant destroy -f {LAB}")
+        raise CannotMeasure(f"the machines of {LAB} exist already", f"vagrant destroy -f {LAB}, or --running")

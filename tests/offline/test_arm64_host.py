@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.host.project import Project, load_topology
+from fwlab.host.project import Project
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import published_runs
 from fwlab.model.errors import CannotMeasure
@@ -147,13 +147,12 @@ def test_steps_run_in_the_checkout_and_the_record_names_no_path(tmp_path: Path) 
 
 
 def test_machines_that_exist_are_not_measured(tmp_path: Path) -> None:
-    topology = load_topology(PROJECT)
     project = Project(tmp_path)
-    refuse_machines(project, topology)
+    refuse_machines(project)
     (project.state / LAB).mkdir(parents=True)
     (project.state / LAB / "machines.json").write_text("{}")
     with pytest.raises(CannotMeasure, match="exist already"):
-        refuse_machines(project, topology)
+        refuse_machines(project)
 
 
 def test_what_cannot_be_measured_is_refused(
