@@ -51,7 +51,7 @@ class Shell:
 
     def step(self, name: str, command: list[str], judge: Judge = succeeds) -> bool:
         """Run one command and record it; returns whether it did what it should."""
-        shown = " ".join(command)
+        shown = self._portable(" ".join(command))
         self.record.tell(f"--- {name}: {shown}")
         began = time.monotonic()
         status, output = self._run(command)

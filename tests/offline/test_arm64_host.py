@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import subprocess
 from pathlib import Path
@@ -135,13 +136,13 @@ def test_steps_run_in_the_checkout_and_the_record_names_no_path(tmp_path: Path) 
     record = Record(tmp_path / "log", "a note")
     hidden = {str(tmp_path): "."}
     shell = Shell(Project(tmp_path), record, environment(Arm64Qemu(tmp_path), saved=False), hidden)
-    assert shell.step("where", ["sh", "-c", "pwd; echo $FWLAB_DUT_QEMU $FWLAB_SAVED"])
+    assert shell.step("where", ["sh", "-c", "pwd; echo $FWLAB_DUT_QEMU $FWLAB_SAVED", str(tmp_path / "given")])
     assert not shell.step("fails", ["sh", "-c", "echo why; exit 3"])
     assert [(step.ok, step.says) for step in record.steps] == [
         (True, "./qemu-system-x86_64 no"),
         (False, "exit 3: why"),
     ]
-    assert str(tmp_path) not in record.log.read_text()
+    assert str(tmp_path) not in record.log.read_text() + json.dumps(record.document())
     assert record.document()["note"] == "a note"
     assert "FWLAB_DUT_QEMU" not in environment(None, saved=True)
 
