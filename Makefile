@@ -6,8 +6,8 @@ LAB ?= lab03-ipset
 FWLAB = .venv/bin/fwlab
 PYTEST = .venv/bin/pytest
 
-.PHONY: help setup boxes lab labs bundle guides test test-offline test-browser test-live coverage nested-host bench lint \
-	readme figures ranges clean
+.PHONY: help setup boxes lab labs bundle guides test test-offline test-browser test-live coverage nested-host arm64-host bench \
+	lint readme figures ranges clean
 
 help:
 	@echo 'make lab LAB=$(LAB)   set up, build the boxes, measure every case, judge, write a report'
@@ -20,6 +20,7 @@ help:
 	@echo 'make labs bench             every lab in full, measured and graded; repeatability and the generator (results/)'
 	@echo 'make nested-host            the real testbed on an emulated host with KVM (results/nested-host); takes hours'
 	@echo 'make figures ranges         keep a run of every case; write the pages and the ranges that come from it'
+	@echo 'make arm64-host             a DUT whose QEMU is arm64 code, beside the published run (results/arm64-host); an hour'
 	@echo 'make lint readme            run every linter; write the generated parts of the pages'
 
 setup:
@@ -65,6 +66,10 @@ test-live: boxes
 LINKS ?= socket
 nested-host: boxes
 	.venv/bin/python -m tests.nested_host --links $(LINKS)
+
+# Three cases of lab03 on a DUT whose QEMU is arm64 code, run by a user-mode emulator; takes an hour.
+arm64-host: boxes
+	.venv/bin/python -m tests.arm64_host --restored
 
 bench: boxes
 	$(FWLAB) author repeatability $(LAB)

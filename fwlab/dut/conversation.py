@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
+from fwlab.host.environment import patience
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure, DutLost, Overdue
 
@@ -61,7 +62,7 @@ class Conversation:
                 with contextlib.suppress(OSError):
                     self._process.stdin.close()
             try:
-                self._process.wait(timeout=CLEARING_UP_S)
+                self._process.wait(timeout=CLEARING_UP_S * patience())
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
@@ -102,7 +103,11 @@ class Conversation:
             raise self._ssh.lost() from error
 
     def receive(self, timeout: float) -> dict[str, Any]:
-        """The answer to the last request. Answers to earlier requests, which nobody waited for, are skipped."""
+        """The answer to the last request. Answers to earlier requests, which nobody waited for, are skipped.
+
+        `timeout` is extended on a slow host (see patience).
+        """
+        timeout *= patience()
         answer: dict[str, Any] = {"number": None}
         while answer.pop("number", None) != self._number:
             line = self._line(timeout)

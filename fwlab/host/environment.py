@@ -28,7 +28,7 @@ def cache_directory() -> Path:
 
 
 def patience() -> float:
-    """How many times longer than usual this host takes to boot a machine, by $FWLAB_BOOT_TIMEOUT; at least 1.
+    """How many times longer than usual a machine of this host takes, by $FWLAB_BOOT_TIMEOUT; at least 1.
 
     `vagrant` says what is wrong with a wrong value.
     """

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import psutil
 
+from fwlab.host.architecture import BOXES
 from fwlab.host.kvm_probe import QEMU, qemu_version
 from fwlab.model.results import HostFacts
 
@@ -30,14 +31,29 @@ def host_facts(host_class: str | None = None) -> HostFacts:
 
 
 def _cpu_model() -> str:
-    """psutil does not know it."""
+    """psutil does not know it. arm64 kernels give numbers, which lscpu(1) has names for."""
     info = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
     models = (line.split(":")[1].strip() for line in info.splitlines() if line.startswith("model name"))
-    return next(models, "unknown")
+    return next(models, "") or cpu_of_lscpu(_said_by(["lscpu"])) or "unknown"
+
+
+def cpu_of_lscpu(said: str) -> str:
+    """Vendor and model that lscpu printed, and the architecture if it is not that of the boxes; empty if none."""
+    fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in said.splitlines())}
+    machine = fields.get("Architecture", "")
+    found = (fields.get("Vendor ID", ""), fields.get("Model name", ""), "" if machine == BOXES else machine)
+    return " ".join(word for word in found if word not in ("", "-"))
 
 
 def _libvirt_version() -> str:
     if shutil.which("virsh") is None:
         return "not installed"
-    said = subprocess.run(["virsh", "--version"], capture_output=True, text=True, check=False).stdout
-    return said.strip() or "unknown"
+    return _said_by(["virsh", "--version"]).strip() or "unknown"
+
+
+def _said_by(command: list[str]) -> str:
+    """What a program prints in English; empty without it."""
+    if shutil.which(command[0]) is None:
+        return ""
+    environment = {**os.environ, "LC_ALL": "C"}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False).stdout

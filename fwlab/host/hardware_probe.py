@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from fwlab.host.architecture import other_architecture
 from fwlab.host.devices import VFIO, Devices
 from fwlab.host.iproute import NO_ADMINISTRATION, Ip
 from fwlab.host.kvm_probe import KvmAnswer
@@ -43,6 +44,8 @@ def probe_hardware(devices: Devices, ip: Ip, kvm: KvmAnswer, cores: int | None =
 
 
 def _kvm_hint(devices: Devices, kvm: KvmAnswer) -> str:
+    if other_architecture():
+        return "work on the virtual testbed, whose figures are the same here"
     if not (devices.dev / "kvm").exists():
         if _hypervisor(devices):
             return "this host is a virtual machine: switch on nesting for it where it runs"

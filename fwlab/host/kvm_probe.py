@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from fwlab.host.architecture import BOXES, other_architecture
 from fwlab.host.atomic_write import write_atomically
 from fwlab.host.environment import cache_directory, patience
 from fwlab.host.process import piped
@@ -60,6 +61,8 @@ def kvm_works(kernel: Path | None = None, *, again: bool = False, boot_sector: b
     again        try it now, even if an answer is remembered
     boot_sector  if there is no kernel, try a boot sector: it proves less. Without this, the answer is then no.
     """
+    if machine := other_architecture():
+        return KvmAnswer(False, f"this host is {machine}, where KVM cannot run {BOXES} guests")
     if not DEVICE.exists():
         return KvmAnswer(False, f"there is no {DEVICE}")
     if not os.access(DEVICE, os.R_OK | os.W_OK):

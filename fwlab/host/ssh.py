@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from fwlab.host.atomic_write import write_atomically, write_errors_as
+from fwlab.host.environment import patience
 from fwlab.host.process import wait_or_kill
 from fwlab.host.project import Project
 from fwlab.host.root_shell import LOST, RootShell
@@ -48,7 +49,7 @@ def write_ssh_config(project: Project, topology: Topology, lab_number: int, lab_
   UserKnownHostsFile /dev/null
   LogLevel ERROR
   BatchMode yes
-  ConnectTimeout 20
+  ConnectTimeout {round(20 * patience())}
   ServerAliveInterval 30
   ServerAliveCountMax 20
   ControlMaster auto
@@ -74,8 +75,10 @@ class Ssh:
     def run(self, command: str, *, data: bytes = b"", timeout: float = 60, check: bool = True) -> str:
         """Run a shell command as root on the node and return its standard output.
 
-        `command` is this project's text, never a submission's. Raises CannotMeasure.
+        `command` is this project's text, never a submission's. `timeout` is extended on a slow host (see patience).
+        Raises CannotMeasure.
         """
+        timeout *= patience()
         try:
             done = self._shell.run(command, data, timeout) if self._shell else self._run_once(command, data, timeout)
         except subprocess.TimeoutExpired as error:

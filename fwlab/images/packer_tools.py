@@ -8,12 +8,14 @@ import subprocess
 from pathlib import Path
 from threading import Lock
 
+from fwlab.host.architecture import BOXES, other_architecture
 from fwlab.images.errors import BuildError
 
 PACKER = "packer"
 PROGRAMS = (PACKER, "qemu-system-x86_64", "qemu-img")
 #: The other way to boxes, where a release has no Packer.
 ELSEWHERE = ", or take boxes that another host has built: guides/hosts.md"
+IMPORT = "make boxes IMPORT=folder, with a folder from a host that builds them: guides/hosts.md"
 
 
 def require_programs(*names: str) -> None:
@@ -33,9 +35,13 @@ class PackerTools:
         self._ready = False
 
     def require(self, templates: Path) -> None:
-        """Raise BuildError if a program, or a plugin that these templates need, is missing. Looks once."""
+        """Raise BuildError on a host of another architecture, or if a program or a plugin is missing. Looks once."""
         with self._lock:
             if not self._ready:
+                if machine := other_architecture():
+                    raise BuildError(
+                        f"this host is {machine} and the boxes are {BOXES}: they cannot be built here", IMPORT
+                    )
                 require_programs(*PROGRAMS)
                 _install_plugins(templates / "plugins")
                 self._ready = True

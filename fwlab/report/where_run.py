@@ -20,8 +20,8 @@ MACHINES = (("virtual", "tcg"), ("virtual", "kvm"), ("real", "kvm"), ("real", "t
 #: A virtual testbed counts instructions, which KVM does not let QEMU do.
 IMPOSSIBLE = {("virtual", "kvm")}
 HEAD = "| testbed | links | DUT | last run | on | a figure of it | raw results |\n|---|---|---|---|---|---|---|"
-#: The class of the host that tests/nested_host emulates.
-EMULATED = "nested-host"
+#: Classes of hosts that are emulated, in whole or in part (tests/nested_host, tests/arm64_host), in words.
+EMULATED = {"nested-host": "emulated", "arm64-host": "QEMU for arm64, emulated on"}
 NEVER = "| never | | | |"
 
 Setup = tuple[str, str, str, str]
@@ -47,9 +47,9 @@ def table(project: Project) -> str:
     return "\n".join([HEAD, *(_row(project, setup, newest.get(setup)) for setup in [*setups, *strays])])
 
 
-def _rank(run: Run) -> tuple[bool, str]:
-    """Runs of cases before gradings, then the newest."""
-    return bool(run.cases), run.started
+def _rank(run: Run) -> tuple[bool, bool, str]:
+    """Runs of cases before gradings, hosts before emulated ones, then the newest."""
+    return bool(run.cases), run.host.host_class not in EMULATED, run.started
 
 
 def _published(project: Project) -> Iterator[tuple[Path, Run]]:
@@ -67,8 +67,8 @@ def _row(project: Project, setup: Setup, found: tuple[Path, Run] | None) -> str:
         return what + NEVER
     path, run = found
     cores = f"{run.host.cores} core{'' if run.host.cores == 1 else 's'}"
-    emulated = "emulated " if run.host.host_class == EMULATED else ""
-    host = f"{emulated}{run.host.cpu.split('(')[0].split()[0]}, {cores}"
+    emulated = EMULATED.get(run.host.host_class or "", "")
+    host = f"{emulated}{' ' if emulated else ''}{run.host.cpu.split('(')[0].split()[0]}, {cores}"
     where = f"{host}; {formatting.kernel(run.dut)}"
     return f"{what}| {run.started[:10]} | {where} | {_figure(run)} | `{shown(project, path)}` |"
 

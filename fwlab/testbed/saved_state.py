@@ -7,7 +7,7 @@ QEMU keeps the state inside the machine's disk image (an internal snapshot of li
 
 import subprocess
 
-from fwlab.host.environment import libvirt_uri
+from fwlab.host.environment import libvirt_uri, patience
 from fwlab.model.errors import CannotMeasure
 from fwlab.testbed.qemu_process import domain_of, qemu_of
 
@@ -50,7 +50,7 @@ class SavedState:
                 capture_output=True,
                 text=True,
                 errors="replace",
-                timeout=TIMEOUT_S,
+                timeout=TIMEOUT_S * patience(),
                 start_new_session=True,
                 check=False,
             )

@@ -58,6 +58,8 @@ module FirewallLab
     TRANSLATION_CACHE_MIB = 128
     MOST_CPUS = 64
     BOOT_TIMEOUT = 300
+    # Of every box. Without it, libvirt takes the host's, and an arm64 host has no such machine type.
+    ARCHITECTURE = "x86_64"
     # libvirt's word for each of QEMU's accelerators.
     DRIVERS = { "tcg" => "qemu", "kvm" => "kvm" }.freeze
     attr_reader :root, :topology, :link_kinds, :link_choice, :testbeds, :dut_systems
@@ -119,6 +121,14 @@ module FirewallLab
     # libvirt's driver for the machine.
     def driver(machine) = DRIVERS.fetch(accelerator_of(machine.role))
 
+    # The QEMU that runs the DUT in place of this host's own, a program's absolute path; nil: the host's own.
+    def dut_qemu
+      path = @env["FWLAB_DUT_QEMU"]
+      return path if path.nil? || (path.start_with?("/") && File.file?(path) && File.executable?(path))
+
+      raise Problem.new("FWLAB_DUT_QEMU=#{path}: not the absolute path of a program", "unset FWLAB_DUT_QEMU")
+    end
+
     # The NICs of this host that links are attached to. Some are made only when machines start.
     def host_devices
       ends = machines.flat_map(&:links)
@@ -160,6 +170,10 @@ module FirewallLab
       raise Problem.new("FWLAB_BOOT_TIMEOUT=#{@env['FWLAB_BOOT_TIMEOUT']} is not a number of seconds",
                         "export FWLAB_BOOT_TIMEOUT=#{BOOT_TIMEOUT}")
     end
+
+    # So many seconds, or as many times more as `vagrant up` waits longer than usual (as `patience` in
+    # fwlab/host/environment.py).
+    def seconds(usual) = [usual, usual * boot_timeout / BOOT_TIMEOUT].max
 
     def memory_mib(machine) = with_trex(machine).fetch("memory_mib") { machine.node.fetch("memory_mib") }
 

@@ -25,7 +25,7 @@ module FirewallLab
     # Room for a disk with a machine's memory, beside the compressed one (bytes).
     NEEDED = 2 << 30
     SSH = %w[-F none -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR
-             -o IdentitiesOnly=yes -o ConnectTimeout=20].freeze
+             -o IdentitiesOnly=yes].freeze
 
     # A step that did not work. The machine then boots.
     class Failure < StandardError; end
@@ -79,10 +79,12 @@ module FirewallLab
       tell.call("its state was not saved, so the next machine boots, too: #{e.message}")
     end
 
-    # What a saved state depends on, as a hash: everything but names, paths, ports and SSH keys.
+    # What a saved state depends on, as a hash: everything but names, paths, ports and SSH keys. QEMU counts by its
+    # version, not by its path.
     def self.fingerprint(xml, seed, box, qemu)
       domain = REXML::Document.new(xml).root
       %w[name uuid title description metadata].each { |name| domain.delete_element(name) }
+      domain.delete_element("devices/emulator")
       REXML::XPath.each(domain, "//source | //local") do |element|
         %w[file path port startupPolicy index].each { |name| element.delete_attribute(name) }
       end
@@ -234,7 +236,7 @@ module FirewallLab
     end
 
     def login(identity, command)
-      run("ssh", *SSH, "-i", identity, "-p", @machine.ssh_port.to_s, "vagrant@#{@project.address}", command)
+      run("ssh", *SSH, "-o", "ConnectTimeout=#{@project.seconds(20)}", "-i", identity, "-p", @machine.ssh_port.to_s, "vagrant@#{@project.address}", command)
     end
 
     def virsh(*words, input: "") = run("virsh", "--quiet", "--connect", @project.libvirt_uri, *words, input: input)

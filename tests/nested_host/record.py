@@ -32,11 +32,13 @@ class Step:
 class Record:
     """The steps so far. Every line goes to `log`, and shortened to the terminal.
 
+    note      what the document says about itself
     runs      raw results of the measurements, by kind of link
     complete  whether the run came to its end: an interrupted one is no success
     """
 
     log: Path
+    note: str = MARK
     facts: dict[str, Any] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     runs: dict[str, Any] = field(default_factory=dict)
@@ -64,7 +66,7 @@ class Record:
     def document(self) -> dict[str, Any]:
         """Everything, as results/ keeps it."""
         return {
-            "note": MARK,
+            "note": self.note,
             "complete": self.complete,
             "ok": self.ok,
             "wall_s": round(time.monotonic() - self.began),

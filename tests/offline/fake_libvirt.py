@@ -13,7 +13,7 @@ from tests.offline.test_vagrantfile import environment
 
 DOMAIN = """<domain type='qemu' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
   <name>NAME</name><uuid>UUID</uuid><memory unit='KiB'>MEMORY</memory>
-  <devices><emulator>/bin/echo</emulator>
+  <devices><emulator>EMULATOR</emulator>
     <disk type='file' device='disk'><source file='DISK' index='1'/><target dev='vda' bus='virtio'/></disk>
     <interface type='udp'><mac address='52:54:00:00:00:01'/>
       <source address='127.0.0.1' port='PORT'><local address='127.0.0.1' port='LOCAL'/></source></interface>
@@ -26,6 +26,7 @@ VALUES = {
     "NAME": "fwlab-1-lab03-ipset",
     "UUID": "b2e1",
     "MEMORY": "524288",
+    "EMULATOR": "/bin/echo",
     "DISK": "/images/one.img",
     "SSHPORT": "22031",
     "PORT": "44030",

@@ -111,7 +111,7 @@ def test_dut_has_its_programs() -> None:
 
 def make(words: list[str]) -> None:
     makefile = (ROOT / "Makefile").read_text()
-    targets = re.findall(r"^([a-z][a-z-]*):", makefile, re.MULTILINE)
+    targets = re.findall(r"^([a-z][a-z0-9-]*):", makefile, re.MULTILINE)
     for word in words:
         name, equals, value = word.partition("=")
         if name in ("EXPORT", "IMPORT"):  # a folder of the reader's

@@ -131,6 +131,16 @@ def test_without_kvm_qemu_itself_carries_the_frames(checkout: Path) -> None:
 
 
 @needs("vagrant")
+def test_the_architecture_is_that_of_the_boxes_and_only_the_dut_has_another_qemu(checkout: Path) -> None:
+    """libvirt would take the host's architecture, which an arm64 host has another of."""
+    made = machines(checkout, FWLAB_DUT_QEMU="/bin/sh")
+    domains = {role: ET.fromstring(machine["domain"]) for role, machine in made.items()}
+    assert {domain.find("os/type").get("arch") for domain in domains.values()} == {"x86_64"}
+    emulators = {role: domain.findtext("devices/emulator") for role, domain in domains.items()}
+    assert emulators == {"dut": "/bin/sh", "generator": None, "sink": None}
+
+
+@needs("vagrant")
 def test_links_may_have_different_kinds(checkout: Path) -> None:
     topology = checkout / "topology.yml"
     text = topology.read_text()

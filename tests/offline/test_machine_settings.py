@@ -61,3 +61,23 @@ def test_a_slow_host_may_wait_longer_for_a_boot(value: str | None, expected: str
 )
 def test_only_the_real_testbeds_dut_gets_more_cpus(testbed: str, value: str | None, expected: str) -> None:
     assert said(CPUS, TESTBED=testbed, DUT_CPUS=value).startswith(expected)
+
+
+@pytest.mark.parametrize(("value", "waits"), [(None, "5\n"), ("3600", "60\n"), ("60", "5\n")])
+def test_a_slow_machine_has_longer_to_answer(value: str | None, waits: str) -> None:
+    assert said("puts project.seconds(5)", BOOT_TIMEOUT=value) == waits
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, "\n"),
+        ("", "\n"),
+        ("/bin/sh", "/bin/sh\n"),
+        ("/etc/passwd", "FWLAB_DUT_QEMU=/etc/passwd: not the absolute path of a program\n  next: unset"),
+        ("/bin", "FWLAB_DUT_QEMU=/bin: not the absolute path of a program"),
+        ("sh", "FWLAB_DUT_QEMU=sh: not the absolute path of a program"),
+    ],
+)
+def test_another_qemu_for_the_dut(value: str | None, expected: str) -> None:
+    assert said("puts project.dut_qemu", DUT_QEMU=value).startswith(expected)

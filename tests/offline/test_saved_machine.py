@@ -57,6 +57,7 @@ def test_names_ports_and_paths_may_differ(checkout: Path) -> None:
         "NAME": "fwlab-2-lab07-stateless",
         "UUID": "77aa",
         "DISK": "/images/two.img",
+        "EMULATOR": "/opt/qemu/bin/qemu-system-x86_64",
         "SSHPORT": "29999",
         "PORT": "51000",
         "LOCAL": "51001",

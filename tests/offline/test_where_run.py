@@ -63,3 +63,12 @@ def test_a_host_that_was_emulated_is_called_so(tmp_path: Path) -> None:
     host = json.loads(PUBLISHED.read_text())["host"] | {"cpu": "AMD EPYC", "cores": 1, "host_class": "nested-host"}
     (row,) = rows(table(project(tmp_path, nested={"host": host})), "virtual, TCG", "socket", "linux")
     assert "| emulated AMD, 1 core; " in row
+
+
+def test_a_newer_run_on_an_emulated_host_does_not_replace_one_on_a_host(tmp_path: Path) -> None:
+    host = json.loads(PUBLISHED.read_text())["host"] | {"host_class": "arm64-host"}
+    later = {"host": host, "started": "2027-01-02T00:00:00+00:00"}
+    (row,) = rows(table(project(tmp_path / "both", own={}, arm64=dict(later))), "virtual, TCG", "socket", "linux")
+    assert row.endswith("`results/lab03-ipset/own.json` |")
+    (row,) = rows(table(project(tmp_path / "one", arm64=dict(later))), "virtual, TCG", "socket", "linux")
+    assert "| QEMU for arm64, emulated on " in row
