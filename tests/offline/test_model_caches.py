@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The model's caches and TLBs: traces with known answers, the staircase of a declared core, and an independent model."""
+"""The model's caches and TLBs: traces with known answers, the staircase of each core, and an independent model."""
 
 from __future__ import annotations
 
@@ -183,15 +183,6 @@ def test_a_random_trace_counts_what_another_model_counts(seed: int) -> None:
 def test_a_wrong_parameter_is_refused() -> None:
     words = [f"{key}={value}" for key, value in SMALL.items()]
     assert run(words, []).returncode == 0
-    wrong_words = (
-        "l2=1024:3:14",
-        "l2=1000:3:14",
-        "memory=3",
-        "directions=1000:8",
-        "returns=65",
-        "nothing=1",
-        "l1d=256:2",
-        "memory=x",
-    )
-    for wrong in wrong_words:
+    sizes = ("l2=1024:3:14", "l2=1000:3:14", "directions=1000:8", "returns=65")
+    for wrong in (*sizes, "memory=3", "memory=x", "l1d=256:2", "nothing=1"):
         assert run([*words, wrong], []).returncode == 2, wrong

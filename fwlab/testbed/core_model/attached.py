@@ -19,7 +19,7 @@ from fwlab.model.errors import CannotMeasure
 from fwlab.model.reference_core import ReferenceCore
 from fwlab.testbed.core_model.build import built_model
 from fwlab.testbed.core_model.counters import CoreCounters
-from fwlab.testbed.core_model.domain import has_model, with_model, without_model
+from fwlab.testbed.core_model.domain import with_model, without_model
 from fwlab.testbed.machines import Machines
 from fwlab.testbed.qemu_process import domain_of, qemu_of
 
@@ -61,11 +61,6 @@ def refuse_other_qemu(version: str) -> None:
     if not version.startswith(QEMU_VERSIONS):
         fits = ", ".join(f"{one}x" for one in QEMU_VERSIONS)
         raise CannotMeasure(f"the model fits QEMU {fits}, and this is {version}", "leave --model out")
-
-
-def carries_model(forwarded: tuple[str, int]) -> bool:
-    """Whether an interrupted session left the model attached. Raises CannotMeasure if there is no such machine."""
-    return has_model(_virsh("dumpxml", domain_of(qemu_of(*forwarded))))
 
 
 @contextlib.contextmanager

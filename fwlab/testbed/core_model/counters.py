@@ -58,9 +58,7 @@ def windows_in(records: Sequence[Record]) -> list[Modelled]:
     """The differences between each begin and its end. Raises CannotMeasure if something else is there."""
     kinds = [record[0] for record in records]
     if kinds != [BEGIN, END] * (len(kinds) // 2):
-        raise CannotMeasure(
-            "the model's marks are not in pairs: another program on the DUT marked, too", "run it again"
-        )
+        raise CannotMeasure("the model's marks are not in pairs: another program marked, too", "run it again")
     return [
         Modelled(**{name: last - first for name, first, last in zip(NAMES, before[1:], after[1:], strict=True)})
         for number, (before, after) in enumerate(pairwise(records))

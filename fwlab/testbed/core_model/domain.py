@@ -3,6 +3,7 @@
 
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 QEMU_NAMESPACE = "http://libvirt.org/schemas/domain/qemu/1.0"
@@ -14,7 +15,7 @@ NAME = "fwlab-model-"
 
 def with_model(xml: str, plugin: Path, counters: Path, words: Sequence[str]) -> str:
     """The description with the plugin, which counts in the file `counters`. `words`: its parameters."""
-    root = _without(ET.fromstring(xml))
+    root = _without(_parsed(xml))
     line = root.find(_LINE)
     if line is None:
         line = ET.SubElement(root, _LINE)
@@ -31,20 +32,18 @@ def with_model(xml: str, plugin: Path, counters: Path, words: Sequence[str]) -> 
 
 def without_model(xml: str) -> str:
     """The description without the plugin, if it has it."""
-    return ET.tostring(_without(ET.fromstring(xml)), encoding="unicode")
-
-
-def has_model(xml: str) -> bool:
-    """Whether the machine carries the plugin."""
-    line = ET.fromstring(xml).find(_LINE)
-    return line is not None and any(NAME in (word.get("value") or "") for word in line)
+    return ET.tostring(_without(_parsed(xml)), encoding="unicode")
 
 
 def _without(root: ET.Element) -> ET.Element:
     line = root.find(_LINE)
     words = list(line) if line is not None else []
-    for option, value in zip(words, words[1:], strict=False):
+    for option, value in pairwise(words):
         if line is not None and option.get("value") == "-plugin" and NAME in (value.get("value") or ""):
             line.remove(option)
             line.remove(value)
     return root
+
+
+def _parsed(xml: str) -> ET.Element:
+    return ET.fromstring(xml)  # noqa: S314 - libvirt has written it
