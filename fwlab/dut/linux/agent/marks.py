@@ -22,6 +22,7 @@ class Marks:
     """Functions that execute the marks; without any, they do nothing."""
 
     def __init__(self, page: mmap.mmap | None = None) -> None:
+        self._page = page  # mapped as long as there are functions that point into it
         self._functions = []
         if page is not None:
             start = ctypes.addressof(ctypes.c_char.from_buffer(page))
@@ -47,5 +48,4 @@ def marks(wanted: bool) -> Iterator[Marks]:
     if not wanted:
         yield Marks()
         return
-    # The page stays: the functions that point into it may be called as long as they exist.
     yield Marks(mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC))
