@@ -77,24 +77,19 @@ static bool physical_of(qemu_plugin_meminfo_t info, uint64_t address, uint64_t *
 	return true;
 }
 
-static void loaded(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+static void accessed(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
 {
+	bool store = qemu_plugin_mem_is_store(info);
 	uint64_t physical;
 
 	(void)vcpu;
 	(void)data;
-	if (core_load(&core, address) && physical_of(info, address, &physical))
-		core_load_below(&core, physical);
-}
-
-static void stored(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
-{
-	uint64_t physical;
-
-	(void)vcpu;
-	(void)data;
-	if (core_store(&core, address) && physical_of(info, address, &physical))
+	if (!(store ? core_store(&core, address) : core_load(&core, address)) || !physical_of(info, address, &physical))
+		return;
+	if (store)
 		core_store_below(&core, physical);
+	else
+		core_load_below(&core, physical);
 }
 
 static void marked(unsigned int vcpu, void *data)
@@ -143,8 +138,9 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		draft.locked += found.locked;
 		draft.lines = add_lines(lines, draft.lines, insn);
 		writes_top = found.writes_top;
-		qemu_plugin_register_vcpu_mem_cb(insn, loaded, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_R, NULL);
-		qemu_plugin_register_vcpu_mem_cb(insn, stored, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_W, NULL);
+		/* One callback for both: QEMU 7.2 calls one for loads alone at stores, and one for stores alone at
+		 * both. */
+		qemu_plugin_register_vcpu_mem_cb(insn, accessed, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, NULL);
 		if (found.mark)
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, marked, QEMU_PLUGIN_CB_NO_REGS,
 							       (void *)(uintptr_t)found.mark);

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from fwlab.host.atomic_write import write_atomically, write_errors_as
-from fwlab.host.environment import libvirt_uri
+from fwlab.host.environment import libvirt_uri, patience
 from fwlab.host.kvm_probe import qemu_version
 from fwlab.host.project import Project
 from fwlab.model.errors import CannotMeasure
@@ -25,6 +25,8 @@ from fwlab.testbed.qemu_process import domain_of, qemu_of
 
 #: Saving and restoring take a few seconds. After this something is broken (s).
 TIMEOUT_S = 180
+#: For a login with the model, on a busy host (s). It executes some hundred million instructions.
+ANSWER_S = 240
 #: The plugin API of these versions is the one that model/qemu_plugin_api.h declares. Others were not tried.
 QEMU_VERSIONS = ("7.2.",)
 
@@ -48,7 +50,7 @@ def attached(
         ssh.close()  # a connection that is open would hang in the restored machine
         _restart(domain, folder, lambda xml: with_model(xml, plugin, counters, core.words()))
         try:
-            if not ssh.answers():
+            if not ssh.answers(ANSWER_S * patience()):
                 raise CannotMeasure("the DUT does not answer with the model attached", "vagrant reload LAB")
             yield CoreCounters(counters)
         finally:

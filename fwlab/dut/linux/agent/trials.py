@@ -32,7 +32,9 @@ def ahead_of_packets() -> Iterator[None]:
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
-def window(counters: Counters, retired: Retired, marks: Marks, device: str, seconds: float, packets: int) -> Window:
+def window(
+    counters: Counters, retired: Retired, device: str, seconds: float, packets: int, marks: Marks | None = None
+) -> Window:
     """One trial of at least `seconds` and `packets`.
 
     Returns duration_ns, idle_ns (how long the CPU was idle), other_ns (how long anything but packets and this program
@@ -40,6 +42,7 @@ def window(counters: Counters, retired: Retired, marks: Marks, device: str, seco
     a slow ruleset a while. Of several CPUs the busiest counts: where traffic reaches only some of them, the others are
     idle however much arrives.
     """
+    marks = marks or Marks()
     idle_before = idle_ns()
     served_before, own = counters.served_ns(), time.process_time_ns()
     begin, first = counters.read_at()
@@ -114,9 +117,8 @@ def measure(
     cpu_ns: dict[str, int] = {}
     tasks = None
     number = 0
-    marks = marks or Marks()
     while len(valid) < windows and len(unsaturated) <= most_idle and len(perturbed) <= 5 * windows:
-        trial = window(counters, retired, marks, device, window_s, packets)
+        trial = window(counters, retired, device, window_s, packets, marks)
         trial["number"] = number
         number += 1
         saturated = trial["idle_ns"] <= idle_share * trial["duration_ns"]
