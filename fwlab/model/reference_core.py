@@ -76,7 +76,6 @@ class ReferenceCore(Frozen):
     """
 
     title: str
-    mhz: Count
     width: Count
     l1i: Instructions
     l1d: Cache

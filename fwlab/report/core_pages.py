@@ -14,7 +14,6 @@ from fwlab.report.core_figures import HEADS, CoreFigures, all_core_figures
 
 #: How topology.yml's names are shown.
 SHOWN = {
-    "mhz": "clock, MHz",
     "width": "instructions per cycle, at most",
     "l1i": "L1I",
     "l1d": "L1D",

@@ -119,7 +119,7 @@ class Libvirt:
         return DOMAIN
 
     def attached(self) -> Any:
-        ssh = SimpleNamespace(close=lambda: None, answers=lambda: True)
+        ssh = SimpleNamespace(close=lambda: None, answers=lambda _patience: True)
         machines: Any = SimpleNamespace(ssh=lambda _role: ssh)
         return attached(Project(Path("/nowhere")), machines, ("127.0.0.1", 1), CORE)
 

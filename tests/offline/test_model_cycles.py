@@ -77,3 +77,22 @@ def test_every_parameter_names_its_source() -> None:
         ReferenceCore(**data)
     for core in load_topology(find_project()).cores.values():
         assert all(core.sources.values())
+
+
+def test_every_parameter_reaches_the_model() -> None:
+    """Otherwise it would have no effect."""
+    plain = (CORE.words(), CORE.cycles(modelled := trial(1000).modelled or pytest.fail("it is modelled")))
+    for name, value in CORE.model_dump(exclude={"title", "sources"}).items():
+        fields = value if isinstance(value, dict) else {"": value}
+        for field, old in fields.items():
+            new = (
+                {"predicted": "mispredicted"}.get(old)
+                if isinstance(old, str)
+                else not old
+                if old in (0, 1)
+                else old * 2
+            )
+            changed = CORE.model_copy(
+                update={name: getattr(CORE, name).model_copy(update={field: new}) if field else new}
+            )
+            assert (changed.words(), changed.cycles(modelled)) != plain, (name, field)
