@@ -5,9 +5,12 @@
  * QEMU translates the guest's code in blocks. The plugin learns of each block when it is translated, and is called when
  * it runs and when one of its instructions accesses memory. How a block's branch went shows when the next block begins.
  *
- * Caches of the first level go by virtual address, as QEMU gives it. Below them data goes by guest-physical address,
- * which is asked for only then. Code goes by QEMU's own address of it: that has the same low 21 bits, since QEMU aligns
- * the guest's memory to 2 MiB, so it takes the same sets, but code and data never share a line. */
+ * Caches of the first level go by virtual address, as QEMU gives it. Below them all goes by guest-physical address. For
+ * data QEMU is asked for it then. Of code QEMU tells where it lies in its own memory; the guest's memory is one mapping
+ * there, which begins at the physical address 0 (of a guest with less than 3 GiB).
+ */
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,8 +20,9 @@
 #include "qemu_plugin_api.h"
 #include "settings.h"
 
-#define CODE (1ull << 62)
-#define WITHIN_ALIGNMENT ((1ull << LARGE_PAGE) - 1)
+/* Code that lies elsewhere, such as the firmware's: by virtual address, apart from all memory. */
+#define ELSEWHERE (1ull << 62)
+#define SMALLEST_MEMORY (64ull << 20)
 #define PAGE_MASK ((1ull << SMALL_PAGE) - 1)
 #define LINE_MASK ((1ull << LINE) - 1)
 /* A block is short: QEMU ends it at a branch, and at the end of the second page at the latest. */
@@ -40,6 +44,9 @@ struct block {
 
 static struct core core;
 static struct marks *marks;
+
+/* The guest's memory in QEMU's; empty until the first block of code shows where it is. */
+static uint64_t memory_start, memory_end;
 static struct block *blocks;
 
 /* How the last block ended. A copy: the block itself may be freed before the next one runs. */
@@ -98,6 +105,35 @@ static void marked(unsigned int vcpu, void *data)
 	marks_add(marks, (uint32_t)(uintptr_t)data);
 }
 
+/* Find the mapping that this address lies in. QEMU aligns the guest's memory for large pages; any other mapping is not
+ * it. */
+static void find_memory(uint64_t host)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	uint64_t start, end;
+	char line[512];
+
+	while (maps && fgets(line, sizeof(line), maps)) {
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64, &start, &end) == 2 && host >= start && host < end &&
+		    !(start & ((1ull << LARGE_PAGE) - 1)) && end - start >= SMALLEST_MEMORY) {
+			memory_start = start;
+			memory_end = end;
+		}
+	}
+	if (maps)
+		fclose(maps);
+}
+
+static uint64_t physical_code(uint64_t host, uint64_t address)
+{
+	static bool searched;
+
+	if (host && !searched)
+		find_memory(host);
+	searched |= host != 0;
+	return host >= memory_start && host < memory_end ? host - memory_start : ELSEWHERE | address;
+}
+
 /* Note the lines of an instruction behind those of the block so far. */
 static unsigned add_lines(struct line *lines, unsigned count, struct qemu_plugin_insn *insn)
 {
@@ -107,10 +143,10 @@ static unsigned add_lines(struct line *lines, unsigned count, struct qemu_plugin
 	for (uint64_t at = first & ~LINE_MASK; at < end && count < MOST_LINES; at += 1 << LINE) {
 		if (count && lines[count - 1].address == at)
 			continue;
-		/* Of an instruction that crosses into another page only the first page's address is known. */
-		uint64_t physical =
-			host && !((at ^ first) & ~PAGE_MASK) ? (host & ~LINE_MASK) + (at - (first & ~LINE_MASK)) : at;
-		lines[count++] = (struct line){ at, CODE | physical };
+		/* Of an instruction that crosses into another page only the first page's place is known. */
+		bool known = host && !((at ^ first) & ~PAGE_MASK);
+
+		lines[count++] = (struct line){ at, physical_code(known ? host + at - first : 0, at) };
 	}
 	return count;
 }
