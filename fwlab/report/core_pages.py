@@ -3,14 +3,16 @@
 
 import json
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from fwlab.host.project import find_project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run
+from fwlab.metrics.registry import METRICS
 from fwlab.model.reference_core import ReferenceCore
-from fwlab.model.results import Run
-from fwlab.report.core_figures import HEADS, CoreFigures, all_core_figures
+from fwlab.model.results import Measured, Run
+from fwlab.report.core_figures import HEADS, CoreFigures, all_core_figures, core_figures
 
 #: How topology.yml's names are shown.
 SHOWN = {
@@ -76,6 +78,31 @@ def ratios(lab: str, *files: str) -> str:
             cells += [_cell(one, case.id, found.baseline, printed.ratio, "cycles") for one in by_core.values()]
             rows.append(f"| {case.title} | {printed.source} | {printed.ratio:.3g} | {' | '.join(cells)} |")
     return _block("\n".join(rows))
+
+
+def repeats(lab: str, plain: str, *files: str) -> str:
+    """A run without the model beside runs with it: how far apart their figures are, and how long the cases took."""
+    without, *others = _runs(lab, (plain, *files))
+    heads = ["case", "instructions without", "with", "moved", "cycles", "apart", "time"]
+    rows = [f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 1)}"]
+    for case in without.cases:
+        pairs = [(run, found) for run in others if (found := run.case(case.id)) is not None]
+        base = _by_clock(case, without)
+        clocks = [_by_clock(found, run) for run, found in pairs]
+        cycles = [counted.cycles for run, one in pairs if (counted := core_figures(one, run)) is not None]
+        moved = max((abs(one / base - 1) for one in clocks), default=0.0)
+        times = max(found.wall_s / case.wall_s for _, found in pairs)
+        shown = ", ".join(f"{one:,.0f}" for one in cycles)
+        instructions = ", ".join(f"{one:,.1f}" for one in clocks)
+        apart = max(cycles) / min(cycles) - 1
+        cells = [f"{base:,.1f}", instructions, f"{moved:.3%}", shown, f"{apart:.2%}", f"{times:.1f} times"]
+        rows.append(f"| {case.title} | {' | '.join(cells)} |")
+    return _block("\n".join(rows))
+
+
+def _by_clock(measured: Measured, run: Run) -> float:
+    """Instructions per packet by the clock: the median of the trials."""
+    return median(METRICS["instructions"].values(measured, run.testbed))
 
 
 def known(file: str) -> str:

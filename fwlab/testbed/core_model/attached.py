@@ -78,14 +78,15 @@ def _folder() -> Iterator[Path]:
 def _restart(domain: str, folder: Path, edit: Callable[[str], str]) -> None:
     """Save the machine, and restore it by an edited description; if that fails, by its own."""
     state, description = folder / "state", folder / "description.xml"
-    _virsh("save", domain, str(state), "--running")
     try:
+        _virsh("save", domain, str(state), "--running")
         before = _virsh("save-image-dumpxml", str(state), "--security-info")
         write_atomically(description, edit(before), error=CannotMeasure)
         _virsh("restore", str(state), "--xml", str(description), "--running")
-    except CannotMeasure:
-        with contextlib.suppress(CannotMeasure):
-            _virsh("restore", str(state), "--running")
+    except BaseException:  # an interruption, too, must not leave a machine that is saved and off
+        if state.exists():
+            with contextlib.suppress(CannotMeasure):
+                _virsh("restore", str(state), "--running")
         raise
     finally:
         state.unlink(missing_ok=True)
