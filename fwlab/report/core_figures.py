@@ -19,7 +19,7 @@ class CoreFigures:
     """One case. Counts and cycles are per packet; shares are of the cycles.
 
     memory, branches, locks  shares of the cycles in which the core waits for these
-    l1i, l1d, l2, llc, tlb   misses; `tlb`: of both first levels
+    l1i, l1d, l2, llc, tlb   misses; `llc`: None for a core without one; `tlb`: of both first levels
     mispredicted             branches
     """
 
@@ -32,7 +32,7 @@ class CoreFigures:
     l1i: float
     l1d: float
     l2: float
-    llc: float
+    llc: float | None
     tlb: float
     mispredicted: float
 
@@ -66,7 +66,7 @@ def core_figures(measured: Measured, run: Run) -> CoreFigures | None:
         l1i=per_packet(lambda one: one.l1i_misses),
         l1d=per_packet(lambda one: one.l1d_misses),
         l2=per_packet(lambda one: one.l2_misses),
-        llc=per_packet(lambda one: one.llc_misses if core.llc else 0),
+        llc=per_packet(lambda one: one.llc_misses) if core.llc else None,
         tlb=per_packet(lambda one: one.itlb_misses + one.dtlb_misses),
         mispredicted=per_packet(lambda one: one.mispredicted),
     )
@@ -86,5 +86,7 @@ def caption(core: ReferenceCore) -> str:
     )
 
 
-def _short(value: float) -> str:
+def _short(value: float | None) -> str:
+    if value is None:
+        return ""
     return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
