@@ -105,10 +105,12 @@ def _by_clock(measured: Measured, run: Run) -> float:
     return median(METRICS["instructions"].values(measured, run.testbed))
 
 
-def known(file: str) -> str:
-    """The programs with known answers, of a file in results/model: what each load, turn or call takes."""
-    data = json.loads((find_project().root / "results" / "model" / file).read_text())
-    cores: dict[str, Any] = data["cores"]
+def known(*files: str) -> str:
+    """The programs with known answers, of files in results/model: what each load, turn or call takes."""
+    folder = find_project().root / "results" / "model"
+    cores: dict[str, Any] = {}
+    for file in files:
+        cores |= json.loads((folder / file).read_text())["cores"]
     rows = [f"| program | {' | '.join(f'`{name}`' for name in cores)} |", f"|---|{'---:|' * len(cores)}"]
     for number, first in enumerate(next(iter(cores.values()))["programs"]):
         cells = [_each(core["programs"][number]) for core in cores.values()]

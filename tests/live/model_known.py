@@ -30,7 +30,7 @@ from fwlab.testbed.machines import Machines
 CHASES = [("chase", str(16 << 10 << power)) for power in range(13)]
 BRANCHES = [("branch", "0"), ("branch", "1")]
 CALLS = [("indirect", str(1 << power)) for power in range(7)]
-PROGRAM = "/run/fwlab-known"
+PROGRAM = "/var/tmp/fwlab-known"
 #: Large pages for the largest chase.
 LARGE_PAGES = 32
 
