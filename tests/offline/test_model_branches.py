@@ -57,8 +57,8 @@ def test_returns_are_predicted_as_deep_as_the_stack(depth: int, missed: int) -> 
     assert (found["returns"], found["return_misses"]) == (depth, missed)
 
 
-@pytest.mark.parametrize("targets", [1, 2, 64])
-@pytest.mark.parametrize("history", [0, 2])
+@pytest.mark.parametrize("targets", [1, 2, 4, 8, 16, 32, 64])
+@pytest.mark.parametrize("history", [0, 2, 4, 8])
 def test_an_indirect_call_is_predicted_if_its_target_repeats_or_the_path_tells(targets: int, history: int) -> None:
     """Targets in turns. By its address alone a branch has one target; the last targets tell the next."""
     around = [ended(INDIRECT_CALL, LOOP, AFTER, 0, 0x5000 + 0x140 * (n % targets)) for n in range(64 * 50)]
