@@ -85,4 +85,5 @@ def test_branches_and_calls_are_mispredicted_where_nothing_tells_them(programs: 
     assert share("branch 0", "direction_misses") < 0.01
     assert share("branch 1", "direction_misses") == pytest.approx(0.5, abs=0.05)
     for power in range(7):
-        assert share(f"indirect {1 << power}", "target_misses") < 0.05, "the targets before tell the next one"
+        # The targets before tell the next one. Of 32 in turns, two may share an entry of the table.
+        assert share(f"indirect {1 << power}", "target_misses") < 0.1
