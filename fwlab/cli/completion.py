@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 import typer
 
-from fwlab.host.project import Project, find_project, lab_ids
+from fwlab.host.project import Project, find_project, lab_ids, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import FwlabError
 from fwlab.model.lab import Lab
@@ -22,6 +22,15 @@ def labs(incomplete: str) -> list[str]:
         return [name for name in lab_ids(find_project()) if name.startswith(incomplete)]
     except FwlabError:
         return []
+
+
+def cores(incomplete: str) -> list[tuple[str, str]]:
+    """Reference cores that begin so, with their titles."""
+    try:
+        known = load_topology(find_project()).cores
+    except FwlabError:
+        return []
+    return [(name, core.title) for name, core in known.items() if name.startswith(incomplete)]
 
 
 def _of_lab(offer: Offer) -> Completer:

@@ -24,6 +24,7 @@ from fwlab.cli.list_labs import list_command
 from fwlab.cli.options import (
     AlsoMetrics,
     CaseNames,
+    CoreName,
     DrawnSeed,
     EngineName,
     ExerciseName,
@@ -46,6 +47,7 @@ from fwlab.generator.selection import AUTO
 from fwlab.host.atomic_write import check_writable
 from fwlab.host.project import find_project
 from fwlab.measure.labs import load_lab
+from fwlab.measure.modelled import modelled_specs
 from fwlab.measure.plan import (
     base_cases,
     case_spec,
@@ -114,6 +116,7 @@ def run_command(
     trials: Trials = None,
     quick: Annotated[bool, typer.Option("--quick", help="Measure only the cases marked quick.")] = False,
     also: AlsoMetrics = None,
+    core: CoreName = "",
     as_json: Json = False,
     testbed: TestbedName = "auto",
     keep: Keep = False,
@@ -124,11 +127,11 @@ def run_command(
     output: Annotated[Path | None, typer.Option(help="Folder for the report (default: reports/LAB).")] = None,
 ) -> None:
     """Measure cases, judge them and write a report."""
-    context = run_context(lab, testbed, keep=keep, seed=seed, machines=machines, engine=engine)
+    context = run_context(lab, testbed, keep=keep, seed=seed, machines=machines, engine=engine, core=core)
     folder = output or reports_folder(context.project, lab)
     check_writable(folder)
     cases = [*(cases or []), *cases_of_part(context.lab, part)]
-    specs = case_specs(context, cases, trials, quick=quick, also=also or [])
+    specs = modelled_specs(context, case_specs(context, cases, trials, quick=quick, also=also or []))
     refuse_unplayable_traffic(context, (spec.traffic for spec in specs))
     others = runs_of_other_systems(context.lab, context.topology.nodes["dut"].system, folder)
     tries.announce_cases(context, specs)

@@ -85,6 +85,15 @@ AlsoMetrics = Annotated[
     list[str] | None,
     typer.Option("--also", metavar="METRIC", help="Measure this too, such as throughput or frmol; may be repeated."),
 ]
+CoreName = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        metavar="CORE",
+        help="Also model this core of topology.yml, and count the cycles that a packet takes on it (guides/model.md).",
+        autocompletion=completion.cores,
+    ),
+]
 Keep = Annotated[bool, typer.Option("--keep", help="Leave machines running that this command starts.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the output of Vagrant.")]
 MachinesOf = Annotated[
@@ -111,6 +120,7 @@ def run_context(
     seed: int | None = 1,
     machines: str | None = None,
     engine: str = AUTO,
+    core: str = "",
 ) -> RunContext:
     """What a command is about; without a seed, a new one. Raises BadInput for a wrong name.
 
@@ -123,4 +133,4 @@ def run_context(
     topology = topology_of(project, other_lab or lab)
     lab = with_own_task(project, on_dut(lab, topology, other_lab or lab))
     chosen = seed_for(lab, seed)
-    return RunContext(project, topology, lab, TestbedRequest(testbed), chosen, keep, other_lab, engine)
+    return RunContext(project, topology, lab, TestbedRequest(testbed), chosen, keep, other_lab, engine, core=core)

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar, Unpack
 
 from fwlab.dut.conversation import AgentProgram, Conversation
 from fwlab.dut.packet_stacks import of_packets
-from fwlab.dut.protocol import Collected, TrialTerms, Window
+from fwlab.dut.protocol import Collected, CoreModel, TrialTerms, Window
 from fwlab.dut.refused_line import with_line
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure, Refused
@@ -29,14 +29,22 @@ class AgentDut(Conversation, ABC):
     """A DUT with an agent (see fwlab.dut.protocol for its methods). Each system says what its agent is given.
 
     serving, not_of_packets  how the system's call stacks tell what packets cause: see packet_stacks.py
+    marks  whether the agent can mark trials for a model of a core
     """
 
     serving: tuple[str, ...]
     not_of_packets: tuple[str, ...]
+    marks: bool = False
 
     def __init__(self, ssh: Ssh, devices: list[str], program: AgentProgram) -> None:
         super().__init__(ssh, program)
         self._devices = devices
+        self._model: CoreModel | None = None
+
+    def watched_by(self, model: CoreModel) -> None:
+        if not self.marks:
+            raise CannotMeasure("this DUT's agent marks no trials for a model", "leave --model out")
+        self._model = model
 
     @abstractmethod
     def _given(self, file: RulesetFile) -> dict[str, str]:
@@ -103,10 +111,27 @@ class AgentDut(Conversation, ABC):
         self.ask("drain", timeout=300, device=self._devices[0], quiet_s=0.1, patience_s=10)
 
     def arm(self, **trials: Unpack[TrialTerms]) -> None:
-        self.send("measure", devices=self._devices, **{"settle_s": SETTLE_S, "patience_s": PATIENCE_S, **trials})
+        marked: dict[str, Any] = {}
+        if self._model is not None:
+            self._model.begin()
+            marked["marked"] = True
+        usual = {"settle_s": SETTLE_S, "patience_s": PATIENCE_S}
+        self.send("measure", devices=self._devices, **{**usual, **trials, **marked})
 
     def collect(self, timeout: float) -> Collected[Trial]:
-        return self._sorted(timeout, self._trial)
+        model = self._model
+        if model is None:
+            return self._sorted(timeout, self._trial)
+        answer = self.receive(timeout)
+        modelled = model.windows()
+
+        def trial(found: dict[str, Any]) -> Trial:
+            return self._trial(found).model_copy(update={"modelled": modelled[found["number"]]})
+
+        counted = sum(len(answer[kind]) for kind in Collected._fields[:3])
+        if counted != len(modelled):
+            raise CannotMeasure(f"the DUT made {counted} trials, the model saw {len(modelled)}", "run it again")
+        return self._made(answer, trial)
 
     def collect_by_link(self, timeout: float) -> Collected[Window]:
         def window(found: dict[str, Any]) -> Window:
@@ -120,7 +145,10 @@ class AgentDut(Conversation, ABC):
         return [(counts[f"{d}.rx_packets"], counts[f"{d}.rx_bytes"]) for d in self._devices]
 
     def _sorted(self, timeout: float, made: Callable[[dict[str, Any]], T]) -> Collected[T]:
-        answer = self.receive(timeout)
+        return self._made(self.receive(timeout), made)
+
+    @staticmethod
+    def _made(answer: dict[str, Any], made: Callable[[dict[str, Any]], T]) -> Collected[T]:
         valid, unsaturated, perturbed = ([made(window) for window in answer[kind]] for kind in Collected._fields[:3])
         return Collected(valid, unsaturated, perturbed, answer["cpu_ns"])
 

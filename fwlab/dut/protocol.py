@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, NotRequired, Protocol, Self, TypedD
 
 from fwlab.host.ssh import Ssh
 from fwlab.model.ruleset import RulesetFile
-from fwlab.model.trial import Trial
+from fwlab.model.trial import Modelled, Trial
 
 T = TypeVar("T")
 
@@ -48,6 +48,16 @@ class Collected(NamedTuple, Generic[T]):
     cpu_ns: dict[str, int]
 
 
+class CoreModel(Protocol):
+    """What a model of a core counts, which watches the DUT from outside. Both methods raise CannotMeasure."""
+
+    def begin(self) -> None:
+        """Trials count from here on."""
+
+    def windows(self) -> list[Modelled]:
+        """What it counted in each trial since `begin`, in their order."""
+
+
 class TrialTerms(TypedDict):
     """How trials are measured.
 
@@ -81,6 +91,9 @@ class Dut(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+    def watched_by(self, model: CoreModel) -> None:
+        """From now on each trial of `collect` has what this model counts. Raises CannotMeasure if it cannot have it."""
 
     def open(self) -> None:
         """Connect. A connection that was closed can be opened again."""

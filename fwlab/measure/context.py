@@ -7,6 +7,7 @@ from functools import cached_property
 from fwlab.generator.selection import AUTO
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.host.project import Project
+from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.topology import Topology
 from fwlab.testbed.selection import TestbedRequest
@@ -18,6 +19,7 @@ class RunContext:
 
     other_lab  another lab whose machines are used; None if the lab uses its own. All labs have the same three nodes, so
                the machines of any lab can serve the others.
+    core       the name of the reference core that the DUT is modelled on; empty: none
     starts     whether those machines are started and destroyed as the lab's own would be
     seed       seeds the random choices of traffic profiles
     keep       leave the machines running that the session starts
@@ -33,6 +35,12 @@ class RunContext:
     other_lab: Lab | None = None
     engine: str = AUTO
     starts: bool = False
+    core: str = ""
+
+    def __post_init__(self) -> None:
+        if self.core and self.core not in self.topology.cores:
+            known = ", ".join(self.topology.cores) or "none"
+            raise BadInput(f"topology.yml has no core {self.core}; it has: {known}", "fwlab run --help")
 
     @property
     def machines_lab(self) -> Lab:

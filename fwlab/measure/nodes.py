@@ -4,7 +4,7 @@
 import contextlib
 from collections.abc import Iterator
 
-from fwlab.dut.protocol import Dut
+from fwlab.dut.protocol import CoreModel, Dut
 from fwlab.dut.registry import dut_system
 from fwlab.generator import selection as engines
 from fwlab.generator.both_ends import BothEnds, returning
@@ -28,8 +28,14 @@ OpenNodes = tuple[Measurer, Recovery, DutFacts]
 
 
 @contextlib.contextmanager
-def open_nodes(context: RunContext, machines: Machines, choice: engines.Choice, tell: Listener) -> Iterator[OpenNodes]:
-    """Raises CannotMeasure if a node does not answer or the DUT is not fit to measure on."""
+def open_nodes(
+    context: RunContext,
+    machines: Machines,
+    choice: engines.Choice,
+    tell: Listener,
+    model: CoreModel | None = None,
+) -> Iterator[OpenNodes]:
+    """`model`: what watches the DUT. Raises CannotMeasure if a node does not answer or the DUT is not fit for it."""
     topology = context.topology
     devices = [topology.end(FIRST_LINK, "dut").dev, topology.end(LAST_LINK, "dut").dev]
     engine = engines.make(choice, machines.ssh("generator"), topology, machines.testbed)
@@ -47,6 +53,8 @@ def open_nodes(context: RunContext, machines: Machines, choice: engines.Choice, 
 
     system = dut_system(topology.nodes["dut"].system)
     with contextlib.closing(engine), system.connect(machines.ssh("dut"), devices) as dut:
+        if model is not None:
+            dut.watched_by(model)
         facts = _dut_facts(dut, system.name)
         others = [machines.ssh("generator"), machines.ssh("sink")]
         recovery = Recovery(

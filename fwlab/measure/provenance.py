@@ -10,7 +10,7 @@ from fwlab.host.facts import host_facts
 from fwlab.host.project import Project
 from fwlab.measure.calibration import calibrated, load_host_class
 from fwlab.measure.context import RunContext
-from fwlab.model.results import DutFacts, Run
+from fwlab.model.results import DutFacts, NamedCore, Run
 from fwlab.testbed.machines import Machines
 from fwlab.testbed.pinning import pinning
 
@@ -25,6 +25,10 @@ def new_run(context: RunContext, machines: Machines, engine: str, dut: DutFacts)
     if machines.testbed.kind.clock == "host":
         settings = cpu_settings(pinning(context.topology, context.machines_lab.number))
         host = host.model_copy(update={"cpu_settings": settings})
+    testbed = machines.testbed.facts(machines.made, engine)
+    if context.core:
+        core = NamedCore(name=context.core, **context.topology.cores[context.core].model_dump())
+        testbed = testbed.model_copy(update={"core": core})
     run = Run(
         lab=context.lab.id,
         started=now.isoformat(timespec="seconds"),
@@ -32,7 +36,7 @@ def new_run(context: RunContext, machines: Machines, engine: str, dut: DutFacts)
         fwlab=fwlab.__version__,
         seed=context.seed,
         host=host,
-        testbed=machines.testbed.facts(machines.made, engine),
+        testbed=testbed,
         dut=dut,
     )
     return calibrated(run, load_host_class(context.project), now)

@@ -12,6 +12,7 @@ from fwlab.judge.verdicts import too_far_apart, worth_again
 from fwlab.measure.context import RunContext
 from fwlab.measure.in_turns import in_turns
 from fwlab.measure.measurer import Measurer
+from fwlab.measure.modelled import modelled
 from fwlab.measure.nodes import open_nodes
 from fwlab.measure.provenance import new_run
 from fwlab.measure.recovery import Recovery
@@ -261,7 +262,8 @@ def _machines_up(context: RunContext, tell: Listener) -> Iterator[Session]:
             tell(StepStarted(f"vagrant up {lab.id}"))
             started = True
             machines.up(lambda line: tell(LogLine(line)))
-        with open_nodes(context, machines, choice, tell) as (measurer, recovery, facts):
+        with modelled(context, machines, tell) as core, open_nodes(context, machines, choice, tell, core) as opened:
+            measurer, recovery, facts = opened
             run, stale = new_run(context, machines, choice.name, facts)
             for reason in stale:
                 tell(Warned(reason))

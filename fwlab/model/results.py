@@ -11,6 +11,7 @@ from fwlab.model.benchmarks import Benchmarks
 from fwlab.model.cpu_settings import CpuSettings
 from fwlab.model.declared import Frozen
 from fwlab.model.metric import MetricName
+from fwlab.model.reference_core import ReferenceCore
 from fwlab.model.trial import Clients, Delivery, States, TcpTrial, Trial
 
 FORMAT: Final = "fwlab-run/1"
@@ -43,12 +44,19 @@ class HostFacts(Frozen):
     cpu_settings: CpuSettings | None = None
 
 
+class NamedCore(ReferenceCore):
+    """A reference core as a run records it: with its name."""
+
+    name: str
+
+
 class TestbedFacts(Frozen):
     """The machines as they were made.
 
     forced  the user named the testbed
     boxes   by role
     ranges  the absolute ranges that apply; results from before this field say it by name and accelerator
+    core    the reference core that the trials were modelled on, and its name; written only if there was one
     """
 
     __test__ = False  # not a test case, whatever pytest thinks of the name
@@ -63,6 +71,14 @@ class TestbedFacts(Frozen):
     boxes: dict[str, str] = {}
     note: str = ""
     ranges: AbsoluteRanges = "none"
+    core: NamedCore | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_a_core(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        data: dict[str, Any] = handler(self)
+        if self.core is None:
+            data.pop("core", None)
+        return data
 
     @model_validator(mode="before")
     @classmethod

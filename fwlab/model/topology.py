@@ -7,8 +7,9 @@ import os
 from string import ascii_lowercase
 from typing import Literal
 
-from fwlab.model.declared import Frozen
+from fwlab.model.declared import Frozen, Identifier
 from fwlab.model.errors import BadInput
+from fwlab.model.reference_core import ReferenceCore
 
 Role = Literal["generator", "dut", "sink"]
 ROLES: tuple[Role, ...] = ("generator", "dut", "sink")
@@ -105,10 +106,11 @@ class Link(Frozen):
 
 
 class Topology(Frozen):
-    """The whole file."""
+    """The whole file. `cores`: the reference cores of `fwlab run --model`, by name."""
 
     ports: Ports
     clock: Clock
+    cores: dict[Identifier, ReferenceCore] = {}
     machine: Machine
     nodes: dict[Role, Node]
     links: dict[str, Link]

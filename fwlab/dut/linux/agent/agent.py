@@ -10,6 +10,7 @@ from typing import Any
 from fwlab.dut.linux.agent import blackhole, connection_table, trials
 from fwlab.dut.linux.agent.counters import Counters
 from fwlab.dut.linux.agent.kernel import Kernel
+from fwlab.dut.linux.agent.marks import marks
 from fwlab.dut.linux.agent.perf_samples import Perf
 from fwlab.dut.linux.agent.retired import retired
 from fwlab.dut.linux.agent.rulesets import Rulesets
@@ -154,14 +155,18 @@ class Agent:
         return {}
 
     def measure(self, request: Request) -> Answer:
-        """Wait for packets on the first device, then count trials. Answers as `trials.measure` does."""
+        """Wait for packets on the first device, then count trials. Answers as `trials.measure` does.
+
+        With `marked`, each trial is marked for a model of a core.
+        """
         device = request["devices"][0]
-        with trials.ahead_of_packets(), retired() as instructions:
+        with trials.ahead_of_packets(), retired() as instructions, marks(request.get("marked", False)) as marked:
             counters = Counters(request["devices"])
             counters.wait_for_packets(device, request["patience_s"])
             time.sleep(request["settle_s"])
             wanted = ("windows", "window_s", "packets", "idle_share", "other_share", "most_idle")
-            return trials.measure(counters, instructions, device, **{name: request[name] for name in wanted})
+            terms = {name: request[name] for name in wanted}
+            return trials.measure(counters, instructions, device, marks=marked, **terms)
 
     # ---- the profiler -----------------------------------------------------------------------------------------
 

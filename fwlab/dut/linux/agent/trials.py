@@ -9,6 +9,7 @@ from typing import Any
 
 from fwlab.dut.linux.agent.counters import Counters
 from fwlab.dut.linux.agent.kernel import idle_ns
+from fwlab.dut.linux.agent.marks import Marks
 from fwlab.dut.linux.agent.retired import Retired
 from fwlab.dut.linux.agent.tasks import Tasks
 
@@ -31,7 +32,9 @@ def ahead_of_packets() -> Iterator[None]:
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
-def window(counters: Counters, retired: Retired, device: str, seconds: float, packets: int) -> Window:
+def window(
+    counters: Counters, retired: Retired, device: str, seconds: float, packets: int, marks: Marks | None = None
+) -> Window:
     """One trial of at least `seconds` and `packets`.
 
     Returns duration_ns, idle_ns (how long the CPU was idle), other_ns (how long anything but packets and this program
@@ -39,9 +42,11 @@ def window(counters: Counters, retired: Retired, device: str, seconds: float, pa
     a slow ruleset a while. Of several CPUs the busiest counts: where traffic reaches only some of them, the others are
     idle however much arrives.
     """
+    marks = marks or Marks()
     idle_before = idle_ns()
     served_before, own = counters.served_ns(), time.process_time_ns()
     begin, first = counters.read_at()
+    marks.begin()
     retired_before = retired.read()
     name = device + ".rx_packets"
     while True:
@@ -49,6 +54,7 @@ def window(counters: Counters, retired: Retired, device: str, seconds: float, pa
         end, last = counters.read_at()
         if last[name] - first[name] >= packets or end - begin > 20e9 * seconds:
             break
+    marks.end()  # as far behind the reading of the counters as the other mark
     retired_after = retired.read()
     known = max(_growth(served_before, counters.served_ns())) + time.process_time_ns() - own
     counts = {name: last[name] - first[name] for name in last}
@@ -95,6 +101,7 @@ def measure(
     idle_share: float,
     other_share: float,
     most_idle: int,
+    marks: Marks | None = None,
 ) -> dict[str, Any]:
     """`windows` valid trials, and those that are not. Gives up after more than `most_idle` unsaturated ones.
 
@@ -102,15 +109,18 @@ def measure(
     read in smaller bursts; but those are served outside ksoftirqd, so they show as perturbed. A trial is perturbed if
     anything else ran for a noticeable time, such as a kernel thread that frees what the last ruleset has left.
     `cpu_ns` says how long each program and each [kernel thread] ran around those. If programs keep running, somebody
-    is logged in and more trials would not help, so it gives up early.
+    is logged in and more trials would not help, so it gives up early. `number` counts the trials in their order.
     """
     valid: list[Window] = []
     unsaturated: list[Window] = []
     perturbed: list[Window] = []
     cpu_ns: dict[str, int] = {}
     tasks = None
+    number = 0
     while len(valid) < windows and len(unsaturated) <= most_idle and len(perturbed) <= 5 * windows:
-        trial = window(counters, retired, device, window_s, packets)
+        trial = window(counters, retired, device, window_s, packets, marks)
+        trial["number"] = number
+        number += 1
         saturated = trial["idle_ns"] <= idle_share * trial["duration_ns"]
         alone = trial["other_ns"] <= other_share * trial["duration_ns"]
         (unsaturated if not saturated else valid if alone else perturbed).append(trial)

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What cog writes into guides/model.md: the reference cores, and tables of runs that were modelled on them."""
+
+import json
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from fwlab.host.project import find_project, load_topology
+from fwlab.measure.labs import load_lab
+from fwlab.measure.saved_runs import load_run
+from fwlab.metrics.registry import METRICS
+from fwlab.model.reference_core import ReferenceCore
+from fwlab.model.results import Measured, Run
+from fwlab.report.core_figures import HEADS, CoreFigures, all_core_figures, core_figures
+
+#: How topology.yml's names are shown.
+SHOWN = {
+    "width": "instructions per cycle, at most",
+    "l1i": "L1I",
+    "l1d": "L1D",
+    "l2": "L2",
+    "llc": "last level (LLC)",
+    "memory_latency": "memory, cycles",
+    "itlb": "TLB for code",
+    "dtlb": "TLB for data",
+    "second_tlb": "second TLB",
+    "directions": "conditional branches",
+    "targets": "indirect branches",
+    "returns": "return stack, entries",
+    "mispredicted": "mispredicted branch, cycles",
+    "retpolines": "retpolines",
+    "locked": "locked instruction, cycles",
+}
+
+
+def parameters() -> str:
+    """The parameters of every core with their sources."""
+    parts = []
+    for name, core in load_topology(find_project()).cores.items():
+        rows = [f"`{name}`: {core.title}.", "", "| parameter | value | source |", "|---|---|---|"]
+        rows += [f"| {SHOWN[key]} | {_value(core, key)} | {source} |" for key, source in core.sources.items()]
+        parts.append("\n".join(rows))
+    return _block("\n\n".join(parts))
+
+
+def figures(lab: str, *files: str) -> str:
+    """Per packet, what was counted in these runs, which lie in results/LAB."""
+    parts = []
+    for run in _runs(lab, files):
+        core = run.testbed.core
+        head = f"On `{core.name if core else '?'}`, measured {run.started[:10]}:"
+        rows = [f"| case | {' | '.join(HEADS)} |", f"|---|{'---:|' * len(HEADS)}"]
+        rows += [f"| {found.case} | {' | '.join(found.cells())} |" for found in all_core_figures(run.cases, run)]
+        parts.append("\n".join([head, "", *rows]))
+    return _block("\n\n".join(parts))
+
+
+def ratios(lab: str, *files: str) -> str:
+    """Published ratios to the lab's baseline beside those of instructions and of each run's cycles, with errors."""
+    found = load_lab(find_project(), lab)
+    runs = _runs(lab, files)
+    by_core = {
+        run.testbed.core.name: {one.case: one for one in all_core_figures(run.cases, run)}
+        for run in runs
+        if run.testbed.core
+    }
+    heads = ["case", "source", "published", "instructions", *(f"cycles, `{name}`" for name in by_core)]
+    rows = [f"| {' | '.join(heads)} |", f"|---|---|{'---:|' * (len(heads) - 2)}"]
+    for case in found.cases.values():
+        for printed in case.published:
+            if printed.ratio is None or case.id == found.baseline:
+                continue
+            if not all({case.id, found.baseline} <= figures.keys() for figures in by_core.values()):
+                continue
+            first = next(iter(by_core.values()))
+            cells = [_cell(first, case.id, found.baseline, printed.ratio, "instructions")]
+            cells += [_cell(one, case.id, found.baseline, printed.ratio, "cycles") for one in by_core.values()]
+            rows.append(f"| {case.title} | {printed.source} | {printed.ratio:.3g} | {' | '.join(cells)} |")
+    return _block("\n".join(rows))
+
+
+def repeats(lab: str, plain: str, *files: str) -> str:
+    """A run without the model beside runs with it: how far apart their figures are, and how long the cases took."""
+    without, *others = _runs(lab, (plain, *files))
+    heads = ["case", "instructions without", "with", "moved", "cycles", "apart", "time"]
+    rows = [f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 1)}"]
+    for case in without.cases:
+        pairs = [(run, found) for run in others if (found := run.case(case.id)) is not None]
+        base = _by_clock(case, without)
+        clocks = [_by_clock(found, run) for run, found in pairs]
+        cycles = [counted.cycles for run, one in pairs if (counted := core_figures(one, run)) is not None]
+        moved = max((abs(one / base - 1) for one in clocks), default=0.0)
+        times = max(found.wall_s / case.wall_s for _, found in pairs)
+        shown = ", ".join(f"{one:,.0f}" for one in cycles)
+        instructions = ", ".join(f"{one:,.1f}" for one in clocks)
+        apart = max(cycles) / min(cycles) - 1
+        cells = [f"{base:,.1f}", instructions, f"{moved:.3%}", shown, f"{apart:.2%}", f"{times:.1f} times"]
+        rows.append(f"| {case.title} | {' | '.join(cells)} |")
+    return _block("\n".join(rows))
+
+
+def _by_clock(measured: Measured, run: Run) -> float:
+    """Instructions per packet by the clock: the median of the trials."""
+    return median(METRICS["instructions"].values(measured, run.testbed))
+
+
+def known(*files: str) -> str:
+    """The programs with known answers, of files in results/model: what each load, turn or call takes."""
+    folder = find_project().root / "results" / "model"
+    cores: dict[str, Any] = {}
+    for file in files:
+        cores |= json.loads((folder / file).read_text())["cores"]
+    rows = [f"| program | {' | '.join(f'`{name}`' for name in cores)} |", f"|---|{'---:|' * len(cores)}"]
+    for number, first in enumerate(next(iter(cores.values()))["programs"]):
+        cells = [_each(core["programs"][number]) for core in cores.values()]
+        rows.append(f"| {_titled(first['program'])} | {' | '.join(cells)} |")
+    return _block("\n".join(rows))
+
+
+def _each(program: dict[str, Any]) -> str:
+    """What is known of a program: cycles that each load waits, or the share that is mispredicted."""
+    counts, times = program["counted"], program["times"]
+    if program["program"].startswith("chase"):
+        return f"{counts.get('load_wait', 0) / times:.1f} cycles"
+    missed = "direction_misses" if program["program"].startswith("branch") else "target_misses"
+    return f"{counts.get(missed, 0) / times:.1%}"
+
+
+def _titled(program: str) -> str:
+    kind, _, number = program.partition(" ")
+    if kind == "chase":
+        kib = int(number) >> 10
+        return f"pointers through {f'{kib} KiB' if kib < 1024 else f'{kib >> 10} MiB'}"
+    if kind == "branch":
+        return "a branch by chance" if int(number) else "a branch that alternates"
+    return f"an indirect call of {number} in turns"
+
+
+def _cell(figures: dict[str, CoreFigures], case: str, base: str, published: float, name: str) -> str:
+    ratio = float(getattr(figures[base], name)) / float(getattr(figures[case], name))
+    return f"{ratio:.3g} ({(ratio / published - 1) * 100:+.0f} %)"
+
+
+def _runs(lab: str, files: tuple[str, ...]) -> list[Run]:
+    folder: Path = find_project().root / "results" / lab
+    return [load_run(folder / file, lab) for file in files]
+
+
+def _value(core: ReferenceCore, name: str) -> str:
+    value = getattr(core, name)
+    match name:
+        case "l1i":
+            return f"{value.kib} KiB, {value.ways} ways"
+        case "l1d" | "l2" | "llc":
+            return f"{value.kib:,} KiB, {value.ways} ways, {value.latency} cycles"
+        case "itlb" | "dtlb":
+            small = f"{value.small} of 4 KiB in {value.small_ways} ways"
+            return f"{small}, {value.large} of 2 MiB in {value.large_ways} ways"
+        case "second_tlb":
+            which = "two: code, data" if value.split else "one"
+            large = "4 KiB and 2 MiB" if value.large else "4 KiB only"
+            return f"{which}; {value.pages} of {large}, {value.ways} ways, {value.latency} cycles more"
+        case "directions":
+            return f"{value.counters:,} counters, {value.outcomes} outcomes"
+        case "targets":
+            return f"{value.entries:,} entries, {value.history} targets before"
+    return str(value)
+
+
+def _block(text: str) -> str:
+    return f"\n{text}\n"

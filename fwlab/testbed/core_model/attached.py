@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Attaches the model to a running DUT, and takes it off again.
+
+QEMU loads a plugin when it starts. So libvirt saves the DUT and restores it by a description with the plugin: the guest
+goes on where it was. Booting with the plugin would take minutes.
+"""
+
+import contextlib
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from fwlab.host.atomic_write import write_atomically, write_errors_as
+from fwlab.host.environment import libvirt_uri, patience
+from fwlab.host.kvm_probe import qemu_version
+from fwlab.host.project import Project
+from fwlab.model.errors import CannotMeasure
+from fwlab.model.reference_core import ReferenceCore
+from fwlab.testbed.core_model.build import built_model
+from fwlab.testbed.core_model.counters import CoreCounters
+from fwlab.testbed.core_model.domain import with_model, without_model
+from fwlab.testbed.machines import Machines
+from fwlab.testbed.qemu_process import domain_of, qemu_of
+
+#: Saving and restoring take a few seconds. After this something is broken (s).
+TIMEOUT_S = 180
+#: For a login with the model, on a busy host (s). It executes some hundred million instructions.
+ANSWER_S = 240
+#: The plugin API of these versions is the one that model/qemu_plugin_api.h declares. Others were not tried.
+QEMU_VERSIONS = ("7.2.",)
+
+
+@contextlib.contextmanager
+def attached(
+    project: Project, machines: Machines, forwarded: tuple[str, int], core: ReferenceCore
+) -> Iterator[CoreCounters]:
+    """The DUT with a model of this core, while the context is open. Raises CannotMeasure.
+
+    forwarded  the address and port on which the DUT's QEMU forwards SSH
+    """
+    refuse_other_qemu(qemu_version())
+    plugin = built_model(project)
+    domain = domain_of(qemu_of(*forwarded))
+    ssh = machines.ssh("dut")
+    with _folder() as folder:
+        counters = folder / "counters"
+        counters.touch()
+        counters.chmod(0o666)
+        ssh.close()  # a connection that is open would hang in the restored machine
+        _restart(domain, folder, lambda xml: with_model(xml, plugin, counters, core.words()))
+        try:
+            if not ssh.answers(ANSWER_S * patience()):
+                raise CannotMeasure("the DUT does not answer with the model attached", "vagrant reload LAB")
+            yield CoreCounters(counters)
+        finally:
+            ssh.close()
+            _restart(domain, folder, without_model)
+
+
+def refuse_other_qemu(version: str) -> None:
+    """Raise CannotMeasure if the plugin does not fit this QEMU."""
+    if not version.startswith(QEMU_VERSIONS):
+        fits = ", ".join(f"{one}x" for one in QEMU_VERSIONS)
+        raise CannotMeasure(f"the model fits QEMU {fits}, and this is {version}", "leave --model out")
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    """A folder that QEMU can reach, whatever user it is."""
+    with write_errors_as(Path(tempfile.gettempdir()), CannotMeasure):
+        work = tempfile.TemporaryDirectory(prefix="fwlab-core-")
+    with work as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def _restart(domain: str, folder: Path, edit: Callable[[str], str]) -> None:
+    """Save the machine, and restore it by an edited description; if that fails, by its own."""
+    state, description = folder / "state", folder / "description.xml"
+    try:
+        _virsh("save", domain, str(state), "--running")
+        before = _virsh("save-image-dumpxml", str(state), "--security-info")
+        write_atomically(description, edit(before), error=CannotMeasure)
+        _virsh("restore", str(state), "--xml", str(description), "--running")
+    except BaseException:  # an interruption, too, must not leave a machine that is saved and off
+        if state.exists():
+            with contextlib.suppress(CannotMeasure):
+                _virsh("restore", str(state), "--running")
+        raise
+    finally:
+        state.unlink(missing_ok=True)
+
+
+def _virsh(*words: str) -> str:
+    argv = ["virsh", "--quiet", "--connect", libvirt_uri(), *words]
+    try:
+        done = subprocess.run(
+            argv,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=TIMEOUT_S,
+            start_new_session=True,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CannotMeasure(f"virsh {words[0]}: {error}", "fwlab doctor") from error
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip()
+        raise CannotMeasure(f"virsh {words[0]}: {said}", "vagrant destroy -f LAB; vagrant up LAB")
+    return done.stdout

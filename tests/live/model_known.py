@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs with known answers, run in a DUT whose core is modelled: chases of pointers, branches, indirect calls.
+
+    python -m tests.live.model_known LAB OUT.JSON [CORE...]
+
+Uses the machines of LAB, which must be up. OUT holds, for each core, what the model counted in each program: the
+windows are marked by the program itself (model/known.c). Exit code: 0.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from fwlab.cli.options import run_context
+from fwlab.host.facts import host_facts
+from fwlab.host.project import Project, find_project, load_topology
+from fwlab.host.ssh import Ssh
+from fwlab.measure.provenance import commit
+from fwlab.model.reference_core import ReferenceCore
+from fwlab.testbed.core_model.attached import attached
+from fwlab.testbed.core_model.counters import CoreCounters
+from fwlab.testbed.machines import Machines
+
+#: 16 KiB to 64 MiB.
+CHASES = [("chase", str(16 << 10 << power)) for power in range(13)]
+BRANCHES = [("branch", "0"), ("branch", "1")]
+CALLS = [("indirect", str(1 << power)) for power in range(7)]
+PROGRAM = "/var/tmp/fwlab-known"
+#: Large pages for the largest chase.
+LARGE_PAGES = 32
+
+
+def program(project: Project) -> bytes:
+    """The program for the DUT."""
+    with tempfile.TemporaryDirectory() as work:
+        command = ["make", "-s", "-C", str(project.root / "model"), "CC=cc", f"BUILD={work}", "known"]
+        subprocess.run(command, check=True)
+        return Path(work, "fwlab-known").read_bytes()
+
+
+def known(ssh: Ssh, counters: CoreCounters, core: ReferenceCore, made: bytes) -> list[dict]:
+    """What was counted in each program, one after the other."""
+    ssh.run(f"cat >{PROGRAM}; chmod +x {PROGRAM}; echo {LARGE_PAGES} >/proc/sys/vm/nr_hugepages", data=made)
+    found = []
+    try:
+        for words in [*CHASES, *BRANCHES, *CALLS]:
+            counters.begin()
+            times = int(ssh.run(f"{PROGRAM} {' '.join(words)}", timeout=600))
+            [window] = counters.windows()
+            counts = {name: value for name, value in window.model_dump().items() if value}
+            each = round(core.cycles(window) / times, 3)
+            found.append({"program": " ".join(words), "times": times, "cycles_each": each, "counted": counts})
+    finally:
+        ssh.run(f"rm -f {PROGRAM}; echo 0 >/proc/sys/vm/nr_hugepages")
+    return found
+
+
+def measure(lab: str, cores: list[str]) -> dict:
+    """All programs on all these cores, with the conditions."""
+    project = find_project()
+    topology = load_topology(project)
+    context = run_context(lab, "virtual")
+    machines = Machines(project, topology, context.lab, context.testbed)
+    forwarded = topology.ports.address, topology.ssh_port(context.lab.number, "dut")
+    made = program(project)
+    result = {
+        "date": datetime.date.today().isoformat(),
+        "commit": commit(project),
+        "host": host_facts().model_dump(mode="json"),
+        "cores": {},
+    }
+    for name in cores or list(topology.cores):
+        core = topology.cores[name]
+        with attached(project, machines, forwarded, core) as counters:
+            programs = known(machines.ssh("dut"), counters, core, made)
+        result["cores"][name] = {"parameters": core.model_dump(mode="json"), "programs": programs}
+    return result
+
+
+def main() -> None:
+    lab, output, *cores = sys.argv[1:]
+    Path(output).write_text(json.dumps(measure(lab, cores), indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The metric model_cycles, and the table of what was modelled."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from pydantic import ValidationError
+
+from fwlab.host.project import find_project, load_topology
+from fwlab.metrics.model_cycles import METRIC, MOST_APART
+from fwlab.model.reference_core import ReferenceCore
+from fwlab.model.results import Measured, NamedCore, TestbedFacts
+from fwlab.model.trial import Modelled, Trial
+from fwlab.report.core_figures import HEADS, core_figures
+
+CORE = load_topology(find_project()).cores["xeon"]
+
+
+def facts(**changed: object) -> TestbedFacts:
+    given = {"name": "virtual", "accelerator": "tcg", "clock": "instructions", "ns_per_instruction": 4}
+    return TestbedFacts(**{**given, "forced": False, "link": "socket", "engine": "replay", **changed})  # type: ignore[arg-type]
+
+
+def named() -> NamedCore:
+    return NamedCore(name="xeon", **CORE.model_dump())
+
+
+def trial(instructions: int, *, processed: int = 10, busy_s: float = 4e-6, **waits: int) -> Trial:
+    counts = {**dict.fromkeys(Modelled.model_fields, 0), "instructions": instructions, **waits}
+    return Trial(duration_s=busy_s, busy_s=busy_s, processed=processed, modelled=Modelled(**counts))
+
+
+def measured(*trials: Trial) -> Measured:
+    return Measured(id="one", title="", ruleset="", ruleset_hash="", trials=list(trials), also=["model_cycles"])
+
+
+def test_cycles_are_instructions_at_full_width_and_waits() -> None:
+    found = trial(1000, load_wait=300, fetch_wait=100, tlb_wait=50, branch_wait=160, locked_wait=15)
+    assert METRIC.values(measured(found), facts(core=named())) == [(1000 / 4 + 625) / 10]
+    assert METRIC.values(measured(found), facts()) == [], "no core, no cycles"
+    assert METRIC.values(measured(Trial(duration_s=1, busy_s=1, processed=1)), facts(core=named())) == []
+
+
+def test_a_window_that_is_not_the_clocks_says_nothing() -> None:
+    within, beyond = round(1000 * (1 + MOST_APART / 2)), round(1000 * (1 + MOST_APART * 2))
+    assert len(METRIC.values(measured(trial(within), trial(beyond)), facts(core=named()))) == 1
+
+
+def test_results_without_a_model_are_written_as_before() -> None:
+    assert "modelled" not in json.loads(Trial(duration_s=1, busy_s=1, processed=1).model_dump_json())
+    assert "core" not in json.loads(facts().model_dump_json())
+    again = TestbedFacts.model_validate_json(facts(core=named()).model_dump_json())
+    assert again.core == named()
+    kept = Trial.model_validate_json(trial(7).model_dump_json())
+    assert kept.modelled is not None
+    assert kept.modelled.instructions == 7
+
+
+def test_the_table_says_what_waits() -> None:
+    from types import SimpleNamespace
+
+    run = SimpleNamespace(testbed=facts(core=named()))
+    one = trial(1000, load_wait=500, branch_wait=250, l1d_misses=20, direction_misses=5, return_misses=5)
+    found = core_figures(measured(one), run)  # type: ignore[arg-type]
+    assert found is not None
+    assert (found.cycles, found.memory, found.branches, found.l1d, found.mispredicted) == (100, 0.5, 0.25, 2, 1)
+    assert len(found.cells()) == len(HEADS)
+    assert core_figures(measured(), run) is None  # type: ignore[arg-type]
+
+
+def test_every_parameter_names_its_source() -> None:
+    data = CORE.model_dump()
+    del data["sources"]["l2"]
+    with pytest.raises(ValidationError, match="these differ: l2"):
+        ReferenceCore(**data)
+    for core in load_topology(find_project()).cores.values():
+        assert all(core.sources.values())
+
+
+def test_every_parameter_reaches_the_model() -> None:
+    """Otherwise it would have no effect."""
+    plain = (CORE.words(), CORE.cycles(modelled := trial(1000).modelled or pytest.fail("it is modelled")))
+    for name, value in CORE.model_dump(exclude={"title", "sources"}).items():
+        fields = value if isinstance(value, dict) else {"": value}
+        for field, old in fields.items():
+            new = (
+                {"predicted": "mispredicted"}.get(old)
+                if isinstance(old, str)
+                else not old
+                if old in (0, 1)
+                else old * 2
+            )
+            changed = CORE.model_copy(
+                update={name: getattr(CORE, name).model_copy(update={field: new}) if field else new}
+            )
+            assert (changed.words(), changed.cycles(modelled)) != plain, (name, field)
