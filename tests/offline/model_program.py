@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import shutil
 import subprocess
@@ -41,6 +42,7 @@ needs_compiler = pytest.mark.skipif(
 def built(flags: str = "-O2 -g") -> Path:
     """The program, compiled with these flags."""
     folder = Path(tempfile.mkdtemp(prefix="fwlab-model-check-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     command = ["make", "-s", "-C", str(MODEL), "CC=cc", f"BUILD={folder}", f"CFLAGS={flags}", "check"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
