@@ -17,6 +17,9 @@ from .conftest import LAB, ROOT, TOPOLOGY, Checkout, document
 pytestmark = pytest.mark.live
 
 CORE = "xeon"
+#: Trials of one boot differ by 0.3 % (guides/method.md), so medians of a few may. The results of guides/model.md, from
+#: machines that did nothing else before, are closer.
+APART = 0.003
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +30,7 @@ def modelling(lab: Checkout) -> Checkout:
 
 
 def case_of(lab: Checkout, *words: str) -> dict:
-    [case] = document(lab.fwlab("run", LAB, "raw-drop", "--trials", "5", *words, "--json"))["cases"]
+    [case] = document(lab.fwlab("run", LAB, "raw-drop", "--trials", "15", *words, "--json"))["cases"]
     return case
 
 
@@ -36,10 +39,10 @@ def test_the_clock_does_not_notice_the_model_and_its_cycles_repeat(modelling: Ch
     found = []
     for _ in range(2):
         case = case_of(modelling, "--model", CORE)
-        assert abs(case["median"] / plain["median"] - 1) <= 0.001, (case["median"], plain["median"])
+        assert abs(case["median"] / plain["median"] - 1) <= APART, (case["median"], plain["median"])
         [cycles] = [one["median"] for one in case["also"] if one["metric"] == "model_cycles"]
         found.append(cycles)
-    assert abs(found[0] / found[1] - 1) <= 0.005, found
+    assert abs(found[0] / found[1] - 1) <= 0.005 + APART, found
 
 
 @pytest.fixture(scope="module")
