@@ -8,6 +8,7 @@ goes on where it was. Booting with the plugin would take minutes.
 import contextlib
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from fwlab.host.atomic_write import write_atomically, write_errors_as
 from fwlab.host.environment import libvirt_uri, patience
 from fwlab.host.kvm_probe import qemu_version
 from fwlab.host.project import Project
+from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.reference_core import ReferenceCore
 from fwlab.testbed.core_model.build import built_model
@@ -50,12 +52,20 @@ def attached(
         ssh.close()  # a connection that is open would hang in the restored machine
         _restart(domain, folder, lambda xml: with_model(xml, plugin, counters, core.words()))
         try:
-            if not ssh.answers(ANSWER_S * patience()):
-                raise CannotMeasure("the DUT does not answer with the model attached", "vagrant reload LAB")
+            _await(ssh, ANSWER_S * patience())
             yield CoreCounters(counters)
         finally:
             ssh.close()
             _restart(domain, folder, without_model)
+
+
+def _await(ssh: Ssh, seconds: float) -> None:
+    """Wait until a login works. ssh itself gives up earlier on a host that is busy. Raises CannotMeasure."""
+    deadline = time.monotonic() + seconds
+    while not ssh.answers(seconds):
+        if time.monotonic() > deadline:
+            raise CannotMeasure("the DUT does not answer with the model attached", "vagrant reload LAB")
+        time.sleep(1)
 
 
 def refuse_other_qemu(version: str) -> None:
