@@ -12,7 +12,7 @@ from fwlab.host.architecture import BOXES, other_architecture
 from fwlab.images.errors import BuildError
 
 PACKER = "packer"
-PROGRAMS = (PACKER, "qemu-system-x86_64", "qemu-img")
+PROGRAMS = (PACKER, "qemu-system-x86_64", "qemu-img", "zstd")
 #: The other way to boxes, where a release has no Packer.
 ELSEWHERE = ", or take boxes that another host has built: guides/hosts.md"
 IMPORT = "make boxes IMPORT=folder, with a folder from a host that builds them: guides/hosts.md"

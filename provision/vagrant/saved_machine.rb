@@ -236,7 +236,9 @@ module FirewallLab
     end
 
     def login(identity, command)
-      run("ssh", *SSH, "-o", "ConnectTimeout=#{@project.seconds(20)}", "-i", identity, "-p", @machine.ssh_port.to_s, "vagrant@#{@project.address}", command)
+      patience = ["-o", "ConnectTimeout=#{@project.seconds(20)}"]
+      to = ["-p", @machine.ssh_port.to_s, "vagrant@#{@project.address}"]
+      run("ssh", *SSH, *patience, "-i", identity, *to, command)
     end
 
     def virsh(*words, input: "") = run("virsh", "--quiet", "--connect", @project.libvirt_uri, *words, input: input)

@@ -13,12 +13,9 @@ import datetime
 import json
 import signal
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-from filelock import FileLock, Timeout
 
 from fwlab.host.architecture import other_architecture
 from fwlab.host.environment import cache_directory
@@ -27,7 +24,7 @@ from fwlab.host.project import Project, find_project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.measure.provenance import commit
 from fwlab.measure.saved_runs import load_run, published_runs
-from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, BadInput, CannotMeasure, FwlabError
+from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, CannotMeasure, FwlabError
 from tests.arm64_host.arm64_qemu import Arm64Qemu, arm64_qemu
 from tests.arm64_host.compare import agreement
 from tests.arm64_host.steps import (
@@ -40,7 +37,7 @@ from tests.arm64_host.steps import (
     refuse_machines,
     runs_on_arm64,
 )
-from tests.nested_host.__main__ import free_name
+from tests.nested_host.one_run import chosen_cases, recorded
 from tests.nested_host.record import Record
 from tests.nested_host.steps import succeeds
 
@@ -62,7 +59,7 @@ def main(words: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(words)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        cases = chosen_cases(chosen.cases)
+        cases = chosen_cases(PROJECT, LAB, chosen.cases)
         if machine := other_architecture():
             raise CannotMeasure(f"this host is {machine} itself", f"make lab LAB={LAB}")
         wanted = Wanted(cases, chosen.restored, chosen.running, chosen.keep)
@@ -73,16 +70,6 @@ def main(words: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("arm64 host: interrupted; the machines were destroyed\n")
         return 130
-
-
-def chosen_cases(words: str) -> tuple[str, ...]:
-    """Cases of LAB by name. Raises BadInput for one that does not exist."""
-    known = load_lab(PROJECT, LAB).cases
-    cases = tuple(word for word in words.split(",") if word)
-    if not cases or (unknown := [case for case in cases if case not in known]):
-        wrong = f"{LAB} has no case {', '.join(unknown)}" if cases else "no case"
-        raise BadInput(f"--cases: {wrong}", f"fwlab list {LAB}")
-    return cases
 
 
 @dataclass(frozen=True)
@@ -99,27 +86,11 @@ def arm64_host(project: Project, wanted: Wanted) -> bool:
     """Everything, one run at a time; returns whether all figures agree. Raises CannotMeasure."""
     if not wanted.running:
         refuse_machines(project)
-    folder = cache_directory() / "arm64-host"
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        lock = FileLock(folder / "lock", timeout=0)
-        lock.acquire()
-    except Timeout as error:
-        raise CannotMeasure(f"another run uses {folder}", "wait until it ends") from error
-    with lock, tempfile.TemporaryDirectory(dir=folder, prefix="run-") as name:
-        work = Path(name)
-        record = Record(work / "log", NOTE)
-        out = free_name(project.root / "results/arm64-host", datetime.date.today().isoformat())
-        try:
-            qemu = arm64_qemu(project.root, folder, folder / "unpack.log")
-            record.facts = facts(project, qemu, wanted)
-            _run(project, record, qemu, work, wanted)
-            record.complete = True
-        finally:
-            if record.steps:
-                record.write(out)
-                record.tell(f"written: {out.relative_to(project.root)}, its .log, and raw results")
-        return record.ok
+    with recorded(project, "arm64-host", NOTE) as (folder, work, record):
+        qemu = arm64_qemu(project.root, folder, folder / "unpack.log")
+        record.facts = facts(project, qemu, wanted)
+        _run(project, record, qemu, work, wanted)
+    return record.ok
 
 
 def facts(project: Project, qemu: Arm64Qemu, wanted: Wanted) -> dict[str, object]:

@@ -11,29 +11,24 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import datetime
-import itertools
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import psutil
-from filelock import FileLock, Timeout
 
-from fwlab.host.environment import cache_directory
 from fwlab.host.facts import host_facts
 from fwlab.host.project import Project, find_project
 from fwlab.images.box_cache import need_room
-from fwlab.measure.labs import load_lab
 from fwlab.measure.provenance import commit
 from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, BadInput, CannotMeasure, FwlabError
 from fwlab.testbed.link_kinds import LINKS
 from tests.nested_host.image import NEEDED_BYTES, boxes_disk, checkout_files, host_image, run
 from tests.nested_host.machine import CPUS, MEMORY_MIB, Host, HostFiles, started
+from tests.nested_host.one_run import chosen_cases, recorded
 from tests.nested_host.private_qemu import PrivateQemu, private_qemu
 from tests.nested_host.record import Record
 from tests.nested_host.steps import FULL_KERNEL, LAB, Shell, check_host, check_link, environment, prepare, put_checkout
@@ -55,7 +50,7 @@ def main(words: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(words)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        links, cases = chosen_links(chosen.links), chosen_cases(chosen.cases)
+        links, cases = chosen_links(chosen.links), chosen_cases(PROJECT, LAB, chosen.cases)
         refuse_small_host()
         return EXIT_PASS if nested_host(PROJECT, links, cases, keep=chosen.keep) else EXIT_FAIL
     except FwlabError as error:
@@ -75,16 +70,6 @@ def chosen_links(words: str) -> list[str]:
     return links
 
 
-def chosen_cases(words: str) -> list[str]:
-    """Cases of LAB by name. Raises BadInput for one that does not exist."""
-    known = load_lab(PROJECT, LAB).cases
-    cases = [word for word in words.split(",") if word]
-    if not cases or (unknown := [case for case in cases if case not in known]):
-        wrong = f"{LAB} has no case {', '.join(unknown)}" if cases else "no case"
-        raise BadInput(f"--cases: {wrong}", f"fwlab list {LAB}")
-    return cases
-
-
 def refuse_small_host() -> None:
     """Raises CannotMeasure if a program or memory is missing."""
     path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -99,37 +84,15 @@ def refuse_small_host() -> None:
         )
 
 
-def nested_host(project: Project, links: list[str], cases: list[str], *, keep: bool) -> bool:
+def nested_host(project: Project, links: list[str], cases: Sequence[str], *, keep: bool) -> bool:
     """Everything, one run at a time; returns whether each step did what it should. Raises CannotMeasure."""
-    folder = cache_directory() / "nested-host"
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        lock = FileLock(folder / "lock", timeout=0)
-        lock.acquire()
-    except Timeout as error:
-        raise CannotMeasure(f"another run uses {folder}", "wait until it ends") from error
-    with lock, tempfile.TemporaryDirectory(dir=folder, prefix="run-") as name:
-        work = Path(name)
-        record = Record(work / "log")
-        out = free_name(project.root / "results/nested-host", datetime.date.today().isoformat())
-        try:
-            _run(project, folder, work, record, links, cases, keep)
-            record.complete = True
-        finally:
-            if record.steps:
-                record.write(out)
-                record.tell(f"written: {out.relative_to(project.root)}, its .log, and raw results")
-        return record.ok
-
-
-def free_name(folder: Path, day: str) -> Path:
-    """DAY.json, or DAY-2.json and so on if that exists: a result is never replaced."""
-    numbers = itertools.chain([""], (f"-{number}" for number in itertools.count(2)))
-    return next(path for number in numbers if not (path := folder / f"{day}{number}.json").exists())
+    with recorded(project, "nested-host") as (folder, work, record):
+        _run(project, folder, work, record, links, cases, keep)
+    return record.ok
 
 
 def _run(
-    project: Project, folder: Path, work: Path, record: Record, links: list[str], cases: list[str], keep: bool
+    project: Project, folder: Path, work: Path, record: Record, links: list[str], cases: Sequence[str], keep: bool
 ) -> None:
     log = folder / "build.log"
     qemu = private_qemu(project.root, folder, log)

@@ -19,6 +19,7 @@ from fwlab.images.errors import BuildError
 from fwlab.images.subprocesses import Subprocesses
 from fwlab.model.errors import BadInput, CannotMeasure
 from tests.nested_host import __main__ as runner
+from tests.nested_host import one_run
 from tests.nested_host.image import boxes_disk, checkout_files, host_image, image_key, stage
 from tests.nested_host.machine import FUNCTIONS, PROGRESS, HostFiles, arguments, free_port, plain
 from tests.nested_host.private_qemu import LOADER, PROGRAM, PrivateQemu, own_suite, private_qemu, with_backports
@@ -253,10 +254,10 @@ def test_two_runs_at_once_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_results_are_never_replaced(tmp_path: Path) -> None:
-    assert runner.free_name(tmp_path, "2026-01-02").name == "2026-01-02.json"
+    assert one_run.free_name(tmp_path, "2026-01-02").name == "2026-01-02.json"
     (tmp_path / "2026-01-02.json").touch()
     (tmp_path / "2026-01-02-2.json").touch()
-    assert runner.free_name(tmp_path, "2026-01-02").name == "2026-01-02-3.json"
+    assert one_run.free_name(tmp_path, "2026-01-02").name == "2026-01-02-3.json"
 
 
 def test_ci_does_not_run_it() -> None:

@@ -34,7 +34,7 @@ def script(folder: Path, name: str, lines: str) -> None:
 def complete(folder: Path, packer: str) -> Path:
     """All programs, with this packer, which notes how often it was called in the file that is returned."""
     calls = folder.parent / "calls"
-    for name in ("qemu-system-x86_64", "qemu-img"):
+    for name in ("qemu-system-x86_64", "qemu-img", "zstd"):
         script(folder, name, "exit 1")
     script(folder, "packer", f'echo "$*" >> {calls}\n{packer}')
     return calls
