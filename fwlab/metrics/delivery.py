@@ -28,11 +28,11 @@ LIGHT = (1 / 4, 1 / 10, 1 / 25, 1 / 60, 1 / 60)
 DELIVERY_S = 4.0
 DELIVERY_PACKETS = (256, 8192)
 #: Before the flood it is not known what the DUT carries: few enough packets for its ring to hold, at this load (pps).
-FIRST_PACKETS, FIRST_LOAD = 960, 2000.0
+FIRST_PACKETS, FIRST_LOAD = 960, 8000.0
 #: The DUT may send a few packets of its own (neighbour and group discovery), which the sink does not count.
 STRAY = 2
-#: To see what the DUT carries, it is watched for so long (s) and for so many packets at least; they are counted in
-#: bursts of 64. Watching begins with the first packet: a busy host may take seconds to start the engine.
+#: If the flood did not show what the DUT carries, it is watched for so long (s) and for so many packets at least; they
+#: are counted in bursts of 64. Watching begins with the first packet: a busy host may take seconds to start the engine.
 RATE_S, RATE_PACKETS = 0.8, 256
 #: Counters are polled this often, and for this long (s).
 LOOK_S, PATIENCE_S = 0.05, 20.0
@@ -106,7 +106,7 @@ def few_packets(nodes: Nodes, spec: MeasurementSpec) -> tuple[Delivery, list[str
 
 def deliver(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
     """Play at a light load and count by class what arrives."""
-    carried = real_rate(session.nodes)
+    carried = carried_in_flood(so_far, session.nodes.ring) or real_rate(session.nodes)
     low, high = DELIVERY_PACKETS
     loads = [max(20.0, share * carried) for share in LIGHT]
     plays = [(load, int(min(high, max(low, load * DELIVERY_S)))) for load in loads]
@@ -182,6 +182,16 @@ def _settled(nodes: Nodes, before: tuple[int, int], sent: int) -> tuple[int, int
         if time.monotonic() > patience or (taken >= sent and taken == through(nodes)[0] - before[0]):
             return taken, through(nodes)[1] - before[1]
         time.sleep(LOOK_S)
+
+
+def carried_in_flood(measured: Measured, ring: int) -> float | None:
+    """Packets per real second that the DUT processed in the flood; None if it was slowed, or too few were counted."""
+    flood, pps = measured.flood, measured.generator_pps
+    if measured.slowed or flood is None or flood.taken is None or not pps:
+        return None
+    # What lay in the ring at the end of the flood was processed after it.
+    processed = flood.taken - ring
+    return processed * pps / flood.sent if processed > RATE_PACKETS else None
 
 
 def real_rate(nodes: Nodes, seconds: float = RATE_S) -> float:

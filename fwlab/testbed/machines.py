@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cached_property
 
@@ -50,12 +51,16 @@ class Machines:
         up = [role for role in ROLES if self._port_open(role)]
         if not up:
             return False
-        answering = [role for role in up if self._ssh[role].answers()]
+        with ThreadPoolExecutor() as pool:  # a login takes a second on an emulated node
+            answering = [role for role, there in zip(up, pool.map(self._answers, up), strict=True) if there]
         if len(answering) == len(ROLES):
             return True
         missing = ", ".join(role for role in ROLES if role not in answering)
         name = self._lab.id
         raise CannotMeasure(f"{name}: no answer from: {missing}", f"vagrant destroy -f {name}; vagrant up {name}")
+
+    def _answers(self, role: Role) -> bool:
+        return self._ssh[role].answers()
 
     @cached_property
     def made(self) -> Made:

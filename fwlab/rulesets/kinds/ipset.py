@@ -132,7 +132,8 @@ def _addresses(part: str) -> int:
 def absent(shown: Shown, lines: list[str]) -> str | None:
     """Sets and maps that do not exist."""
     wanted: set[str] = set()
-    for words in map(command, map(shlex.split, lines)):
+    # A list may have hundreds of thousands of entries, and splitting a line takes a while.
+    for words in map(command, map(shlex.split, (line for line in lines if not line.startswith("add ")))):
         names = [word for word in words[1:] if not word.startswith("-")]
         if words[0] in _CREATES:
             wanted.add(names[0])
