@@ -16,7 +16,7 @@ from fwlab.dut.refused_line import with_line
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure, Refused
 from fwlab.model.ruleset import RulesetFile
-from fwlab.model.trial import Trial
+from fwlab.model.trial import Modelled, Trial
 
 T = TypeVar("T")
 
@@ -119,24 +119,13 @@ class AgentDut(Conversation, ABC):
         self.send("measure", devices=self._devices, **{**usual, **trials, **marked})
 
     def collect(self, timeout: float) -> Collected[Trial]:
-        model = self._model
-        if model is None:
-            return self._sorted(timeout, self._trial)
-        answer = self.receive(timeout)
-        modelled = model.windows()
-
-        def trial(found: dict[str, Any]) -> Trial:
-            return self._trial(found).model_copy(update={"modelled": modelled[found["number"]]})
-
-        counted = sum(len(answer[kind]) for kind in Collected._fields[:3])
-        if counted != len(modelled):
-            raise CannotMeasure(f"the DUT made {counted} trials, the model saw {len(modelled)}", "run it again")
-        return self._made(answer, trial)
+        return self._sorted(timeout, self._trial)
 
     def collect_by_link(self, timeout: float) -> Collected[Window]:
         def window(found: dict[str, Any]) -> Window:
             trial, counts = self._trial(found), found["counts"]
-            return Window(trial.duration_s, trial.busy_s, [counts[f"{d}.rx_packets"] for d in self._devices])
+            packets = [counts[f"{d}.rx_packets"] for d in self._devices]
+            return Window(trial.duration_s, trial.busy_s, packets, trial.modelled)
 
         return self._sorted(timeout, window)
 
@@ -145,12 +134,20 @@ class AgentDut(Conversation, ABC):
         return [(counts[f"{d}.rx_packets"], counts[f"{d}.rx_bytes"]) for d in self._devices]
 
     def _sorted(self, timeout: float, made: Callable[[dict[str, Any]], T]) -> Collected[T]:
-        return self._made(self.receive(timeout), made)
-
-    @staticmethod
-    def _made(answer: dict[str, Any], made: Callable[[dict[str, Any]], T]) -> Collected[T]:
+        answer = self.receive(timeout)
+        if self._model is not None:
+            self._add_modelled(answer, self._model.windows())
         valid, unsaturated, perturbed = ([made(window) for window in answer[kind]] for kind in Collected._fields[:3])
         return Collected(valid, unsaturated, perturbed, answer["cpu_ns"])
+
+    @staticmethod
+    def _add_modelled(answer: dict[str, Any], modelled: Sequence[Modelled]) -> None:
+        """Give each trial of the answer what the model counted in it. Raises CannotMeasure if their numbers differ."""
+        trials = [trial for kind in Collected._fields[:3] for trial in answer[kind]]
+        if len(trials) != len(modelled):
+            raise CannotMeasure(f"the DUT made {len(trials)} trials, the model saw {len(modelled)}", "run it again")
+        for trial in trials:
+            trial["modelled"] = modelled[trial["number"]]
 
     def _trial(self, window: dict[str, Any]) -> Trial:
         return Trial(
@@ -159,6 +156,7 @@ class AgentDut(Conversation, ABC):
             processed=window["counts"][f"{self._devices[0]}.rx_packets"],
             forwarded=window["counts"][f"{self._devices[-1]}.tx_packets"],
             instructions=window.get("instructions"),
+            modelled=window.get("modelled"),
         )
 
     def prepare_stacks(self, rates: Sequence[int]) -> None:

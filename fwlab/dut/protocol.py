@@ -21,11 +21,13 @@ class Window:
     duration_s  length in seconds of the DUT's clock
     busy_s      of these, how long the CPU was not idle
     packets     packets received on each link, in the order of the links
+    modelled    what a model of a core counted meanwhile, if one watches
     """
 
     duration_s: float
     busy_s: float
     packets: list[int]
+    modelled: Modelled | None = None
 
     @property
     def busy_share(self) -> float:
@@ -93,7 +95,7 @@ class Dut(Protocol):
     ) -> None: ...
 
     def watched_by(self, model: CoreModel) -> None:
-        """From now on each trial of `collect` has what this model counts. Raises CannotMeasure if it cannot have it."""
+        """From now on each trial has what this model counts. Raises CannotMeasure if it cannot have it."""
 
     def open(self) -> None:
         """Connect. A connection that was closed can be opened again."""

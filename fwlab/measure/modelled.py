@@ -31,10 +31,8 @@ def modelled(context: RunContext, machines: Machines, tell: Listener) -> Iterato
 
 
 def modelled_specs(context: RunContext, specs: Iterable[MeasurementSpec]) -> list[MeasurementSpec]:
-    """The same, with the model's cycles beside their own metrics where packets are played and a core is modelled."""
+    """The same, with the model's cycles beside their own metrics where traffic is played and a core is modelled."""
     return [
-        replace(spec, metrics=[*spec.metrics, METRIC.name])
-        if context.core and spec.traffic is not None and context.store.plays_packets(spec.traffic)
-        else spec
+        replace(spec, metrics=[*spec.metrics, METRIC.name]) if context.core and spec.traffic is not None else spec
         for spec in specs
     ]

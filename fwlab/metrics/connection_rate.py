@@ -117,6 +117,7 @@ class FlatOut(Attempt[Window]):
                 completed=round(each * sum(window.packets[first:]), 2),
                 concurrent=self.clients.concurrent,
                 packets=sum(window.packets),
+                modelled=window.modelled,
             )
             for window in self.valid
         ]

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cycles per packet on a modelled core, in the trials of capacity: a second figure beside the clock, no part of it."""
+"""Cycles per packet on a modelled core, in the trials of capacity: a second figure beside the clock, no part of it.
+
+Of TCP connections flat out, cycles per connection.
+"""
 
 from collections.abc import Sequence
 
-from fwlab.metrics.capacity import FLOOD, MOST_IDLE
+from fwlab.metrics.capacity import FLOOD
+from fwlab.metrics.connection_rate import CONNECT, MOST_IDLE_LOOP
 from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.protocol import MeasurableMetric
+from fwlab.metrics.protocol import ANY_TRAFFIC, MeasurableMetric
 from fwlab.metrics.step import Step
 from fwlab.model.metric import Display, NeedsClock, Tolerance, TrafficKind
 from fwlab.model.results import Measured, TestbedFacts
-from fwlab.model.trial import Modelled, Trial
+from fwlab.model.trial import Modelled, TcpTrial, Trial
 
 #: The clock counts a trial's instructions, too. If the model's count differs by more than this share, it saw another
 #: window than the clock, and says nothing about this trial.
@@ -22,39 +26,48 @@ class ModelCycles(MeasurableMetric):
     name = "model_cycles"
     unit = "count"
     position = 12
-    display = Display("model cycles per packet", whole=True)
+    display = Display("model cycles per packet or connection", whole=True)
     tolerance = Tolerance(share=0.015, ratio=0.03)
     clock = NeedsClock("instructions", "the model is a plugin of the emulator (fwlab run --model)")
     #: It decides no mark.
     portable = False
-    least_busy = 1 - MOST_IDLE
+    traffic = ANY_TRAFFIC
+    #: Capacity asks for more of its trials, which are the same.
+    least_busy = 1 - MOST_IDLE_LOOP
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         core = testbed.core
         if core is None:
             return []
-        return [core.cycles(found) / trial.processed for trial, found in counted(measured, testbed)]
+        return [core.cycles(found) / units for units, found in counted(measured, testbed)]
 
     def steps(self, spec: MeasurementSpec, played: TrafficKind) -> Sequence[Step]:
-        return [FLOOD]
+        return [FLOOD if played == "packets" else CONNECT]
 
-    def trials(self, measured: Measured) -> Sequence[Trial]:
-        return measured.trials
+    def trials(self, measured: Measured) -> Sequence[Trial | TcpTrial]:
+        return measured.tcp or measured.trials
 
 
 METRIC = ModelCycles()
 
 
-def counted(measured: Measured, testbed: TestbedFacts) -> list[tuple[Trial, Modelled]]:
-    """The trials that were modelled, with what the model counted; without those that it saw another part of."""
+def counted(measured: Measured, testbed: TestbedFacts) -> list[tuple[float, Modelled]]:
+    """Packets, or connections, of each trial that was modelled, and what the model counted in it.
+
+    Without the trials of which the model saw another part.
+    """
     return [
-        (trial, trial.modelled)
-        for trial in measured.trials
-        if trial.modelled is not None and trial.processed and apart(trial, testbed) <= MOST_APART
+        (units, trial.modelled)
+        for trial in METRIC.trials(measured)
+        if trial.modelled is not None and (units := _units(trial)) and apart(trial, testbed) <= MOST_APART
     ]
 
 
-def apart(trial: Trial, testbed: TestbedFacts) -> float:
+def _units(trial: Trial | TcpTrial) -> float:
+    return trial.completed if isinstance(trial, TcpTrial) else trial.processed
+
+
+def apart(trial: Trial | TcpTrial, testbed: TestbedFacts) -> float:
     """How far the model's count of instructions is from the clock's, as a share of this; 1 if one is missing."""
     if trial.modelled is None or not testbed.ns_per_instruction or not trial.busy_s:
         return 1.0

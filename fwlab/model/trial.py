@@ -67,22 +67,12 @@ class Modelled(Frozen):
         return self.direction_misses + self.target_misses + self.return_misses
 
 
-class Trial(_Timed):
-    """Counts of one trial (RFC 2544, section 23; here under overload: RFC 2285, FRMOL).
+class _Watched(_Timed):
+    """A window that a model of a core may have watched.
 
-    duration_s     length, in seconds of the DUT's clock
-    busy_s         for how long of it the DUT's CPU was not idle
-    processed      packets that the DUT took from its receive ring, whether it forwarded or dropped them
-    forwarded      packets that it sent on
-    instructions   that all its CPUs retired meanwhile, by their own counters; None if they have none
-    intended_load  packets per second asked of the generator; None: flat out
-    modelled       what the model of a core counted meanwhile; written only if there was one
+    modelled  what it counted meanwhile; written only if there was one
     """
 
-    processed: int = Field(ge=0)
-    forwarded: int = Field(default=0, ge=0)
-    instructions: int | None = Field(default=None, ge=0)
-    intended_load: float | None = None
     modelled: Modelled | None = None
 
     @model_serializer(mode="wrap")
@@ -91,6 +81,23 @@ class Trial(_Timed):
         if self.modelled is None:
             data.pop("modelled", None)
         return data
+
+
+class Trial(_Watched):
+    """Counts of one trial (RFC 2544, section 23; here under overload: RFC 2285, FRMOL).
+
+    duration_s     length, in seconds of the DUT's clock
+    busy_s         for how long of it the DUT's CPU was not idle
+    processed      packets that the DUT took from its receive ring, whether it forwarded or dropped them
+    forwarded      packets that it sent on
+    instructions   that all its CPUs retired meanwhile, by their own counters; None if they have none
+    intended_load  packets per second asked of the generator; None: flat out
+    """
+
+    processed: int = Field(ge=0)
+    forwarded: int = Field(default=0, ge=0)
+    instructions: int | None = Field(default=None, ge=0)
+    intended_load: float | None = None
 
 
 class Delivery(Frozen):
@@ -138,7 +145,7 @@ class Delivery(Frozen):
         return min(1.0, min(1.0, processed_pps / self.intended_load) * passed)
 
 
-class TcpTrial(_Timed):
+class TcpTrial(_Watched):
     """TCP connections through the DUT under overload, counted by what crossed the DUT itself.
 
     duration_s, busy_s  length in seconds of the DUT's clock, and for how long of it the DUT was not idle

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the model of a core counted, per packet: cycles, what waits, and misses. Medians of the trials."""
+"""What the model of a core counted: cycles, what waits, and misses. Medians of the trials.
+
+All counts are per packet; of TCP connections, per connection.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -16,7 +19,7 @@ HEADS = ("instr", "cycles", "memory", "branches", "locks", "L1I", "L1D", "L2", "
 
 @dataclass(frozen=True)
 class CoreFigures:
-    """One case. Counts and cycles are per packet; shares are of the cycles.
+    """One case. Counts and cycles are per packet or connection; shares are of the cycles.
 
     memory, branches, locks  shares of the cycles in which the core waits for these
     l1i, l1d, l2, llc, tlb   misses; `llc`: None for a core without one; `tlb`: of both first levels
@@ -50,25 +53,25 @@ def core_figures(measured: Measured, run: Run) -> CoreFigures | None:
     if core is None or not found:
         return None
 
-    def per_packet(value: Callable[[Modelled], float]) -> float:
-        return median(value(modelled) / trial.processed for trial, modelled in found)
+    def each(value: Callable[[Modelled], float]) -> float:
+        return median(value(modelled) / units for units, modelled in found)
 
     def share(value: Callable[[Modelled], float]) -> float:
         return median(value(modelled) / core.cycles(modelled) for _, modelled in found)
 
     return CoreFigures(
         case=measured.id,
-        instructions=per_packet(lambda one: one.instructions),
-        cycles=per_packet(core.cycles),
+        instructions=each(lambda one: one.instructions),
+        cycles=each(core.cycles),
         memory=share(lambda one: one.memory_wait),
         branches=share(lambda one: one.branch_wait),
         locks=share(lambda one: one.locked_wait),
-        l1i=per_packet(lambda one: one.l1i_misses),
-        l1d=per_packet(lambda one: one.l1d_misses),
-        l2=per_packet(lambda one: one.l2_misses),
-        llc=per_packet(lambda one: one.llc_misses) if core.llc else None,
-        tlb=per_packet(lambda one: one.itlb_misses + one.dtlb_misses),
-        mispredicted=per_packet(lambda one: one.mispredicted),
+        l1i=each(lambda one: one.l1i_misses),
+        l1d=each(lambda one: one.l1d_misses),
+        l2=each(lambda one: one.l2_misses),
+        llc=each(lambda one: one.llc_misses) if core.llc else None,
+        tlb=each(lambda one: one.itlb_misses + one.dtlb_misses),
+        mispredicted=each(lambda one: one.mispredicted),
     )
 
 
@@ -81,7 +84,8 @@ def caption(core: ReferenceCore) -> str:
     """What the columns mean."""
     last = "" if core.llc else " It has no LLC."
     return (
-        f"{core.title}, modelled (guides/model.md): instructions, cycles, misses and mispredicted branches per packet; "
+        f"{core.title}, modelled (guides/model.md): instructions, cycles, misses and mispredicted branches per packet, "
+        "of TCP per connection; "
         f"memory, branches, locks: shares of the cycles that wait for them.{last}"
     )
 

@@ -208,6 +208,8 @@ def test_each_trial_has_the_window_that_was_marked_for_it() -> None:
     collected = dut.collect(1)
     assert [trial.modelled.instructions for trial in collected.valid if trial.modelled] == [100, 300]
     assert [trial.modelled.instructions for trial in collected.perturbed if trial.modelled] == [200]
+    by_link = dut.collect_by_link(1)
+    assert [window.modelled.instructions for window in by_link.valid if window.modelled] == [100, 300]
     windows.pop()
     with pytest.raises(CannotMeasure, match="made 3 trials, the model saw 2"):
         dut.collect(1)

@@ -12,7 +12,7 @@ from fwlab.host.project import find_project, load_topology
 from fwlab.metrics.model_cycles import METRIC, MOST_APART
 from fwlab.model.reference_core import ReferenceCore
 from fwlab.model.results import Measured, NamedCore, TestbedFacts
-from fwlab.model.trial import Modelled, Trial
+from fwlab.model.trial import Modelled, TcpTrial, Trial
 from fwlab.report.core_figures import HEADS, core_figures
 
 CORE = load_topology(find_project()).cores["xeon"]
@@ -41,6 +41,17 @@ def test_cycles_are_instructions_at_full_width_and_waits() -> None:
     assert METRIC.values(measured(found), facts(core=named())) == [(1000 / 4 + 625) / 10]
     assert METRIC.values(measured(found), facts()) == [], "no core, no cycles"
     assert METRIC.values(measured(Trial(duration_s=1, busy_s=1, processed=1)), facts(core=named())) == []
+
+
+def test_of_connections_each_has_its_cycles() -> None:
+    one = trial(1000, load_wait=300)
+    carried = TcpTrial(duration_s=4e-6, busy_s=4e-6, completed=2.5, concurrent=9, packets=30, modelled=one.modelled)
+    found = measured().model_copy(update={"tcp": [carried], "trials": []})
+    assert METRIC.values(found, facts(core=named())) == [(1000 / 4 + 300) / 2.5]
+    assert METRIC.trials(found) == [carried]
+    again = TcpTrial.model_validate_json(carried.model_dump_json())
+    assert again.modelled == one.modelled
+    assert "modelled" not in carried.model_copy(update={"modelled": None}).model_dump()
 
 
 def test_a_window_that_is_not_the_clocks_says_nothing() -> None:
