@@ -23,8 +23,10 @@ FCS = 4
 class Flood:
     """One continuous stream. Its rate is nominal; capacity is measured flat out."""
 
-    def get_streams(self, direction=0, source="198.18.64.1", step=13, sources=1000, size=128, **kwargs):
+    def get_streams(self, direction=0, source="198.18.64.1", step=13, sources=1000, order="inc", size=128, **kwargs):
         """`sources` addresses that begin with `source` and are `step` apart; `size` bytes on the wire, FCS included.
+
+        `order` is inc, one after the other, or random; then the addresses are 1 apart.
 
         With a step of 13 the sources share no prefix or mask, so no single rule can match them all. S1 sent frames of
         128 bytes.
@@ -44,7 +46,7 @@ class Flood:
                     max_value=first + step * sources - 1,
                     size=4,
                     step=step,
-                    op="inc",
+                    op=order,
                 ),
                 STLVmWrFlowVar(fv_name="source", pkt_offset="IP.src"),
                 STLVmFixIpv4(offset="IP"),
