@@ -7,6 +7,7 @@
  *     e KIND BRANCH AFTER TARGET NEXT      a block ended; KIND as in core.h, from 0
  *     b INSTRUCTIONS LOCKED          a block ran
  *     mark NUMBER, file FILE         write a record of counters; map this file first
+ *     places FILE, run ADDRESS, window 0|1    count by place in this file; a block begins; a window begins or ends
  *     d ADDRESS BYTES                decode an instruction, and print what was found
  *     p                              print all counters and set them to 0
  * Exit: 0, or 2 for a wrong parameter or command. */
@@ -18,11 +19,13 @@
 #include "core.h"
 #include "decode.h"
 #include "marks.h"
+#include "places.h"
 #include "settings.h"
 
 static struct core core;
 static struct counters own;
 static struct marks *marks;
+static struct account account;
 
 static int access_memory(char kind, uint64_t address, uint64_t physical)
 {
@@ -102,6 +105,21 @@ static int command(const char *line)
 	}
 	if (sscanf(line, "mark %u", &number) == 1 && marks) {
 		marks_add(marks, number);
+		return 0;
+	}
+	if (sscanf(line, "places %255s", text) == 1) {
+		account.places = places_open(text);
+		if (account.places)
+			account.place = account.places->place;
+		return account.places ? 0 : -1;
+	}
+	if (sscanf(line, "run %" SCNx64, &a) == 1 && account.places) {
+		account_settle(&account, core.count);
+		account.place = places_find(account.places, a);
+		return 0;
+	}
+	if (sscanf(line, "window %u", &number) == 1) {
+		account_window(&account, core.count, number);
 		return 0;
 	}
 	if (sscanf(line, "d %" SCNx64 " %255s", &a, text) == 2)

@@ -13,9 +13,15 @@
 
 #define LINE 6 /* log2 of 64 bytes */
 
-/* Everything that is counted, in this order in the file of counters (counters.h). */
+/* Everything that is counted, in this order in the file of counters (marks.h). The first six are also
+ * counted by place (places.h). */
 #define COUNTERS(_)                                                                                                    \
 	_(instructions)                                                                                                \
+	_(fetch_wait)                                                                                                  \
+	_(load_wait)                                                                                                   \
+	_(tlb_wait)                                                                                                    \
+	_(branch_wait)                                                                                                 \
+	_(locked_wait)                                                                                                 \
 	_(loads)                                                                                                       \
 	_(stores)                                                                                                      \
 	_(l1i_misses)                                                                                                  \
@@ -32,12 +38,7 @@
 	_(locked)                                                                                                      \
 	_(direction_misses)                                                                                            \
 	_(target_misses)                                                                                               \
-	_(return_misses)                                                                                               \
-	_(fetch_wait)                                                                                                  \
-	_(load_wait)                                                                                                   \
-	_(tlb_wait)                                                                                                    \
-	_(branch_wait)                                                                                                 \
-	_(locked_wait)
+	_(return_misses)
 
 struct counters {
 #define MEMBER(name) uint64_t name;

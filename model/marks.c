@@ -6,19 +6,27 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-struct marks *marks_open(const char *path)
+void *map_file(const char *path, size_t size)
 {
-	struct marks *marks = MAP_FAILED;
+	void *mapped = MAP_FAILED;
 	int file = open(path, O_RDWR | O_CLOEXEC);
 
 	if (file < 0)
 		return NULL;
-	if (!ftruncate(file, sizeof(*marks)))
-		marks = mmap(NULL, sizeof(*marks), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	if (!ftruncate(file, size))
+		mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	close(file);
-	if (marks == MAP_FAILED)
+	if (mapped == MAP_FAILED)
 		return NULL;
-	memset(marks, 0, sizeof(*marks));
+	return memset(mapped, 0, size);
+}
+
+struct marks *marks_open(const char *path)
+{
+	struct marks *marks = map_file(path, sizeof(*marks));
+
+	if (!marks)
+		return NULL;
 	marks->counters = sizeof(struct counters) / sizeof(uint64_t);
 	marks->kept = MARKS_KEPT;
 	__atomic_store_n(&marks->magic, MARKS_MAGIC, __ATOMIC_RELEASE);

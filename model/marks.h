@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The file of counters. The plugin maps it and counts in it; fwlab/testbed/model_counters.py reads it.
+/* The file of counters. The plugin maps it and counts in it; fwlab/testbed/core_model/counters.py reads it.
  *
  * Each mark in the guest writes the counters of that moment into the next record. `marks` says how many there have
  * been, and is written last. Old records are overwritten. */
 #ifndef FWLAB_MODEL_MARKS_H
 #define FWLAB_MODEL_MARKS_H
+
+#include <stddef.h>
 
 #include "core.h"
 
@@ -25,8 +27,10 @@ struct marks {
 	struct record records[MARKS_KEPT];
 };
 
-/* Map the file, which must exist: who starts QEMU makes it, as QEMU may be a user who can make no files there.
- * Returns NULL if it cannot be mapped. */
+/* Map a file of this size, full of zeros. It must exist: who starts QEMU makes it, as QEMU may be a user who can make
+ * no files there. Returns NULL if it cannot be mapped. */
+void *map_file(const char *path, size_t size);
+/* The same for the file of counters. */
 struct marks *marks_open(const char *path);
 void marks_add(struct marks *marks, uint32_t mark);
 

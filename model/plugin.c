@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The model as a plugin of QEMU's translator:
- *     -plugin fwlab-model.so,counters=FILE,l1i=32768:8,...
+ *     -plugin fwlab-model.so,counters=FILE,places=FILE,l1i=32768:8,...
  *
  * QEMU translates the guest's code in blocks. The plugin learns of each block when it is translated, and is called when
  * it runs and when one of its instructions accesses memory. How a block's branch went shows when the next block begins.
@@ -17,6 +17,7 @@
 #include "core.h"
 #include "decode.h"
 #include "marks.h"
+#include "places.h"
 #include "qemu_plugin_api.h"
 #include "settings.h"
 
@@ -39,11 +40,13 @@ struct block {
 	uint64_t start, after, branch, target;
 	enum ending ending;
 	unsigned instructions, locked, lines;
+	struct place *place;
 	struct line line[];
 };
 
 static struct core core;
 static struct marks *marks;
+static struct account account;
 
 /* The guest's memory in QEMU's; empty until the first block of code shows where it is. */
 static uint64_t memory_start, memory_end;
@@ -62,6 +65,10 @@ static void ran(unsigned int vcpu, void *data)
 	(void)vcpu;
 	if (last.ending != END_OTHER)
 		core_ended(&core, last.ending, last.branch, last.after, last.target, block->start);
+	if (account.places) {
+		account_settle(&account, &marks->now);
+		account.place = block->place;
+	}
 	core_block(&core, block->instructions, block->locked);
 	for (unsigned i = 0; i < block->lines; i++) {
 		if (core_fetch(&core, block->line[i].address))
@@ -103,6 +110,7 @@ static void marked(unsigned int vcpu, void *data)
 {
 	(void)vcpu;
 	marks_add(marks, (uint32_t)(uintptr_t)data);
+	account_window(&account, &marks->now, (uintptr_t)data == MARK_BEGIN);
 }
 
 /* Find the mapping that this address lies in. QEMU aligns the guest's memory for large pages; any other mapping is not
@@ -186,6 +194,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		abort(); /* counters that miss a block would be wrong and not look it */
 	*block = draft;
 	memcpy(block->line, lines, draft.lines * sizeof(*lines));
+	block->place = account.places ? places_find(account.places, block->start) : NULL;
 	block->older = blocks;
 	blocks = block;
 	qemu_plugin_register_vcpu_tb_exec_cb(tb, ran, QEMU_PLUGIN_CB_NO_REGS, block);
@@ -209,19 +218,26 @@ EXPORTED int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *in
 EXPORTED int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc, char **argv)
 {
 	struct parameters parameters = { 0 };
-	const char *path = NULL;
+	const char *path = NULL, *places = NULL;
 
 	if (strcmp(info->target_name, "x86_64") || !info->system_emulation || info->system.smp_vcpus != 1)
 		return -1;
 	for (int i = 0; i < argc; i++) {
 		if (!strncmp(argv[i], "counters=", 9))
 			path = argv[i] + 9;
+		else if (!strncmp(argv[i], "places=", 7))
+			places = argv[i] + 7;
 		else if (settings_word(&parameters, argv[i]) < 0)
 			return -1;
 	}
 	marks = path ? marks_open(path) : NULL;
 	if (!marks || core_make(&core, &parameters, &marks->now) < 0)
 		return -1;
+	account.places = places ? places_open(places) : NULL;
+	if (places && !account.places)
+		return -1;
+	if (account.places)
+		account.place = account.places->place;
 	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
 	qemu_plugin_register_flush_cb(id, flushed);
 	return 0;

@@ -5,6 +5,7 @@ import dataclasses
 import json
 import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +16,7 @@ from rich.table import Table
 from fwlab.cli.hold import choose_held, held_spec
 from fwlab.cli.options import (
     CaseOrExercise,
+    CoreName,
     Json,
     Keep,
     LabName,
@@ -26,10 +28,12 @@ from fwlab.cli.options import (
     run_context,
 )
 from fwlab.host.atomic_write import check_writable
+from fwlab.measure.modelled import modelled_specs
 from fwlab.measure.plan import refuse_unplayable_traffic
 from fwlab.measure.saved_runs import reports_folder
 from fwlab.measure.session import open_session
 from fwlab.metrics.call_stacks import shares
+from fwlab.metrics.core_functions import FunctionCost, function_costs
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, BadInput
 from fwlab.model.lab import Exercise
 from fwlab.model.results import Run
@@ -49,6 +53,7 @@ def profile_command(
     trials: Trials = None,
     functions: Annotated[int, typer.Option(min=1, help="Number of functions to print.")] = SHOWN,
     as_json: Json = False,
+    core: CoreName = "",
     testbed: TestbedName = "auto",
     keep: Keep = False,
     verbose: Verbose = False,
@@ -56,15 +61,18 @@ def profile_command(
     machines: MachinesOf = None,
     output: Annotated[Path | None, typer.Option(help="Folder for the report (default: reports/LAB/profile).")] = None,
 ) -> None:
-    """Measure one case, or your ruleset of an exercise, and sample the DUT under load, by kernel function."""
-    context = run_context(lab, testbed, keep=keep, seed=seed, machines=machines)
+    """Measure one case, or your ruleset of an exercise, and sample the DUT under load, by kernel function.
+
+    With --model, also count by function what a core executes and waits for.
+    """
+    context = run_context(lab, testbed, keep=keep, seed=seed, machines=machines, core=core)
     project, found = context.project, context.lab
     chosen = choose_held(found, name, "profile")
     own = isinstance(chosen, Exercise)
     spec = held_spec(context, chosen, trials)
     if spec.traffic is None or found.traffic[spec.traffic].connections is not None:
         raise BadInput(f"{name}: only a case with a traffic profile can be sampled", f"fwlab list {found.id}")
-    spec = dataclasses.replace(spec, metrics=["capacity"], sampled=True)
+    [spec] = modelled_specs(context, [dataclasses.replace(spec, metrics=["capacity"], sampled=True)])
     folder = output or reports_folder(project, lab) / "profile"
     check_writable(folder)
     refuse_unplayable_traffic(context, [spec.traffic])
@@ -109,6 +117,27 @@ def _show(row: Row, run: Run, functions: int, console: Console) -> None:
         table.add_row(share.name, formatting.percent(share.own), own, formatting.percent(share.whole))
     if stacks:
         console.print(table)
+    costs = function_costs(row.measured, run.testbed)
+    if costs and run.testbed.core:
+        console.print(f"\n{run.testbed.core.title}, modelled: {core_words(costs)}", highlight=False)
+        console.print(_core_table(costs[:functions]))
+
+
+def core_words(costs: Sequence[FunctionCost]) -> str:
+    """The sums of all functions."""
+    cycles, waits = sum(one.cycles for one in costs), sum(one.waits for one in costs)
+    return f"{formatting.digits(cycles)} cycles per packet, of which it waits {formatting.percent(waits / cycles)}"
+
+
+def _core_table(costs: Sequence[FunctionCost]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("function", overflow="fold")
+    for head in ("instr/pkt", "cycles/pkt", "memory", "branches", "locks"):
+        table.add_column(head, justify="right")
+    for one in costs:
+        figures = (one.instructions, one.cycles, one.memory, one.branches, one.locks)
+        table.add_row(one.name, *(f"{value:.1f}" for value in figures))
+    return table
 
 
 def worth(count: int) -> str:
@@ -128,6 +157,7 @@ def _document(row: Row, run: Run) -> dict[str, Any]:
         "unit": formatting.cost_unit(run.testbed),
         "samples": sum(stacks.values()),
         "functions": [dataclasses.asdict(share) for share in shares(stacks)],
+        "modelled": [dataclasses.asdict(one) for one in function_costs(row.measured, run.testbed)],
         "problems": list(row.problems),
         "refused": row.measured.refused,
     }

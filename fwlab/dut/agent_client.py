@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self, TypeVar, Unpack
 
 from fwlab.dut.conversation import AgentProgram, Conversation
+from fwlab.dut.core_functions import PROGRAMS, by_function
 from fwlab.dut.packet_stacks import of_packets
 from fwlab.dut.protocol import Collected, CoreModel, TrialTerms, Window
 from fwlab.dut.refused_line import with_line
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure, Refused
 from fwlab.model.ruleset import RulesetFile
-from fwlab.model.trial import Modelled, Trial
+from fwlab.model.trial import Modelled, Spent, Trial
 
 T = TypeVar("T")
 
@@ -128,6 +129,14 @@ class AgentDut(Conversation, ABC):
             return Window(trial.duration_s, trial.busy_s, packets, trial.modelled)
 
         return self._sorted(timeout, window)
+
+    def modelled_functions(self) -> dict[str, Spent]:
+        if self._model is None:
+            raise CannotMeasure("no model of a core watches the DUT", "fwlab profile LAB CASE --model CORE")
+        places = self._model.places()
+        addresses = sorted(address for address in places if address)
+        names = self.ask("functions", timeout=600, addresses=addresses)["functions"]
+        return by_function(places, {PROGRAMS: "[programs]", **dict(zip(addresses, names, strict=True))})
 
     def received(self) -> list[tuple[int, int]]:
         counts = self.counters()

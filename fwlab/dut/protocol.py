@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, NotRequired, Protocol, Self, TypedD
 
 from fwlab.host.ssh import Ssh
 from fwlab.model.ruleset import RulesetFile
-from fwlab.model.trial import Modelled, Trial
+from fwlab.model.trial import Modelled, Spent, Trial
 
 T = TypeVar("T")
 
@@ -51,13 +51,16 @@ class Collected(NamedTuple, Generic[T]):
 
 
 class CoreModel(Protocol):
-    """What a model of a core counts, which watches the DUT from outside. Both methods raise CannotMeasure."""
+    """What a model of a core counts, which watches the DUT from outside. Every method raises CannotMeasure."""
 
     def begin(self) -> None:
         """Trials count from here on."""
 
     def windows(self) -> list[Modelled]:
         """What it counted in each trial since `begin`, in their order."""
+
+    def places(self) -> dict[int, Spent]:
+        """What it counted in all of these trials by the address of each block of code; 0 stands for programs."""
 
 
 class TrialTerms(TypedDict):
@@ -96,6 +99,12 @@ class Dut(Protocol):
 
     def watched_by(self, model: CoreModel) -> None:
         """From now on each trial has what this model counts. Raises CannotMeasure if it cannot have it."""
+
+    def modelled_functions(self) -> dict[str, Spent]:
+        """What the model counted in the last trials, valid or not, by function of the kernel.
+
+        Takes the DUT a while, so call it without traffic.
+        """
 
     def open(self) -> None:
         """Connect. A connection that was closed can be opened again."""

@@ -16,6 +16,7 @@ class Phase(IntEnum):
     STATES = 10  # first: other metrics are then measured with these states, not while they are created
     BEFORE_FLOOD = 20
     FLOOD = 30
+    FUNCTIONS = 35  # of the trials
     PROFILE = 40
     AFTER_FLOOD = 50
     SURVIVAL = 60

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from fwlab.model.declared import Frozen
-from fwlab.model.trial import Modelled
+from fwlab.model.trial import Spent
 
 Count = Annotated[int, Field(ge=1)]
 Cycles = Annotated[int, Field(ge=0)]
@@ -126,8 +126,8 @@ class ReferenceCore(Frozen):
             f"locked={self.locked}",
         ]
 
-    def cycles(self, found: Modelled) -> float:
-        """The cycles of a window: its instructions at full width, and what they wait for."""
+    def cycles(self, found: Spent) -> float:
+        """The cycles of a window, or of a part of its code: instructions at full width, and what they wait for."""
         return found.instructions / self.width + found.waits
 
 

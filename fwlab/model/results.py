@@ -12,7 +12,7 @@ from fwlab.model.cpu_settings import CpuSettings
 from fwlab.model.declared import Frozen
 from fwlab.model.metric import MetricName
 from fwlab.model.reference_core import ReferenceCore
-from fwlab.model.trial import Clients, Delivery, States, TcpTrial, Trial
+from fwlab.model.trial import Clients, Delivery, Spent, States, TcpTrial, Trial
 
 FORMAT: Final = "fwlab-run/1"
 Accelerator = Literal["tcg", "kvm"]
@@ -123,6 +123,7 @@ class Measured(Frozen):
     tcp       trials with TCP connections; `clients` is what the clients counted, run by run
     tracked   the class that survival is about; `offered` the load, as a multiple of the baseline's capacity
     stacks    samples of the DUT under load by call stack, outermost function first, joined by semicolons
+    functions  what a model of a core counted in these trials, by function; written only if it was asked for
     loads     seconds of busy DUT time, for each time that the whole ruleset was loaded
     disturbed_trials  trials left out because something else than packets ran on the DUT
     disturbed_by  what that was: by program or [kernel thread], its share of the CPU time that packets did not take
@@ -155,6 +156,7 @@ class Measured(Frozen):
     clients: list[Clients] = []
     states: States | None = None
     stacks: dict[str, int] = {}
+    functions: dict[str, Spent] = {}
     entries: int | None = None
     offered: float | None = None
     generator_sent: int | None = None
@@ -176,7 +178,7 @@ class Measured(Frozen):
     @model_serializer(mode="wrap")
     def _without_what_is_rare(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         data: dict[str, Any] = handler(self)
-        for name in ("beside", "benchmarks", "extra", "unsaturated"):
+        for name in ("beside", "benchmarks", "extra", "functions", "unsaturated"):
             if not getattr(self, name):
                 data.pop(name, None)
         return data

@@ -19,7 +19,28 @@ class _Timed(Frozen):
         return self.busy_s / self.duration_s if self.duration_s else 0.0
 
 
-class Modelled(Frozen):
+class Spent(Frozen):
+    """What a piece of code does on a modelled core: instructions, and the cycles that it waits for each reason."""
+
+    instructions: int = Field(ge=0)
+    fetch_wait: int = Field(ge=0)
+    load_wait: int = Field(ge=0)
+    tlb_wait: int = Field(ge=0)
+    branch_wait: int = Field(ge=0)
+    locked_wait: int = Field(ge=0)
+
+    @property
+    def memory_wait(self) -> int:
+        """Cycles that loads and fetches wait for caches, memory and translations."""
+        return self.fetch_wait + self.load_wait + self.tlb_wait
+
+    @property
+    def waits(self) -> int:
+        """Cycles of waiting, for whatever reason."""
+        return self.memory_wait + self.branch_wait + self.locked_wait
+
+
+class Modelled(Spent):
     """What the model of a core (model/core.h) counted in one trial. Waits are cycles, everything else is a count.
 
     l2_misses, llc_misses  of loads, stores, fetches and page walks; without a last level, every miss of L2 is one
@@ -27,7 +48,6 @@ class Modelled(Frozen):
     conditional, indirect, returns, retpolines, locked  instructions of these kinds
     """
 
-    instructions: int = Field(ge=0)
     loads: int = Field(ge=0)
     stores: int = Field(ge=0)
     l1i_misses: int = Field(ge=0)
@@ -45,21 +65,6 @@ class Modelled(Frozen):
     direction_misses: int = Field(ge=0)
     target_misses: int = Field(ge=0)
     return_misses: int = Field(ge=0)
-    fetch_wait: int = Field(ge=0)
-    load_wait: int = Field(ge=0)
-    tlb_wait: int = Field(ge=0)
-    branch_wait: int = Field(ge=0)
-    locked_wait: int = Field(ge=0)
-
-    @property
-    def memory_wait(self) -> int:
-        """Cycles that loads and fetches wait for caches, memory and translations."""
-        return self.fetch_wait + self.load_wait + self.tlb_wait
-
-    @property
-    def waits(self) -> int:
-        """Cycles of waiting, for whatever reason."""
-        return self.memory_wait + self.branch_wait + self.locked_wait
 
     @property
     def mispredicted(self) -> int:

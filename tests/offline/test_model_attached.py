@@ -45,10 +45,12 @@ def test_windows_are_what_the_model_wrote(tmp_path: Path) -> None:
     """Written by the C program, read by Python: one layout for both, more windows than the file keeps included."""
     path = tmp_path / "counters"
     path.touch()
-    counters = CoreCounters(path)
+    counters = CoreCounters(path, tmp_path / "places")
 
     def counted(*commands: str) -> list[Modelled]:
-        assert run(WORDS, [f"file {path}", *commands]).returncode == 0
+        (tmp_path / "places").touch()
+        commands = (f"file {path}", f"places {tmp_path / 'places'}", *commands)
+        assert run(WORDS, commands).returncode == 0
         return counters.windows()
 
     window = ["l 0", f"mark {BEGIN}", "l 10000", "b 7 1", f"mark {END}"]
@@ -68,10 +70,10 @@ def test_windows_are_what_the_model_wrote(tmp_path: Path) -> None:
 def test_another_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "counters"
     with pytest.raises(CannotMeasure, match="cannot be read"):
-        CoreCounters(path).begin()
+        CoreCounters(path, path).begin()
     path.write_bytes(bytes(4096))
     with pytest.raises(CannotMeasure, match="no counters of this model"):
-        CoreCounters(path).begin()
+        CoreCounters(path, path).begin()
 
 
 # ---- the machine
@@ -84,12 +86,15 @@ def words_of(xml: str) -> list[str]:
 
 def test_the_plugin_joins_and_leaves_the_description() -> None:
     plugin = Path("/cache/model/fwlab-model-0123.so")
-    joined = with_model(DOMAIN, plugin, Path("/tmp/a,b/counters"), ["l2=1:2:3"])
+    files = Path("/tmp/a,b/counters"), Path("/tmp/a,b/places")
+    joined = with_model(DOMAIN, plugin, files, ["l2=1:2:3"])
     usual = ["-icount", "shift=2,sleep=on"]
-    added = ["-plugin", "/cache/model/fwlab-model-0123.so,counters=/tmp/a,,b/counters,l2=1:2:3"]
+    both = "counters=/tmp/a,,b/counters,places=/tmp/a,,b/places"
+    added = ["-plugin", f"/cache/model/fwlab-model-0123.so,{both},l2=1:2:3"]
     assert words_of(joined) == usual + added
     assert words_of(without_model(joined)) == usual
-    assert words_of(with_model(joined, plugin, Path("/tmp/c"), [])) == [*usual, "-plugin", f"{plugin},counters=/tmp/c"]
+    again = words_of(with_model(joined, plugin, (Path("/c"), Path("/p")), []))
+    assert again == [*usual, "-plugin", f"{plugin},counters=/c,places=/p"]
     labels = {label.get("model"): label.get("type") for label in ET.fromstring(joined).findall("seclabel")}
     assert labels == {"apparmor": "none", "dac": "dynamic"}
 

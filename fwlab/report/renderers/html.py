@@ -8,6 +8,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from fwlab.metrics.call_stacks import FunctionShare, shares
+from fwlab.metrics.core_functions import function_costs, weighed
 from fwlab.metrics.registry import METRICS
 from fwlab.model.cpu_settings import CpuSettings
 from fwlab.model.results import Measured, Run
@@ -94,6 +95,24 @@ def _profile(row: Row, run: Run) -> dict[str, Any]:
         "svg": _trusted(flame(stacks, cost, formatting.cost_unit(run.testbed))),
         "cost": cost,
         "functions": found,
+        "core": _core_profile(row, run),
+    }
+
+
+def _core_profile(row: Row, run: Run) -> dict[str, Any] | None:
+    """Where a packet waits on a modelled core; None if no core was modelled."""
+    core, measured = run.testbed.core, row.measured
+    costs = function_costs(measured, run.testbed)
+    if core is None or not costs:
+        return None
+    waits = sum(one.waits for one in costs)
+    weights = weighed(measured.stacks, measured, core, waits=True)
+    return {
+        "title": core.title,
+        "cycles": sum(one.cycles for one in costs),
+        "waits": waits,
+        "svg": _trusted(flame(weights, waits, "cycles per packet", f"where {row.id} waits")),
+        "functions": [one for one in costs if one.cycles >= LEAST_SHOWN * sum(one.cycles for one in costs)],
     }
 
 

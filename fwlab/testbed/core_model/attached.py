@@ -46,14 +46,15 @@ def attached(
     domain = domain_of(qemu_of(*forwarded))
     ssh = machines.ssh("dut")
     with _folder() as folder:
-        counters = folder / "counters"
-        counters.touch()
-        counters.chmod(0o666)
+        files = folder / "counters", folder / "places"
+        for file in files:
+            file.touch()
+            file.chmod(0o666)
         ssh.close()  # a connection that is open would hang in the restored machine
-        _restart(domain, folder, lambda xml: with_model(xml, plugin, counters, core.words()))
+        _restart(domain, folder, lambda xml: with_model(xml, plugin, files, core.words()))
         try:
             _await(ssh, ANSWER_S * patience())
-            yield CoreCounters(counters)
+            yield CoreCounters(*files)
         finally:
             ssh.close()
             _restart(domain, folder, without_model)

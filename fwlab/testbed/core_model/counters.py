@@ -7,7 +7,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from fwlab.model.errors import CannotMeasure
-from fwlab.model.trial import Modelled
+from fwlab.model.trial import Modelled, Spent
+from fwlab.testbed.core_model.places import CorePlaces
 
 MAGIC = 0x314C444D42414C46
 BEGIN, END = 0x4D574601, 0x4D574602
@@ -20,15 +21,21 @@ Record = tuple[int, ...]
 
 
 class CoreCounters:
-    """The file. QEMU starts it anew whenever the DUT is restored."""
+    """The file, and that of the counts by place. QEMU starts both anew whenever the DUT is restored."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, places: Path) -> None:
         self._path = path
+        self._places = CorePlaces(places)
         self._seen = 0
 
     def begin(self) -> None:
         """Windows count from here on."""
         self._seen = self._head()[0]
+        self._places.begin()
+
+    def places(self) -> dict[int, Spent]:
+        """What was counted in these windows by the address of each block of code; 0 stands for programs."""
+        return self._places.since()
 
     def windows(self) -> list[Modelled]:
         """What was counted in each window since `begin`. Raises CannotMeasure if their marks are not in pairs."""

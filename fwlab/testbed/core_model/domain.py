@@ -13,14 +13,15 @@ _LINE, _WORD = f"{{{QEMU_NAMESPACE}}}commandline", f"{{{QEMU_NAMESPACE}}}arg"
 NAME = "fwlab-model-"
 
 
-def with_model(xml: str, plugin: Path, counters: Path, words: Sequence[str]) -> str:
-    """The description with the plugin, which counts in the file `counters`. `words`: its parameters."""
+def with_model(xml: str, plugin: Path, files: tuple[Path, Path], words: Sequence[str]) -> str:
+    """The description with the plugin, which counts in these files (counters, places). `words`: its parameters."""
     root = _without(_parsed(xml))
     line = root.find(_LINE)
     if line is None:
         line = ET.SubElement(root, _LINE)
+    named = [f"{key}={file}" for key, file in zip(("counters", "places"), files, strict=True)]
     # A comma inside a value is doubled, as in all of QEMU's options.
-    value = ",".join(word.replace(",", ",,") for word in (str(plugin), f"counters={counters}", *words))
+    value = ",".join(word.replace(",", ",,") for word in (str(plugin), *named, *words))
     ET.SubElement(line, _WORD, value="-plugin")
     ET.SubElement(line, _WORD, value=value)
     # AppArmor's profile, which libvirt writes, names the files of the description, and not those of QEMU's arguments.

@@ -15,6 +15,7 @@ from fwlab.dut.linux.agent.perf_samples import Perf
 from fwlab.dut.linux.agent.retired import retired
 from fwlab.dut.linux.agent.rulesets import Rulesets
 from fwlab.dut.linux.agent.start_state import StartState
+from fwlab.dut.linux.agent.symbols import names_of
 from fwlab.rulesets.kind import Refusal, RulesetKind
 from fwlab.rulesets.kinds.nic import models_there
 
@@ -47,7 +48,7 @@ class Agent:
             for operation in (
                 *(self.facts, self.reset, self.load, self.confirm, self.entries, self.states),
                 *(self.blackhole, self.remove_blackhole, self.counters, self.drain, self.measure),
-                *(self.prepare_stacks, self.record_stacks, self.read_stacks),
+                *(self.prepare_stacks, self.record_stacks, self.read_stacks, self.functions),
             )
         }
 
@@ -167,6 +168,10 @@ class Agent:
             wanted = ("windows", "window_s", "packets", "idle_share", "other_share", "most_idle")
             terms = {name: request[name] for name in wanted}
             return trials.measure(counters, instructions, device, marks=marked, **terms)
+
+    def functions(self, request: Request) -> Answer:
+        """The names of the kernel's functions that these addresses lie in; the addresses are in order."""
+        return {"functions": names_of(request["addresses"])}
 
     # ---- the profiler -----------------------------------------------------------------------------------------
 
