@@ -10,6 +10,7 @@ The expression is Python, like cog's blocks, and knows the functions below. The 
 them without drawing them. Each takes the reader's light or dark theme.
 """
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,8 +26,9 @@ from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.call_stacks import Stacks
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
+from fwlab.report.core_plot import cycles_of
 from fwlab.report.curves import Curve
-from fwlab.report.derived_tables import medians, published_runs
+from fwlab.report.derived_tables import Median, medians, published_runs
 from fwlab.report.flame import flame
 from fwlab.report.formatting import cost_unit, digits
 from fwlab.report.model import ReportModel, build_model
@@ -96,11 +98,18 @@ def _functions(page: str) -> dict[str, Callable[..., Drawing | Flame]]:
             a sweep from its baseline and its last point: {"iptables-rules": "raw-drop"}
     places  where a packet can be dropped on its way, and the capacity then: (case, place, what the kernel has done)
     flames  the flame graph of a case, from the newest results/LAB/*-profile.json that has it; LAB may be another lab
+    cycles  what a packet costs on a modelled core: the lab, the core, and (case, words) for each bar
+
+    All but the last need a lab's page.
     """
-    lab, runs = published_runs(page)
-    model, median = build_model(lab, runs[0], runs[1:]), medians(page, lab, runs)
+
+    @functools.cache
+    def figures() -> tuple[ReportModel, Median]:
+        lab, runs = published_runs(page)
+        return build_model(lab, runs[0], runs[1:]), medians(page, lab, runs)
 
     def curves(metric: str, *sweeps: str, predicted: dict[str, str] | None = None) -> Drawing:
+        model, median = figures()
         chosen = [_curve(model, metric, sweep) for sweep in sweeps]
         drawn = drawing(model, METRICS[metric], chosen)
         for index, (sweep, base) in enumerate((predicted or {}).items()):
@@ -109,9 +118,10 @@ def _functions(page: str) -> dict[str, Callable[..., Drawing | Flame]]:
         return drawn
 
     def places(rows: Sequence[tuple[str, str, str]]) -> Drawing:
+        median = figures()[1]
         return _places([(median(case) / 1e3, place, done) for case, place, done in rows])
 
-    def flames(case: str, lab_id: str = lab.id) -> Flame:
+    def flames(case: str, lab_id: str = Path(page).resolve().parent.name) -> Flame:
         kept = sorted((find_project().root / "results" / lab_id).glob("*-profile.json"), reverse=True)
         run, found = next((run, one) for run in (load_run(p, lab_id) for p in kept) if (one := run.case(case)))
         measured = figure(found, METRICS["capacity"], run.testbed)
@@ -119,7 +129,7 @@ def _functions(page: str) -> dict[str, Callable[..., Drawing | Flame]]:
             raise ValueError(f"no samples of {case}")
         return Flame(found.stacks, nanoseconds_per_packet(measured.median), cost_unit(run.testbed))
 
-    return {"curves": curves, "places": places, "flames": flames}
+    return {"curves": curves, "places": places, "flames": flames, "cycles": cycles_of}
 
 
 def _curve(model: ReportModel, metric: str, sweep: str) -> Curve:

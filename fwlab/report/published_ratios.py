@@ -56,7 +56,10 @@ _ROWS = TypeAdapter(list[Comparison])
 
 @dataclass(frozen=True)
 class Row:
-    """A published ratio or crossover and ours; `ours` is None if it was not measured yet."""
+    """A published ratio or crossover and ours; `ours` is None if it was not measured yet.
+
+    pair  the case and the one that its ratio is to, or the slower and the faster sweep of a crossover
+    """
 
     lab: str
     source: str
@@ -67,6 +70,7 @@ class Row:
     cases: str
     why: str
     at_most: bool = False
+    pair: tuple[str, str] = ("", "")
 
     @property
     def error(self) -> float | None:
@@ -146,6 +150,7 @@ def _ratio(lab: Lab, runs: list[Run], one: Comparison) -> Row:
         cases=f"`{case.id}` / `{base.id}`",
         why=one.why,
         at_most=one.at_most,
+        pair=(case.id, base.id),
     )
 
 
@@ -188,6 +193,7 @@ def _crossover(lab: Lab, runs: list[Run], one: Comparison) -> Row:
         cases=f"`{declared.slower}`, `{declared.faster}`",
         why=one.why,
         at_most=one.at_most,
+        pair=(declared.slower, declared.faster),
     )
 
 

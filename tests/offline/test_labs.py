@@ -224,12 +224,16 @@ def test_limits_on_states_allow_for_lost_packets(lab: Lab, exercise: Exercise, c
 def test_lab03_flood_sources_are_in_the_sets() -> None:
     """Packets of a missing source would pass and cost more."""
     lab = LABS["lab03-ipset"]
-    played = {name: {source for source, _ in sources_of(lab, name)} for name in ("flood", "flood-one-source")}
+    floods = ("flood", "flood-one-source", "flood-random")
+    played = {name: {source for source, _ in sources_of(lab, name)} for name in floods}
+    assert len(played["flood-random"]) > 10_000, "an entry is seldom hit twice"
     sets = [case for case in lab.cases.values() if case.traffic and "entries" in case.parameters]
-    assert len(sets) == 10
+    assert len(sets) == 12
     for case in sets:
         held = listed(rendered(lab, case.ruleset, case.parameters))
-        assert {address for address in held if address.startswith(LAB_ADDRESS)} == played[case.traffic]
+        hit = {address for address in held if address.startswith(LAB_ADDRESS)}
+        # At random some entries are not hit.
+        assert hit >= played[case.traffic] if case.traffic == "flood-random" else hit == played[case.traffic], case.id
 
 
 def addresses_of(lab: Lab, name: str) -> set[str]:
