@@ -7,12 +7,13 @@ from statistics import median
 from typing import Any
 
 from fwlab.host.project import find_project, load_topology
-from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run
+from fwlab.metrics.core_functions import function_costs
 from fwlab.metrics.registry import METRICS
 from fwlab.model.reference_core import ReferenceCore
 from fwlab.model.results import Measured, Run
-from fwlab.report.core_figures import HEADS, CoreFigures, all_core_figures, core_figures
+from fwlab.report.core_figures import HEADS, core_figures
+from fwlab.report.core_ratios import modelled_cases
 
 #: How topology.yml's names are shown.
 SHOWN = {
@@ -32,6 +33,8 @@ SHOWN = {
     "retpolines": "retpolines",
     "locked": "locked instruction, cycles",
 }
+#: What is told of a function.
+_COSTS = ("instructions", "cycles", "memory", "branches", "locks")
 
 
 def parameters() -> str:
@@ -44,39 +47,28 @@ def parameters() -> str:
     return _block("\n\n".join(parts))
 
 
-def figures(lab: str, *files: str) -> str:
-    """Per packet, what was counted in these runs, which lie in results/LAB."""
+def cases(lab: str) -> str:
+    """The newest figures of every case of this lab that was modelled, core by core."""
     parts = []
-    for run in _runs(lab, files):
-        core = run.testbed.core
-        head = f"On `{core.name if core else '?'}`, measured {run.started[:10]}:"
-        rows = [f"| case | {' | '.join(HEADS)} |", f"|---|{'---:|' * len(HEADS)}"]
-        rows += [f"| {found.case} | {' | '.join(found.cells())} |" for found in all_core_figures(run.cases, run)]
-        parts.append("\n".join([head, "", *rows]))
+    for core, found in modelled_cases(find_project(), lab).items():
+        rows = [f"| on `{core}` | {' | '.join(HEADS)} |", f"|---|{'---:|' * len(HEADS)}"]
+        rows += [f"| {one.case} | {' | '.join(one.cells())} |" for one in found.values()]
+        parts.append("\n".join(rows))
     return _block("\n\n".join(parts))
 
 
-def ratios(lab: str, *files: str) -> str:
-    """Published ratios to the lab's baseline beside those of instructions and of each run's cycles, with errors."""
-    found = load_lab(find_project(), lab)
-    runs = _runs(lab, files)
-    by_core = {
-        run.testbed.core.name: {one.case: one for one in all_core_figures(run.cases, run)}
-        for run in runs
-        if run.testbed.core
-    }
-    heads = ["case", "source", "published", "instructions", *(f"cycles, `{name}`" for name in by_core)]
-    rows = [f"| {' | '.join(heads)} |", f"|---|---|{'---:|' * (len(heads) - 2)}"]
-    for case in found.cases.values():
-        for printed in case.published:
-            if printed.ratio is None or case.id == found.baseline:
-                continue
-            if not all({case.id, found.baseline} <= figures.keys() for figures in by_core.values()):
-                continue
-            first = next(iter(by_core.values()))
-            cells = [_cell(first, case.id, found.baseline, printed.ratio, "instructions")]
-            cells += [_cell(one, case.id, found.baseline, printed.ratio, "cycles") for one in by_core.values()]
-            rows.append(f"| {case.title} | {printed.source} | {printed.ratio:.3g} | {' | '.join(cells)} |")
+def functions(lab: str, file: str, shown: int = 12) -> str:
+    """The functions of a profiled case that take most cycles on the modelled core, per packet."""
+    [run] = _runs(lab, (file,))
+    [case] = run.cases
+    costs = function_costs(case, run.testbed)
+    heads = ["function", "instructions", "cycles", "waits for memory", "for branches", "for locks"]
+    rows = [f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 1)}"]
+    sums = [sum(getattr(one, field) for one in costs) for field in _COSTS]
+    for one in costs[:shown]:
+        figures = " | ".join(f"{getattr(one, field):.0f}" for field in _COSTS)
+        rows.append(f"| `{one.name}` | {figures} |")
+    rows.append(f"| all {len(costs)} functions | {' | '.join(f'{value:,.0f}' for value in sums)} |")
     return _block("\n".join(rows))
 
 
@@ -135,11 +127,6 @@ def _titled(program: str) -> str:
     if kind == "branch":
         return "a branch by chance" if int(number) else "a branch that alternates"
     return f"an indirect call of {number} in turns"
-
-
-def _cell(figures: dict[str, CoreFigures], case: str, base: str, published: float, name: str) -> str:
-    ratio = float(getattr(figures[base], name)) / float(getattr(figures[case], name))
-    return f"{ratio:.3g} ({(ratio / published - 1) * 100:+.0f} %)"
 
 
 def _runs(lab: str, files: tuple[str, ...]) -> list[Run]:

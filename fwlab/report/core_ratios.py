@@ -101,6 +101,18 @@ def table() -> str:
     return "\n" + "\n".join(lines) + "\n"
 
 
+def losses(lab: str, base: str, *cases: str) -> str:
+    """Ratios of these cases to one of the same lab, by instructions and by cycles of each core."""
+    by_core = {name: found for name, found in modelled_cases(find_project(), lab).items() if base in found}
+    heads = ["case", "by instructions", *(f"by cycles of `{name}`" for name in by_core)]
+    lines = [f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 1)}"]
+    for case in cases:
+        both = [(found[base], found[case]) for found in by_core.values() if case in found]
+        ratios = [both[0][0].instructions / both[0][1].instructions, *(one.cycles / two.cycles for one, two in both)]
+        lines.append(f"| `{case}` | {' | '.join(f'{ratio:.3g}' for ratio in ratios)} |")
+    return "\n" + "\n".join(lines) + "\n"
+
+
 def nearer() -> str:
     """How many rows come nearer to what was published, by cycles of each core, in words."""
     rows = all_modelled_rows()

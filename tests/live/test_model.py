@@ -45,6 +45,17 @@ def test_the_clock_does_not_notice_the_model_and_its_cycles_repeat(modelling: Ch
     assert abs(found[0] / found[1] - 1) <= 0.005 + APART, found
 
 
+def test_functions_have_all_cycles_of_a_packet_and_the_interpreter_of_a_list_most(modelling: Checkout) -> None:
+    found = document(modelling.fwlab("profile", LAB, "nft-rules-1024", "--model", CORE, "--trials", "3", "--json"))
+    functions = found["modelled"]
+    assert functions[0]["name"] == "nft_do_chain"
+    # The functions are counted in whole windows, as the clock counts; their sum is that of a packet.
+    assert sum(one["instructions"] for one in functions) == pytest.approx(found["cost"], rel=0.005)
+    assert functions[0]["instructions"] > 0.8 * found["cost"]
+    assert functions[0]["memory"] > functions[0]["branches"]
+    assert found["functions"][0]["name"] == "nft_do_chain", "the samples say the same"
+
+
 @pytest.fixture(scope="module")
 def programs(modelling: Checkout, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict]:
     """What was counted in each program of tests/live/model_known.py."""
