@@ -9,6 +9,7 @@ from typing import Any
 from fwlab.host.project import find_project, load_topology
 from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.core_functions import function_costs
+from fwlab.metrics.model_cycles import counted
 from fwlab.metrics.registry import METRICS
 from fwlab.model.reference_core import ReferenceCore
 from fwlab.model.results import Measured, Run
@@ -33,6 +34,8 @@ SHOWN = {
     "retpolines": "retpolines",
     "locked": "locked instruction, cycles",
 }
+#: What an instruction may wait for.
+_WAITS = {"load_wait": "loads", "fetch_wait": "fetches", "tlb_wait": "translations", "branch_wait": "branches"}
 #: What is told of a function.
 _COSTS = ("instructions", "cycles", "memory", "branches", "locks")
 
@@ -90,6 +93,31 @@ def repeats(lab: str, plain: str, *files: str) -> str:
         cells = [f"{base:,.1f}", instructions, f"{moved:.3%}", shown, f"{apart:.2%}", f"{times:.1f} times"]
         rows.append(f"| {case.title} | {' | '.join(cells)} |")
     return _block("\n".join(rows))
+
+
+def moved(lab: str, *files: str) -> str:
+    """Cases that several runs have: their cycles, and how far apart the runs are in each kind of waiting."""
+    runs = _runs(lab, files)
+    heads = ["case", "core", "cycles", "apart", *(f"{words}, apart" for words in _WAITS.values())]
+    rows = [f"| {' | '.join(heads)} |", f"|---|---|{'---:|' * (len(heads) - 2)}"]
+    by_core: dict[str, list[Run]] = {}
+    for run in runs:
+        by_core.setdefault(run.testbed.core.name if run.testbed.core else "", []).append(run)
+    for name, same in by_core.items():
+        for case in same[0].cases:
+            found = [(one, run) for run in same if (one := run.case(case.id)) is not None and one.trials]
+            cycles = [figures.cycles for pair in found if (figures := core_figures(*pair)) is not None]
+            cells = [f"`{name}`", ", ".join(f"{one:,.0f}" for one in cycles), f"{max(cycles) / min(cycles) - 1:.2%}"]
+            for wait in _WAITS:
+                values = [_waited(*pair, wait) for pair in found]
+                cells.append(f"{max(values) - min(values):.1f}")
+            rows.append(f"| {case.id} | {' | '.join(cells)} |")
+    return _block("\n".join(rows))
+
+
+def _waited(measured: Measured, run: Run, wait: str) -> float:
+    """Cycles of one kind of waiting per packet: the median of the trials."""
+    return median(float(getattr(found, wait)) / units for units, found in counted(measured, run.testbed))
 
 
 def _by_clock(measured: Measured, run: Run) -> float:

@@ -24,6 +24,7 @@ from fwlab.host.project import find_project
 from fwlab.judge.statistics import figure, nanoseconds_per_packet
 from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.call_stacks import Stacks
+from fwlab.metrics.core_functions import function_costs, weighed
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
 from fwlab.report.core_plot import cycles_of
@@ -100,7 +101,9 @@ def _functions(page: str) -> dict[str, Callable[..., Drawing | Flame]]:
     flames  the flame graph of a case, from the newest results/LAB/*-profile.json that has it; LAB may be another lab
     cycles  what a packet costs on a modelled core: the lab, the core, and (case, words) for each bar
 
-    All but the last need a lab's page.
+    waits   the flame graph of where a packet waits on a modelled core: the lab, and a file in results/LAB of one case
+
+    All but the last two need a lab's page.
     """
 
     @functools.cache
@@ -129,7 +132,16 @@ def _functions(page: str) -> dict[str, Callable[..., Drawing | Flame]]:
             raise ValueError(f"no samples of {case}")
         return Flame(found.stacks, nanoseconds_per_packet(measured.median), cost_unit(run.testbed))
 
-    return {"curves": curves, "places": places, "flames": flames, "cycles": cycles_of}
+    return {"curves": curves, "places": places, "flames": flames, "cycles": cycles_of, "waits": _waits}
+
+
+def _waits(lab: str, file: str) -> Flame:
+    run = load_run(find_project().root / "results" / lab / file, lab)
+    [case], core = run.cases, run.testbed.core
+    costs = function_costs(case, run.testbed)
+    if core is None or not costs:
+        raise ValueError(f"no functions in {file}")
+    return Flame(weighed(case.stacks, case, core, waits=True), sum(one.waits for one in costs), "cycles per packet")
 
 
 def _curve(model: ReportModel, metric: str, sweep: str) -> Curve:
