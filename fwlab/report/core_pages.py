@@ -106,6 +106,8 @@ def moved(lab: str, *files: str) -> str:
     for name, same in by_core.items():
         for case in same[0].cases:
             found = [(one, run) for run in same if (one := run.case(case.id)) is not None and one.trials]
+            if len(found) < 2:
+                continue
             cycles = [figures.cycles for pair in found if (figures := core_figures(*pair)) is not None]
             cells = [f"`{name}`", ", ".join(f"{one:,.0f}" for one in cycles), f"{max(cycles) / min(cycles) - 1:.2%}"]
             for wait in _WAITS:

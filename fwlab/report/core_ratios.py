@@ -107,9 +107,10 @@ def losses(lab: str, base: str, *cases: str) -> str:
     heads = ["case", "by instructions", *(f"by cycles of `{name}`" for name in by_core)]
     lines = [f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 1)}"]
     for case in cases:
-        both = [(found[base], found[case]) for found in by_core.values() if case in found]
-        ratios = [both[0][0].instructions / both[0][1].instructions, *(one.cycles / two.cycles for one, two in both)]
-        lines.append(f"| `{case}` | {' | '.join(f'{ratio:.3g}' for ratio in ratios)} |")
+        both = [(found[base], found[case]) if case in found else None for found in by_core.values()]
+        counted = next(one.instructions / two.instructions for one, two in filter(None, both))
+        cells = [f"{pair[0].cycles / pair[1].cycles:.3g}" if pair else "" for pair in both]
+        lines.append(f"| `{case}` | {' | '.join([f'{counted:.3g}', *cells])} |")
     return "\n" + "\n".join(lines) + "\n"
 
 
