@@ -34,12 +34,15 @@ def published_runs(page: str) -> tuple[Lab, list[Run]]:
     return lab, saved_runs.published_runs(project, lab)
 
 
-def medians(page: str, lab: Lab, runs: list[Run]) -> Median:
-    """The median of any case of the runs. Raises BadInput, naming the page, for a case that they lack."""
+def medians(page: str, lab: Lab, runs: list[Run], metric: str = "") -> Median:
+    """The median of any case of the runs, in the case's own metric or in this one.
+
+    Raises BadInput, naming the page, for a case that they lack.
+    """
 
     def median(case: str) -> float:
         both = ((run, measured) for run in runs if (measured := run.case(case)))
-        found = next((figure(one, METRICS[lab.cases[case].metric], run.testbed) for run, one in both), None)
+        found = next((figure(one, METRICS[metric or lab.cases[case].metric], run.testbed) for run, one in both), None)
         if found is None:
             raise BadInput(f"{page}: the published run has no figure of {case}", f"fwlab list {lab.id}")
         return found.median
