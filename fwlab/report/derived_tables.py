@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tables for a lab's page that are computed from its published run: costs, and their differences."""
+"""Tables for a lab's page that are computed from its published run: costs and their differences, and memory."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +24,17 @@ def costs(page: str, rows: list[tuple[str, str | None, str]]) -> str:
     for case, less, meaning in rows:
         cost = 1e9 / median(case) - (1e9 / median(less) if less else 0)
         table.append(f"| `{case}`{f' − `{less}`' if less else ''} | {cost:.0f} | {meaning} |")
+    return "\n" + "\n".join(table) + "\n"
+
+
+def memory(page: str, rows: list[tuple[str, int, str]]) -> str:
+    """Kernel memory of a case, and what that is for each of so many rules or entries; 0 leaves that out."""
+    median = medians(page, *published_runs(page))
+    table = ["| case | KiB | bytes for each | meaning |", "|---|---:|---:|---|"]
+    for case, entries, meaning in rows:
+        held = median(case)
+        each = f"{held / entries:.0f}" if entries else ""
+        table.append(f"| `{case}` | {held / 1024:.0f} | {each} | {meaning} |")
     return "\n" + "\n".join(table) + "\n"
 
 
