@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar, Unpack
 from fwlab.dut.conversation import AgentProgram, Conversation
 from fwlab.dut.core_functions import PROGRAMS, by_function
 from fwlab.dut.packet_stacks import of_packets
-from fwlab.dut.protocol import Collected, CoreModel, TrialTerms, Window
+from fwlab.dut.protocol import Collected, CoreModel, KernelMemory, TrialTerms, Window
 from fwlab.dut.refused_line import with_line
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure, Refused
@@ -94,6 +94,13 @@ class AgentDut(Conversation, ABC):
 
     def states(self) -> dict[str, int]:
         return dict(self.ask("states", timeout=120)["states"])
+
+    def unload(self) -> None:
+        self.ask("unload", timeout=300)
+
+    def memory(self) -> KernelMemory:
+        answer = self.ask("memory", timeout=300)
+        return KernelMemory(answer["bytes"], answer["settled"])
 
     @contextlib.contextmanager
     def blackhole(self) -> Iterator[None]:

@@ -50,6 +50,13 @@ class Collected(NamedTuple, Generic[T]):
     cpu_ns: dict[str, int]
 
 
+class KernelMemory(NamedTuple):
+    """Memory that the DUT's kernel holds for rulesets and for everything else, and whether the figure had settled."""
+
+    bytes: int
+    settled: bool
+
+
 class CoreModel(Protocol):
     """What a model of a core counts, which watches the DUT from outside. Every method raises CannotMeasure."""
 
@@ -145,6 +152,12 @@ class Dut(Protocol):
 
     def states(self) -> dict[str, int]:
         """The connection table: the fields of model.trial.States, without `played`."""
+
+    def unload(self) -> None:
+        """Take the rulesets away. Modules stay, and empty tables with them; a reset is still due."""
+
+    def memory(self) -> KernelMemory:
+        """What the kernel holds now. Two of them show what a ruleset takes."""
 
     def blackhole(self) -> contextlib.AbstractContextManager[None]:
         """In this context packets that would leave by the last link are dropped after all rules.

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fwlab.generator.protocol import Availability, PlaybackResult, TcpEndpoints, check_load
 from fwlab.generator.traffic_store import FIRST_LINK, TrafficStore
+from fwlab.host.launcher import Launched
 from fwlab.host.project import Project
 from fwlab.host.ssh import Ssh
 from fwlab.model.declared_traffic import Connections
@@ -45,7 +46,7 @@ _AWAIT_ADDRESSES = (
 class ReplayPlayback:
     """A playback by fwlab-replay."""
 
-    def __init__(self, ssh: Ssh, process: subprocess.Popen[bytes], intended_pps: float | None = None) -> None:
+    def __init__(self, ssh: Ssh, process: Launched, intended_pps: float | None = None) -> None:
         self._ssh = ssh
         self._process = process
         self._intended_pps = intended_pps
@@ -128,7 +129,7 @@ class Replay:
             options.append(_VIRTIO_DRIVER)
             after = _AWAIT_ADDRESSES.format(dev=self._device)
         command = _PLAY.format(dev=self._device, table=self._table, options=" ".join(options), after=after)
-        return ReplayPlayback(self._ssh, self._ssh.open(command), load)
+        return ReplayPlayback(self._ssh, self._ssh.launch(command), load)
 
     def close(self) -> None:
         """Nothing to do: the engine runs only while it sends."""

@@ -95,6 +95,8 @@ class Measurer:
                 if step.despite_problems or not measured.problems:
                     nodes.tell(ItemPhase(spec.id, step.phase.name.lower().replace("_", " ")))
                     measured = step.run(self._session, spec, measured)
+            if any(METRICS[name].takes_ruleset for name in spec.metrics):
+                self._on_dut = None
         except Refused as refusal:
             measured = measured.plus(refused=refusal.message)
         measured = measured.plus(wall_s=round(time.monotonic() - began, 1))

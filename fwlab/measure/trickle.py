@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator
 
 from fwlab.generator.protocol import TcpEndpoints, traffic_guard
-from fwlab.metrics.delivery import FIRST_LOAD
 from fwlab.metrics.nodes import Nodes, through
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import CannotMeasure
@@ -18,8 +17,9 @@ from fwlab.model.events import Warned
 
 #: Packets per real second, at most, and at most this share of what the DUT processes in a real second; at least one.
 MOST_PPS, SHARE, LEAST_PPS = 300.0, 0.2, 1.0
-#: The first packets, which any ring holds, show what the DUT processes. They are watched for so long at most (s), ...
-FIRST_PACKETS, PATIENCE_S = 256, 10.0
+#: The first packets, which any ring holds, show what the DUT processes. They are played at this load (pps), and watched
+#: for so long at most (s), ...
+FIRST_PACKETS, FIRST_LOAD, PATIENCE_S = 256, 2000.0, 10.0
 #: ... and looked at this often (s).
 LOOK_S = 0.05
 #: Connections per second, and seconds of one call of the client: as long, at most, as it takes to stop.

@@ -27,8 +27,9 @@ LIGHT = (1 / 4, 1 / 10, 1 / 25, 1 / 60, 1 / 60)
 #: A play takes about this long, in real seconds; its packets are within these bounds.
 DELIVERY_S = 4.0
 DELIVERY_PACKETS = (256, 8192)
-#: Before the flood it is not known what the DUT carries: few enough packets for its ring to hold, at this load (pps).
-FIRST_PACKETS, FIRST_LOAD = 960, 8000.0
+#: Before the flood it is not known what the DUT carries: few enough packets for its ring to hold, at these loads (pps);
+#: the next one if packets were lost on the way.
+FIRST_PACKETS, FIRST_LOADS = 960, (8000.0, 2000.0, 500.0, 125.0)
 #: The DUT may send a few packets of its own (neighbour and group discovery), which the sink does not count.
 STRAY = 2
 #: If the flood did not show what the DUT carries, it is watched for so long (s) and for so many packets at least; they
@@ -101,7 +102,7 @@ def deliver_few(session: MeasuringSession, spec: MeasurementSpec, so_far: Measur
 
 def few_packets(nodes: Nodes, spec: MeasurementSpec) -> tuple[Delivery, list[str]]:
     """What becomes of a few packets, which any ring can hold, at a light load; and what went wrong."""
-    return _deliver(nodes, spec, [(FIRST_LOAD / 2**again, FIRST_PACKETS) for again in range(len(LIGHT))])
+    return _deliver(nodes, spec, [(load, FIRST_PACKETS) for load in FIRST_LOADS])
 
 
 def deliver(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:

@@ -18,7 +18,9 @@ class MeasurableMetric(Metric, Protocol):
 
     steps          how it is measured while a kind of traffic is played; none if loading the ruleset measures it
     keeps_ruleset  whether a case of this metric alone may use the ruleset as the previous case has left it
+    takes_ruleset  whether the ruleset is gone from the DUT when this has been measured
     """
 
     steps: Callable[[MeasurementSpec, TrafficKind], Sequence[Step]]
     keeps_ruleset: bool = False
+    takes_ruleset: bool = False

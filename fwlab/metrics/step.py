@@ -26,6 +26,7 @@ class Phase(IntEnum):
     LOSS_CURVE = 73
     LATENCY = 74
     LAST = 90
+    WITHOUT_RULESET = 95  # takes the ruleset away
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class _Measurement(Strict):
     load           `whole`: the ruleset is loaded by one command of its tool; `each`: by one command for each rule
     trials         the number of trials, or whatever fields differ from the lab's `trials`
     victim_class   for survival: the traffic class whose share is measured
-    state_packets  for states and state_bytes: packets that are played before states are counted
+    state_packets  for states, state_bytes and memory: packets that are played before they are counted
     sampled        true: a profile of the kernel's functions under load is taken too
     fresh          true: the ruleset is loaded again before each attempt at trials, so that the DUT knows no flow
     reload_spread  how far figures of several loadings were seen to lie apart, as a share: generated ranges reach at

@@ -41,6 +41,7 @@ def _functions(page: str) -> dict[str, Callable[..., float]]:
     median           in the unit of the case's metric: pps, connections per second, ...
     kpps             thousand packets per second
     cost             instructions per packet or connection
+    load             seconds in which a case's ruleset is loaded
     ratio            a case's median divided by another's
     forwarded        per cent of the packets that a case's trials processed
     lowest, highest  cost of a sweep's cheapest and most expensive case
@@ -67,6 +68,7 @@ def _functions(page: str) -> dict[str, Callable[..., float]]:
         "median": median,
         "kpps": lambda case: median(case) / 1e3,
         "cost": cost,
+        "load": medians(page, lab, runs, "load_time"),
         "ratio": lambda case, base: median(case) / median(base),
         "forwarded": forwarded,
         "lowest": lambda sweep: min(map(cost, cases[sweep])),

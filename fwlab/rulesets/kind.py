@@ -8,8 +8,8 @@ from typing import ClassVar, Protocol
 
 #: (line number, what is wrong, what to do about it)
 Faults = Iterator[tuple[int, str, str]]
-#: One run of a tool: its arguments, and its standard input if it reads any.
-Call = tuple[list[str], str | None]
+#: One run of a tool: its arguments, and its standard input if it reads any. Or a function, where no tool does it.
+Call = tuple[list[str], str | None] | Callable[[], None]
 
 
 class Refusal(Exception):

@@ -137,6 +137,8 @@ module FirewallLab
       VagrantPlugins::ProviderLibvirt::Action::ShutdownDomain.prepend(Shutdown)
       VagrantPlugins::ProviderLibvirt::Action::CreateDomain.prepend(SavedMachine::Creation)
       Fog::Libvirt::Compute::Server.prepend(SavedMachine::Starting)
+      require Vagrant.source_root.join("plugins/guests/linux/cap/persist_mount_shared_folder").to_s
+      VagrantPlugins::GuestLinux::Cap::PersistMountSharedFolder.singleton_class.prepend(NoSharedFolders)
     rescue LoadError
       raise Problem.new("Vagrant's libvirt provider is missing", "provision/host/install")
     end
@@ -184,6 +186,11 @@ module FirewallLab
       # The provider checks them before it does anything. Those that the project makes come and go with the machines.
       def host_devices = LabNames.project.host_devices
     end
+  end
+
+  # No folder is shared, so there is none to add to the guest's fstab. Looking costs four commands a machine.
+  module NoSharedFolders
+    def persist_mount_shared_folder(*) = nil
   end
 
   # If a guest does not answer, `vagrant halt` and `reload` switch it off. The provider does so only if its wait for the

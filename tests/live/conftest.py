@@ -21,7 +21,6 @@ from pathlib import Path
 import pytest
 
 from fwlab.host.project import find_project, load_topology
-from fwlab.measure.labs import load_lab
 from fwlab.model.topology import Role
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,10 +33,10 @@ OFFSET = 4000
 TIMEOUT_S = 3600
 
 
-def ssh_port(role: Role) -> int:
+def ssh_port(role: Role, name: str = STAND) -> int:
     """The port of a machine of the `lab` fixture, whatever FWLAB_PORT_OFFSET these tests were started with."""
     own = int(os.environ.get("FWLAB_PORT_OFFSET") or 0)
-    return TOPOLOGY.ssh_port(load_lab(PROJECT, STAND).number, role) - own + OFFSET
+    return TOPOLOGY.ssh_port(int(name[3:5]), role) - own + OFFSET
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -112,9 +111,13 @@ class Checkout:
     def pytest(self, *words: str) -> subprocess.CompletedProcess[str]:
         return self.call(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words, timeout=1800)
 
-    def run(self, role: str, command: str) -> str:
-        """Run a command on a node, as a student does."""
-        return self.vagrant("ssh", self.name if role == "dut" else f"{self.name}-{role}", "--no-tty", "-c", command)
+    def run(self, role: Role, command: str) -> str:
+        """Run a command on a node. `vagrant ssh` does the same, and takes three seconds more."""
+        options = ["-o", "StrictHostKeyChecking=no", "-o", f"UserKnownHostsFile={os.devnull}", "-o", "BatchMode=yes"]
+        key, port = str(self.top / ".fwlab" / "ssh" / "id_ed25519"), str(ssh_port(role, self.name))
+        done = self.call("ssh", "-q", "-i", key, "-p", port, *options, f"vagrant@{TOPOLOGY.ports.address}", command)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        return done.stdout
 
     def states(self) -> dict[str, str]:
         lines = self.vagrant("status", self.name, "--machine-readable").splitlines()

@@ -35,7 +35,7 @@ LOOKS = {
     "tables": """for family in ip ip6; do
             if grep -qs . /proc/net/${family}_tables_names; then ${family}tables-legacy-save; fi
         done""",
-    "xdp": "if ip link show | grep -q xdp; then xdp-filter status; fi; find /sys/fs/bpf",
+    "xdp": "if ip link show | grep -q xdp; then xdp-filter status; xdp-loader status; fi; find /sys/fs/bpf",
     "offloads": "for device in eth0 eth1; do for shown in -k -g -c -l; do ethtool $shown $device; done; done",
     "steering": 'grep -s "" /sys/class/net/eth[01]/queues/rx-*/rps_*',
     "mounts": "cat /proc/mounts",
@@ -53,6 +53,7 @@ SEEN_IN = {
     "ethtool": ("offloads",),
     "rps": ("steering",),
     "xdp-filter": ("xdp", "links"),
+    "xdp-table": ("xdp", "links"),
     "sysctl": ("settings",),
 }
 #: iptables-save prints the time.

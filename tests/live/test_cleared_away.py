@@ -41,7 +41,7 @@ SAMPLE = (
     *("match-hashlimit.iptables", "ipv6-prefix-translation.ip6tables", "nft-old-match.iptables-nft"),
     *("list-of-sets.ipset", "gate.tc"),
     *("flower-ct.tc", "sample.tc", "shared-block.tc", "qdisc-htb.tc", "congestion-control.sysctl", "no-ipv6.sysctl"),
-    *("route-replaced.routes", "both-links.ethtool", "source.xdp-filter", "every-kind"),
+    *("route-replaced.routes", "both-links.ethtool", "source.xdp-filter", "every-structure.xdp-table", "every-kind"),
 )
 #: With the whole corpus, this many rulesets are loaded in turn before the DUT's full state is compared.
 TOGETHER = 10

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from subprocess import CompletedProcess
 
 from fwlab.dut.linux.agent.kernel import Kernel
@@ -43,6 +44,16 @@ class FakeKernel(Kernel):
 
     def write(self, path: str, text: str) -> None:
         self.written[path] = text
+
+    def reader(self, path: str) -> Callable[[], str]:
+        return lambda: self.read(path)
+
+    def writer(self, path: str) -> Callable[[str], bool]:
+        def write(text: str) -> bool:
+            self.write(path, text)
+            return True
+
+        return write
 
     def exists(self, path: str) -> bool:
         return path in self.files

@@ -34,6 +34,7 @@ DUT_PROGRAMS = {
     "perf": "linux-perf",
     "tc": "iproute2",
     "xdp-filter": "xdp-tools",
+    "xdp-loader": "xdp-tools",
 }
 #: Words in capitals are placeholders.
 PLACEHOLDERS = {

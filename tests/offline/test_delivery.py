@@ -14,6 +14,7 @@ from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession, Nodes
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.results import Measured
+from fwlab.model.trial import Delivery
 from tests.offline.factories import a_lab, attempt
 
 
@@ -59,6 +60,21 @@ def delivered(way: Way, monkeypatch: pytest.MonkeyPatch) -> Measured:
     nodes = Nodes(way, way, way, tables, a_lab().classes, lambda step: nullcontext(), 1)
     task = MeasurementSpec(id="x", title="X", ruleset="x", files=[], metrics=["delivered"], traffic="flood")
     return delivery.deliver(MeasuringSession(nodes), task, attempt())
+
+
+def flooded(*, slowed: int = 0, taken: int | None = 31_024, pps: float | None = 50_000.0) -> Measured:
+    flood = Delivery(intended_load=None, sent=100_000, offered={}, arrived={}, taken=taken)
+    return attempt().plus(slowed=slowed, flood=flood, generator_sent=100_000, generator_pps=pps)
+
+
+def test_the_flood_shows_what_the_dut_carries() -> None:
+    """It processed 31 024 packets less a ring of 1024 in the two seconds of the flood."""
+    assert delivery.carried_in_flood(flooded(), 1024) == 15_000
+
+
+@pytest.mark.parametrize("flood", [flooded(slowed=1), flooded(taken=None), flooded(taken=1200), flooded(pps=None)])
+def test_a_slowed_or_short_flood_does_not(flood: Measured) -> None:
+    assert delivery.carried_in_flood(flood, 1024) is None
 
 
 @pytest.mark.parametrize("way", [Way(before=5000), Way(behind=5000), Way(fastest=5000)])

@@ -45,6 +45,15 @@ Filtered IP addresses:
 Loaded on interfaces:
   eth0 (native mode)                       tcp,udp,ipv6,ipv4,ethernet,allow
 """
+ONE_TABLE = "table eth1 list dport drop\n53\n"
+LOADER = """CURRENT XDP PROGRAM STATUS:
+
+Interface        Prio  Program name      Mode     ID   Tag               Chain actions
+--------------------------------------------------------------------------------------
+lo                     <No XDP program loaded!>
+eth0                   <No XDP program loaded!>
+eth1                   fwlab_ed7e592c    native   12   4c71709884530fb5
+"""
 QUEUE = "/sys/class/net/eth0/queues/rx-0"
 #: Output of nft and ethtool on a DUT.
 ONE_RULE = "table netdev t {\n  chain c {\n    type filter hook ingress device eth0 priority 0;\n    drop\n  }\n}\n"
@@ -111,6 +120,14 @@ BUCKETS = "net.netfilter.nf_conntrack_buckets"
             {"xdp-filter status": XDP},
             "aa:00:00:00:00:01, eth1",
         ),
+        ("a.xdp-table", ONE_TABLE, {"xdp-loader status": LOADER}, None),
+        ("a.xdp-table", ONE_TABLE.replace("53", "54"), {"xdp-loader status": LOADER}, "the program of eth1"),
+        (
+            "a.xdp-table",
+            f"{ONE_TABLE}table eth0 lpm saddr drop\n198.18.1.1\n",
+            {"xdp-loader status": LOADER},
+            "the program of eth0",
+        ),
         ("a.sysctl", "; x=1\n- net.core.a = 1 2\n", {"sysctl -n net.core.a": "1\t2\n"}, None),
         ("a.sysctl", "net.core.a=1\n", {"sysctl -n net.core.a": "2\n"}, "net.core.a = 1 (it is 2)"),
         ("a.sysctl", "net.core.a=1\n", {"sysctl -n net.core.a": ""}, "net.core.a = 1 (it is unknown)"),
@@ -165,6 +182,7 @@ EVERY_KIND = {
     "a.routes": "route add 198.19.1.0/24 dev eth1\n",
     "a.tc": "filter add dev eth0 ingress matchall\n",
     "a.xdp-filter": "load eth0\n",
+    "a.xdp-table": "table eth0 hash saddr drop\n198.18.1.1\n",
     "a.sysctl": "net.core.a=1\n",
     "a.nic": "vmxnet3\n",
     "a.ethtool": "eth0 -K gro off\n",

@@ -19,6 +19,7 @@ PAGE = find_project(Path(__file__).parent).root / "labs/lab03-ipset/README.md"
         ('1<!-- = 1e6 / kpps("nft-drop") - cost("nft-drop") -->', "0"),
         ('5.0<!-- = lowest("nft-rules") - cost("nft-rules-16") -->', "0.0"),
         ('7<!-- = forwarded("raw-drop") -->', "0"),
+        ('7.0<!-- = load("iptables-rules-1024") / load("iptables-rules-1024") -->', "1.0"),
         ('7<!-- = highest("nft-rules") - cost("nft-rules-16384") -->', "0"),
     ],
 )

@@ -97,6 +97,20 @@ def test_results_before_a_refusal_are_kept(monkeypatch: pytest.MonkeyPatch) -> N
     assert (found.extra, found.refused) == ({"a": [1.0]}, "line 2 failed")
 
 
+@pytest.mark.parametrize(("metrics", "loads"), [(("survival",), 1), (("survival", "memory"), 2)])
+def test_a_ruleset_that_memory_has_taken_away_is_loaded_again(
+    metrics: tuple[str, ...], loads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[str] = []
+    monkeypatch.setattr(measurer.load_time, "load", lambda _nodes, spec: loaded.append(spec.id) or [])
+    monkeypatch.setattr(measurer, "_steps", lambda *_: [])
+    nodes: Any = SimpleNamespace(reset=lambda next_ruleset=None: [], plays_packets=lambda _traffic: False)
+    on = Measurer(Nodes(nodes, nodes, nodes, nodes, {}, lambda _level: nodes, 1))
+    on.measure(spec(*metrics))
+    on.measure(spec("survival"))
+    assert len(loaded) == loads
+
+
 def test_a_result_does_not_change() -> None:
     found = measured(a_lab(), "raw-drop", 300_000)
     with pytest.raises(ValidationError):

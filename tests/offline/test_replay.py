@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import pytest
 
 from fwlab.generator import replay as replay_module
 from fwlab.generator.replay import LONG_RUN, Replay
+from fwlab.host.launcher import Launcher
 from fwlab.model.errors import CannotMeasure
 
 #: Installs its signal handler late, as the engine does on a busy host, and reports on the signal.
@@ -28,20 +27,12 @@ while True:
 
 
 class Here:
-    """A generator whose commands run on this host."""
+    """A generator whose commands run on this host, as programs of this folder."""
 
     def __init__(self, programs: Path) -> None:
-        self._programs = programs
-
-    def open(self, command: str) -> subprocess.Popen[bytes]:
-        path = f"{self._programs}:{os.environ['PATH']}"
-        return subprocess.Popen(
-            ["sh", "-c", command],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**os.environ, "PATH": path},
-        )
+        login = f'PATH={programs}:$PATH; sudo() {{ exec "$@"; }}; eval "$1"'
+        self.launcher = Launcher(["sh", "-c", login, "sh"])
+        self.launch = self.launcher.start
 
 
 @pytest.fixture
@@ -57,12 +48,16 @@ def test_a_stop_before_the_engine_handles_signals_still_yields_the_report(replay
     assert (played.sent, played.duration_s) == (5, 0.5)
 
 
-def test_the_engine_stops_if_the_host_disconnects(replay: Replay) -> None:
-    playing = replay.start()
-    playing._process.stdin.close()
-    out, errors = playing._process.stdout.read(), playing._process.stderr.read()
-    assert playing._process.wait(30) == 0, errors
-    assert b'"sent": 5' in out
+def test_the_engine_stops_if_the_host_disconnects(replay: Replay, tmp_path: Path) -> None:
+    report = tmp_path / "report"
+    (tmp_path / "fwlab-replay").write_text(
+        LATE.replace("    sys.exit()", f"    open({str(report)!r}, 'w').write('5')\n    sys.exit()")
+    )
+    here = Here(tmp_path)
+    Replay(here, "eth0").start()
+    here.launcher._process.stdin.close()  # as when the host's end of the connection goes
+    here.launcher._process.wait(30)
+    assert report.read_text() == "5"
 
 
 class Asked:
@@ -71,7 +66,7 @@ class Asked:
     def __init__(self) -> None:
         self.commands: list[str] = []
 
-    def open(self, command: str) -> None:
+    def launch(self, command: str) -> None:
         self.commands.append(command)
 
 

@@ -57,7 +57,7 @@ def test_the_share_that_is_sent_back(share: float, value: float, monkeypatch: py
 def test_after_losses_a_smaller_load_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     way = Back(1, before=600)
     assert returned(way, monkeypatch).problems == []
-    assert way.loads == [2000, 1000, 500]
+    assert way.loads == [8000, 2000, 500]
     [problem] = returned(Back(1, before=1), monkeypatch).problems
     assert problem == "96 of 960 packets were lost on their way to the DUT"
 

@@ -38,6 +38,7 @@ REFUSED = {
     "nft": 'include "/etc/shadow"',
     "tc": "exec bpf import /tmp/x",
     "xdp-filter": "unload --all",
+    "xdp-table": "table eth0 pinned /sys/fs/bpf/x drop",
     "pf": 'include "/etc/shadow"',
     "sysctl": "kernel.core_pattern = |/bin/sh",
 }

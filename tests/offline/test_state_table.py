@@ -19,6 +19,9 @@ from tests.offline.factories import testbed
 
 MEMORY = {"most": 65536, "buckets": 65536, "object_bytes": 256, "slab_bytes": 1 << 20, "bucket_bytes": 1 << 19}
 
+#: What is done to the DUT. What it would forward is dropped while it is watched, and while the table is filled.
+FILLED = ["mute", "look", "unmute", "reset", "load", "mute", "unmute"]
+
 
 class FakeDut:
     """Takes in packets up to `carries` per second; tracks each as a state."""
@@ -71,7 +74,13 @@ def filled(monkeypatch: pytest.MonkeyPatch):
         """`seen` is the assumed rate of the DUT, `carries` the actual one."""
         dut = FakeDut(carries)
         engine = FakeEngine(dut, short)
-        monkeypatch.setattr(state_table, "real_rate", lambda _nodes, seconds: looked.append(seconds) or seen)
+
+        def rate(nodes: SimpleNamespace, seconds: float) -> float:
+            looked.append(seconds)
+            nodes.dut.done.append("look")
+            return seen
+
+        monkeypatch.setattr(state_table, "real_rate", rate)
         task = MeasurementSpec("x", "x", "x", [], ["states", "state_bytes"], traffic="flows", state_packets=count)
         found = Measured(id="x", title="x", ruleset="x", ruleset_hash="", metric="states")
         found = state_table.fill(MeasuringSession(SimpleNamespace(dut=dut, engine=engine, classes={})), task, found)
@@ -84,7 +93,8 @@ def filled(monkeypatch: pytest.MonkeyPatch):
 def test_every_packet_is_a_state(filled) -> None:
     dut, engine, found = filled(carries=1000, seen=1000)
     assert engine.loads == [650]
-    assert dut.done == ["reset", "load", "mute", "unmute"], "what was tried before has left states behind"
+    # What was tried before has left states behind.
+    assert dut.done == FILLED
     assert (found.states.played, found.states.held, found.problems) == (10_000, 10_000, [])
     assert figure(found, METRICS["states"], testbed()).median == 10_000
     assert figure(found, METRICS["state_bytes"], testbed()).median == pytest.approx((1.5 * (1 << 20)) / 10_000)
@@ -93,7 +103,7 @@ def test_every_packet_is_a_state(filled) -> None:
 def test_lost_packets_are_sent_again(filled) -> None:
     dut, engine, found = filled(carries=649.2, seen=1000)  # 13 of 10 000 are lost, hardly one of them twice
     assert engine.loads == [650, 650]
-    assert dut.done == ["reset", "load", "mute", "unmute"]
+    assert dut.done == FILLED
     assert (found.states.held, found.problems) == (10_000, [])
 
 

@@ -36,7 +36,7 @@ class FakeGenerator:
         self.files[put.rpartition(" > ")[2]] = zlib.decompress(data)
         return ""
 
-    def open(self, command: str) -> SimpleNamespace:
+    def launch(self, command: str) -> SimpleNamespace:
         self.opened.append(command)
         return SimpleNamespace()
 

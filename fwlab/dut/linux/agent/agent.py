@@ -11,6 +11,7 @@ from fwlab.dut.linux.agent import blackhole, connection_table, trials
 from fwlab.dut.linux.agent.counters import Counters
 from fwlab.dut.linux.agent.kernel import Kernel
 from fwlab.dut.linux.agent.marks import marks
+from fwlab.dut.linux.agent.memory import KernelMemory
 from fwlab.dut.linux.agent.perf_samples import Perf
 from fwlab.dut.linux.agent.retired import retired
 from fwlab.dut.linux.agent.rulesets import Rulesets
@@ -37,6 +38,7 @@ class Agent:
         self._kernel = kernel
         self._rulesets = Rulesets(kernel, kinds)
         self._start = start or StartState(kernel)
+        self._memory = KernelMemory(kernel)
         self._perf: Perf | None = None
         self.unconfirmed = False
         self.cut_off = False
@@ -46,7 +48,8 @@ class Agent:
         return {
             operation.__name__: operation
             for operation in (
-                *(self.facts, self.reset, self.load, self.confirm, self.entries, self.states),
+                *(self.facts, self.reset, self.load, self.confirm, self.unload),
+                *(self.entries, self.states, self.memory),
                 *(self.blackhole, self.remove_blackhole, self.counters, self.drain, self.measure),
                 *(self.prepare_stacks, self.record_stacks, self.read_stacks, self.functions),
             )
@@ -83,6 +86,11 @@ class Agent:
     def states(self, _request: Request) -> Answer:
         """The connection table, as `Dut.states` returns it."""
         return {"states": connection_table.states(self._kernel)}
+
+    def memory(self, _request: Request) -> Answer:
+        """Bytes that the kernel holds, for rulesets and for everything else, and whether that has settled."""
+        held, settled = self._memory.settled()
+        return {"bytes": held, "settled": settled}
 
     # ---- rulesets ---------------------------------------------------------------------------------------------
 
@@ -126,6 +134,11 @@ class Agent:
         if not self.unconfirmed:
             self.cut_off = False
         return {"reached": reached}
+
+    def unload(self, _request: Request) -> Answer:
+        """Take the rulesets away. Modules stay, and empty tables with them; a reset is still due."""
+        self._rulesets.undo()
+        return {}
 
     def entries(self, _request: Request) -> Answer:
         """How many rules and addresses a passing packet can meet, by kind of file."""

@@ -2,8 +2,8 @@
 """The connection table: its entries, and the memory that it takes."""
 
 from fwlab.dut.linux.agent.kernel import Kernel
+from fwlab.dut.linux.agent.slabinfo import PAGE, caches
 
-PAGE = 4096
 #: Bytes of one bucket of the hash table: a pointer.
 BUCKET = 8
 _FILES = {"held": "count", "most": "max", "buckets": "buckets"}
@@ -22,10 +22,6 @@ def states(kernel: Kernel) -> dict[str, int]:
 
 
 def slabs(slabinfo: str, name: str) -> tuple[int, int]:
-    """Bytes of one object of this cache, and of all its slabs (slabinfo(5), version 2.1)."""
-    for line in slabinfo.splitlines():
-        if line.split()[:1] == [name]:
-            sizes, _, pages = line.partition("slabdata")
-            object_bytes, _, pages_each = sizes.split()[3:6]
-            return int(object_bytes), int(pages.split()[1]) * int(pages_each) * PAGE
-    return 0, 0
+    """Bytes of one object of this cache, and of all its slabs."""
+    found = (cache for cache in caches(slabinfo) if cache.name == name)
+    return next(((cache.object_bytes, cache.slab_bytes) for cache in found), (0, 0))

@@ -5,6 +5,7 @@ import contextlib
 import os
 import subprocess
 import time
+from collections.abc import Callable
 
 from fwlab.rulesets.kind import Refusal
 
@@ -34,6 +35,31 @@ class Kernel:
         """Write to a file of the kernel. An error does not matter."""
         with contextlib.suppress(OSError), open(path, "w") as file:
             file.write(text)
+
+    def reader(self, path: str) -> Callable[[], str]:
+        """Reads a file of the kernel again and again; it stays open as long as this is kept. Raises OSError."""
+        file = open(path, "rb", buffering=0)
+
+        def again() -> str:
+            file.seek(0)
+            return file.read().decode()
+
+        return again
+
+    def writer(self, path: str) -> Callable[[str], bool]:
+        """Writes to a file of the kernel, which stays open as long as this is kept. False if that failed."""
+        try:
+            file = open(path, "wb", buffering=0)
+        except OSError:
+            return lambda _text: False
+
+        def write(text: str) -> bool:
+            try:
+                return bool(file.write(text.encode()))
+            except OSError:
+                return False
+
+        return write
 
     def exists(self, path: str) -> bool:
         """Whether the file exists."""

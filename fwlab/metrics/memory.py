@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Memory: what the DUT's kernel holds for a ruleset, its sets and its tables, in bytes.
+
+The ruleset is loaded, then taken away; its modules stay. The figure is the difference. Code is no part of it, nor are
+empty tables. Where a case gives `state_packets`, so many packets fill the ruleset's tables first, as they fill the
+connection table for `states`.
+"""
+
+from collections.abc import Sequence
+
+from fwlab.metrics.load_time import SMALL
+from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.nodes import MeasuringSession
+from fwlab.metrics.protocol import WITH_OR_WITHOUT, MeasurableMetric
+from fwlab.metrics.state_table import FILL
+from fwlab.metrics.step import Phase, Step
+from fwlab.model.metric import Display, Tolerance, TrafficKind
+from fwlab.model.results import Measured
+
+#: A ruleset is weighed so many times at most. A large one, and tables that packets have filled, are weighed once.
+MOST_TIMES = 3
+
+
+class Memory(MeasurableMetric):
+    """The ruleset is not on the DUT any more when it has been weighed, so this comes last."""
+
+    name = "memory"
+    unit = "bytes"
+    position = 65
+    display = Display(
+        "kernel memory", "KiB", 1 / 1024, caption="Memory that the kernel holds for the ruleset and its tables."
+    )
+    # A block more or less of a page counts much for a small ruleset.
+    tolerance = Tolerance(share=0.05, ratio=0.1)
+    traffic = WITH_OR_WITHOUT
+    takes_ruleset = True
+
+    def steps(self, spec: MeasurementSpec, played: TrafficKind) -> Sequence[Step]:
+        return [FILL, WEIGH] if spec.state_packets else [WEIGH]
+
+
+METRIC = Memory()
+
+
+def times(spec: MeasurementSpec) -> int:
+    """How often the ruleset is weighed."""
+    small = sum(len(file.text) for file in spec.files) < SMALL
+    return min(MOST_TIMES, spec.trial.count) if small and not spec.state_packets else 1
+
+
+def _weigh(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
+    dut = session.nodes.dut
+    found, settled = [], True
+    for turn in range(times(spec)):
+        if turn:
+            dut.load(spec.files, each=spec.each)
+        loaded = dut.memory()
+        dut.unload()
+        empty = dut.memory()
+        found.append(float(loaded.bytes - empty.bytes))
+        settled = settled and loaded.settled and empty.settled
+    doubt = "the memory of the DUT's kernel kept changing, so what the ruleset takes is in doubt"
+    return so_far.plus(extra={METRIC.name: found}, problems=[] if settled else [doubt])
+
+
+WEIGH = Step(Phase.WITHOUT_RULESET, _weigh)
