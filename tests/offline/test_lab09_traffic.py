@@ -76,12 +76,28 @@ def of_map(start: str) -> Rules:
     return [(between(a, b), ports(c, d), verdict) for a, b, c, d, verdict in found]
 
 
+def of_program(start: str) -> Rules:
+    """A table of pairs that pass, one that passes the legitimate network, and one that drops the rest."""
+    found: Rules = []
+    for table in start.split("table ")[1:]:
+        head, *entries = [line.split() for line in table.splitlines() if line and not line.startswith("#")]
+        fields, verdict = head[2].split(","), {"pass": "accept", "drop": "drop"}[head[3]]
+        for entry in entries:
+            values = dict(zip(fields, entry, strict=True))
+            first, _, last = values.get("dport", "0-65535").partition("-")
+            hosts = values.get("saddr", "0.0.0.0/0")
+            both = hosts.partition("-")
+            found.append((between(both[0], both[2]) if both[2] else prefix(hosts), ports(first, last), verdict))
+    return found
+
+
 READ: dict[str, Callable[[str], Rules]] = {
     "ex1-tree": of_iptables,
     "ex2-exceptions": of_nft,
     "ex3-fields": of_set,
     "ex4-tenants": of_flower,
     "ex5-fold": of_map,
+    "ex6-program": of_program,
 }
 each_exercise = pytest.mark.parametrize("name", READ)
 
