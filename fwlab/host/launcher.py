@@ -7,13 +7,12 @@ A login and sudo for each would take longer than many a run on an emulated node.
 import contextlib
 import json
 import queue
-import shlex
 import subprocess
 import threading
 from typing import IO
 
 from fwlab.host.process import piped, wait_or_kill
-from fwlab.host.root_shell import ENDING_S, LOST
+from fwlab.host.root_shell import ENDING_S, LOST, started
 
 #: Runs on the node: one program at a time. A line starts one, or gives the running one its input, which then ends.
 _SERVER = """
@@ -112,13 +111,7 @@ class Launcher:
         """Start a shell command. An earlier program that has not ended loses its helper, and so its input."""
         if self._process is None or self._last is None or not self._last.finished:
             self.close()
-            self._process = subprocess.Popen(
-                [*self._login, f"sudo python3 -c {shlex.quote(_SERVER)}"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                start_new_session=True,
-            )
+            self._process = started(self._login, _SERVER)
         self._last = Launched(self._process)
         _send(self._process, {"command": command})
         return self._last

@@ -30,6 +30,17 @@ ENDING_S = 2.0
 LOST = 255
 
 
+def started(login: list[str], program: str) -> subprocess.Popen[bytes]:
+    """A Python program as root on the node, with its input and outputs open. `login`: the words that log in."""
+    return subprocess.Popen(
+        [*login, f"sudo python3 -c {shlex.quote(program)}"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
 class RootShell:
     """Commands as root on one node, one at a time.
 
@@ -79,13 +90,7 @@ class RootShell:
         if self._process is not None and self._process.poll() is None:
             return self._process
         self._end()
-        self._process = subprocess.Popen(
-            [*self._login, f"sudo python3 -c {shlex.quote(_SERVER)}"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+        self._process = started(self._login, _SERVER)
         return self._process
 
     def _end(self) -> bytes:
