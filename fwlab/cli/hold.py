@@ -55,7 +55,7 @@ def hold_command(
     engine: EngineName = AUTO,
 ) -> None:
     """Load a ruleset, play a trickle of its traffic, and open a shell on the DUT. It is reset when the shell ends."""
-    context = run_context(lab, testbed, keep=keep, seed=seed, machines=machines, engine=engine)
+    context = run_context(lab, testbed, keep=keep, seed=seed, machines=machines, engine=engine, untrusted=True)
     spec = held_spec(context, choose_held(context.lab, name))
     refuse_unplayable_traffic(context, [spec.traffic])
     err = Console(stderr=True)

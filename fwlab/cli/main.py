@@ -158,7 +158,7 @@ def check_command(
     engine: EngineName = AUTO,
 ) -> None:
     """Measure and judge your rulesets in the lab's work/ folder."""
-    context = run_context(lab, testbed, keep=keep, seed=seed, machines=machines, engine=engine)
+    context = run_context(lab, testbed, keep=keep, seed=seed, machines=machines, engine=engine, untrusted=True)
     exercises = chosen_exercises(context.lab, exercise)
     remarks = tries.before(context, exercises)
     specs = [work_spec(context, e, ensure_started(context, e), trials) for e in exercises]

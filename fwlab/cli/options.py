@@ -121,6 +121,7 @@ def run_context(
     machines: str | None = None,
     engine: str = AUTO,
     core: str = "",
+    untrusted: bool = False,
 ) -> RunContext:
     """What a command is about; without a seed, a new one. Raises BadInput for a wrong name.
 
@@ -133,4 +134,15 @@ def run_context(
     topology = topology_of(project, other_lab or lab)
     lab = with_own_task(project, on_dut(lab, topology, other_lab or lab))
     chosen = seed_for(lab, seed)
-    return RunContext(project, topology, lab, TestbedRequest(testbed), chosen, keep, other_lab, engine, core=core)
+    return RunContext(
+        project,
+        topology,
+        lab,
+        TestbedRequest(testbed),
+        chosen,
+        keep,
+        other_lab,
+        engine,
+        core=core,
+        untrusted=untrusted,
+    )

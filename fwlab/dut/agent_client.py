@@ -37,7 +37,7 @@ class AgentDut(Conversation, ABC):
     not_of_packets: tuple[str, ...]
     marks: bool = False
 
-    def __init__(self, ssh: Ssh, devices: list[str], program: AgentProgram) -> None:
+    def __init__(self, ssh: Ssh, devices: list[str], program: Callable[[], AgentProgram]) -> None:
         super().__init__(ssh, program)
         self._devices = devices
         self._model: CoreModel | None = None

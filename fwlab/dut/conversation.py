@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import IO, Any
 
 from fwlab.host.environment import patience
@@ -24,13 +25,13 @@ class AgentProgram:
     """The agent of one operating system, and the shell commands that save and start it there.
 
     packed  the program
-    save    reads the program from standard input
+    save    reads the program from standard input; does nothing with one that is there already
     start   runs it; the conversation is its standard input and output. It ends once the start state is restored.
 
     Both wait up to CLEARING_UP_S for the agent of an interrupted session: there is one agent at a time.
     """
 
-    packed: Callable[[], bytes]
+    packed: bytes
     save: str
     start: str
 
@@ -38,9 +39,9 @@ class AgentProgram:
 class Conversation:
     """Can be opened again after it was closed. If the DUT does not answer, its methods raise CannotMeasure."""
 
-    def __init__(self, ssh: Ssh, agent: AgentProgram) -> None:
+    def __init__(self, ssh: Ssh, agent: Callable[[], AgentProgram]) -> None:
         self._ssh = ssh
-        self._agent = agent
+        self._agent_made = agent
         self._process: subprocess.Popen[bytes] | None = None
         self._answers: queue.Queue[bytes] = queue.Queue()
         self._number = 0
@@ -48,9 +49,17 @@ class Conversation:
         self._limit_s = 0.0
         self._deadline: float | None = None
 
+    @cached_property
+    def _agent(self) -> AgentProgram:
+        return self._agent_made()
+
+    def install(self) -> None:
+        """Save the agent on the DUT. Afterwards no agent runs there."""
+        self._ssh.run(self._agent.save, data=self._agent.packed, timeout=CLEARING_UP_S + 60)
+
     def open(self) -> None:
-        """Send the agent to the DUT and start it there."""
-        self._ssh.run(self._agent.save, data=self._agent.packed(), timeout=CLEARING_UP_S + 60)
+        """Save the agent on the DUT and start it there."""
+        self.install()
         self._process = self._ssh.open(self._agent.start)
         self._answers = queue.Queue()
         threading.Thread(target=_listen, args=(self._process.stdout, self._answers), daemon=True).start()

@@ -113,6 +113,9 @@ class Dut(Protocol):
         Takes the DUT a while, so call it without traffic.
         """
 
+    def install(self) -> None:
+        """Save the agent on a DUT that is not connected, and wait for that of an interrupted session to end."""
+
     def open(self) -> None:
         """Connect. A connection that was closed can be opened again."""
 

@@ -3,7 +3,6 @@
 
 from typing import Protocol
 
-from fwlab.dut.registry import dut_system
 from fwlab.grading.graded import Work
 from fwlab.grading.grading_session import GradingSession, why_not_loaded
 from fwlab.grading.inconclusive import Inconclusive
@@ -19,26 +18,23 @@ class CheckAt(Protocol):
 
 def test_dut_forwards(grading: GradingSession, lab: str) -> None:
     """The DUT must be a router; otherwise no other result means anything."""
-    grading.session(lab)
-    setting = dut_system(grading.plan.contexts[lab].topology.nodes["dut"].system).forwarding
-    assert grading.host(lab).sysctl(setting) == 1
+    assert grading.present(lab).sysctls.get(grading.forwarding(lab)) == "1"
 
 
 def test_package(grading: GradingSession, lab: str, package: str) -> None:
     """A package that the lab needs is installed on the DUT."""
-    assert grading.host(lab).package(package).is_installed, f"the DUT lacks the package {package}"
+    assert package in grading.present(lab).packages, f"the DUT lacks the package {package}"
 
 
 def test_module(grading: GradingSession, lab: str, module: str) -> None:
     """The module must be available. It is not loaded: the start state has none."""
-    done = grading.host(lab).run("modinfo %s", module)
-    assert done.rc == 0, f"the DUT's kernel lacks the module {module}"
+    assert module in grading.present(lab).modules, f"the DUT's kernel lacks the module {module}"
 
 
 def test_sysctl(grading: GradingSession, lab: str, sysctl: tuple[str, int | str]) -> None:
     """A setting that the lab needs has the declared value on the DUT."""
     name, value = sysctl
-    assert str(grading.host(lab).sysctl(name)) == str(value)
+    assert grading.present(lab).sysctls.get(name) == str(value)
 
 
 def test_case(grading: GradingSession, lab: str, case: str) -> None:

@@ -140,6 +140,7 @@ def _context(project: Project, name: str, options: GradingOptions) -> RunContext
         other_lab=other_lab,
         engine=options.engine,
         starts=options.one_of_sets,
+        untrusted=True,
     )
 
 

@@ -9,11 +9,13 @@ import testinfra
 from rich.console import Console
 from testinfra.host import Host
 
+from fwlab.dut.registry import dut_system
 from fwlab.grading.graded import Work, unreadable
 from fwlab.grading.grading_plan import GradingPlan
 from fwlab.grading.inconclusive import Inconclusive
 from fwlab.grading.known import Key, Known
 from fwlab.grading.marks import Records
+from fwlab.grading.needs import Present, present_on
 from fwlab.grading.resume import Earlier
 from fwlab.grading.saving import Saving
 from fwlab.grading.sets import Sets
@@ -54,6 +56,7 @@ class GradingSession:
         #: The student whose ruleset was measured last: for the next one, the DUT is restored.
         self._student: str | None = None
         self._down: dict[str, CannotMeasure] = {}
+        self._present: dict[str, Present] = {}
         self._saving = Saving(plan, self.records, self._known)
         self._sets: Sets | None = None
 
@@ -144,6 +147,18 @@ class GradingSession:
     def host(self, lab: str, role: str = "dut") -> Host:
         """The node, for Testinfra."""
         return testinfra.get_host(f"ssh://{role}", ssh_config=str(self.session(lab).ssh_config), sudo=True)
+
+    def forwarding(self, lab: str) -> str:
+        """The sysctl that says whether the DUT forwards."""
+        return dut_system(self.plan.contexts[lab].topology.nodes["dut"].system).forwarding
+
+    def present(self, lab: str) -> Present:
+        """What the DUT has of what the lab needs; asked once."""
+        if lab not in self._present:
+            needs = self.plan.contexts[lab].lab.needs
+            sysctls = dict.fromkeys([self.forwarding(lab), *needs.sysctls])
+            self._present[lab] = present_on(self.host(lab), needs.packages, needs.modules, sysctls)
+        return self._present[lab]
 
     def close(self) -> None:
         """Save the results and release the machines, even if saving fails."""

@@ -24,6 +24,7 @@ class RunContext:
     seed       seeds the random choices of traffic profiles
     keep       leave the machines running that the session starts
     engine     auto, or the name of an engine
+    untrusted  rulesets that may break the DUT will be measured, so its state is saved before anything else
     """
 
     project: Project
@@ -36,6 +37,7 @@ class RunContext:
     engine: str = AUTO
     starts: bool = False
     core: str = ""
+    untrusted: bool = False
 
     def __post_init__(self) -> None:
         if self.core and self.core not in self.topology.cores:

@@ -52,14 +52,17 @@ def open_nodes(
             yield both_ends
 
     system = dut_system(topology.nodes["dut"].system)
-    with contextlib.closing(engine), system.connect(machines.ssh("dut"), devices) as dut:
+    dut = system.connect(machines.ssh("dut"), devices)
+    others = [machines.ssh("generator"), machines.ssh("sink")]
+    recovery = Recovery(
+        dut, machines.ssh("dut"), lambda: SavedState(*forwarded), others, lambda line: tell(LogLine(line))
+    )
+    if context.untrusted:
+        recovery.prepare_unopened()
+    with contextlib.closing(recovery), contextlib.closing(engine), dut:
         if model is not None:
             dut.watched_by(model)
         facts = _dut_facts(dut, system.name)
-        others = [machines.ssh("generator"), machines.ssh("sink")]
-        recovery = Recovery(
-            dut, machines.ssh("dut"), lambda: SavedState(*forwarded), others, lambda line: tell(LogLine(line))
-        )
         dut.reset()
         nodes = Nodes(
             dut,
@@ -76,8 +79,7 @@ def open_nodes(
             tell,
             EchoProbes(machines.ssh("generator"), topology.end(LAST_LINK, "sink").ipv4.split("/")[0]).send,
         )
-        with contextlib.closing(recovery):
-            yield Measurer(nodes), recovery, facts
+        yield Measurer(nodes), recovery, facts
 
 
 def _sink(context: RunContext, machines: Machines) -> Sink:

@@ -3,6 +3,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 
 from fwlab.dut.protocol import Dut
 from fwlab.host.ssh import Ssh
@@ -33,12 +34,21 @@ class Recovery:
         """Save the state, once per session. If that fails, say so; the session goes on without it."""
         if self._tried:
             return
-        self._tried = True
         left = self._dut.reset()
         if left:
             self._tell(f"the DUT is not in its start state, and is saved as it is: {'; '.join(left)}")
-        # A connection that is open in the saved state would hang forever in the restored machine.
         self._dut.close()
+        self._save()
+        self._dut.open()
+
+    def prepare_unopened(self) -> None:
+        """Like `prepare`, with a DUT that is not connected yet, which takes a third of the time."""
+        self._dut.install()
+        self._save()
+
+    def _save(self) -> None:
+        self._tried = True
+        # A connection that is open in the saved state would hang forever in the restored machine.
         self._ssh.close()
         try:
             state = self._make()
@@ -46,7 +56,6 @@ class Recovery:
             self._state = state
         except CannotMeasure as error:
             self._tell(f"cannot save the DUT's state; a ruleset that crashes it will end the session: {error.message}")
-        self._dut.open()
 
     def restore(self) -> bool:
         """Restore the saved state. False if there is none, or if a node does not answer afterwards."""
@@ -73,9 +82,11 @@ class Recovery:
 
     def _answers(self) -> bool:
         """Open a new connection to the DUT; returns whether the other nodes answer, too. Raises CannotMeasure."""
-        self._dut.open()
-        self._dut.facts()
-        return all(ssh.answers() for ssh in self._others)
+        with ThreadPoolExecutor() as pool:
+            answers = [pool.submit(ssh.answers) for ssh in self._others]
+            self._dut.open()
+            self._dut.facts()
+            return all(answer.result() for answer in answers)
 
     def close(self) -> None:
         """Discard the saved state, which takes disk space."""

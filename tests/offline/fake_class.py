@@ -35,6 +35,7 @@ from tests.offline import factories
 
 RECORD = """{"format": "fwlab-machines/1", "lab": "", "testbed": "virtual", "machines": {"dut": {
 "domain": "", "box": "", "accelerator": "tcg", "icount_shift": 2, "link": "socket"}}}"""
+SYSCTLS = re.compile(r"sysctl -n (\S+)")
 SAYS = re.compile(r"^# on the DUT: (\w+)$", re.MULTILINE)
 
 
@@ -101,6 +102,9 @@ class FakeHost:
         self.broken = broken
 
     def run(self, command: str, *arguments: str) -> SimpleNamespace:
+        if settings := SYSCTLS.findall(command):
+            lines = "".join(f"sysctl {name} {0 if self.broken else 1}\n" for name in settings)
+            return SimpleNamespace(rc=0, stdout=lines, stderr="")
         if os.environ.get("FAKE_HOST") == "lost":
             return SimpleNamespace(rc=255, stdout="", stderr="ssh: connect to host: Connection refused")
         found = "0" if os.environ.get("FAKE_HOST") == "empty" else "1000"
@@ -110,9 +114,6 @@ class FakeHost:
         done = self.run(command, *arguments)
         assert done.rc == 0, f"Unexpected exit code {done.rc} for {command}"
         return done.stdout.rstrip()
-
-    def sysctl(self, name: str) -> int:
-        return 0 if self.broken else 1
 
 
 def broken_report(*_) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from fwlab.dut.linux.agent.agent import Agent
-from fwlab.dut.linux.zipapp import agent_zipapp
+from fwlab.dut.linux.agent_archive import agent_archive
 from fwlab.rulesets.kind import Refusal
 from fwlab.rulesets.registry import KINDS
 
@@ -39,15 +39,22 @@ class Loading(Agent):
 
 
 @pytest.fixture
-def zipapp(tmp_path: Path) -> Path:
-    path = tmp_path / "agent.pyz"
-    path.write_bytes(agent_zipapp())
-    return path
+def unpacked(tmp_path: Path) -> Path:
+    """The agent's folder, as on the DUT."""
+    folder = tmp_path / "agent"
+    folder.mkdir()
+    subprocess.run(["tar", "-xzC", folder], input=agent_archive(), check=True)
+    return folder
 
 
-def test_it_needs_nothing_but_the_standard_library(zipapp: Path) -> None:
-    """The DUT has Python, and only the zip application of this project."""
-    script = f"import runpy, sys; runpy.run_path({str(zipapp)!r}, run_name='__main__'); print(*sys.modules)"
+def test_the_same_agent_makes_the_same_archive() -> None:
+    """Its hash says whether the DUT has it already."""
+    assert agent_archive() == agent_archive()
+
+
+def test_it_needs_nothing_but_the_standard_library(unpacked: Path) -> None:
+    """The DUT has Python, and only the archive of this project."""
+    script = f"import runpy, sys; runpy.run_path({str(unpacked)!r}, run_name='__main__'); print(*sys.modules)"
     argv = [sys.executable, "-I", "-S", "-c", script]
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
     imported = set(done.stdout.split())
@@ -197,10 +204,10 @@ def test_a_tool_that_cannot_be_run_refuses_the_file() -> None:
     assert Without().run("nft", "flush", "ruleset").returncode == 127, "a reset goes on without it"
 
 
-def test_a_wrong_request_does_not_end_the_agent(zipapp: Path) -> None:
+def test_a_wrong_request_does_not_end_the_agent(unpacked: Path) -> None:
     asked = [{"op": "no-such"}, {"no": "op"}, {"op": "counters", "devices": ["lo"], "number": 7}]
     lines = "".join(json.dumps(request) + "\n" for request in asked)
-    agent = subprocess.Popen([sys.executable, zipapp], stdin=-1, stdout=-1, text=True)
+    agent = subprocess.Popen([sys.executable, unpacked], stdin=-1, stdout=-1, text=True)
     agent.stdin.write(lines)
     agent.stdin.flush()
     # The conversation stays open until all requests are answered, because its end interrupts an operation.

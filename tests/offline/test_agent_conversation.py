@@ -120,7 +120,8 @@ def talking() -> Iterator[Any]:
     opened: list[Conversation] = []
 
     def talk(*answers: dict[str, Any]) -> Conversation:
-        opened.append(Conversation(Ssh(list(answers)), AgentProgram(bytes, "save", "start")))  # type: ignore[arg-type]
+        agent = AgentProgram(b"", "save", "start")
+        opened.append(Conversation(Ssh(list(answers)), lambda: agent))  # type: ignore[arg-type]
         opened[-1].open()
         return opened[-1]
 

@@ -28,6 +28,7 @@ class Machines:
     def recovery(self) -> Recovery:
         dut = SimpleNamespace(
             reset=lambda: self._do("reset") or self.left,
+            install=lambda: self._do("install"),
             close=lambda: self._do("close"),
             abandon=lambda: self._do("abandon"),
             open=lambda: self._do("open"),
@@ -58,6 +59,16 @@ def test_the_state_is_saved_once_with_no_connection_open_and_restored() -> None:
     machines.done.clear()
     recovery.close()
     assert machines.done == ["discard"]
+
+
+def test_a_dut_that_is_not_open_is_saved_before_it_is_opened() -> None:
+    machines = Machines()
+    recovery = machines.recovery()
+    recovery.prepare_unopened()
+    assert machines.done == ["install", "take"]
+    recovery.prepare()  # has nothing left to do
+    assert machines.done == ["install", "take"]
+    assert recovery.restore()
 
 
 def test_a_state_that_is_not_the_start_state_is_told() -> None:

@@ -26,7 +26,10 @@ _RUN = f"{_AHEAD} /usr/libexec/flua {AGENT}"
 #: does the agent see the end and undo. If the agent itself fails, what it has loaded is undone all the same.
 _WORDS = f"{_AHEAD} cat; pkill -f '[f]wlab-pf.conf'"
 _START = f"trap '' HUP PIPE; {{ {_WORDS}; }} | {{ {_RUN}; [ ! -e /var/run/fwlab-loaded ] || {_RUN} undo; }}"
-PROGRAM = AgentProgram(agent_program, f"{_ALONE} sh -c 'cat > {AGENT}'", f'exec {_ALONE} sh -c "{_START}"')
+
+
+def _program() -> AgentProgram:
+    return AgentProgram(agent_program(), f"{_ALONE} sh -c 'cat > {AGENT}'", f'exec {_ALONE} sh -c "{_START}"')
 
 
 class FreeBsdDut(AgentDut):
@@ -37,7 +40,7 @@ class FreeBsdDut(AgentDut):
     not_of_packets = ("idle", "dtrace", "flua", "sh", "sleep", "sysctl", "true")
 
     def __init__(self, ssh: Ssh, devices: list[str]) -> None:
-        super().__init__(ssh, devices, PROGRAM)
+        super().__init__(ssh, devices, _program)
 
     def _given(self, file: RulesetFile) -> dict[str, str]:
         return {"name": file.name, "kind": file.kind, "text": KINDS[file.kind].sent(file.text)}

@@ -2,19 +2,31 @@
 """The host's client of the agent on a Linux DUT."""
 
 import base64
+import hashlib
 import zlib
 from typing import Any
 
 from fwlab.dut.agent_client import AgentDut
 from fwlab.dut.conversation import CLEARING_UP_S, AgentProgram
-from fwlab.dut.linux.zipapp import agent_zipapp
+from fwlab.dut.linux.agent_archive import agent_archive
 from fwlab.host.ssh import Ssh
 from fwlab.model.ruleset import RulesetFile
 from fwlab.rulesets.registry import KINDS
 
-AGENT = "/run/fwlab-agent.pyz"
+AGENT = "/run/fwlab-agent"
 _ALONE = f"flock -o -w {CLEARING_UP_S} {AGENT}.lock"
-PROGRAM = AgentProgram(agent_zipapp, f"{_ALONE} sh -c 'cat > {AGENT}'", f"exec {_ALONE} python3 -u {AGENT}")
+
+
+def _program() -> AgentProgram:
+    """The agent in a folder of its own, which is kept: Python takes longer to compile it than to run it.
+
+    The folder has a file named by what was unpacked, made last: a folder without it is not whole.
+    """
+    packed = agent_archive()
+    whole = f"{AGENT}/{hashlib.sha256(packed).hexdigest()}"
+    unpack = f"rm -rf {AGENT} && mkdir {AGENT} && tar -xzC {AGENT} && python3 -m compileall -q {AGENT} && touch {whole}"
+    save = f"{_ALONE} sh -c 'if [ -e {whole} ]; then cat >/dev/null; else {unpack}; fi'"
+    return AgentProgram(packed, save, f"exec {_ALONE} python3 -u {AGENT}")
 
 
 class LinuxDut(AgentDut):
@@ -25,7 +37,7 @@ class LinuxDut(AgentDut):
     marks = True
 
     def __init__(self, ssh: Ssh, devices: list[str]) -> None:
-        super().__init__(ssh, devices, PROGRAM)
+        super().__init__(ssh, devices, _program)
 
     def _given(self, file: RulesetFile) -> dict[str, str]:
         text = KINDS[file.kind].sent(file.text).encode()

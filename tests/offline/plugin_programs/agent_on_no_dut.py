@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Run the agent from its zip application, as on a DUT, but on a fake kernel that touches nothing on this machine.
+"""Run the agent from its unpacked archive, as on a DUT, but on a fake kernel that touches nothing on this machine.
 
-Arguments: the zip application; the path of the only tool that it runs. Run it with python3 -I -S, so that it cannot
+Arguments: the agent's folder; the path of the only tool that it runs. Run it with python3 -I -S, so that it cannot
 import this project in any other way.
 """
 
 import subprocess
 import sys
 
-archive, tool = sys.argv[1:]
-sys.path.insert(0, archive)
+folder, tool = sys.argv[1:]
+sys.path.insert(0, folder)
 
 from fwlab.dut.linux.agent import rpc  # noqa: E402
 from fwlab.dut.linux.agent.agent import Agent  # noqa: E402

@@ -28,11 +28,12 @@ class LocalSsh:
     """Accepts the agent as SSH would, and starts it on this machine."""
 
     def run(self, _command: str, *, data: bytes, timeout: float) -> str:
-        (work / "agent.pyz").write_bytes(data)
+        (work / "agent").mkdir()
+        subprocess.run(["tar", "-xzC", work / "agent"], input=data, check=True)
         return ""
 
     def open(self, _command: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen([sys.executable, "-I", "-S", AGENT, work / "agent.pyz", tool], stdin=-1, stdout=-1)
+        return subprocess.Popen([sys.executable, "-I", "-S", AGENT, work / "agent", tool], stdin=-1, stdout=-1)
 
 
 def host_run(command: str, *_: str) -> SimpleNamespace:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The entry point of the zip application."""
+"""The entry point of the unpacked archive."""
 
 from fwlab.dut.linux.agent.agent import Agent
 from fwlab.dut.linux.agent.kernel import Kernel

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Packs the agent and the kinds of ruleset files into one zip application, which Python runs as it is."""
+"""Packs the agent and the kinds of ruleset files into one archive. Unpacked, it is a folder that Python runs."""
 
+import gzip
 import importlib.util
 import io
-import zipfile
+import tarfile
 from importlib import resources
 from pathlib import Path
 
@@ -17,8 +18,10 @@ PACKAGES = (AGENT, KINDS_PACKAGE)
 MODULES = ("fwlab.rulesets.kind", "fwlab.model.registry")
 
 
-def agent_zipapp() -> bytes:
-    """The agent's modules under their own names; packages above them are empty.
+def agent_archive() -> bytes:
+    """A tar archive, compressed by gzip: the agent's modules under their own names; packages above them are empty.
+
+    The same modules make the same bytes.
 
     A kind from an entry point travels as the one module that defines it, which may import the standard library and
     fwlab.rulesets.kind. A generated module in the package of the kinds makes the agent find it.
@@ -40,10 +43,12 @@ def agent_zipapp() -> bytes:
         for folder in Path(path).parents[:-1]:
             files.setdefault(f"{folder.as_posix()}/__init__.py", b"")
     packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(files):
-            archive.writestr(path, files[path])
-    return packed.getvalue()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for path, content in sorted(files.items()):
+            member = tarfile.TarInfo(path)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return gzip.compress(packed.getvalue(), mtime=0)
 
 
 def _path(module: str) -> str:
