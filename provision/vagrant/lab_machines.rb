@@ -55,7 +55,8 @@ module FirewallLab
 
   # The checkout at `root`, seen through the environment `env`.
   class Project
-    TRANSLATION_CACHE_MIB = 128
+    # For QEMU's translated code (MiB), all of which is resident soon. The DUT runs more code than the others.
+    TRANSLATION_CACHE = { "dut" => 128 }.tap { |sizes| sizes.default = 64 }.freeze
     MOST_CPUS = 64
     BOOT_TIMEOUT = 300
     # Of every box. Without it, libvirt takes the host's, and an arm64 host has no such machine type.
@@ -155,7 +156,8 @@ module FirewallLab
 
     # The name of a CPU feature that libvirt reads as an XML element with a child: QEMU's cache of translated code.
     def translation_cache(machine)
-      driver(machine) == "qemu" ? ["tcg><tb-cache unit='MiB'>#{TRANSLATION_CACHE_MIB}</tb-cache></tcg><pae"] : ["pae"]
+      size = TRANSLATION_CACHE[machine.role]
+      driver(machine) == "qemu" ? ["tcg><tb-cache unit='MiB'>#{size}</tb-cache></tcg><pae"] : ["pae"]
     end
 
     def address = @topology.fetch("ports").fetch("address")

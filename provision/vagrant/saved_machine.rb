@@ -210,7 +210,7 @@ module FirewallLab
     def keep_disk(target)
       virsh("suspend", @domain)
       # A copy of the disk, but not of its owner, which is QEMU's user.
-      File.open(target, "wb", 0o600) { |file| Open3.pipeline(["zstd", "-q1c", disk], out: file) }
+      File.open(target, "wb", 0o600) { |file| Open3.pipeline(["zstd", "-q3c", disk], out: file) }
           .each { |status| raise Failure, "zstd: #{disk} cannot be compressed" unless status.success? }
     ensure
       virsh("resume", @domain)
