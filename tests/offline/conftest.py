@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,6 +17,11 @@ from tests.offline import factories
 ROOT = Path(__file__).resolve().parents[2]
 #: Seconds that one test may take, also on a busy host.
 TIMEOUT_S = 120
+
+# Where the environment forbids it (PYTHONDONTWRITEBYTECODE), each of the hundreds of commands that tests start would
+# compile the whole package again. That is a third of its time.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
