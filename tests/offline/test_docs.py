@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,7 @@ PYTEST_OPTIONS = {"-k": True, "-x": False, "-v": False}
 OFFLINE = ("list", "predict", "start", "status", "goto", "reset", "traffic")
 
 
+lab_of = cache(partial(load_lab, PROJECT))  # for hundreds of commands
 each_page = pytest.mark.parametrize("page", PAGES, ids=relative)
 
 
@@ -152,7 +154,7 @@ def fwlab(words: list[str], bare: bool) -> None:
     lab_id = values.get("lab")
     if lab_id is None or lab_id == "lab99-example":
         return
-    lab = load_lab(PROJECT, lab_id)
+    lab = lab_of(lab_id)
     chosen_cases(lab, list(values.get("cases") or []))
     chosen_exercises(lab, values.get("exercise"))
     assert "name" not in values or choose_held(lab, values["name"])
