@@ -47,6 +47,7 @@ PYTEST_OPTIONS = {"-k": True, "-x": False, "-v": False}
 OFFLINE = ("list", "predict", "start", "status", "goto", "reset", "traffic")
 
 
+COMMAND_LINE = typer.main.get_command(app)
 lab_of = cache(partial(load_lab, PROJECT))  # for hundreds of commands
 each_page = pytest.mark.parametrize("page", PAGES, ids=relative)
 
@@ -138,9 +139,9 @@ def vagrant(words: list[str], bare: bool) -> None:
 
 def fwlab(words: list[str], bare: bool) -> None:
     """Let typer parse the command without running it, then look up the names."""
-    command, context = typer.main.get_command(app), None
+    command, context = COMMAND_LINE, None
     if words and words[0].startswith("--"):
-        assert words[0] in {option for one in typer.main.get_command(app).params for option in one.opts}
+        assert words[0] in {option for one in COMMAND_LINE.params for option in one.opts}
         return
     while hasattr(command, "commands"):
         context = typer.Context(command, parent=context)
@@ -198,12 +199,22 @@ def pytest_line(words: list[str]) -> None:
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of what the offline commands read, without students' files."""
-    shutil.copy(ROOT / "topology.yml", tmp_path)
-    shutil.copytree(ROOT / "labs", tmp_path / "labs", ignore=_own_work)
     vectors = Path("tests/offline/data/trex-vectors")
     shutil.copytree(ROOT / vectors, tmp_path / vectors)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    return copied("labs", tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def checkout_of(lab: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy with this lab alone: all labs are more than a thousand folders."""
+    return copied(f"labs/{lab}", tmp_path, monkeypatch)
+
+
+def copied(folder: str, top: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copy(ROOT / "topology.yml", top)
+    shutil.copytree(ROOT / folder, top / folder, ignore=_own_work)
+    monkeypatch.chdir(top)
+    return top
 
 
 def _own_work(folder: str, names: list[str]) -> list[str]:
@@ -240,16 +251,16 @@ def test_offline_commands_run(page: Path, checkout: Path) -> None:
 
 
 @pytest.mark.parametrize("lab", LABS)
-def test_shell_lines_of_a_guide_do_what_they_say(lab: str, checkout: Path) -> None:
+def test_shell_lines_of_a_guide_do_what_they_say(lab: str, checkout_of: Path) -> None:
     """Each sed and loop of the exercises runs on the real starts, and changes or prints something."""
     assert CliRunner().invoke(app, ["start", lab]).exit_code == 0
     for block in blocks(ROOT / "labs" / lab / "README.md"):
         for line in block.body.splitlines() if block.tag == "sh" else []:
             if re.match(r"(sed|for)\b", line):
-                before = _contents(checkout / "labs" / lab / "work")
+                before = _contents(checkout_of / "labs" / lab / "work")
                 done = subprocess.run(["sh", "-ec", line], text=True, capture_output=True)
                 assert done.returncode == 0, f"{line}: {done.stderr}"
-                assert done.stdout or _contents(checkout / "labs" / lab / "work") != before, f"{line}: did nothing"
+                assert done.stdout or _contents(checkout_of / "labs" / lab / "work") != before, f"{line}: did nothing"
 
 
 def _contents(folder: Path) -> dict[Path, int]:
