@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -51,10 +52,14 @@ def fwlab(bundle: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=bundle, env=env, text=True, capture_output=True)
 
 
+@cache
+def files_of(lab_id: str) -> dict[str, tuple[bytes, bool]]:
+    return bundle_files(PROJECT, [load_lab(PROJECT, lab_id)])
+
+
 @pytest.mark.parametrize("lab_id", LABS)
 def test_a_labs_bundle_has_what_it_loads_and_no_solution(lab_id: str) -> None:
-    lab = load_lab(PROJECT, lab_id)
-    files = bundle_files(PROJECT, [lab])
+    lab, files = load_lab(PROJECT, lab_id), files_of(lab_id)
     folder = f"labs/{lab_id}"
     assert {"README.md", "Makefile", "Vagrantfile", f"{folder}/README.md", f"{folder}/lab.yml"} <= set(files)
     for case in lab.whole.cases.values():
@@ -70,7 +75,7 @@ def test_a_labs_bundle_has_what_it_loads_and_no_solution(lab_id: str) -> None:
 @pytest.mark.parametrize("lab_id", LABS)
 def test_no_file_of_a_solution_is_in_it_under_another_name(lab_id: str) -> None:
     """Unless it is part of the task: a case's ruleset, or a file of the start that the solution leaves as it is."""
-    files = bundle_files(PROJECT, [load_lab(PROJECT, lab_id)])
+    files = files_of(lab_id)
     others = {content for name, (content, _) in files.items() if f"labs/{lab_id}/rulesets/" not in name}
     solutions = list((ROOT / "labs" / lab_id).glob("rulesets/*/reference/*"))
     assert solutions

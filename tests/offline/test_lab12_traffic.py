@@ -82,12 +82,6 @@ def test_other_seeds_draw_other_victims_and_names() -> None:
     assert values(first, "abuse", 26, 30) != values(second, "abuse", 26, 30)
 
 
-@pytest.fixture
-def unplayed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plan a grading without building all of the lab's frame tables, which test_labs.py does."""
-    monkeypatch.setattr("fwlab.grading.grading_plan.refuse_unplayable_traffic", lambda *_: None)
-
-
 @pytest.mark.usefixtures("unplayed")
 @pytest.mark.parametrize(("given", "seed"), [(None, 1), (20417, 20417)])
 def test_a_grading_has_one_seed_for_all(given: int | None, seed: int) -> None:
