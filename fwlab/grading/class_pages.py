@@ -4,6 +4,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -100,12 +101,17 @@ def _failures(work: WorkMark) -> list[tuple[str, str]]:
 
 
 def _render(template: str, **context: object) -> str:
-    environment = Environment(
+    helpers = {"number": number, "measured": measured, "expected": expected, "UNKNOWN": UNKNOWN}
+    return _environment().get_template(template).render(**context, **helpers)
+
+
+@cache
+def _environment() -> Environment:
+    """Kept, because it keeps the compiled templates: a class has a page for each student."""
+    return Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    helpers = {"number": number, "measured": measured, "expected": expected, "UNKNOWN": UNKNOWN}
-    return environment.get_template(template).render(**context, **helpers)

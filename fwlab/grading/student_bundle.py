@@ -89,14 +89,15 @@ def _ruleset_wanted(parts: tuple[str, ...], lab: Lab) -> bool:
 
 def without_lost_links(text: str, page: str, there: Iterable[str]) -> str:
     """The page with the words alone where a link leads to a file that is not in the bundle, and without its picture."""
-    files = set(there)
-    folders = {parent.as_posix() for name in files for parent in PurePosixPath(name).parents}
+    known = set(there)
+    for folder in {posixpath.dirname(name) for name in known}:
+        known.update(parent.as_posix() for parent in (PurePosixPath(folder), *PurePosixPath(folder).parents))
 
     def lost(target: str) -> bool:
         path = target.partition("#")[0]
         if not path or re.match(r"[a-z]+:", path):
             return False
-        return posixpath.normpath(PurePosixPath(page).parent / path) not in files | folders
+        return posixpath.normpath(PurePosixPath(page).parent / path) not in known
 
     text = _PICTURE.sub(lambda found: "" if lost(found["target"]) else found[0], text)
     return _LINK.sub(lambda found: found["text"] if lost(found["target"]) else found[0], text)

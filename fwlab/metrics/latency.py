@@ -12,7 +12,7 @@ from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession, Nodes, through
 from fwlab.metrics.offered_load import FLAT_OUT, LIGHT_LOAD, REAL_CLOCK, found, with_found
 from fwlab.metrics.protocol import MeasurableMetric
-from fwlab.metrics.rate_search import PDR
+from fwlab.metrics.rate_goals import PDR
 from fwlab.metrics.step import Phase, Step
 from fwlab.metrics.throughput import SEARCH, doubt_about
 from fwlab.model.benchmarks import LatencyTrial

@@ -10,7 +10,7 @@ from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession
 from fwlab.metrics.offered_load import FLAT_OUT, LIGHT_LOAD, REAL_CLOCK, at_load, found, with_found
 from fwlab.metrics.protocol import MeasurableMetric
-from fwlab.metrics.rate_search import BUDGET_S, NDR, PDR, Bounds, search
+from fwlab.metrics.rate_goals import BUDGET_S, NDR, PDR, Bounds
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.benchmarks import GoalBounds, RateSearch
 from fwlab.model.events import BoundsNarrowed
@@ -73,6 +73,8 @@ def doubt_about(done: RateSearch, goal: GoalBounds | None) -> str | None:
 
 
 def _search(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
+    from fwlab.metrics.rate.rate_search import search  # slow to import
+
     measurer, ceiling = at_load(session, spec, so_far), found(so_far).ceiling
     if measurer is None or ceiling is None:
         return so_far

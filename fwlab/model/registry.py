@@ -8,8 +8,12 @@ elsewhere is an entry point of the concept's group, so that adding one changes n
 import importlib
 import pkgutil
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from types import MappingProxyType
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints, SelectableGroups
 
 Kind = TypeVar("Kind")
 
@@ -74,7 +78,13 @@ def discover(concept: str, package: str, attribute: str, group: str | None, prot
         if declared is not None:
             found += [(module.name, kind) for kind in (declared if isinstance(declared, tuple) else (declared,))]
     if group is not None:
-        from importlib.metadata import entry_points  # a large import, which the agent on a DUT does without
-
-        found += [(entry.value, entry.load()) for entry in entry_points(group=group)]
+        found += [(entry.value, entry.load()) for entry in _entry_points().select(group=group)]
     return Registry(concept, found, required_by(protocol))
+
+
+@cache
+def _entry_points() -> "EntryPoints | SelectableGroups":
+    """Those of all distributions. Reading them takes some milliseconds, which no concept's registry need repeat."""
+    from importlib.metadata import entry_points  # a large import, which the agent on a DUT does without
+
+    return entry_points()

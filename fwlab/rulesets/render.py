@@ -3,7 +3,8 @@
 
 import ipaddress
 import socket
-from typing import Any
+from functools import cache
+from typing import Any, Final
 
 import jinja2
 import jinja2.meta
@@ -15,6 +16,13 @@ from fwlab.rulesets.registry import kind_of, suffixes
 from fwlab.rulesets.validation import validate
 
 TEMPLATE = ".j2"
+ENVIRONMENT: Final = jinja2.Environment(
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+    autoescape=False,  # noqa: S701 - rulesets, not HTML
+)
 
 
 def addresses(count: int, first: str = "10.0.0.1", step: int = 2) -> list[str]:
@@ -31,24 +39,23 @@ def addresses(count: int, first: str = "10.0.0.1", step: int = 2) -> list[str]:
 
 def render(name: str, text: str, parameters: dict[str, Any], topology: Topology) -> str:
     """Render one template. Raises BadInput with the name of the file and of the undefined variable, or the error."""
-    environment = jinja2.Environment(
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 - rulesets, not HTML
-    )
-    environment.globals.update(addresses=addresses, links=topology.links)
+    given = {"addresses": addresses, "links": topology.links, **parameters}
     try:
-        return environment.from_string(text).render(**parameters)
+        return _compiled(text).render(given)
     except (TypeError, ValueError, ArithmeticError) as error:
         # Raised by a call inside the template, for example with an undefined count. Python does not name the variable.
-        used = jinja2.meta.find_undeclared_variables(environment.parse(text))
-        unknown = sorted(used - {*parameters, *environment.globals})
+        used = jinja2.meta.find_undeclared_variables(ENVIRONMENT.parse(text))
+        unknown = sorted(used - {*given, *ENVIRONMENT.globals})
         words = [f"'{word}' is undefined" for word in unknown] or [str(error)]
         raise BadInput(f"{name}: {', '.join(words)}", "give the parameter in lab.yml or fix the template") from error
     except jinja2.TemplateError as error:
         raise BadInput(f"{name}: {error}", "give the parameter in lab.yml or fix the template") from error
+
+
+@cache
+def _compiled(text: str) -> jinja2.Template:
+    """Kept, because a sweep renders one template for each of its parameters."""
+    return ENVIRONMENT.from_string(text)
 
 
 def ruleset_file(name: str, text: str) -> RulesetFile:

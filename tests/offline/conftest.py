@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import shutil
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,11 +19,24 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Seconds that one test may take, also on a busy host.
 TIMEOUT_S = 120
 
+# Where the environment forbids it (PYTHONDONTWRITEBYTECODE), each of the hundreds of commands that tests start would
+# compile the whole package again. That is a third of its time.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+# Modules, labs and thousands of tests are made while tests are collected, and stay. Looking for garbage among them
+# takes a third of the time.
+gc.disable()
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent) and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(TIMEOUT_S))
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture
@@ -38,3 +54,9 @@ def setting(tmp_path: Path) -> SimpleNamespace:
     lab._folder = tmp_path / "labs" / lab.id
     project = find_project(ROOT)
     return SimpleNamespace(project=project, topology=load_topology(project), lab=lab)
+
+
+@pytest.fixture
+def unplayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plan a grading without building all of the lab's frame tables, which other tests do."""
+    monkeypatch.setattr("fwlab.grading.grading_plan.refuse_unplayable_traffic", lambda *_: None)

@@ -10,10 +10,13 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from functools import cache
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from fwlab.cli.main import app
 from fwlab.grading.student_bundle import archive, bundle_files, wanted, without_lost_links, write_bundle
 from fwlab.host.project import Project, lab_ids
 from fwlab.images.content_key import content_key
@@ -49,10 +52,14 @@ def fwlab(bundle: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=bundle, env=env, text=True, capture_output=True)
 
 
+@cache
+def files_of(lab_id: str) -> dict[str, tuple[bytes, bool]]:
+    return bundle_files(PROJECT, [load_lab(PROJECT, lab_id)])
+
+
 @pytest.mark.parametrize("lab_id", LABS)
 def test_a_labs_bundle_has_what_it_loads_and_no_solution(lab_id: str) -> None:
-    lab = load_lab(PROJECT, lab_id)
-    files = bundle_files(PROJECT, [lab])
+    lab, files = load_lab(PROJECT, lab_id), files_of(lab_id)
     folder = f"labs/{lab_id}"
     assert {"README.md", "Makefile", "Vagrantfile", f"{folder}/README.md", f"{folder}/lab.yml"} <= set(files)
     for case in lab.whole.cases.values():
@@ -68,7 +75,7 @@ def test_a_labs_bundle_has_what_it_loads_and_no_solution(lab_id: str) -> None:
 @pytest.mark.parametrize("lab_id", LABS)
 def test_no_file_of_a_solution_is_in_it_under_another_name(lab_id: str) -> None:
     """Unless it is part of the task: a case's ruleset, or a file of the start that the solution leaves as it is."""
-    files = bundle_files(PROJECT, [load_lab(PROJECT, lab_id)])
+    files = files_of(lab_id)
     others = {content for name, (content, _) in files.items() if f"labs/{lab_id}/rulesets/" not in name}
     solutions = list((ROOT / "labs" / lab_id).glob("rulesets/*/reference/*"))
     assert solutions
@@ -134,14 +141,26 @@ def test_it_lists_its_lab_alone(bundle: Path) -> None:
     assert [lab["id"] for lab in json.loads(done.stdout)] == [LAB]
 
 
-def test_every_exercise_can_be_started_and_predicted(bundle: Path, tmp_path: Path) -> None:
+def test_every_exercise_can_be_started_and_predicted(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The package is this one (the next test), so that it need not be imported for each exercise."""
     copy = shutil.copytree(bundle, tmp_path / "copy")
     assert fwlab(copy, "start", LAB).returncode == 0
-    for exercise in load_lab(PROJECT, LAB).exercises:
+    first, *others = load_lab(PROJECT, LAB).exercises
+    assert fwlab(copy, "predict", LAB, first.id).stdout.split() == first.predict.question.split()
+    monkeypatch.chdir(copy)
+    for exercise in (first, *others):
         assert list((copy / "labs" / LAB / "work" / exercise.id).iterdir())
-        asked = fwlab(copy, "predict", LAB, exercise.id).stdout
+        asked = CliRunner().invoke(app, ["predict", LAB, exercise.id]).output
         assert asked.split() == exercise.predict.question.split()
     assert fwlab(copy, "traffic", "show", LAB, "attack").returncode == 0
+
+
+def test_the_package_is_that_of_the_checkout(bundle: Path) -> None:
+    modules = list((bundle / "fwlab").rglob("*.py"))
+    assert len(modules) > 100
+    assert not [path for path in modules if path.read_bytes() != (ROOT / path.relative_to(bundle)).read_bytes()]
 
 
 def test_a_check_is_judged_without_the_reference(bundle: Path, tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The pages are correct: commands parse, those that need no machine run, and links and messages exist.
+"""The pages are correct: commands parse, messages exist, and generated parts are fresh. test_docs_run.py runs commands.
 
 The convention for fences is in guide_pages.py.
 """
@@ -7,13 +7,12 @@ The convention for fences is in guide_pages.py.
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
 import typer
-from typer.testing import CliRunner
 
 from fwlab.cli.hold import choose_held
 from fwlab.cli.main import app
@@ -22,8 +21,7 @@ from fwlab.host.project import Project, lab_ids, load_topology
 from fwlab.images.build import IMAGES
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import chosen_cases, chosen_exercises
-from fwlab.report.page_numbers import labs_of
-from fwlab.report.pages import all_pages, refresh, rendered
+from fwlab.report.pages import all_pages, rendered
 from fwlab.testbed.host_links.prepare import kinds_from
 from fwlab.testbed.link_kinds import LINKS
 from tests.offline.guide_pages import DUT_PROGRAMS, PLACEHOLDERS, Command, blocks, commands, messages, relative
@@ -42,9 +40,10 @@ VAGRANT_VERBS = {"up", "halt", "destroy", "status", "reload", "ssh"}
 VAGRANT_OPTIONS = {"-f", "-c"}
 #: pytest's own options that the guides use, and whether a value follows.
 PYTEST_OPTIONS = {"-k": True, "-x": False, "-v": False}
-#: `fwlab` commands that need no machine.
-OFFLINE = ("list", "predict", "start", "status", "goto", "reset", "traffic")
 
+#: Made once for hundreds of commands.
+COMMAND_LINE = typer.main.get_command(app)
+lab_of = cache(partial(load_lab, PROJECT))
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=relative)
 
@@ -136,9 +135,9 @@ def vagrant(words: list[str], bare: bool) -> None:
 
 def fwlab(words: list[str], bare: bool) -> None:
     """Let typer parse the command without running it, then look up the names."""
-    command, context = typer.main.get_command(app), None
+    command, context = COMMAND_LINE, None
     if words and words[0].startswith("--"):
-        assert words[0] in {option for one in typer.main.get_command(app).params for option in one.opts}
+        assert words[0] in {option for one in COMMAND_LINE.params for option in one.opts}
         return
     while hasattr(command, "commands"):
         context = typer.Context(command, parent=context)
@@ -152,7 +151,7 @@ def fwlab(words: list[str], bare: bool) -> None:
     lab_id = values.get("lab")
     if lab_id is None or lab_id == "lab99-example":
         return
-    lab = load_lab(PROJECT, lab_id)
+    lab = lab_of(lab_id)
     chosen_cases(lab, list(values.get("cases") or []))
     chosen_exercises(lab, values.get("exercise"))
     assert "name" not in values or choose_held(lab, values["name"])
@@ -190,59 +189,7 @@ def pytest_line(words: list[str]) -> None:
             assert (ROOT / word).exists(), word
 
 
-# ---- commands run --------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of what the offline commands read, without students' files."""
-    shutil.copy(ROOT / "topology.yml", tmp_path)
-    shutil.copytree(ROOT / "labs", tmp_path / "labs", ignore=_own_work)
-    vectors = Path("tests/offline/data/trex-vectors")
-    shutil.copytree(ROOT / vectors, tmp_path / vectors)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def _own_work(folder: str, names: list[str]) -> list[str]:
-    return [name for name in names if Path(folder).name == "work" and name not in ("README.md", ".gitignore")]
-
-
-def offline(command: Command) -> bool:
-    words = command.words
-    return Path(words[0]).name == "fwlab" and words[1] in OFFLINE and command.tag == "sh"
-
-
-@each_page
-def test_offline_commands_run(page: Path, checkout: Path) -> None:
-    """In the page's order, because later ones may use what earlier ones made."""
-    for command in commands(page, ROOT):
-        if command.words[0] == "cp" and command.tag == "sh":
-            subprocess.run(command.words, check=True)
-        elif offline(command):
-            result = CliRunner().invoke(app, list(command.words[1:]))
-            assert result.exit_code == 0, f"{command}: {result.output}{result.exception}"
-            assert result.output, f"{command}: printed nothing"
-
-
-@pytest.mark.parametrize("lab", LABS)
-def test_shell_lines_of_a_guide_do_what_they_say(lab: str, checkout: Path) -> None:
-    """Each sed and loop of the exercises runs on the real starts, and changes or prints something."""
-    assert CliRunner().invoke(app, ["start", lab]).exit_code == 0
-    for block in blocks(ROOT / "labs" / lab / "README.md"):
-        for line in block.body.splitlines() if block.tag == "sh" else []:
-            if re.match(r"(sed|for)\b", line):
-                before = _contents(checkout / "labs" / lab / "work")
-                done = subprocess.run(["sh", "-ec", line], text=True, capture_output=True)
-                assert done.returncode == 0, f"{line}: {done.stderr}"
-                assert done.stdout or _contents(checkout / "labs" / lab / "work") != before, f"{line}: did nothing"
-
-
-def _contents(folder: Path) -> dict[Path, int]:
-    return {path: hash(path.read_bytes()) for path in folder.rglob("*") if path.is_file()}
-
-
-# ---- links, messages, the table of labs ----------------------------------------------------------
+# ---- messages and generated parts ------------------------------------------------------------------
 
 
 SOURCES = "\n".join(
@@ -268,20 +215,3 @@ def test_quoted_message_is_in_the_source(message: str) -> None:
 def test_generated_parts_are_fresh(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     assert rendered(page) == page.read_text(), "stale: make readme"
-
-
-def test_labs_table_has_a_row_per_lab(checkout: Path) -> None:
-    shutil.copytree("labs/_template", "labs/lab99-example")
-    rows = labs_of(Project(checkout)).splitlines()[3:]
-    assert [re.match(r"\| \[(\S+)\]", row)[1] for row in rows] == [*LABS, "lab99-example"]
-
-
-def test_stale_pages_are_written_once(checkout: Path) -> None:
-    for other in checkout.glob("labs/*/*.md"):  # figures need results/
-        other.unlink()
-    page = checkout / "README.md"
-    call = "<!-- [[[cog\nfrom fwlab.report import page_numbers\ncog.outl(page_numbers.labs())\n]]] -->"
-    page.write_text(f"before\n{call}\nold\n<!-- [[[end]]] -->\nafter\n")
-    assert refresh(Project(checkout)) == [page]
-    assert page.read_text() == f"before\n{call}\n{labs_of(Project(checkout))}\n<!-- [[[end]]] -->\nafter\n"
-    assert refresh(Project(checkout)) == []

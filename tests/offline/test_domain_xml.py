@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import tempfile
 import xml.etree.ElementTree as ET
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -79,7 +80,9 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@cache
 def machines(checkout: Path, **environment: str) -> dict[str, dict]:
+    """What the provider makes, by role. Cached, because Vagrant takes a second to start."""
     done = vagrant(checkout, "validate", **environment)
     assert done.returncode == 0, done.stdout + done.stderr
     [line] = [line for line in done.stdout.splitlines() if line.startswith("XML ")]
@@ -146,7 +149,7 @@ def test_links_may_have_different_kinds(checkout: Path) -> None:
     text = topology.read_text()
     try:
         topology.write_text(text.replace("kind: socket", "kind: virtio", 1))
-        made = machines(checkout, FWLAB_TESTBED="real", FWLAB_ACCEL="kvm")
+        made = machines.__wrapped__(checkout, FWLAB_TESTBED="real", FWLAB_ACCEL="kvm")  # of this topology alone
     finally:
         topology.write_text(text)
     assert nics(made["dut"]) == [golden(checkout, "virtio")[0], golden(checkout, "socket")[1]]

@@ -3,21 +3,22 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
+from fwlab.cli.main import main
 from fwlab.model.errors import EXIT_USAGE
 from tests.offline import factories
+from tests.offline.fake_grading import WITHOUT
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab98-trouble"
-FWLAB = [sys.executable, "-c", "from fwlab.cli.main import main; main()", "grade", LAB]
-PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--testinfra", "--lab", LAB]
+PYTEST = [*WITHOUT, "--testinfra", "--lab", LAB]
 
 
 @pytest.fixture
@@ -33,10 +34,27 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def grade(checkout: Path, argv: list[str]) -> tuple[int, str]:
-    env = {**os.environ, "PATH": str(checkout), "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(argv, cwd=checkout, env=env, capture_output=True, text=True, timeout=100)
-    return done.returncode, done.stdout + done.stderr
+Grade = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def grade(checkout: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Grade:
+    """What pytest or `fwlab grade` answers. In this process: a new one would spend most of its time on imports."""
+    monkeypatch.chdir(checkout)
+    monkeypatch.setenv("PATH", str(checkout))
+    monkeypatch.setattr(sys, "meta_path", sys.meta_path[:])
+
+    def call(words: list[str], run: Callable[[list[str]], int] = pytest.main) -> tuple[int, str]:
+        code = run(words)
+        return int(code), "".join(capfd.readouterr())
+
+    return call
+
+
+def fwlab(words: list[str]) -> int:
+    with mock.patch.object(sys, "argv", ["fwlab", *words]), pytest.raises(SystemExit) as left:
+        main()
+    return left.value.code
 
 
 @pytest.mark.parametrize(
@@ -47,8 +65,8 @@ def grade(checkout: Path, argv: list[str]) -> tuple[int, str]:
         ("odd-class", "odd-class/reference: reference is the name of a part of the lab", "rename it"),
     ],
 )
-def test_class_folder_that_cannot_be_graded(checkout: Path, given: str, message: str, hint: str) -> None:
-    code, said = grade(checkout, [*FWLAB, "--submissions", given])
+def test_class_folder_that_cannot_be_graded(grade: Grade, given: str, message: str, hint: str) -> None:
+    code, said = grade(["grade", LAB, "--submissions", given], fwlab)
     assert code == EXIT_USAGE
     assert f"ERROR: {message}\n  next: {hint}\n" in said
     assert "Traceback" not in said
@@ -70,20 +88,20 @@ def test_class_folder_that_cannot_be_graded(checkout: Path, given: str, message:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_wrong_argument_of_pytest(checkout: Path, words: list[str], message: str) -> None:
-    code, said = grade(checkout, [*PYTEST, *words])
+def test_wrong_argument_of_pytest(grade: Grade, words: list[str], message: str) -> None:
+    code, said = grade([*PYTEST, *words])
     assert code == pytest.ExitCode.USAGE_ERROR
     assert message in said
     assert "Traceback" not in said
     assert "vagrant" not in said
 
 
-def test_invalid_profile_is_reported_before_a_machine_starts(checkout: Path) -> None:
+def test_invalid_profile_is_reported_before_a_machine_starts(checkout: Path, grade: Grade) -> None:
     path = checkout / "labs" / LAB / "profile.py"
     path.write_text(path.read_text().replace("198.19.0.9", "10.0.0.1"))
     (checkout / "class" / "anna" / "ex1-block").mkdir(parents=True)
     (checkout / "class" / "anna" / "ex1-block" / "rules.nft").write_text("# nothing\n")
-    code, said = grade(checkout, [*PYTEST, "--submissions", "class"])
+    code, said = grade([*PYTEST, "--submissions", "class"])
     assert code == pytest.ExitCode.USAGE_ERROR
     where = f"labs/{LAB}/profile.py: stream 1, frame 1"
     assert f"ERROR: {where}: destination 10.0.0.1 is not a lab address\n  next: " in said
@@ -91,10 +109,10 @@ def test_invalid_profile_is_reported_before_a_machine_starts(checkout: Path) -> 
     assert "vagrant" not in said
 
 
-def test_a_class_is_collected_by_student(checkout: Path) -> None:
+def test_a_class_is_collected_by_student(checkout: Path, grade: Grade) -> None:
     """With submissions, the lab's own cases and rulesets are not collected."""
     (checkout / "class" / "anna").mkdir(parents=True)
-    code, said = grade(checkout, [*PYTEST, "--submissions", "class", "--collect-only", "-q"])
+    code, said = grade([*PYTEST, "--submissions", "class", "--collect-only", "-q"])
     assert code == 0, said
     assert "anna/" in said
     assert "test_case" not in said

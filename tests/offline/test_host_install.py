@@ -15,7 +15,7 @@ from fwlab.cli.doctor import PROGRAMS as EXAMINED
 
 INSTALL = Path(__file__).resolve().parents[2] / "provision/host/install"
 #: What the script itself calls, beside the shell's own commands.
-TOOLS = ("dirname", "sed", "grep", "true")
+TOOLS = ("dirname", "sed", "true")
 PROGRAMS = ("vagrant", "virsh", "qemu-system-x86_64", "qemu-img", "ssh", "zstd", "xorriso", "python3", "git", "ip")
 
 
@@ -40,7 +40,8 @@ class Host:
     def debian(self, installed: str, offered: str) -> None:
         """A host with dpkg and apt: the packages it has, and those that its release has."""
         self.program("dpkg-query", "\n".join(f"echo 'ii  {name}'" for name in installed.split()))
-        self.program("apt-cache", f'case " {offered} " in *" $2 "*) echo "$2 | 1 | a source";; esac')
+        answer = f'case " {offered} " in *" $name "*) echo "     $name | 1 | a source";; esac'
+        self.program("apt-cache", f"shift; for name; do {answer}; done")
         self.program("apt-get", f'echo "$*" >> {self.calls}')
 
     def install(self, names: str) -> subprocess.CompletedProcess[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +22,8 @@ from fwlab.measure.labs import load_lab
 from fwlab.measure.measurer import Measurer
 from fwlab.metrics.nodes import Nodes
 from fwlab.model.errors import BadInput, FwlabError
+from fwlab.model.lab import Exercise, Lab
+from fwlab.model.ruleset import RulesetFile
 from fwlab.rulesets.files import lab_ruleset
 from fwlab.traffic.classes import OTHER
 from tests.offline.fake_grading import EXERCISE, LAB, FakeGrading
@@ -120,18 +123,29 @@ def test_declarations_that_cannot_work(grading: FakeGrading, old: str, new: str,
 INDIVIDUAL = [lab for lab in (load_lab(PROJECT, name) for name in lab_ids(PROJECT)) if lab.individual]
 
 
+@cache
+def of_page(lab_id: str) -> list[tuple[Exercise, dict[str, int], list[RulesetFile]]]:
+    """The page's exercises, the packets of each class that are offered, and the references."""
+    (lab,) = (one for one in INDIVIDUAL if one.id == lab_id)
+    store = TrafficStore(PROJECT, TOPOLOGY, lab)
+    return [(one, store.offered(one.traffic, 20_000), reference(lab, one)) for one in lab.exercises]
+
+
+def reference(lab: Lab, exercise: Exercise) -> list[RulesetFile]:
+    return lab_ruleset(lab.folder / "rulesets" / exercise.id / "reference", exercise.parameters, TOPOLOGY)
+
+
 @pytest.mark.parametrize("lab", INDIVIDUAL, ids=lambda lab: lab.id)
 @pytest.mark.parametrize("end", ["first", "last"])
 def test_a_lab_with_extreme_numbers(lab, end: str) -> None:
     """Every packet still belongs to a class, references differ from those of the page, and all files render."""
     numbers = {name: drawn.numbers[-1 if end == "last" else 0] for name, drawn in lab.individual.items()}
     own = individual_lab(PROJECT, lab, numbers)
-    store, base = (TrafficStore(PROJECT, TOPOLOGY, one) for one in (own, lab))
-    for exercise, before in zip(own.exercises, lab.exercises, strict=True):
-        assert store.offered(exercise.traffic, 20_000) == base.offered(before.traffic, 20_000)
+    store = TrafficStore(PROJECT, TOPOLOGY, own)
+    for exercise, (before, offered, theirs) in zip(own.exercises, of_page(lab.id), strict=True):
+        assert store.offered(exercise.traffic, 20_000) == offered
         assert store.offered(exercise.traffic, 20_000)[OTHER] == 0
-        folder = lab.folder / "rulesets" / exercise.id / "reference"
-        mine, theirs = (lab_ruleset(folder, one.parameters, TOPOLOGY) for one in (exercise, before))
+        mine = reference(lab, exercise)
         if end == "last" and exercise.parameters != before.parameters:
             assert mine != theirs
 

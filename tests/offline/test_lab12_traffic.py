@@ -82,12 +82,14 @@ def test_other_seeds_draw_other_victims_and_names() -> None:
     assert values(first, "abuse", 26, 30) != values(second, "abuse", 26, 30)
 
 
+@pytest.mark.usefixtures("unplayed")
 @pytest.mark.parametrize(("given", "seed"), [(None, 1), (20417, 20417)])
 def test_a_grading_has_one_seed_for_all(given: int | None, seed: int) -> None:
     plan = plan_grading(PROJECT, GradingOptions(lab=LAB.id, seed=given))
     assert plan.contexts[LAB.id].seed == plan.contexts[LAB.id].store.seed == seed
 
 
+@pytest.mark.usefixtures("unplayed")
 def test_a_class_is_graded_with_a_new_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fwlab.measure.seeds.new_seed", lambda: 4711)
     (tmp_path / "ada").mkdir()

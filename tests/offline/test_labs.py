@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import socket
 from functools import cache
 from pathlib import Path
 
@@ -173,8 +174,8 @@ def test_profiles_play(name: str) -> None:
     for traffic_id, traffic in LABS[name].traffic.items():
         if traffic.profile is None:
             continue
-        sources = sources_of(LABS[name], traffic_id)
-        addresses = [ipaddress.ip_address(source) for source, _ in sources]
+        sources = {source for source, _ in sources_of(LABS[name], traffic_id)}
+        addresses = [ipaddress.ip_address(source) for source in sources]
         assert addresses
         assert all(a in (TRAFFIC if a.version == 4 else TRAFFIC6) for a in addresses)
 
@@ -184,12 +185,12 @@ def _sources_of(profile: Path, tunables: tuple[tuple[str, object], ...]) -> set[
     frames = expand(load_profile(PROJECT, profile, dict(tunables)), limit=20_000).matrix(56)
     six = (frames[:, 12] == 0x86) & (frames[:, 13] == 0xDD)
     found = set()
-    for heads, length in (
-        (frames[six][:, [*range(22, 38), 54, 55]], 16),
-        (frames[~six][:, [*range(26, 30), 34, 35]], 4),
+    for heads, family in (
+        (frames[six][:, [*range(22, 38), 54, 55]], socket.AF_INET6),
+        (frames[~six][:, [*range(26, 30), 34, 35]], socket.AF_INET),
     ):
         for head in set(map(bytes, heads)):
-            found.add((str(ipaddress.ip_address(head[:length])), int.from_bytes(head[length:], "big")))
+            found.add((socket.inet_ntop(family, head[:-2]), int.from_bytes(head[-2:], "big")))
     return found
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from fwlab.metrics.rate_search import BUDGET_S, NDR, PDR, TRIAL_S, WIDTH, Bounds, search
+from fwlab.metrics.rate.rate_search import search
+from fwlab.metrics.rate_goals import BUDGET_S, NDR, PDR, TRIAL_S, WIDTH, Bounds
 from fwlab.model.benchmarks import GoalBounds, RateSearch, TrialResult
 from fwlab.model.errors import CannotMeasure
 from tests.offline.simulated import Simulated

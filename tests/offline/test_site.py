@@ -106,14 +106,32 @@ class TestSite:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
+    return small_checkout(tmp_path)
+
+
+def small_checkout(top: Path) -> Path:
     """The least that has a site: one page for each entry of mkdocs.yml, and one lab."""
-    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
-    shutil.copytree(ROOT / "guides/mkdocs", tmp_path / "guides/mkdocs", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in re.findall(r"[\w./-]+\.md", (tmp_path / "mkdocs.yml").read_text()):
-        write(tmp_path / name, "# Page\n")
-    write(tmp_path / "labs/lab01-one/lab.yml", "id: lab01-one\n")
-    write(tmp_path / "labs/lab01-one/README.md", "# One\n\nA lab.\n\n## Second part\n")
-    return tmp_path
+    shutil.copy(ROOT / "mkdocs.yml", top)
+    shutil.copytree(ROOT / "guides/mkdocs", top / "guides/mkdocs", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in re.findall(r"[\w./-]+\.md", (top / "mkdocs.yml").read_text()):
+        write(top / name, "# Page\n")
+    write(top / "labs/lab01-one/lab.yml", "id: lab01-one\n")
+    write(top / "labs/lab01-one/README.md", "# One\n\nA lab.\n\n## Second part\n")
+    return top
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small site with a new guide, and a lab's page with links to files and with a folded answer."""
+    top = small_checkout(tmp_path_factory.mktemp("small"))
+    answer = "Say **yes**.\n\n```dut\nsudo nft list ruleset\n```"
+    folded = f"<details>\n<summary>Answer</summary>\n\n{answer}\n\n</details>\n"
+    write(top / "labs/lab01-one/README.md", f"# One\n\n[file](lab.yml), [rules](a/rules.nft.j2)\n\n{folded}")
+    write(top / "labs/lab01-one/a/rules.nft.j2", "```\nadd rule <script>alert(1)</script>\n")
+    write(top / "guides/new.md", "# A new guide\n")
+    done = build(top, top / "to")
+    assert done.returncode == 0, done.stderr
+    return top / "to"
 
 
 def write(path: Path, text: str) -> None:
@@ -122,28 +140,18 @@ def write(path: Path, text: str) -> None:
 
 
 class TestSmallSite:
-    def test_linked_files_become_pages(self, checkout: Path, tmp_path: Path) -> None:
-        write(checkout / "labs/lab01-one/README.md", "# One\n\n[file](lab.yml), [rules](a/rules.nft.j2)\n")
-        write(checkout / "labs/lab01-one/a/rules.nft.j2", "```\nadd rule <script>alert(1)</script>\n")
-        done = build(checkout, tmp_path / "to")
-        assert done.returncode == 0, done.stderr
-        assert "lab01-one" in (tmp_path / "to/labs/lab01-one/lab.yml.html").read_text()
-        rules = (tmp_path / "to/labs/lab01-one/a/rules.nft.j2.html").read_text()
+    def test_linked_files_become_pages(self, built: Path) -> None:
+        assert "lab01-one" in (built / "labs/lab01-one/lab.yml.html").read_text()
+        rules = (built / "labs/lab01-one/a/rules.nft.j2.html").read_text()
         assert "&lt;script&gt;alert(1)&lt;/script&gt;" in rules
         assert "<script>alert" not in rules
 
-    def test_a_new_guide_needs_no_entry(self, checkout: Path, tmp_path: Path) -> None:
-        write(checkout / "guides/new.md", "# A new guide\n")
-        assert build(checkout, tmp_path / "to").returncode == 0
-        assert "A new guide" in Html(tmp_path / "to/guides/new.html").prose
-        assert "new.html" in Html(tmp_path / "to/guides/method.html").links
+    def test_a_new_guide_needs_no_entry(self, built: Path) -> None:
+        assert "A new guide" in Html(built / "guides/new.html").prose
+        assert "new.html" in Html(built / "guides/method.html").links
 
-    def test_folded_answers_are_rendered(self, checkout: Path, tmp_path: Path) -> None:
-        answer = "Say **yes**.\n\n```dut\nsudo nft list ruleset\n```"
-        folded = f"<details>\n<summary>Answer</summary>\n\n{answer}\n\n</details>\n"
-        write(checkout / "labs/lab01-one/README.md", f"# One\n\n{folded}")
-        assert build(checkout, tmp_path / "to").returncode == 0
-        page = (tmp_path / "to/labs/lab01-one/index.html").read_text()
+    def test_folded_answers_are_rendered(self, built: Path) -> None:
+        page = (built / "labs/lab01-one/index.html").read_text()
         assert "<strong>yes</strong>" in page
         assert "on the DUT" in page
 

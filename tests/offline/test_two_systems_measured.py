@@ -170,6 +170,7 @@ def test_ranges_of_one_system_keep_those_of_the_other() -> None:
     assert found == dict.fromkeys(["raw-drop", "set-1", "pf-off", "pf-16", "pf-1024"], "pass")
 
 
+@pytest.mark.usefixtures("unplayed")
 class TestGrading:
     def plan(self, monkeypatch: pytest.MonkeyPatch, **options: Any):
         monkeypatch.setenv("FWLAB_DUT", "linux")

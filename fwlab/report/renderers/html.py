@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A run as one self-contained HTML page: no other files, no script, no external fonts."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from fwlab.metrics.call_stacks import FunctionShare, shares
@@ -30,15 +31,8 @@ def page(model: ReportModel) -> str:
     from fwlab.report.plot import plots  # importing matplotlib takes a third of a second; most commands draw nothing
 
     lab, run = model.lab, model.run
-    environment = Environment(
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
     plotted = [METRICS[name] for name in model.curves]
-    return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
+    return _template().render(
         lab=lab,
         run=run,
         cases=model.cases,
@@ -64,6 +58,19 @@ def page(model: ReportModel) -> str:
 
 
 RENDERER = Renderer("html", "report.html", page)
+
+
+@cache
+def _template() -> Template:
+    """The compiled page. Kept, because a grading writes its report again and again."""
+    environment = Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
 
 
 def _trusted(svg: str) -> Markup:
