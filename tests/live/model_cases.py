@@ -21,14 +21,14 @@ from fwlab.measure.session import open_session
 
 #: Cases that load within seconds, and that loads, fetches and branches wait in.
 CASES = {
-    "lab03-ipset": "nft-rules-1024",
+    "lab03-ipset": "iptables-rules-1024",
     "lab02-conntrack": "tracked",
     "lab04-nftables": "ports-nft-set-75",
     "lab05-drop-early": "input-rules-1",
     "lab09-classifiers": "vmap-1024",
 }
 #: This one is also profiled by function.
-PROFILED = "nft-rules-1024"
+PROFILED = "iptables-rules-1024"
 TRIALS = 3
 
 

@@ -94,17 +94,17 @@ def test_a_case_of_each_lab_takes_the_cycles_of_its_committed_result(
     assert found.memory == pytest.approx(committed.memory, abs=SAME_CYCLES)
 
 
-def test_functions_have_all_cycles_of_a_packet_and_the_interpreter_of_a_list_most(runs: dict[str, Run]) -> None:
+def test_functions_have_all_cycles_of_a_packet_and_the_walk_through_a_list_most(runs: dict[str, Run]) -> None:
     run = runs["modelled"]
     case, packet = the_case(run, PROFILED), figures(run, PROFILED)
     functions = function_costs(case, run.testbed)
-    assert functions[0].name == "nft_do_chain"
+    assert functions[0].name == "ipt_do_table"
     # The functions are counted in whole windows, as the clock counts; their sum is that of a packet.
     assert sum(one.instructions for one in functions) == pytest.approx(packet.instructions, rel=0.005)
     assert sum(one.cycles for one in functions) == pytest.approx(packet.cycles, rel=0.005)
     assert functions[0].instructions > 0.8 * packet.instructions
     assert functions[0].memory > functions[0].branches
-    assert shares(case.stacks)[0].name == "nft_do_chain", "the samples say the same"
+    assert shares(case.stacks)[0].name == "ipt_do_table", "the samples say the same"
 
 
 @pytest.fixture(scope="module")

@@ -55,6 +55,8 @@ def test_trials_of_a_modelled_core_begin_when_its_caches_are_warm() -> None:
     specs = modelled_specs(context, case_specs(context, ["raw-drop", "ipset-random"], None))
     assert [spec.trial.settle for spec in specs] == [WARM_S, 0.5]
     assert all(spec.asks_for("model_cycles") for spec in specs)
+    [sized] = modelled_specs(context, case_specs(context, ["ipset-1000"], None))
+    assert not sized.asks_for("load_time"), "it is that of a run without the model"
     plain = replace(context, core="")
     [spec] = modelled_specs(plain, case_specs(plain, ["raw-drop"], None))
     assert spec.trial.settle == lab.trials.settle
