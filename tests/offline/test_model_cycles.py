@@ -53,7 +53,7 @@ def test_trials_of_a_modelled_core_begin_when_its_caches_are_warm() -> None:
     lab = load_lab(find_project(), "lab03-ipset")
     context = RunContext(find_project(), load_topology(find_project()), lab, TestbedRequest("virtual"), core="xeon")
     specs = modelled_specs(context, case_specs(context, ["raw-drop", "ipset-random"], None))
-    assert [spec.trial.settle for spec in specs] == [WARM_S, 0.5]
+    assert [spec.trial.settle for spec in specs] == [WARM_S, 2]
     assert all(spec.asks_for("model_cycles") for spec in specs)
     [sized] = modelled_specs(context, case_specs(context, ["ipset-1000"], None))
     assert not sized.asks_for("load_time"), "it is that of a run without the model"
