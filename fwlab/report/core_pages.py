@@ -145,6 +145,14 @@ def _by_clock(measured: Measured, run: Run) -> float:
     return median(METRICS["instructions"].values(measured, run.testbed))
 
 
+def pages(file: str) -> str:
+    """How the DUT's kernel maps its address space, of a file in results/model."""
+    regions = json.loads((find_project().root / "results" / "model" / file).read_text())["regions"]
+    rows = ["| addresses of the kernel | pages of 2 MiB | of 4 KiB |", "|---|---:|---:|"]
+    rows += [f"| {name} | {found['large']:,} | {found['small']:,} |" for name, found in regions.items()]
+    return _block("\n".join(rows))
+
+
 def known(*files: str) -> str:
     """The programs with known answers, of files in results/model: what each load, turn or call takes."""
     folder = find_project().root / "results" / "model"
