@@ -109,9 +109,13 @@ class Session:
                 self._tell(ItemLeftOut(spec.id, why))
         return found
 
-    def measure_cases(self, specs: list[MeasurementSpec]) -> None:
-        """Measure cases and add them to the run. If a machine dies for good, all later ones are inconclusive, too."""
-        self.run.cases.extend(self._measure(specs))
+    def measure_cases(self, specs: list[MeasurementSpec], own: RunContext | None = None) -> None:
+        """Measure cases and add them to the run. If a machine dies for good, all later ones are inconclusive, too.
+
+        own  another lab, whose traffic is played and whose classes are counted instead of the session's
+        """
+        with self._playing(own):
+            self.run.cases.extend(self._measure(specs))
 
     def measure_exercises(self, specs: list[MeasurementSpec], own: RunContext | None = None) -> None:
         """Like measure_cases, for rulesets that may break the DUT: its state is saved before the first one.
@@ -120,10 +124,13 @@ class Session:
         """
         with contextlib.suppress(CannotMeasure):  # the first measurement fails for the same reason, and reports it
             self._recovery.prepare()
-        playing = self._measurer.playing(own.store, own.lab.classes) if own else contextlib.nullcontext()
         self._untrusted = True
-        with playing:
+        with self._playing(own):
             self.run.exercises.extend(self._measure(specs, limit_s=EXERCISE_S))
+
+    def _playing(self, own: RunContext | None) -> contextlib.AbstractContextManager[None]:
+        """The traffic and the classes of another lab, or of a student's own, while the context is open."""
+        return self._measurer.playing(own.store, own.lab.classes) if own else contextlib.nullcontext()
 
     def start_over(self) -> None:
         """Go on with the DUT as it was before the first ruleset that may break it, if one was measured since.

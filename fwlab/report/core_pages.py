@@ -36,6 +36,8 @@ SHOWN = {
 }
 #: What an instruction may wait for.
 _WAITS = {"load_wait": "loads", "fetch_wait": "fetches", "tlb_wait": "translations", "branch_wait": "branches"}
+#: Measurements of one case.
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 #: What is told of a function.
 _COSTS = ("instructions", "cycles", "memory", "branches", "locks")
 
@@ -72,6 +74,22 @@ def functions(lab: str, file: str, shown: int = 12) -> str:
         figures = " | ".join(f"{getattr(one, field):.0f}" for field in _COSTS)
         rows.append(f"| `{one.name}` | {figures} |")
     rows.append(f"| all {len(costs)} functions | {' | '.join(f'{value:,.0f}' for value in sums)} |")
+    return _block("\n".join(rows))
+
+
+def waits_moved(lab: str, file: str, case: str, shown: int = 8) -> str:
+    """A case that one run profiled several times: the functions whose waits for memory differ most, per packet."""
+    [run] = _runs(lab, (file,))
+    measured = [one for one in run.cases if one.id == case]
+    waits: dict[str, list[float]] = {}
+    for number, one in enumerate(measured):
+        for cost in function_costs(one, run.testbed):
+            waits.setdefault(cost.name, [0.0] * len(measured))[number] = cost.memory
+    most = sorted(waits.items(), key=lambda item: min(item[1]) - max(item[1]))[:shown]
+    cycles = [figures.cycles for one in measured if (figures := core_figures(one, run)) is not None]
+    rows = [f"| function | {' | '.join(_ORDINALS[: len(measured)])} |", f"|---|{'---:|' * len(measured)}"]
+    rows += [f"| `{name}` | {' | '.join(f'{value:.1f}' for value in values)} |" for name, values in most]
+    rows.append(f"| cycles of the packet | {' | '.join(f'{value:,.1f}' for value in cycles)} |")
     return _block("\n".join(rows))
 
 
@@ -125,6 +143,14 @@ def _waited(measured: Measured, run: Run, wait: str) -> float:
 def _by_clock(measured: Measured, run: Run) -> float:
     """Instructions per packet by the clock: the median of the trials."""
     return median(METRICS["instructions"].values(measured, run.testbed))
+
+
+def pages(file: str) -> str:
+    """How the DUT's kernel maps its address space, of a file in results/model."""
+    regions = json.loads((find_project().root / "results" / "model" / file).read_text())["regions"]
+    rows = ["| addresses of the kernel | pages of 2 MiB | of 4 KiB |", "|---|---:|---:|"]
+    rows += [f"| {name} | {found['large']:,} | {found['small']:,} |" for name, found in regions.items()]
+    return _block("\n".join(rows))
 
 
 def known(*files: str) -> str:

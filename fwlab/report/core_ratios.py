@@ -33,12 +33,12 @@ class ModelledRow:
 def modelled_cases(project: Project, lab_id: str) -> dict[str, dict[str, CoreFigures]]:
     """By core, the newest figures of every case that was modelled."""
     found: dict[str, dict[str, CoreFigures]] = {}
-    for path in sorted((project.root / "results" / lab_id).glob(GLOB)):
-        run = load_run(path, lab_id)
+    runs = (load_run(path, lab_id) for path in (project.root / "results" / lab_id).glob(GLOB))
+    for run in sorted(runs, key=lambda one: one.started):
         if run.testbed.core is not None:
             ours = found.setdefault(run.testbed.core.name, {})
             ours.update({one.case: one for one in all_core_figures(run.cases, run)})
-    return found
+    return dict(sorted(found.items()))
 
 
 def modelled_rows(project: Project, lab: Lab) -> list[ModelledRow]:

@@ -17,6 +17,7 @@ pytestmark = needs_compiler
 CORES = load_topology(find_project()).cores
 KIB, MIB = 1 << 10, 1 << 20
 #: An address of the kernel's direct map, which has pages of 2 MiB.
+MEMORY_MAP, TEXT = 0xFFFFEA0000000000, 0xFFFFFFFF81000000
 DIRECT_MAP = 0xFFFF888000000000
 
 
@@ -73,8 +74,9 @@ def test_below_the_first_level_the_physical_address_counts() -> None:
     assert found["load_wait"] == 196 + 10
 
 
-def test_large_pages_are_those_of_the_direct_map() -> None:
-    within = [f"l {DIRECT_MAP + offset:x}" for offset in range(0, 2 * MIB, 4096)]
+@pytest.mark.parametrize("start", [DIRECT_MAP, MEMORY_MAP, TEXT])
+def test_large_pages_are_those_of_the_direct_map_the_memory_map_and_the_text(start: int) -> None:
+    within = [f"l {start + offset:x}" for offset in range(0, 2 * MIB, 4096)]
     assert counted([*within, "p"])[0]["dtlb_misses"] == 1
     small = [f"l {offset:x}" for offset in range(0, 2 * MIB, 4096)]
     assert counted([*small, "p"])[0]["dtlb_misses"] == len(small)

@@ -4,16 +4,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from pydantic import ValidationError
 
 from fwlab.host.project import find_project, load_topology
+from fwlab.measure.context import RunContext
+from fwlab.measure.labs import load_lab
+from fwlab.measure.modelled import WARM_S, modelled_specs
+from fwlab.measure.plan import case_specs
 from fwlab.metrics.model_cycles import METRIC, MOST_APART
 from fwlab.model.reference_core import ReferenceCore
 from fwlab.model.results import Measured, NamedCore, TestbedFacts
 from fwlab.model.trial import Modelled, TcpTrial, Trial
 from fwlab.report.core_figures import HEADS, core_figures
+from fwlab.testbed.selection import TestbedRequest
 
 CORE = load_topology(find_project()).cores["xeon"]
 
@@ -41,6 +47,20 @@ def test_cycles_are_instructions_at_full_width_and_waits() -> None:
     assert METRIC.values(measured(found), facts(core=named())) == [(1000 / 4 + 625) / 10]
     assert METRIC.values(measured(found), facts()) == [], "no core, no cycles"
     assert METRIC.values(measured(Trial(duration_s=1, busy_s=1, processed=1)), facts(core=named())) == []
+
+
+def test_trials_of_a_modelled_core_begin_when_its_caches_are_warm() -> None:
+    lab = load_lab(find_project(), "lab03-ipset")
+    context = RunContext(find_project(), load_topology(find_project()), lab, TestbedRequest("virtual"), core="xeon")
+    specs = modelled_specs(context, case_specs(context, ["raw-drop", "ipset-random"], None))
+    assert [spec.trial.settle for spec in specs] == [WARM_S, 2]
+    assert all(spec.asks_for("model_cycles") for spec in specs)
+    [sized] = modelled_specs(context, case_specs(context, ["ipset-1000"], None))
+    assert not sized.asks_for("load_time"), "it is that of a run without the model"
+    plain = replace(context, core="")
+    [spec] = modelled_specs(plain, case_specs(plain, ["raw-drop"], None))
+    assert spec.trial.settle == lab.trials.settle
+    assert not spec.asks_for("model_cycles")
 
 
 def test_of_connections_each_has_its_cycles() -> None:

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One case of each lab that guides/model.md covers, without a modelled core and with one, which is attached once.
+
+    python -m tests.live.model_cases LAB OUT.JSON CORE
+
+Uses the machines of LAB, which must be up. OUT holds both runs, `plain` and `modelled`; their cases follow CASES. Exit
+code: 0.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from fwlab.cli.options import run_context
+from fwlab.measure.modelled import modelled_specs
+from fwlab.measure.plan import case_specs
+from fwlab.measure.session import open_session
+
+#: Cases that load within seconds, and that loads, fetches and branches wait in.
+CASES = {
+    "lab03-ipset": "iptables-rules-1024",
+    "lab02-conntrack": "tracked",
+    "lab04-nftables": "ports-nft-set-75",
+    "lab05-drop-early": "input-rules-1",
+    "lab09-classifiers": "vmap-1024",
+}
+#: This one is also profiled by function.
+PROFILED = "iptables-rules-1024"
+TRIALS = 3
+
+
+def measured(machines: str, core: str) -> dict:
+    """A run of these cases in one session; with no core, they are not modelled."""
+    contexts = [run_context(lab, "virtual", machines=machines, core=core) for lab in CASES]
+    with open_session(contexts[0], lambda _event: None) as session:
+        for context in contexts:
+            for spec in case_specs(context, [CASES[context.lab.id]], TRIALS):
+                alone = replace(spec, metrics=["capacity"], sampled=bool(core) and spec.id == PROFILED)
+                session.measure_cases(modelled_specs(context, [alone]), own=context)
+        return session.run.model_dump(mode="json")
+
+
+def main() -> None:
+    machines, output, core = sys.argv[1:]
+    runs = {"plain": measured(machines, ""), "modelled": measured(machines, core)}
+    Path(output).write_text(json.dumps(runs) + "\n")
+
+
+if __name__ == "__main__":
+    main()
