@@ -25,7 +25,7 @@ class AgentProgram:
     """The agent of one operating system, and the shell commands that save and start it there.
 
     packed  the program
-    save    reads the program from standard input; does nothing with one that is there already
+    save    reads the program from standard input; it need not save one that is there already
     start   runs it; the conversation is its standard input and output. It ends once the start state is restored.
 
     Both wait up to CLEARING_UP_S for the agent of an interrupted session: there is one agent at a time.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the DUT has of what a lab needs, asked in one command: on an emulated DUT each one takes a third of a second."""
+"""What the DUT has of what a lab needs, asked in one command: on an emulated DUT, each login takes time."""
 
 import shlex
 from collections.abc import Iterable

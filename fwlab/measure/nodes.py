@@ -57,9 +57,12 @@ def open_nodes(
     recovery = Recovery(
         dut, machines.ssh("dut"), lambda: SavedState(*forwarded), others, lambda line: tell(LogLine(line))
     )
-    if context.untrusted:
-        recovery.prepare_unopened()
-    with contextlib.closing(recovery), contextlib.closing(engine), dut:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.closing(recovery))
+        stack.enter_context(contextlib.closing(engine))
+        if context.untrusted:
+            recovery.prepare_unopened()
+        stack.enter_context(dut)
         if model is not None:
             dut.watched_by(model)
         facts = _dut_facts(dut, system.name)

@@ -42,7 +42,7 @@ class Recovery:
         self._dut.open()
 
     def prepare_unopened(self) -> None:
-        """Like `prepare`, with a DUT that is not connected yet, which takes a third of the time."""
+        """Like `prepare`, with a DUT that is not connected yet: no agent is ended and started again for it."""
         self._dut.install()
         self._save()
 

@@ -56,7 +56,7 @@ module FirewallLab
   # The checkout at `root`, seen through the environment `env`.
   class Project
     # For QEMU's translated code (MiB), all of which is resident soon. The DUT runs more code than the others.
-    TRANSLATION_CACHE = { "dut" => 128 }.tap { |sizes| sizes.default = 64 }.freeze
+    TRANSLATION_CACHE = Hash.new(64).merge("dut" => 128).freeze
     MOST_CPUS = 64
     BOOT_TIMEOUT = 300
     # Of every box. Without it, libvirt takes the host's, and an arm64 host has no such machine type.

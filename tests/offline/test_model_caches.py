@@ -16,9 +16,8 @@ pytestmark = needs_compiler
 
 CORES = load_topology(find_project()).cores
 KIB, MIB = 1 << 10, 1 << 20
-#: An address of the kernel's direct map, which has pages of 2 MiB.
-MEMORY_MAP, TEXT = 0xFFFFEA0000000000, 0xFFFFFFFF81000000
-DIRECT_MAP = 0xFFFF888000000000
+#: Addresses in those parts of the kernel's address space that have pages of 2 MiB.
+DIRECT_MAP, MEMORY_MAP, TEXT = 0xFFFF888000000000, 0xFFFFEA0000000000, 0xFFFFFFFF81000000
 
 
 def loads(*lines: int) -> list[str]:
