@@ -7,6 +7,7 @@ The provider's own code makes the XML, and libvirt's own makes the arguments; no
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -190,6 +191,9 @@ def arguments(machine: dict, folder: Path) -> list[str]:
         ET.SubElement(handed, "driver", name="vfio")  # which libvirt chooses itself where the kernel has VFIO
     devices.extend(ET.fromstring(one) for one in machine["interfaces"])
     (folder / "domain.xml").write_text(ET.tostring(domain, encoding="unicode"))
+    # As the caller, QEMU opens /dev/kvm if libvirt can. Where only one of them can, libvirt asks it again without end.
+    (folder / "libvirt" / "etc").mkdir(parents=True, exist_ok=True)
+    (folder / "libvirt" / "etc" / "qemu.conf").write_text(f'user = "+{os.getuid()}"\ngroup = "+{os.getgid()}"\n')
     uri = f"qemu:///embed?root={folder}/libvirt"
     argv = ["virsh", "--quiet", "--connect", uri, "domxml-to-native", "qemu-argv", "--xml", str(folder / "domain.xml")]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=100)
