@@ -43,8 +43,8 @@ SAMPLE = (
     *("flower-ct.tc", "sample.tc", "shared-block.tc", "qdisc-htb.tc", "congestion-control.sysctl", "no-ipv6.sysctl"),
     *("route-replaced.routes", "both-links.ethtool", "source.xdp-filter", "every-structure.xdp-table", "every-kind"),
 )
-#: With the whole corpus, this many rulesets are loaded in turn before the DUT's full state is compared.
-TOGETHER = 10
+#: So many rulesets are loaded in turn before the DUT's full state is compared: of the sample, and of the whole corpus.
+TOGETHER, TOGETHER_OF_ALL = 5, 10
 #: Seconds. Restored IPv6 addresses first go through duplicate address detection.
 SETTLED_S = 8
 
@@ -52,7 +52,8 @@ SETTLED_S = 8
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "rulesets" in metafunc.fixturenames:
         whole = metafunc.config.getoption("--whole-corpus")
-        names, size = (sorted(path.name for path in CORPUS.iterdir()), TOGETHER) if whole else (SAMPLE, 1)
+        every = sorted(path.name for path in CORPUS.iterdir())
+        names, size = (every, TOGETHER_OF_ALL) if whole else (SAMPLE, TOGETHER)
         groups = [tuple(names[place : place + size]) for place in range(0, len(names), size)]
         metafunc.parametrize("rulesets", groups, ids=lambda group: "-".join((group[0], group[-1])[: len(group)]))
 
