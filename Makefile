@@ -6,12 +6,13 @@ LAB ?= lab03-ipset
 FWLAB = .venv/bin/fwlab
 PYTEST = .venv/bin/pytest
 
-.PHONY: help setup boxes lab labs bundle guides test test-offline test-browser test-live coverage nested-host arm64-host bench \
+.PHONY: help setup boxes lab labs bundle guides test test-all test-offline test-browser test-live coverage nested-host arm64-host bench \
 	lint readme figures ranges clean
 
 help:
 	@echo 'make lab LAB=$(LAB)   set up, build the boxes, measure every case, judge, write a report'
 	@echo 'make test                   set up, run the linters, the offline, the browser and the live tests'
+	@echo 'make test-all               the same with the live tests that take long'
 	@echo 'make bundle LAB=$(LAB)   an archive for students, without solutions: bundles/'
 	@echo 'make guides                 the guides and all labs as one site with search: site/index.html'
 	@echo 'make setup boxes            only set up; only build the boxes'
@@ -47,7 +48,7 @@ labs: boxes
 test: test-offline test-browser test-live
 
 test-offline: setup
-	$(PYTEST) tests/offline -n auto --dist loadfile
+	$(PYTEST) tests/offline -n auto --dist loadfile --no-loadscope-reorder
 
 # Apart from test-offline, because tracing the lines takes two thirds more time.
 coverage: setup
@@ -60,6 +61,10 @@ test-browser: setup
 
 # All live tests use the same machines, which are destroyed at the end in any case.
 test-live: boxes
+	$(PYTEST) tests/live -m 'not thorough' --durations=12
+
+# With those that vary what a shorter test shows. Run it before a release.
+test-all: test-offline test-browser boxes
 	$(PYTEST) tests/live --durations=12
 
 # The real testbed on an emulated host with KVM, an IOMMU and virtual functions; takes hours. LINKS: see fwlab/testbed/links.

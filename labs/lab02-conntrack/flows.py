@@ -13,6 +13,7 @@ from trex_stl_lib.api import (
     STLStream,
     STLTXCont,
     STLVmFixIpv4,
+    STLVmFlowVar,
     STLVmTupleGen,
     STLVmWrFlowVar,
 )
@@ -34,12 +35,15 @@ class Flows:
         ports=4,
         protocol="udp",
         size=128,
+        order="in turn",
         **kwargs,
     ):
         """`hosts` x `ports` flows; their addresses begin with `first`. `size` is in bytes on the wire, FCS included.
 
         The address changes with each packet, and the port after a round of all addresses. After hosts x ports packets
-        the first flow returns. `protocol` is udp, syn (TCP segments that open a connection) or ack (segments of open
+        the first flow returns. In `order` random, each packet belongs to any of the flows.
+
+        `protocol` is udp, syn (TCP segments that open a connection) or ack (segments of open
         connections). Checksums of UDP and TCP are zero, because they would have to follow the addresses. In UDP this
         means no checksum (RFC 768); for TCP the DUT must be told not to verify it.
         """
@@ -51,16 +55,26 @@ class Flows:
         headers = Ether() / IP(src=first, dst=destination) / transport
         packet = headers / bytes(size - FCS - len(headers))
         layer = "UDP" if protocol == "udp" else "TCP"
-        vm = STLScVmRaw(
-            [
+        last, last_port = str(IPv4Address(first) + hosts - 1), FIRST_PORT + ports - 1
+        if order == "random":
+            flow = [
+                STLVmFlowVar(name="flow.ip", min_value=first, max_value=last, size=4, op="random"),
+                STLVmFlowVar(name="flow.port", min_value=FIRST_PORT, max_value=last_port, size=2, op="random"),
+            ]
+        else:
+            flow = [
                 STLVmTupleGen(
                     name="flow",
                     ip_min=first,
-                    ip_max=str(IPv4Address(first) + hosts - 1),
+                    ip_max=last,
                     port_min=FIRST_PORT,
-                    port_max=FIRST_PORT + ports - 1,
+                    port_max=last_port,
                     limit_flows=hosts * ports,
-                ),
+                )
+            ]
+        vm = STLScVmRaw(
+            [
+                *flow,
                 STLVmWrFlowVar(fv_name="flow.ip", pkt_offset="IP.src"),
                 STLVmWrFlowVar(fv_name="flow.port", pkt_offset=f"{layer}.sport"),
                 STLVmFixIpv4(offset="IP"),

@@ -137,6 +137,8 @@ module FirewallLab
       VagrantPlugins::ProviderLibvirt::Action::ShutdownDomain.prepend(Shutdown)
       VagrantPlugins::ProviderLibvirt::Action::CreateDomain.prepend(SavedMachine::Creation)
       Fog::Libvirt::Compute::Server.prepend(SavedMachine::Starting)
+      require "vagrant/action/builtin/wait_for_communicator"
+      Vagrant::Action::Builtin::WaitForCommunicator.prepend(SavedMachine::Greeting)
       require Vagrant.source_root.join("plugins/guests/linux/cap/persist_mount_shared_folder").to_s
       VagrantPlugins::GuestLinux::Cap::PersistMountSharedFolder.singleton_class.prepend(NoSharedFolders)
     rescue LoadError

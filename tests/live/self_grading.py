@@ -6,21 +6,12 @@ from __future__ import annotations
 import csv
 import io
 
-from fwlab.model.lab import Lab
-
 from .conftest import Checkout
 
 #: By who (a part of the lab, or a variant) and exercise, the verdict.
 Verdicts = dict[tuple[str, str], str]
 #: The exit status of a grading in which something is inconclusive, and nothing is worse.
 INCONCLUSIVE = 3
-
-
-def one_exercise(lab: Lab) -> tuple[str, Verdicts]:
-    """Selects the lab's quick cases, and the reference and mistake of its first exercise, which get these verdicts."""
-    chosen, *left_out = (exercise.id for exercise in lab.exercises)
-    selection = " and ".join(f"not {word}" for word in [*left_out, f"start/{chosen}", "right-", "wrong-"])
-    return selection, {("reference", chosen): "pass", ("mistake", chosen): "fail"}
 
 
 def own_verdicts(checkout: Checkout, lab: str, selection: str, *words: str, file: str = "marks.csv") -> Verdicts:

@@ -75,10 +75,17 @@ def check_alternating(lab: Checkout, top: Path, name: str, exercise: str, hostil
     assert len(verdicts) == len(hostile) + (len(hostile) + 1) // 2 + 2
 
 
-def test_hostile_submissions_harm_only_themselves(lab: Checkout, tmp_path: Path) -> None:
-    check_alternating(lab, tmp_path, LAB, ONE, {name: files for name, (_, files) in HOSTILE.items()})
+#: They end the DUT, or cut it off. The others are graded by `make test-all`.
+WORST = ("management-out", "jump-bomb", "memory", "no-text")
 
 
+@pytest.mark.parametrize("worst", [True, pytest.param(False, marks=pytest.mark.thorough)])
+def test_hostile_submissions_harm_only_themselves(lab: Checkout, tmp_path: Path, worst: bool) -> None:
+    chosen = {name: files for name, (_, files) in HOSTILE.items() if (name in WORST) == worst}
+    check_alternating(lab, tmp_path, LAB, ONE, chosen)
+
+
+@pytest.mark.thorough
 def test_settings_that_cannot_be_restored_harm_only_themselves(lab: Checkout, tmp_path: Path) -> None:
     check_alternating(lab, tmp_path, SETTINGS_LAB, SETTINGS_EXERCISE, HOSTILE_SETTINGS)
 

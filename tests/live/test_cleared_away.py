@@ -55,7 +55,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         every = sorted(path.name for path in CORPUS.iterdir())
         names, size = (every, TOGETHER_OF_ALL) if whole else (SAMPLE, TOGETHER)
         groups = [tuple(names[place : place + size]) for place in range(0, len(names), size)]
-        metafunc.parametrize("rulesets", groups, ids=lambda group: "-".join((group[0], group[-1])[: len(group)]))
+        metafunc.parametrize("rulesets", groups, ids=lambda group: f"{group[0]}-{group[-1]}")
 
 
 @dataclass

@@ -36,6 +36,7 @@ def test_counters_of_a_case_go_up_and_the_dut_is_reset(lab: Checkout) -> None:
     assert lab.run("dut", STATE).strip() == ""
 
 
+@pytest.mark.thorough
 def test_counters_of_an_exercise_go_up(lab: Checkout) -> None:
     work = lab.top / "labs" / LAB / "work" / "ex1-one-host"
     work.mkdir(parents=True, exist_ok=True)
@@ -49,6 +50,7 @@ def test_counters_of_an_exercise_go_up(lab: Checkout) -> None:
     assert lab.run("dut", STATE).strip() == ""
 
 
+@pytest.mark.thorough
 def test_what_is_added_by_hand_is_removed(lab: Checkout) -> None:
     done = lab.fwlab("hold", LAB, "raw-drop", "--machines", STAND, "--", "sudo nft add table ip mine; exit 5")
     assert done.returncode == 5, done.stderr
@@ -57,6 +59,7 @@ def test_what_is_added_by_hand_is_removed(lab: Checkout) -> None:
 
 def test_a_refused_ruleset_leaves_nothing_behind(lab: Checkout) -> None:
     work = lab.top / "labs" / LAB / "work" / "ex1-one-host"
+    work.mkdir(parents=True, exist_ok=True)
     (work / "rules.nft").write_text("table ip f {\n chain c {\n  no such rule\n }\n}\n")
     done = lab.fwlab("hold", LAB, "ex1-one-host", "--machines", STAND, "--", "echo held")
     assert (done.returncode, done.stdout) == (1, "")
@@ -65,7 +68,9 @@ def test_a_refused_ruleset_leaves_nothing_behind(lab: Checkout) -> None:
     assert lab.run("dut", STATE).strip() == ""
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda n: n.name)
+@pytest.mark.parametrize(
+    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.thorough), signal.SIGTERM], ids=lambda n: n.name
+)
 def test_an_interrupt_resets_the_dut_and_leaves_machines_that_were_up(lab: Checkout, number: signal.Signals) -> None:
     command = ("hold", LAB, "ipset-1000", "--machines", STAND, "--", "echo held; sleep 6000")
     process = lab.start(*lab.fwlab_command(*command))

@@ -48,6 +48,7 @@ def test_the_sink_stays_silent(lab: Checkout) -> None:
     assert int(lab.run("sink", answers)) == before
 
 
+@pytest.mark.thorough
 def test_a_class_is_graded(lab: Checkout, tmp_path) -> None:
     """A correct, a wrong and an invalid submission get their marks independently."""
     rulesets = lab.top / "labs" / LAB / "rulesets" / "ex1-one-host"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every measured lab on the real machines: quick cases hold, a reference passes and a mistake fails.
+"""Every measured lab on the real machines: a reference passes, quick cases hold and a mistake fails.
 
 One set of machines serves all labs. To limit the time, only one exercise of a lab is graded. `make labs` grades all of
 them, their starts and all variants.
@@ -15,7 +15,7 @@ from fwlab.model.lab import Lab
 from fwlab.model.systems import on_system, several
 
 from .conftest import LAB, PROJECT, Checkout
-from .self_grading import one_exercise, own_verdicts
+from .self_grading import Verdicts, own_verdicts
 
 pytestmark = pytest.mark.live
 
@@ -29,9 +29,22 @@ def measured_lab(name: str) -> Lab:
     return on_system(load_lab(PROJECT, name), SYSTEM)
 
 
-@pytest.mark.parametrize("name", LABS)
-def test_a_lab_grades_itself(lab: Checkout, name: str) -> None:
+def verdicts(checkout: Checkout, name: str, selection: str) -> Verdicts:
     measured = measured_lab(name)
-    selection, wanted = one_exercise(measured)
     file = f"marks-{SYSTEM}.csv" if several(measured) else "marks.csv"
-    assert own_verdicts(lab, name, selection, "--machines", LAB, file=file) == wanted
+    return own_verdicts(checkout, name, selection, "--machines", LAB, file=file)
+
+
+@pytest.mark.parametrize("name", LABS)
+def test_a_reference_passes(lab: Checkout, name: str) -> None:
+    exercise = measured_lab(name).exercises[0].id
+    assert verdicts(lab, name, f"reference/{exercise}") == {("reference", exercise): "pass"}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", LABS)
+def test_quick_cases_hold_and_a_mistake_fails(lab: Checkout, name: str) -> None:
+    chosen, *left_out = (exercise.id for exercise in measured_lab(name).exercises)
+    others = [*left_out, f"start/{chosen}", f"reference/{chosen}", "right-", "wrong-"]
+    selection = " and ".join(f"not {word}" for word in others)
+    assert verdicts(lab, name, selection) == {("mistake", chosen): "fail"}

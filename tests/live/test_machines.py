@@ -99,6 +99,7 @@ def test_machines_of_the_other_testbed_are_refused(lab: Checkout) -> None:
     assert f"the machines of {LAB} were made for the virtual testbed; you asked for real" in done.stderr
 
 
+@pytest.mark.thorough
 def test_halt_powers_off_a_guest_that_hangs_and_up_boots_it(lab: Checkout) -> None:
     """After a panic the guest answers neither SSH nor ACPI. The sink boots faster than all three machines."""
     name = f"{LAB}-sink"

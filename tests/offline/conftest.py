@@ -16,6 +16,20 @@ from fwlab.host.project import find_project, load_topology
 from tests.offline import factories
 
 ROOT = Path(__file__).resolve().parents[2]
+#: The files that take longest. Begun first, they do not keep one process busy when the other has nothing left.
+FIRST = (
+    "test_labs",
+    "test_grading_guard",
+    "test_lint",
+    "test_site",
+    "test_grading_sets",
+    "test_saved_machine",
+    "test_vagrantfile",
+    "test_bundle",
+    "test_hold_command",
+    "test_domain_xml",
+    "test_testbed_plugin",
+)
 #: Seconds that one test may take, also on a busy host.
 TIMEOUT_S = 120
 
@@ -32,6 +46,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent) and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(TIMEOUT_S))
+    items.sort(key=lambda item: FIRST.index(item.path.stem) if item.path.stem in FIRST else len(FIRST))
 
 
 def pytest_collection_finish() -> None:

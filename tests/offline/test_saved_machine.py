@@ -138,6 +138,26 @@ def test_a_state_that_cannot_be_used_leaves_the_machine_as_it_was(bench: Bench, 
     assert any(" destroy " in call for call in bench.did)
 
 
+def test_vagrant_waits_for_every_machine_but_one_that_has_let_it_in(checkout: Path) -> None:
+    """A machine without a saved state, one that was not restored from it, and one that was."""
+    script = """
+        require './provision/vagrant/saved_machine'
+        wait = Class.new do
+          def initialize(app) = @app = app
+          def call(env) = @app.call(env << "waits")
+        end
+        wait.prepend(FirewallLab::SavedMachine::Greeting)
+        saved = Struct.new(:restored)
+        print JSON.generate([nil, saved.new(false), saved.new(true)].map do |one|
+          Thread.current[:fwlab_saved] = one && [one, nil]
+          wait.new(->(env) { env << "goes on" }).call([])
+        end)
+    """
+    done = subprocess.run(["ruby", "-rjson", "-e", script], cwd=checkout, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [["waits", "goes on"], ["waits", "goes on"], ["goes on"]]
+
+
 def test_a_host_without_states_boots_silently(bench: Bench) -> None:
     assert bench.act("restore") == {"possible": True, "done": False, "told": []}
 
