@@ -5,6 +5,7 @@
 require "fileutils"
 require "open3"
 
+require_relative "at_once"
 require_relative "lab_machines"
 require_relative "ports"
 require_relative "record"
@@ -85,7 +86,7 @@ module FirewallLab
       Libvirt.remove_strays(@project, machines.select { |machine| states[machine.name] == :not_created })
       Ports.check(@project, machines)
       HostLinks.prepare(@project, machines)
-      machines.each { |machine| Seed.new(@project, machine).write }
+      FirewallLab.at_once(*machines.map { |machine| -> { Seed.new(@project, machine).write } })
     end
 
     private

@@ -10,9 +10,11 @@ require "digest"
 require "fileutils"
 require "json"
 require "open3"
+require "openssl"
 require "rexml/document"
 require "tmpdir"
 
+require_relative "at_once"
 require_relative "lab_machines"
 require_relative "seed"
 
@@ -56,7 +58,7 @@ module FirewallLab
 
       put_disk
       revert
-      identify
+      FirewallLab.at_once(-> { identify }, -> { virsh("snapshot-delete", @domain, SNAPSHOT) })
       FileUtils.touch(file) # the states that were not used for longest are removed first
       @restored = true
     rescue Failure, SystemCallError => e
@@ -135,7 +137,7 @@ module FirewallLab
     # Whether the state is what was saved. A damaged one is removed.
     def whole?(tell)
       record = JSON.parse(File.read("#{file}.json"))
-      return true if record["sha256"] == Digest::SHA256.file(file).hexdigest && File.exist?(login_key)
+      return true if record["sha256"] == sum(file) && File.exist?(login_key)
 
       raise JSON::ParserError
     rescue JSON::ParserError, SystemCallError
@@ -143,6 +145,9 @@ module FirewallLab
       remove(base)
       false
     end
+
+    # OpenSSL's is four times faster than that of "digest", and each of three machines waits for the others'.
+    def sum(path) = OpenSSL::Digest::SHA256.file(path).hexdigest
 
     # Replace the new disk by the saved one, which stands on the same box.
     def put_disk
@@ -166,7 +171,6 @@ module FirewallLab
       XML
       virsh("snapshot-create", @domain, "/dev/stdin", "--redefine", input: snapshot)
       virsh("snapshot-revert", @domain, SNAPSHOT, "--running")
-      virsh("snapshot-delete", @domain, SNAPSHOT)
     end
 
     # Let this checkout in, and nobody else.
@@ -219,7 +223,7 @@ module FirewallLab
     # The record is there before the file that it vouches for.
     def publish(made, pair)
       File.rename(pair, login_key)
-      File.write("#{file}.json", "#{JSON.generate('format' => FORMAT, 'sha256' => Digest::SHA256.file(made).hexdigest)}\n")
+      File.write("#{file}.json", "#{JSON.generate('format' => FORMAT, 'sha256' => sum(made))}\n")
       File.rename(made, file)
     end
 
