@@ -27,10 +27,16 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+#: What a static program cannot be linked with on Debian 13: libelf.a needs it, and no package has it.
+LACKING = "undefined reference to `eu_search_tree_init'"
+
+
 def build(folder: Path, compiler: str, *extra: str) -> Path:
     binary = folder / "fwlab-replay"
     command = ["make", "-C", str(ENGINE), f"CC={compiler}", f"BUILD={folder}/build", f"OUT={binary}", *extra]
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
+    if LACKING in done.stderr:
+        pytest.skip("this release's static libelf lacks a part of itself (guides/hosts.md)")
     assert done.returncode == 0, done.stderr
     assert "warning" not in done.stderr
     return binary
@@ -60,7 +66,9 @@ def good_table(path: Path) -> bytes:
 
 
 def test_clang_compiles_it_without_a_warning(tmp_path: Path) -> None:
-    assert build(tmp_path, "clang").is_file()
+    # Not every clang knows the name.
+    asked = subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True, check=True)
+    assert build(tmp_path, "clang", f"MULTIARCH={asked.stdout.strip()}").is_file()
 
 
 def test_the_binary_needs_no_shared_library(engine: Path) -> None:

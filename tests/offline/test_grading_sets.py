@@ -172,8 +172,8 @@ def test_a_set_ends_with_the_first_one() -> None:
     """The first set's process may be killed. Its sets then end as they do when they are told to."""
     child = (
         "import os, signal, time; from fwlab.grading.sets import end_with_first; end_with_first();"
-        "signal.signal(signal.SIGTERM, lambda *_: (print('asked to end', flush=True), os._exit(0)));"
-        "print('ready', flush=True); time.sleep(60)"
+        "signal.signal(signal.SIGTERM, lambda *_: (os.write(1, b'asked to end\\n'), os._exit(0)));"
+        "os.write(1, b'ready\\n'); time.sleep(60)"
     )
     parent = f"import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', {child!r}]); time.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE, text=True, cwd=ROOT) as first:
