@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 
 from fwlab.generator.frame_table import write_table
+from tests.engine_build import ENGINE, build_engine
 
-ENGINE = Path(__file__).resolve().parents[2] / "engine"
 SOL_PACKET, SO_RCVBUFFORCE, ETH_P_ALL = 263, 33, 0x0003
 PACKET_AUXDATA, TP_STATUS_VLAN_VALID = 8, 1 << 4
 LONGEST = 4096  # bytes; longer than a live frame can be
@@ -100,8 +100,7 @@ def engine() -> Path:
         pytest.skip("sending live frames needs root")
     if not (shutil.which("clang") and shutil.which("make")):
         pytest.skip("the engine's build needs clang and make")
-    built = run("make", "-C", str(ENGINE))
-    assert built.returncode == 0, built.stderr
+    build_engine()
     return ENGINE / "fwlab-replay"
 
 

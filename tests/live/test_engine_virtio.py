@@ -12,7 +12,6 @@ import random
 import shlex
 import shutil
 import socket
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +26,7 @@ from engine.benchmark.machine import Bench, generator, newest_box
 from fwlab.generator.frame_table import write_table
 from fwlab.host.project import Project, load_topology
 from fwlab.model.errors import CannotMeasure
+from tests.engine_build import build_engine
 
 from .conftest import ROOT
 
@@ -83,8 +83,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Generator]:
         pytest.fail(str(error))
     folder = tmp_path_factory.mktemp("generator")
     engine = folder / "fwlab-replay"
-    made = ["make", "-s", "-C", str(ROOT / "engine"), f"OUT={engine}", f"BUILD={folder}/build"]
-    subprocess.run(made, check=True)
+    build_engine(f"OUT={engine}", f"BUILD={folder}/build")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as far_end:
         try:
             far_end.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER)

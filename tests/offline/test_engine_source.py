@@ -15,9 +15,9 @@ import pytest
 
 from fwlab.generator.frame_table import MAX_FRAMES, write_table
 from fwlab.model.errors import BadInput
+from tests.engine_build import build_engine
 from tests.offline.captures import read_table
 
-ENGINE = Path(__file__).resolve().parents[2] / "engine"
 NEEDED = ("gcc", "clang", "bpftool", "make")
 ENVIRONMENT = {**os.environ, "PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin"}  # bpftool lives in sbin
 
@@ -27,18 +27,10 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-#: What a static program cannot be linked with on Debian 13: libelf.a needs it, and no package has it.
-LACKING = "undefined reference to `eu_search_tree_init'"
-
-
 def build(folder: Path, compiler: str, *extra: str) -> Path:
     binary = folder / "fwlab-replay"
-    command = ["make", "-C", str(ENGINE), f"CC={compiler}", f"BUILD={folder}/build", f"OUT={binary}", *extra]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
-    if LACKING in done.stderr:
-        pytest.skip("this release's static libelf lacks a part of itself (guides/hosts.md)")
-    assert done.returncode == 0, done.stderr
-    assert "warning" not in done.stderr
+    said = build_engine(f"CC={compiler}", f"BUILD={folder}/build", f"OUT={binary}", *extra, environment=ENVIRONMENT)
+    assert "warning" not in said
     return binary
 
 
