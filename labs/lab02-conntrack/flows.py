@@ -41,11 +41,11 @@ class Flows:
         """`hosts` x `ports` flows; their addresses begin with `first`. `size` is in bytes on the wire, FCS included.
 
         The address changes with each packet, and the port after a round of all addresses. After hosts x ports packets
-        the first flow returns. In `order` random, each packet belongs to any of the flows.
+        the first flow returns. With `order` random, each packet's flow is drawn at random.
 
-        `protocol` is udp, syn (TCP segments that open a connection) or ack (segments of open
-        connections). Checksums of UDP and TCP are zero, because they would have to follow the addresses. In UDP this
-        means no checksum (RFC 768); for TCP the DUT must be told not to verify it.
+        `protocol` is udp, syn (TCP segments that open a connection) or ack (segments of open connections). Checksums
+        of UDP and TCP are zero, because they would have to follow the addresses. In UDP this means no checksum
+        (RFC 768); for TCP the DUT must be told not to verify it.
         """
         transport = {
             "udp": UDP(sport=FIRST_PORT, dport=5000, chksum=0),

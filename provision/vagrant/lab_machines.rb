@@ -63,10 +63,6 @@ module FirewallLab
     ARCHITECTURE = "x86_64"
     # libvirt's word for each of QEMU's accelerators.
     DRIVERS = { "tcg" => "qemu", "kvm" => "kvm" }.freeze
-    # TCG translates the barriers of a guest with one CPU into nothing (QEMU commit c914d46d0a64 says why that is wrong), so
-    # a notification can be lost. With event indexes the NIC then never sends again; without them the next packet
-    # notifies. The DUT of the virtual testbed keeps them: its figures were measured with them.
-    UNINDEXED = ["-global", "virtio-net-pci.event_idx=off"].freeze
     attr_reader :root, :topology, :link_kinds, :link_choice, :testbeds, :dut_systems
 
     def initialize(root, env = ENV)
@@ -152,7 +148,9 @@ module FirewallLab
       args += ["-global", "virtio-net-pci.rx_queue_size=#{board.fetch('receive_ring')}"]
       # Nobody boots from the network. Without the NICs' boot code a machine starts sooner.
       args += ["-global", "virtio-net-pci.romfile="]
-      args += UNINDEXED if !dut?(machine) && driver(machine) == "qemu"
+      # TCG leaves out the barriers of a guest with one CPU (QEMU commit c914d46d0a64 says why that is wrong), so a
+      # notification can be lost. A Linux DUT keeps the indexes: its figures were measured with them.
+      args += Nics::UNINDEXED if !dut?(machine) && driver(machine) == "qemu"
       args += Nics.arguments(board, machine.links, address) if machine.several_nics?
       args += machine.links.map(&:kind).uniq.flat_map { |kind| link_arguments(kind) }
       args += machine.system::QEMU_ARGUMENTS

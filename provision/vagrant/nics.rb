@@ -10,6 +10,10 @@ module FirewallLab
     # Links whose frames can reach several NICs: libvirt's type of an interface.
     CARRIER = "udp"
 
+    # QEMU's arguments for virtio NICs without event indexes. With them, a NIC whose notification is lost can stop for
+    # good; without them, only until the next packet.
+    UNINDEXED = ["-global", "virtio-net-pci.event_idx=off"].freeze
+
     # The NICs that a lab's DUT has beside the usual one, by QEMU's names.
     def self.needed(root, lab)
       data = YAML.safe_load(File.read(File.join(root, "labs", lab, "lab.yml")), aliases: true)

@@ -75,7 +75,7 @@ def check_alternating(lab: Checkout, top: Path, name: str, exercise: str, hostil
     assert len(verdicts) == len(hostile) + (len(hostile) + 1) // 2 + 2
 
 
-#: They end the DUT, or cut it off. The others are graded by `make test-all`.
+#: They ended the DUT, its management or the grading itself. The others are graded by `make test-all`.
 WORST = ("management-out", "jump-bomb", "memory", "no-text")
 
 

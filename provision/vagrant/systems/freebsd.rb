@@ -16,7 +16,7 @@ module FirewallLab
 
       # With event indexes, vtnet can miss the notification for a full receive ring while its CPU is throttled, and
       # never receives a packet again.
-      QEMU_ARGUMENTS = ["-global", "virtio-net-pci.event_idx=off"].freeze
+      QEMU_ARGUMENTS = Nics::UNINDEXED
     end
   end
 end
