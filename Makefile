@@ -59,13 +59,15 @@ test-browser: setup
 	@provision/host/install packages-browser.txt || echo 'without Chromium, the browser tests are skipped' >&2
 	$(PYTEST) tests/browser
 
-# All live tests use the same machines, which are destroyed at the end in any case.
+# Two processes, each with machines of its own, which are destroyed at the end in any case: one set of machines keeps a
+# little more than one core busy.
+LIVE = $(PYTEST) tests/live -n 2 --dist loadfile --no-loadscope-reorder --durations=12
 test-live: boxes
-	$(PYTEST) tests/live -m 'not thorough' --durations=12
+	$(LIVE) -m 'not thorough'
 
 # With those that vary what a shorter test shows. Run it before a release.
 test-all: test-offline test-browser boxes
-	$(PYTEST) tests/live --durations=12
+	$(LIVE)
 
 # The real testbed on an emulated host with KVM, an IOMMU and virtual functions; takes hours. LINKS: see fwlab/testbed/links.
 LINKS ?= socket

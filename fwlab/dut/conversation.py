@@ -44,6 +44,7 @@ class Conversation:
         self._agent_made = agent
         self._process: subprocess.Popen[bytes] | None = None
         self._answers: queue.Queue[bytes] = queue.Queue()
+        self._installed = False
         self._number = 0
         self._operation = ""
         self._limit_s = 0.0
@@ -56,10 +57,12 @@ class Conversation:
     def install(self) -> None:
         """Save the agent on the DUT. Afterwards no agent runs there."""
         self._ssh.run(self._agent.save, data=self._agent.packed, timeout=CLEARING_UP_S + 60)
+        self._installed = True
 
     def open(self) -> None:
-        """Save the agent on the DUT and start it there."""
-        self.install()
+        """Start the agent on the DUT. The first time it is saved there, unless that was done."""
+        if not self._installed:
+            self.install()
         self._process = self._ssh.open(self._agent.start)
         self._answers = queue.Queue()
         threading.Thread(target=_listen, args=(self._process.stdout, self._answers), daemon=True).start()

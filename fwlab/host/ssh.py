@@ -115,6 +115,11 @@ class Ssh:
         """Start a command as root that reads its input to its end, sooner than `open` does. One at a time."""
         return self._launcher.start(command)
 
+    def prepare(self) -> None:
+        """Open now what `run` and `launch` use. The first time, that takes a second each on an emulated node."""
+        self.run("true")
+        self.launch("true").wait(60 * patience())
+
     def login(self, command: str = "") -> int:
         """Log in as `vagrant ssh` does, on our own terminal: a shell, or one command. Returns its exit status.
 

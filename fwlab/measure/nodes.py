@@ -3,6 +3,7 @@
 
 import contextlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 from fwlab.dut.protocol import CoreModel, Dut
 from fwlab.dut.registry import dut_system
@@ -58,6 +59,9 @@ def open_nodes(
         dut, machines.ssh("dut"), lambda: SavedState(*forwarded), others, lambda line: tell(LogLine(line))
     )
     with contextlib.ExitStack() as stack:
+        # Both while the DUT prepares.
+        pool = stack.enter_context(ThreadPoolExecutor())
+        ready = [pool.submit(machines.ssh("generator").prepare), pool.submit(sink.absorb_all, context.lab.classes)]
         stack.enter_context(contextlib.closing(recovery))
         stack.enter_context(contextlib.closing(engine))
         if context.untrusted:
@@ -67,6 +71,8 @@ def open_nodes(
             dut.watched_by(model)
         facts = _dut_facts(dut, system.name)
         dut.reset()
+        for prepared in ready:
+            prepared.result()
         nodes = Nodes(
             dut,
             engine,

@@ -76,6 +76,7 @@ class Recovery:
         self._dut.abandon()
         self._ssh.close()
         try:
+            self._dut.install()  # a DUT that booted meanwhile does not have it any more
             return self._answers()
         except CannotMeasure:
             return False

@@ -73,7 +73,7 @@ class Search(Generic[A]):
 
 
 class Saturation:
-    """Throttle levels from 0. It remembers which one the last case needed: the next case starts there."""
+    """Throttle levels from 0. It remembers which one the last case needed: the next case starts just below it."""
 
     def __init__(self, levels: int) -> None:
         self._levels = levels
@@ -85,8 +85,9 @@ class Saturation:
         for level in range(first, self._levels):
             attempt = attempt_at(level)
             if len(attempt.valid) == wanted:
-                # Back down by one at a time: a case with more rules needs less throttling, and then runs faster.
-                self._level = max(0, level - (not attempt.unsaturated and level == first))
+                # An attempt that finds the DUT idle ends within a second, and one at a level that is not needed takes
+                # several seconds more. So the next case tries one level lower, unless that is known to be too low.
+                self._level = max(0, level - (not attempt.unsaturated))
                 return Search(attempt, level)
             if attempt.crowded:
                 break

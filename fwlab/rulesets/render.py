@@ -3,7 +3,7 @@
 
 import ipaddress
 import socket
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 import jinja2
@@ -58,6 +58,7 @@ def _compiled(text: str) -> jinja2.Template:
     return ENVIRONMENT.from_string(text)
 
 
+@lru_cache(maxsize=8)  # a grading asks for each ruleset several times, and a list of 265 000 addresses takes a while
 def ruleset_file(name: str, text: str) -> RulesetFile:
     """A validated file; its name says of which kind. Raises BadInput if no tool loads it, or validation fails."""
     kind = kind_of(name)

@@ -3,18 +3,21 @@
 
     lab       the three machines of lab03-ipset, up, in a separate checkout and on separate ports; destroyed at the end
 
-The tests do not disturb a lab that is in use in this checkout. To run them twice at a time, set
-FWLAB_LIVE_MACHINES=lab04-nftables for the second run: its tests then measure on the machines of that lab.
+The tests do not disturb a lab that is in use in this checkout. Several processes (pytest -n 2) share them by files,
+each with machines of its own. To run them once more at the same time, set FWLAB_LIVE_MACHINES=lab04-nftables for the
+second run: its tests then measure on the machines of that lab.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,7 +31,15 @@ PROJECT = find_project(ROOT)
 TOPOLOGY = load_topology(PROJECT)
 LAB = "lab03-ipset"
 STAND = os.environ.get("FWLAB_LIVE_MACHINES", LAB)
-OFFSET = 4000
+#: Processes that share the tests are numbered from 0; the ports of two are so far apart.
+PROCESS = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+OFFSET = 4000 + 200 * PROCESS
+#: The process that starts the others, or the only one. It names them the folder of all checkouts in this variable.
+FIRST_PROCESS = "PYTEST_XDIST_WORKER" not in os.environ
+CHECKOUTS = "FWLAB_LIVE_CHECKOUTS"
+#: Files that take long are begun first. The last one ends with its process's machines destroyed.
+LONG = ("test_labs", "test_model", "test_class", "test_images", "test_connections", "test_lab11")
+LAST = "test_trouble"
 #: Seconds that one test may take with its fixtures, which boot machines.
 TIMEOUT_S = 3600
 
@@ -46,6 +57,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure() -> None:
     """A CI that gives up sends SIGTERM. Let it end the tests as Ctrl-C does, which destroys the machines."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if FIRST_PROCESS:
+        os.environ[CHECKOUTS] = tempfile.mkdtemp(prefix="fwlab-live-")
+
+
+def pytest_unconfigure() -> None:
+    """Clear up after the other processes: one that does not end within seconds of an interrupt is killed."""
+    if FIRST_PROCESS:
+        checkouts = Path(os.environ.pop(CHECKOUTS))
+        for top in checkouts.glob("*/checkout"):
+            Checkout(top).destroy()
+        shutil.rmtree(checkouts)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -53,6 +75,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent) and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(timeout))
+    order = {name: number - len(LONG) for number, name in enumerate(LONG)} | {LAST: 1}
+    items.sort(key=lambda item: order.get(item.path.stem, 0))
 
 
 class Checkout:
@@ -65,8 +89,9 @@ class Checkout:
         self.environment = {**os.environ, "FWLAB_PORT_OFFSET": str(OFFSET), "VAGRANT_NO_COLOR": "1"}
 
     def fill(self) -> None:
-        """Copy what Vagrant reads from this checkout, except the labs; the boxes are those built here."""
-        shutil.copytree(ROOT / "provision", self.top / "provision")
+        """Copy what Vagrant reads from this checkout, and the labs; the boxes are those built here."""
+        for name in ("labs", "provision"):
+            shutil.copytree(ROOT / name, self.top / name)
         (self.top / ".fwlab").mkdir()
         shutil.copy(ROOT / ".fwlab" / "images.json", self.top / ".fwlab")
         for name in ("Vagrantfile", "topology.yml", "pyproject.toml"):
@@ -119,6 +144,11 @@ class Checkout:
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
         return done.stdout
 
+    def destroy(self) -> subprocess.CompletedProcess[str]:
+        """Destroy all machines of this checkout."""
+        machines = sorted(path.name for path in self.top.glob(".vagrant/machines/*"))
+        return self.call("vagrant", "destroy", "-f", *machines or [self.name])
+
     def states(self) -> dict[str, str]:
         lines = self.vagrant("status", self.name, "--machine-readable").splitlines()
         fields = [line.split(",") for line in lines]
@@ -142,21 +172,29 @@ class Checkout:
         return found
 
 
-@pytest.fixture(scope="session")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
+@contextlib.contextmanager
+def new_checkout(kind: type[Checkout] = Checkout) -> Iterator[Checkout]:
+    """A checkout without machines; those that it has when the context ends are destroyed."""
     if not (ROOT / ".fwlab" / "images.json").exists():
         pytest.fail("boxes are not built: run `make boxes`")
-    checkout = Checkout(tmp_path_factory.mktemp("live") / "checkout")
-    checkout.fill()
-    shutil.copytree(ROOT / "labs", checkout.top / "labs")
-    for own in (checkout.top / "labs" / LAB / "work").glob("ex*"):
-        shutil.rmtree(own)  # start without solutions, as a student does
+    folder = Path(tempfile.mkdtemp(dir=os.environ[CHECKOUTS]))
+    checkout = kind(folder / "checkout")
     try:
-        checkout.vagrant("up", STAND)
+        checkout.fill()
         yield checkout
     finally:
-        checkout.call("vagrant", "destroy", "-f", STAND)
+        checkout.destroy()
         assert checkout.left_behind() == []
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def lab() -> Iterator[Checkout]:
+    with new_checkout() as checkout:
+        for own in (checkout.top / "labs" / LAB / "work").glob("ex*"):
+            shutil.rmtree(own)  # start without solutions, as a student does
+        checkout.vagrant("up", STAND)
+        yield checkout
 
 
 def document(done: subprocess.CompletedProcess[str]) -> dict:

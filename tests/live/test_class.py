@@ -91,21 +91,21 @@ def test_settings_that_cannot_be_restored_harm_only_themselves(lab: Checkout, tm
 
 
 def test_a_class_of_five_is_interrupted_and_continued(lab: Checkout, tmp_path: Path) -> None:
-    expected = make(tmp_path, ("ex1-one-host", "ex3-ipset"))
+    expected = make(tmp_path, (ONE,))
     results = tmp_path / "results"
     course = tmp_path / "course.yml"
-    course.write_text("points: 10\nlabs: { lab03-ipset: { exercises: { ex3-ipset: 3 } } }\n")
+    course.write_text("points: 10\nlabs: { lab03-ipset: { exercises: { ex1-one-host: 3 } } }\n")
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "--testinfra", "--lab", LAB]
     command += ["--machines", LAB, f"--submissions={tmp_path / 'class'}", f"--results={results}", f"--course={course}"]
-    parts = grade_in_two_parts(command, results / "marks.csv", 5, cwd=lab.top, env=lab.environment)
+    parts = grade_in_two_parts(command, results / "marks.csv", 2, cwd=lab.top, env=lab.environment)
     assert parts.was_interrupted
     found = verdicts(results / "marks.csv")
     assert {work: found[work] for work in expected} == expected
     kept = {work: verdict for work, verdict in parts.half.items() if verdict in ("pass", "fail")}
-    assert len(kept) >= 5
+    assert len(kept) >= 2
     assert {work: found[work] for work in kept} == kept
     grades = {row["student"]: row["grade"] for row in csv.DictReader((results / "grades.csv").open(newline=""))}
-    # Ada and Dora solved the same two exercises; nobody handed in the others.
+    # Ada and Dora solved the exercise; nobody handed in the others.
     assert set(grades) == {"ada", "bob", "cyd", DORA, "eli"}
     assert grades["ada"] == grades[DORA] != "0"
     assert {grades[who] for who in ("bob", "cyd", "eli")} == {"0"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import ROOT, TOPOLOGY, Checkout
+from .conftest import ROOT, TOPOLOGY, Checkout, new_checkout
 
 pytestmark = pytest.mark.live
 
@@ -23,25 +23,23 @@ class FreeBsdCheckout(Checkout):
 
     name = LAB
 
+    def fill(self) -> None:
+        super().fill()
+        (self.top / "labs" / LAB).mkdir()
+        (self.top / "labs" / LAB / "lab.yml").write_text("needs: {systems: [freebsd]}\n")
+
 
 @pytest.fixture(scope="module")
-def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FreeBsdCheckout]:
+def machines() -> Iterator[Checkout]:
     images = ROOT / ".fwlab" / "images.json"
     if not images.exists() or "dut-freebsd" not in json.loads(images.read_text()):
         pytest.skip("the box dut-freebsd is not built: packer/build dut-freebsd")
-    checkout = FreeBsdCheckout(tmp_path_factory.mktemp("freebsd") / "checkout")
-    checkout.fill()
-    (checkout.top / "labs" / LAB).mkdir(parents=True)
-    (checkout.top / "labs" / LAB / "lab.yml").write_text("needs: {systems: [freebsd]}\n")
-    try:
+    with new_checkout(FreeBsdCheckout) as checkout:
         checkout.vagrant("up", LAB)
         yield checkout
-    finally:
-        checkout.call("vagrant", "destroy", "-f", LAB)
-        assert checkout.left_behind() == []
 
 
-def test_ssh_of_the_lab_is_its_dut_with_freebsd(machines: FreeBsdCheckout) -> None:
+def test_ssh_of_the_lab_is_its_dut_with_freebsd(machines: Checkout) -> None:
     assert machines.run("dut", "hostname; uname -s; id -un; sudo id -un").split() == [
         "dut",
         "FreeBSD",
@@ -50,7 +48,7 @@ def test_ssh_of_the_lab_is_its_dut_with_freebsd(machines: FreeBsdCheckout) -> No
     ]
 
 
-def test_manifest_names_the_kernel_that_runs(machines: FreeBsdCheckout) -> None:
+def test_manifest_names_the_kernel_that_runs(machines: Checkout) -> None:
     manifest = json.loads(machines.run("dut", "cat /etc/fwlab/image.json"))
     assert manifest["image"] == "dut-freebsd"
     assert manifest["kernel"] == machines.run("dut", "uname -r").strip()
@@ -60,7 +58,7 @@ def test_manifest_names_the_kernel_that_runs(machines: FreeBsdCheckout) -> None:
     assert record["machines"]["dut"]["icount_shift"] == TOPOLOGY.clock.icount_shift
 
 
-def test_links_have_their_addresses_routes_and_permanent_neighbours(machines: FreeBsdCheckout) -> None:
+def test_links_have_their_addresses_routes_and_permanent_neighbours(machines: Checkout) -> None:
     neighbours = machines.run("dut", "arp -an; ndp -an")
     routes = machines.run("dut", "netstat -rnW")
     for link in FREEBSD.links.values():
@@ -81,7 +79,7 @@ def test_links_have_their_addresses_routes_and_permanent_neighbours(machines: Fr
             assert re.search(rf"^{re.escape(prefix)} +{re.escape(gateway)} .*{near.dev}\b", routes, re.MULTILINE)
 
 
-def test_the_dut_routes_and_pf_is_loaded_and_off(machines: FreeBsdCheckout) -> None:
+def test_the_dut_routes_and_pf_is_loaded_and_off(machines: Checkout) -> None:
     names = "net.inet.ip.forwarding net.inet6.ip6.forwarding net.inet.ip.redirect net.inet6.ip6.redirect"
     assert machines.run("dut", f"sysctl -n {names}").split() == ["1", "1", "0", "0"]
     assert machines.run("dut", "sudo pfctl -s info 2>/dev/null").startswith("Status: Disabled")
@@ -91,17 +89,17 @@ def test_the_dut_routes_and_pf_is_loaded_and_off(machines: FreeBsdCheckout) -> N
     assert machines.run("dut", f"sysctl -n {tunables}").split() == ["1"] * 4
 
 
-def test_nothing_reads_packets_from_a_link(machines: FreeBsdCheckout) -> None:
+def test_nothing_reads_packets_from_a_link(machines: Checkout) -> None:
     assert machines.run("dut", "sudo netstat -B").splitlines()[1:] == []
 
 
-def test_frames_cross_the_dut(machines: FreeBsdCheckout) -> None:
+def test_frames_cross_the_dut(machines: Checkout) -> None:
     assert " 0% packet loss" in machines.run("generator", "ping -c 3 -W 20 sink")
     address = TOPOLOGY.end("generator-dut", "dut").ipv6.split("/")[0]
     assert " 0% packet loss" in machines.run("generator", f"ping -c 3 -W 20 {address}")
 
 
-def test_a_changed_topology_is_applied_at_the_next_start(machines: FreeBsdCheckout) -> None:
+def test_a_changed_topology_is_applied_at_the_next_start(machines: Checkout) -> None:
     topology = machines.top / "topology.yml"
     before = topology.read_text()
     topology.write_text(before.replace("mtu: 1500", "mtu: 1400"))

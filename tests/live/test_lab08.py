@@ -18,7 +18,7 @@ import pytest
 from fwlab.measure.labs import load_lab
 from fwlab.model.systems import on_system
 
-from .conftest import PROJECT, ROOT, Checkout, document
+from .conftest import PROJECT, ROOT, Checkout, document, new_checkout
 
 pytestmark = pytest.mark.live
 
@@ -37,19 +37,13 @@ class FreeBsdCheckout(Checkout):
 
 
 @pytest.fixture(scope="module")
-def freebsd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
+def freebsd() -> Iterator[Checkout]:
     images = ROOT / ".fwlab" / "images.json"
     if not images.exists() or "dut-freebsd" not in json.loads(images.read_text()):
         pytest.skip("the box dut-freebsd is not built: packer/build dut-freebsd")
-    checkout = FreeBsdCheckout(tmp_path_factory.mktemp("lab08") / "checkout")
-    checkout.fill()
-    shutil.copytree(ROOT / "labs", checkout.top / "labs")
-    try:
+    with new_checkout(FreeBsdCheckout) as checkout:
         checkout.vagrant("up", LAB)
         yield checkout
-    finally:
-        checkout.call("vagrant", "destroy", "-f", LAB)
-        assert checkout.left_behind() == []
 
 
 def test_quick_cases_are_measured_on_freebsd(freebsd: Checkout) -> None:

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 
 import pytest
 
 from fwlab.measure.labs import load_lab
 
-from .conftest import PROJECT, ROOT, Checkout, document
+from .conftest import PROJECT, Checkout, document, new_checkout
 from .self_grading import own_verdicts
 
 pytestmark = pytest.mark.live
@@ -26,18 +25,10 @@ class OwnCheckout(Checkout):
 
 
 @pytest.fixture(scope="module")
-def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
-    if not (ROOT / ".fwlab" / "images.json").exists():
-        pytest.fail("boxes are not built: run `make boxes`")
-    checkout = OwnCheckout(tmp_path_factory.mktemp("lab11") / "checkout")
-    checkout.fill()
-    shutil.copytree(ROOT / "labs", checkout.top / "labs")
-    try:
+def machines() -> Iterator[Checkout]:
+    with new_checkout(OwnCheckout) as checkout:
         checkout.vagrant("up", LAB)
         yield checkout
-    finally:
-        checkout.call("vagrant", "destroy", "-f", LAB)
-        assert checkout.left_behind() == []
 
 
 @pytest.mark.thorough

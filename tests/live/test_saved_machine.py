@@ -3,57 +3,43 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
-
 import pytest
 
 from fwlab.host.environment import cache_directory
 
-from .conftest import ROOT, Checkout
+from .conftest import Checkout, new_checkout
 
 pytestmark = pytest.mark.live
 
-FIRST, SECOND = "lab04-nftables-sink", "lab05-drop-early-sink"
+ROLE = "sink"
+FIRST, SECOND = "lab04-nftables", "lab05-drop-early"
 BOOT = "cat /proc/sys/kernel/random/boot_id"
 
 
-@pytest.fixture
-def another(lab: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
-    """A checkout with an SSH key of its own, without machines."""
-    checkout = Checkout(tmp_path_factory.mktemp("saved") / "checkout")
-    checkout.fill()
-    shutil.copytree(ROOT / "labs", checkout.top / "labs")
-    try:
-        yield checkout
-    finally:
-        for name in (FIRST, SECOND):
-            checkout.call("vagrant", "destroy", "-f", name)
-        assert checkout.left_behind() == []
-
-
-def boot_of(checkout: Checkout, machine: str) -> str:
-    return checkout.vagrant("ssh", machine, "--no-tty", "-c", BOOT).strip()
-
-
-def test_a_new_machine_continues_where_another_was_saved(lab: Checkout, another: Checkout) -> None:
+def test_a_new_machine_continues_where_another_was_saved_and_boots_after_halt(lab: Checkout) -> None:
     """A machine that boots has a boot id of its own; one that continues has that of the machine that was saved."""
-    lab.run("sink", "true")  # of the same box: it was saved when it came up, or before
-    assert list((cache_directory() / "saved").glob("sink-*.qcow2.zst"))
-    said = another.vagrant("up", FIRST)
-    assert "saved state cannot be used" not in said
-    assert another.vagrant("ssh", FIRST, "--no-tty", "-c", "hostname").strip() == "sink"
-    another.vagrant("up", SECOND)
-    assert boot_of(another, FIRST) == boot_of(another, SECOND)
-    keys = another.vagrant("ssh", SECOND, "--no-tty", "-c", "cat .ssh/authorized_keys").strip().splitlines()
-    assert keys == [(another.top / ".fwlab/ssh/id_ed25519.pub").read_text().strip()], "the one checkout, nobody else"
+    lab.run(ROLE, "true")  # of the same box: it was saved when it came up, or before
+    assert list((cache_directory() / "saved").glob(f"{ROLE}-*.qcow2.zst"))
+    with new_checkout() as another:  # with an SSH key of its own
 
+        def up(name: str) -> str:
+            """What Vagrant said."""
+            another.name = name
+            return another.vagrant("up", f"{name}-{ROLE}")
 
-def test_a_halted_machine_boots_with_what_it_had(another: Checkout) -> None:
-    another.vagrant("up", FIRST)
-    before = boot_of(another, FIRST)
-    another.vagrant("ssh", FIRST, "--no-tty", "-c", "echo kept >mine && sync")
-    another.vagrant("halt", FIRST)
-    another.vagrant("up", FIRST)
-    assert boot_of(another, FIRST) != before
-    assert another.vagrant("ssh", FIRST, "--no-tty", "-c", "cat mine").strip() == "kept"
+        def run(command: str) -> str:
+            """On the machine of the last `up`."""
+            return another.run(ROLE, command).strip()
+
+        assert "saved state cannot be used" not in up(FIRST)
+        assert run("hostname") == ROLE
+        restored = run(BOOT)
+        run("echo kept >mine && sync")
+        up(SECOND)
+        assert run(BOOT) == restored
+        keys = run("cat .ssh/authorized_keys").splitlines()
+        assert keys == [(another.top / ".fwlab/ssh/id_ed25519.pub").read_text().strip()], "this checkout's, no other"
+        another.vagrant("halt", f"{FIRST}-{ROLE}")
+        up(FIRST)
+        assert run(BOOT) != restored
+        assert run("cat mine") == "kept"

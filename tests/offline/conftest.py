@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 import gc
-import os
 import shutil
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -33,10 +31,6 @@ FIRST = (
 #: Seconds that one test may take, also on a busy host.
 TIMEOUT_S = 120
 
-# Where the environment forbids it (PYTHONDONTWRITEBYTECODE), each of the hundreds of commands that tests start would
-# compile the whole package again. That is a third of its time.
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-sys.dont_write_bytecode = False
 # Modules, labs and thousands of tests are made while tests are collected, and stay. Looking for garbage among them
 # takes a third of the time.
 gc.disable()

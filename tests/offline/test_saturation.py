@@ -49,25 +49,25 @@ def test_the_level_rises_until_the_dut_is_never_idle(enough: int) -> None:
     assert (found.idle_trials, found.disturbed_trials) == (0, 2), "those of the last level, not of all"
 
 
-def test_the_next_case_begins_where_the_last_one_ended() -> None:
+def test_the_next_case_begins_one_level_lower() -> None:
     saturation, dut = Saturation(STEPS), Dut(enough=2)
     searched(saturation, dut)
-    searched(saturation, dut)
-    assert dut.tried == [0, 1, 2, 2]
+    assert searched(saturation, dut).slowed == 2
+    assert dut.tried == [0, 1, 2, 1, 2]
 
 
-def test_after_a_case_that_was_never_idle_at_its_first_level_the_next_begins_one_level_lower() -> None:
+def test_the_level_falls_by_one_from_case_to_case() -> None:
     saturation, dut = Saturation(STEPS), Dut(enough=0)
     searched(saturation, Dut(enough=3))
-    for _ in range(5):
+    for _ in range(4):
         searched(saturation, dut)
-    assert dut.tried == [3, 2, 1, 0, 0]
+    assert dut.tried == [2, 1, 0, 0]
 
 
 def test_a_level_that_is_just_enough_is_kept() -> None:
     """The DUT was idle in a trial, but enough others are valid: one level lower would be too low."""
     saturation, dut = Saturation(STEPS), Dut(enough=3, nearly=2)
-    searched(saturation, Dut(enough=2))
+    searched(saturation, Dut(enough=3))
     first, second = searched(saturation, dut), searched(saturation, dut)
     assert dut.tried == [2, 2]
     assert (first.slowed, first.idle_trials, first.problems) == (2, 1, []) == (second.slowed, 1, second.problems)
@@ -111,7 +111,7 @@ def test_an_attempt_that_raises_leaves_the_level_unchanged() -> None:
 
     saturation, dut = Saturation(STEPS), Dut(enough=1)
     searched(saturation, dut)
-    with pytest.raises(OSError, match="at step 1"):
+    with pytest.raises(OSError, match="at step 0"):
         saturation.search(breaks, WANTED)
     searched(saturation, dut)
-    assert dut.tried == [0, 1, 1]
+    assert dut.tried == [0, 1, 0, 1]
