@@ -136,5 +136,6 @@ def _machines(topology: Topology, lab: Lab) -> dict[str, int]:
 
 
 def _size(folder: Path) -> int:
-    """What the files below take on the disk (bytes); bases are sparse."""
-    return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
+    """What the files below take on the disk (bytes). Files may be sparse, and bases share a kernel by a hard link."""
+    found = [path.stat() for path in folder.rglob("*") if path.is_file()]
+    return sum({(one.st_dev, one.st_ino): one.st_blocks * 512 for one in found}.values())

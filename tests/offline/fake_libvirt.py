@@ -49,7 +49,7 @@ QEMU_IMG = (
 )
 ZSTD = (
     FAKE
-    + """case "$1" in -dqf) cp "$2" "$4";; *) cat "$2";; esac
+    + """case "$1" in -dqf) cp "$2" "$4";; *) shift $(($# - 1)); cat "$1";; esac
 """
 )
 DRIVER = """
