@@ -122,6 +122,7 @@ def _qemu(topology: Topology, memory_mib: int, model: str, far_port: int, more: 
         *("qemu-system-x86_64", "-name", "bench,debug-threads=on", "-display", "none", "-no-user-config"),
         *("-nodefaults", "-machine", topology.machine.type, "-accel", "tcg,tb-size=128", "-cpu", model),
         *("-smp", "1", "-m", str(memory_mib), "-netdev", link),
+        *("-global", "virtio-net-pci.event_idx=off"),  # as a generator of a lab (guides/method.md, "The generator")
         *("-device", f"virtio-net-pci,netdev=link,mac={end.mac},bus=pci.0,addr=0x3"),
         *more,
     ]
