@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROJECT = Project(ROOT)
 LABS = lab_ids(PROJECT)
 #: Values of the Makefile's variables.
-VARIABLES = {"LAB": LABS, "LINKS": LINKS}
+VARIABLES = {"LAB": LABS, "LINKS": LINKS, "SETS": ("1", "2")}
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "guides").glob("*.md")), *sorted(ROOT.glob("labs/*/README.md"))]
 COMMANDS = [command for page in PAGES for command in commands(page, ROOT)]
 
