@@ -26,6 +26,8 @@ CASES = {
     "lab04-nftables": "ports-nft-set-75",
     "lab05-drop-early": "input-rules-1",
     "lab09-classifiers": "vmap-1024",
+    "lab01-forwarding": "rules-1000",
+    "lab08-pf": "iptables-1000",
 }
 #: This one is also profiled by function.
 PROFILED = "iptables-rules-1024"
