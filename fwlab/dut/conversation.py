@@ -60,7 +60,7 @@ class Conversation:
         self._installed = True
 
     def open(self) -> None:
-        """Start the agent on the DUT. The first time it is saved there, unless that was done."""
+        """Start the agent on the DUT. It is saved there first if this conversation has not done so yet."""
         if not self._installed:
             self.install()
         self._process = self._ssh.open(self._agent.start)

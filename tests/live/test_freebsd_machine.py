@@ -19,7 +19,7 @@ MANAGEMENT = f"vtnet{len(ENDS)}"
 
 
 class FreeBsdCheckout(Checkout):
-    """A checkout with one lab, which has nothing but its needs."""
+    """A checkout with one more lab, which has nothing but its needs."""
 
     name = LAB
 

@@ -48,10 +48,8 @@ def start(image: str, entry: dict, seed: Path, work: Path, port: int) -> subproc
     command = ["qemu-system-x86_64", "-accel", "tcg", "-cpu", "qemu64", "-m", "512", "-display", "none"]
     command += ["-drive", f"file={overlay},if=virtio", "-cdrom", str(seed), "-serial", f"file:{work}/console.log"]
     command += ["-netdev", f"user,id=m,restrict=on,hostfwd=tcp:127.0.0.1:{port}-:22"]
-    command += [
-        "-device",
-        "virtio-net-pci,netdev=m,event_idx=off",
-    ]  # on a busy host the NIC may stop for good otherwise
+    # With event indexes, the NIC may stop for good on a busy host.
+    command += ["-device", "virtio-net-pci,netdev=m,event_idx=off"]
     return subprocess.Popen(command)
 
 
