@@ -103,8 +103,10 @@ class Ssh:
 
     def __init__(self, answers: list[dict[str, Any]]) -> None:
         self.printed = "".join(json.dumps(answer) + "\n" for answer in answers)
+        self.ran: list[str] = []
 
-    def run(self, *_: Any, **__: Any) -> str:
+    def run(self, command: str, **_: Any) -> str:
+        self.ran.append(command)
         return ""
 
     def open(self, _command: str) -> subprocess.Popen[bytes]:
@@ -128,6 +130,17 @@ def talking() -> Iterator[Any]:
     yield talk
     for one in opened:
         one.close()
+
+
+def test_the_agent_is_saved_once() -> None:
+    ssh = Ssh([])
+    talk = Conversation(ssh, lambda: AgentProgram(b"", "save", "start"))  # type: ignore[arg-type]
+    for _ in range(2):
+        talk.open()
+        talk.close()
+    assert ssh.ran == ["save"]
+    talk.install()
+    assert ssh.ran == ["save", "save"], "a DUT that booted has lost it"
 
 
 def test_an_answer_is_recognised_by_its_operation(talking: Any) -> None:
