@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The pytest plugin: `pytest --testinfra [--lab LAB] [--submissions DIR]` grades on the lab's machines.
+"""The pytest plugin: `pytest --testinfra [--lab LAB ...] [--submissions DIR]` grades on the lab's machines.
 
 Without --testinfra the plugin does nothing. With it, pytest runs the tests of grading/checks.py: one for each need
 of the DUT (checked through Testinfra), each quick case and each check of each exercise. The exit code is 0 (all
@@ -46,7 +46,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of grading."""
     group = parser.getgroup("fwlab", "Firewall Performance Lab")
     group.addoption("--testinfra", action="store_true", help="grade on the lab's machines")
-    group.addoption("--lab", metavar="LAB", help="the lab to grade, such as lab03-ipset (default: all)")
+    group.addoption(
+        "--lab",
+        metavar="LAB",
+        action="append",
+        help="the lab to grade, such as lab03-ipset; of several, each has its --lab (default: all)",
+    )
     group.addoption(
         "--submissions",
         metavar="DIR",
@@ -119,7 +124,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
     if config.getoption("one_of_sets"):
         end_with_first()
-    named = {"parts": "part", "seed": "traffic_seed"}
+    named = {"labs": "lab", "parts": "part", "seed": "traffic_seed"}
     given = {f.name: config.getoption(named.get(f.name, f.name)) for f in fields(GradingOptions)}
     options = GradingOptions(**given)
     try:

@@ -16,10 +16,11 @@ def returning(classes: Mapping[str, TrafficClass]) -> bool:
 
 
 class BothEnds(Sink):
-    """A sink whose counts include those of the generator."""
+    """A sink whose counts include those of the generator, while a class is counted there."""
 
     def __init__(self, sink: Ssh, device: str, generator: Ssh, generator_device: str) -> None:
         super().__init__(sink, device)
+        self._returning = False
         # Nothing is dropped there: a table that an ended session leaves behind must not keep the generator from TCP.
         self._generator = Sink(generator, generator_device, verdict="accept")
 
@@ -33,11 +34,16 @@ class BothEnds(Sink):
     ) -> None:
         """Count from now on, each class where it is declared to be counted."""
         super().load_counters(_at("sink", classes), connections, echo=echo)
-        self._generator.load_counters(_at("generator", classes))
+        self._returning = returning(classes)
+        if self._returning:
+            self._generator.load_counters(_at("generator", classes))
 
     def counts(self) -> dict[str, int]:
         """Packets that have arrived since `load_counters`, by class, at either end."""
-        here, there = super().counts(), self._generator.counts()
+        here = super().counts()
+        if not self._returning:
+            return here
+        there = self._generator.counts()
         return {**here, **there, OTHER: here[OTHER] + there[OTHER]}
 
 

@@ -27,7 +27,7 @@ from fwlab.testbed.selection import TestbedRequest
 class GradingOptions:
     """The options of `pytest --testinfra`, as they were given.
 
-    lab          the lab to grade; None means every lab that has published results
+    labs         the labs to grade; None means every lab that has published results
     submissions  the folder of a class
     parts        which of the lab's own rulesets to grade; None means the default
     further      whether a class's further exercises are graded, too; they count apart
@@ -41,7 +41,7 @@ class GradingOptions:
     one_of_sets  this grading is one further set's (sets.py): it starts the machines that `machines` names
     """
 
-    lab: str | None = None
+    labs: list[str] | None = None
     submissions: Path | None = None
     parts: list[str] | None = None
     further: bool = False
@@ -96,16 +96,17 @@ class GradingPlan:
 
 def plan_grading(project: Project, options: GradingOptions) -> GradingPlan:
     """Read labs and submissions. Raises BadInput naming what is wrong; no machine is touched."""
-    if options.submissions is not None and options.lab is None:
-        raise BadInput("--submissions needs --lab", "name the lab whose exercises were handed in")
+    labs = list(dict.fromkeys(options.labs or [])) or [name for name in lab_ids(project) if is_measured(project, name)]
+    only = bool(options.labs) and len(labs) == 1
+    if options.submissions is not None and not only:
+        raise BadInput("--submissions needs one --lab", "name the lab whose exercises were handed in")
     for name in ("course", "resume"):
         if getattr(options, name) and options.submissions is None:
             raise BadInput(f"--{name} needs --submissions", "name the folder of the class")
     if options.sets != 1 and options.submissions is None:
         raise BadInput("--sets needs --submissions", "the lab's own rulesets are graded on one set of machines")
-    if options.results is not None and options.lab is None:
-        raise BadInput("--results needs --lab", "name the lab that is graded")
-    labs = [options.lab] if options.lab else [name for name in lab_ids(project) if is_measured(project, name)]
+    if options.results is not None and not only:
+        raise BadInput("--results needs one --lab", "name the lab that is graded")
     contexts = {name: _context(project, name, options) for name in labs}
     wanted = 1 if options.one_of_sets else options.sets
     sets = () if wanted == 1 else further_machines(contexts[labs[0]], wanted, force=options.force_sets)
@@ -145,7 +146,7 @@ def _context(project: Project, name: str, options: GradingOptions) -> RunContext
 
 
 def _continued(plan: GradingPlan, options: GradingOptions) -> GradingPlan:
-    lab = str(options.lab)
+    [lab] = plan.contexts
     earlier, why = read_earlier(plan.project, plan.contexts[lab].lab, plan.class_folder(lab))
     if earlier is not None and plan.course.secret is None and any(one.individual for one in earlier.grading.students):
         raise BadInput(

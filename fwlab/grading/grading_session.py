@@ -20,6 +20,7 @@ from fwlab.grading.resume import Earlier
 from fwlab.grading.saving import Saving
 from fwlab.grading.sets import Sets
 from fwlab.judge.verdicts import judge_cases, judge_exercise
+from fwlab.measure.context import same_machines
 from fwlab.measure.labs import measured_elsewhere
 from fwlab.measure.plan import base_cases, case_spec, chosen_cases
 from fwlab.measure.session import Session, open_session
@@ -100,18 +101,26 @@ class GradingSession:
     # -- machines --
 
     def session(self, lab: str) -> Session:
-        """The session on the lab's machines; another lab's session is closed first. Raises CannotMeasure."""
+        """The session on the lab's machines. Raises CannotMeasure.
+
+        Another lab's session is ended first. If that is on the same machines, they stay open.
+        """
         if lab in self._down:  # otherwise every test would try again, for minutes
             raise self._down[lab]
         if self._open is not None and self._open[0] == lab:
             return self._open[1]
-        self.close()
-        tell = self._stack.enter_context(listener(self.console, announce=self._announce))
-        try:
-            session = self._stack.enter_context(open_session(self.plan.contexts[lab], tell))
-        except CannotMeasure as error:
-            self._down[lab] = error
-            raise
+        context, before = self.plan.contexts[lab], self._open[1] if self._open is not None else None
+        if before is not None and not before.dead and same_machines(before.context, context):
+            self._end()
+            session = before.for_lab(context)
+        else:
+            self.close()
+            tell = self._stack.enter_context(listener(self.console, announce=self._announce))
+            try:
+                session = self._stack.enter_context(open_session(context, tell))
+            except CannotMeasure as error:
+                self._down[lab] = error
+                raise
         self._open = lab, session
         self._take_over(lab, session)
         return session
@@ -162,17 +171,21 @@ class GradingSession:
 
     def close(self) -> None:
         """Save the results and release the machines, even if saving fails."""
-        opened, stack = self._open, self._stack
-        self._open, self._loaded, self._stack = None, None, contextlib.ExitStack()
-        self._student = None
+        stack, self._stack = self._stack, contextlib.ExitStack()
         with stack:
-            if opened is not None:
-                lab, session = opened
-                if self._sets is not None:
-                    self._sets.stop()
-                    self._hear(lab, session)
-                    self._sets = None
-                self._saving.end(lab, session.run)
+            self._end()
+
+    def _end(self) -> None:
+        """Save the results of the lab whose session is open."""
+        opened, self._open, self._loaded, self._student = self._open, None, None, None
+        if opened is None:
+            return
+        lab, session = opened
+        if self._sets is not None:
+            self._sets.stop()
+            self._hear(lab, session)
+            self._sets = None
+        self._saving.end(lab, session.run)
 
     # -- measurements, each made once --
 

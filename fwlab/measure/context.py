@@ -53,3 +53,13 @@ class RunContext:
     def store(self) -> TrafficStore:
         """The lab's traffic as frames, built once: a check before the session and the session itself share it."""
         return TrafficStore(self.project, self.topology, self.lab, self.seed)
+
+
+def same_machines(one: RunContext, other: RunContext) -> bool:
+    """Whether both use the machines of the same lab, in the same way."""
+
+    def used(context: RunContext) -> tuple[object, ...]:
+        way = context.testbed, context.engine, context.core, context.untrusted
+        return context.machines_lab.id, context.topology, *way
+
+    return used(one) == used(other)

@@ -8,10 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from fwlab.dut.protocol import CoreModel, Dut
 from fwlab.dut.registry import dut_system
 from fwlab.generator import selection as engines
-from fwlab.generator.both_ends import BothEnds, returning
+from fwlab.generator.both_ends import BothEnds
 from fwlab.generator.echo import EchoProbes
 from fwlab.generator.protocol import TcpEndpoints
-from fwlab.generator.sink import Sink
 from fwlab.generator.traffic_store import FIRST_LINK
 from fwlab.measure.context import RunContext
 from fwlab.measure.measurer import Measurer
@@ -40,7 +39,10 @@ def open_nodes(
     topology = context.topology
     devices = [topology.end(FIRST_LINK, "dut").dev, topology.end(LAST_LINK, "dut").dev]
     engine = engines.make(choice, machines.ssh("generator"), topology, machines.testbed)
-    sink = _sink(context, machines)
+    sink = BothEnds(
+        *(machines.ssh("sink"), topology.end(LAST_LINK, "sink").dev),
+        *(machines.ssh("generator"), topology.end(FIRST_LINK, "generator").dev),
+    )
     forwarded = topology.ports.address, topology.ssh_port(context.machines_lab.number, "dut")
     throttle = machines.throttle()
     endpoints = engines.make_tcp_endpoints(
@@ -89,14 +91,6 @@ def open_nodes(
             EchoProbes(machines.ssh("generator"), topology.end(LAST_LINK, "sink").ipv4.split("/")[0]).send,
         )
         yield Measurer(nodes), recovery, facts
-
-
-def _sink(context: RunContext, machines: Machines) -> Sink:
-    """The counters at the sink, and those at the generator where the lab has classes for them."""
-    end = machines.ssh("sink"), context.topology.end(LAST_LINK, "sink").dev
-    if not returning(context.lab.classes):
-        return Sink(*end)
-    return BothEnds(*end, machines.ssh("generator"), context.topology.end(FIRST_LINK, "generator").dev)
 
 
 def _dut_facts(dut: Dut, system: str) -> DutFacts:

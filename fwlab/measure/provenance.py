@@ -42,6 +42,13 @@ def new_run(context: RunContext, machines: Machines, engine: str, dut: DutFacts)
     return calibrated(run, load_host_class(context.project), now)
 
 
+def run_of_other_lab(run: Run, context: RunContext) -> Run:
+    """A run without results under the same conditions as this one, begun now, of another lab on the same machines."""
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    own = {"lab": context.lab.id, "started": now, "seed": context.seed, "cases": [], "exercises": [], "predictions": {}}
+    return run.model_copy(update=own)
+
+
 def commit(project: Project) -> str:
     """The checkout's commit, with a plus sign if tracked files differ from it; "unknown" outside git."""
     git = ["git", "-C", str(project.root)]

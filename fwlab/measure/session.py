@@ -2,6 +2,7 @@
 """One session with one lab: start its machines, measure cases and exercises, destroy what was started."""
 
 import contextlib
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from fwlab.measure.in_turns import in_turns
 from fwlab.measure.measurer import Measurer
 from fwlab.measure.modelled import modelled
 from fwlab.measure.nodes import open_nodes
-from fwlab.measure.provenance import new_run
+from fwlab.measure.provenance import new_run, run_of_other_lab
 from fwlab.measure.recovery import Recovery
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.registry import METRICS
@@ -58,10 +59,23 @@ class Session:
     ) -> None:
         self.context, self.run, self.ssh_config, self._lost_link = context, run, ssh_config, lost_link
         self._measurer, self._recovery, self._tell = measurer, recovery, tell
+        #: The lab whose traffic is played; None if it is the lab that the nodes were opened for.
+        self._playing_of: RunContext | None = None
         self._dead: str | None = None
         self._revivals = 0
         #: Whether a ruleset that may break the DUT was measured since its state was saved or restored.
         self._untrusted = False
+
+    def for_lab(self, context: RunContext) -> "Session":
+        """This session on the same open machines for another lab, with a run of its own. Use one at a time."""
+        session = copy.copy(self)
+        session.context, session.run, session._playing_of = context, run_of_other_lab(self.run, context), context
+        return session
+
+    @property
+    def dead(self) -> bool:
+        """Whether a node did not answer, so that nothing can be measured unless it does again."""
+        return self._dead is not None
 
     def require(self, metrics: Sequence[str], specs: Sequence[MeasurementSpec] = ()) -> None:
         """Raise CannotMeasure, with the reason, for a metric that this testbed's clock cannot measure.
@@ -130,7 +144,8 @@ class Session:
 
     def _playing(self, own: RunContext | None) -> contextlib.AbstractContextManager[None]:
         """The traffic and the classes of another lab, or of a student's own, while the context is open."""
-        return self._measurer.playing(own.store, own.lab.classes) if own else contextlib.nullcontext()
+        played = own or self._playing_of
+        return self._measurer.playing(played.store, played.lab.classes) if played else contextlib.nullcontext()
 
     def start_over(self) -> None:
         """Go on with the DUT as it was before the first ruleset that may break it, if one was measured since.
@@ -152,7 +167,7 @@ class Session:
         with contextlib.suppress(CannotMeasure):
             self._recovery.prepare()
         try:
-            with self._measurer.held(spec, EXERCISE_S) as words:
+            with self._playing(None), self._measurer.held(spec, EXERCISE_S) as words:
                 yield words
         except CannotMeasure:
             self._recovery.restore()

@@ -50,6 +50,13 @@ class FakeSession:
         )
         self._dead: str | None = None
 
+    @property
+    def dead(self) -> bool:
+        return self._dead is not None
+
+    def for_lab(self, context) -> FakeSession:
+        return FakeSession(context)
+
     def measure_cases(self, tasks: list) -> None:
         self.run.cases.extend(self._measure(task, "") for task in tasks)
 

@@ -30,12 +30,17 @@ WITHOUT = ("-p", "no:cacheprovider", "-p", "no:unraisableexception")
 class FakeGrading:
     def __init__(self, top: Path) -> None:
         self.top, self.folder = top / "checkout", top / "class"
-        lab = self.top / "labs" / LAB
-        lab.mkdir(parents=True)
+        self.add_lab(LAB)
         shutil.copy(ROOT / "topology.yml", self.top)
-        shutil.copy(ROOT / "tests/offline/errors/good.yml", lab / "lab.yml")
-        (lab / "profile.py").write_text(factories.PROFILE)
         self.environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
+
+    def add_lab(self, name: str) -> Path:
+        """A small lab, without rulesets; returns its folder."""
+        lab = self.top / "labs" / name
+        lab.mkdir(parents=True)
+        (lab / "lab.yml").write_text((ROOT / "tests/offline/errors/good.yml").read_text().replace(LAB, name))
+        (lab / "profile.py").write_text(factories.PROFILE)
+        return lab
 
     def hand_in(self, student: str, name: str | bytes, text: str | bytes = "*raw\nCOMMIT\n") -> Path:
         """Write one file of a student's exercise. Its name may be bytes that are not UTF-8."""
@@ -46,9 +51,12 @@ class FakeGrading:
         return path
 
     def run(self, *words: str, **environment: str) -> SimpleNamespace:
+        """Grade the class."""
+        return self.call("--lab", LAB, "--submissions", str(self.folder), *words, **environment)
+
+    def call(self, *words: str, **environment: str) -> SimpleNamespace:
         """Run pytest in this process, because a new process would spend most of its time on imports."""
         own = ["--capture=sys", "--rootdir", str(self.top), "-c", os.devnull, "--junitxml", str(self.top / "j.xml")]
-        graded = ["--testinfra", "--lab", LAB, "--submissions", str(self.folder)]
         out, err = io.StringIO(), io.StringIO()
         hooks, handler = sys.meta_path[:], signal.getsignal(signal.SIGTERM)
         with contextlib.ExitStack() as stack:
@@ -59,7 +67,7 @@ class FakeGrading:
             for module, name in ((grading_session, "open_session"), (saving, "write_report")):
                 stack.enter_context(mock.patch.object(module, name, getattr(module, name)))
             stack.enter_context(mock.patch.object(grading_session.GradingSession, "host"))
-            code = pytest.main([*WITHOUT, *own, *graded, *words], plugins=[fake_class])
+            code = pytest.main([*WITHOUT, *own, "--testinfra", *words], plugins=[fake_class])
         sys.meta_path[:] = hooks
         signal.signal(signal.SIGTERM, handler)
         return SimpleNamespace(returncode=int(code), stdout=out.getvalue(), stderr=err.getvalue())

@@ -95,6 +95,18 @@ def test_each_class_is_counted_at_its_end() -> None:
     assert "class-asked" not in generator.loaded
 
 
+def test_the_generator_is_asked_only_while_a_class_is_counted_there() -> None:
+    sink, generator = Node(7), Node(3)
+    both = BothEnds(sink, "eth0", generator, "eth1")
+    both.load_counters({"asked": ASKED})
+    assert generator.loaded == ""
+    assert both.counts() == {"asked": 7, "other": 7}
+    both.load_counters(CLASSES)
+    assert both.counts()["answered"] == 3
+    both.load_counters({"asked": ASKED})
+    assert both.counts() == {"asked": 7, "other": 7}
+
+
 def test_the_generator_drops_nothing() -> None:
     """A table left behind would otherwise keep its own connections from their answers."""
     sink, generator = Node(0), Node(0)

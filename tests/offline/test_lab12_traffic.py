@@ -85,7 +85,7 @@ def test_other_seeds_draw_other_victims_and_names() -> None:
 @pytest.mark.usefixtures("unplayed")
 @pytest.mark.parametrize(("given", "seed"), [(None, 1), (20417, 20417)])
 def test_a_grading_has_one_seed_for_all(given: int | None, seed: int) -> None:
-    plan = plan_grading(PROJECT, GradingOptions(lab=LAB.id, seed=given))
+    plan = plan_grading(PROJECT, GradingOptions(labs=[LAB.id], seed=given))
     assert plan.contexts[LAB.id].seed == plan.contexts[LAB.id].store.seed == seed
 
 
@@ -94,7 +94,7 @@ def test_a_class_is_graded_with_a_new_seed(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("fwlab.measure.seeds.new_seed", lambda: 4711)
     (tmp_path / "ada").mkdir()
     for lab, seed in ((LAB.id, 4711), ("lab03-ipset", 1)):
-        plan = plan_grading(PROJECT, GradingOptions(lab=lab, submissions=tmp_path))
+        plan = plan_grading(PROJECT, GradingOptions(labs=[lab], submissions=tmp_path))
         assert plan.contexts[lab].seed == seed
         if plan.submissions is not None:
             plan.submissions.close()

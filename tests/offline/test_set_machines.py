@@ -54,7 +54,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Hosts:
 
 
 def chosen(project: Project, sets: int, **options: object) -> list[str]:
-    given = GradingOptions(lab=LAB, submissions=project.root / "class", sets=sets, **options)
+    given = GradingOptions(labs=[LAB], submissions=project.root / "class", sets=sets, **options)
     return [lab.id for lab in plan_grading(project, given).sets]
 
 

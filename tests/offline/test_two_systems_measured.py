@@ -175,7 +175,7 @@ class TestGrading:
     def plan(self, monkeypatch: pytest.MonkeyPatch, **options: Any):
         monkeypatch.setenv("FWLAB_DUT", "linux")
         monkeypatch.setattr(dut_choice, "recorded_boxes", lambda *_: {})  # whatever runs in this checkout
-        return plan_grading(PROJECT, GradingOptions(lab=LAB08, **options))
+        return plan_grading(PROJECT, GradingOptions(labs=[LAB08], **options))
 
     def test_the_labs_own_rulesets_of_the_other_system_are_left_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
         plan = self.plan(monkeypatch, parts=["reference"])
@@ -183,7 +183,7 @@ class TestGrading:
         assert plan.elsewhere[LAB08].startswith(
             "ex4-table, ex5-order, ex6-no-state: the exercise is measured on a DUT with freebsd"
         )
-        assert plan_grading(PROJECT, GradingOptions(lab="lab03-ipset")).elsewhere == {}
+        assert plan_grading(PROJECT, GradingOptions(labs=["lab03-ipset"])).elsewhere == {}
 
     def test_a_students_exercise_of_the_other_system_is_inconclusive(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
