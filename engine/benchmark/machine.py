@@ -36,6 +36,7 @@ class Bench:
 
     def __init__(self, folder: Path, pid: int, facts: dict) -> None:
         self.ssh = Ssh(folder / "ssh_config", "generator")
+        self.console = folder / "serial.log"
         self.pid = pid
         self.manifest: dict = facts.get("manifest", {})
         self.trex: str | None = (facts.get("trex") or {}).get("version")
@@ -45,11 +46,13 @@ class Bench:
         """Wait for SSH, then pin QEMU's threads. Raises CannotMeasure after BOOT_S."""
         end = time.monotonic() + BOOT_S
         while True:
-            with contextlib.suppress(CannotMeasure):
+            try:
                 self.ssh.run("ip link set dev eth0 up", timeout=20)
                 break
-            if time.monotonic() > end:
-                raise CannotMeasure(f"the generator does not answer within {BOOT_S} s", "see its serial.log")
+            except CannotMeasure as error:
+                if time.monotonic() > end:
+                    why = f"the generator does not answer within {BOOT_S} s: {error.message}"
+                    raise CannotMeasure(why, f"see {self.console}") from error
             time.sleep(1)
         self.place = pin_process(self.pid)
 
@@ -122,7 +125,8 @@ def _qemu(topology: Topology, memory_mib: int, model: str, far_port: int, more: 
         *("qemu-system-x86_64", "-name", "bench,debug-threads=on", "-display", "none", "-no-user-config"),
         *("-nodefaults", "-machine", topology.machine.type, "-accel", "tcg,tb-size=128", "-cpu", model),
         *("-smp", "1", "-m", str(memory_mib), "-netdev", link),
-        *("-global", "virtio-net-pci.event_idx=off"),  # as a generator of a lab (guides/method.md, "The generator")
+        # As a generator of a lab (guides/method.md, "The generator").
+        *("-global", "virtio-net-pci.event_idx=off", "-global", "virtio-blk-pci.event_idx=off"),
         *("-device", f"virtio-net-pci,netdev=link,mac={end.mac},bus=pci.0,addr=0x3"),
         *more,
     ]
