@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One case of each lab that guides/model.md covers, on a modelled core that is attached once; two also without it.
 
-    python -m tests.live.model_cases LAB OUT.JSON CORE
+    python -m tests.live.model_cases LAB OUT.JSON CORE CASE...
 
-Uses the machines of LAB, which must be up. OUT holds both runs, `plain` and `modelled`; their cases follow CASES. Exit
-code: 0.
+Uses the machines of LAB, which must be up. OUT holds both runs, `plain` and `modelled`, of those cases that are named.
+Exit code: 0.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,9 +38,9 @@ PLAIN = (PROFILED, "input-rules-1")
 TRIALS = 3
 
 
-def measured(machines: str, core: str) -> dict:
-    """A run of these cases in one session; with no core, of PLAIN alone."""
-    contexts = [run_context(lab, "virtual", machines=machines, core=core) for lab in CASES]
+def measured(machines: str, core: str, cases: Sequence[str]) -> dict:
+    """A run of these cases in one session; with no core, of those in PLAIN alone."""
+    contexts = [run_context(lab, "virtual", machines=machines, core=core) for lab in CASES if CASES[lab] in cases]
     with open_session(contexts[0], lambda _event: None) as session:
         for context in contexts:
             for spec in case_specs(context, [CASES[context.lab.id]], TRIALS):
@@ -50,8 +51,8 @@ def measured(machines: str, core: str) -> dict:
 
 
 def main() -> None:
-    machines, output, core = sys.argv[1:]
-    runs = {"plain": measured(machines, ""), "modelled": measured(machines, core)}
+    machines, output, core, *cases = sys.argv[1:]
+    runs = {"plain": measured(machines, "", cases), "modelled": measured(machines, core, cases)}
     Path(output).write_text(json.dumps(runs) + "\n")
 
 

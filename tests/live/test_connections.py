@@ -17,7 +17,7 @@ from .conftest import LAB, STAND, Checkout, document
 pytestmark = pytest.mark.live
 
 ID = "lab97-connections"
-TRIALS = 3
+TRIALS = 2
 LAB_YML = {
     "id": ID,
     "title": "How many connections?",

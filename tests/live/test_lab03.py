@@ -39,6 +39,7 @@ def test_expectations_hold(two_runs: list[dict]) -> None:
         assert case["verdict"] == "pass", case["checks"]
 
 
+@pytest.mark.thorough
 def test_the_sink_stays_silent(lab: Checkout) -> None:
     """Without its ruleset the sink answers IPv6 packets that it has no route for, and the DUT forwards the answers."""
     answers = "nstat -asz Icmp6OutMsgs Icmp6OutDestUnreachs | awk '/Unreachs/ { print $2 }'"

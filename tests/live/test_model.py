@@ -42,12 +42,12 @@ def modelling(lab: Checkout) -> Checkout:
     return lab
 
 
-def module(checkout: Checkout, name: str, output: Path) -> dict:
+def module(checkout: Checkout, name: str, output: Path, *words: str) -> dict:
     """What a module of these tests wrote that was run in the checkout, on its machines and the core."""
     environment = checkout.environment
     checkout.environment = {**environment, "PYTHONPATH": str(ROOT)}
     try:
-        done = checkout.call(sys.executable, "-m", f"tests.live.{name}", checkout.name, str(output), CORE)
+        done = checkout.call(sys.executable, "-m", f"tests.live.{name}", checkout.name, str(output), CORE, *words)
     finally:
         checkout.environment = environment
     assert done.returncode == 0, done.stderr[-3000:]
@@ -55,9 +55,13 @@ def module(checkout: Checkout, name: str, output: Path) -> dict:
 
 
 @pytest.fixture(scope="module")
-def runs(modelling: Checkout, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
-    """The cases of model_cases.py, `plain` and `modelled`."""
-    found = module(modelling, "model_cases", tmp_path_factory.mktemp("cases") / "runs.json")
+def runs(
+    modelling: Checkout, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Run]:
+    """The cases of model_cases.py that the chosen tests need, `plain` and `modelled`."""
+    chosen = {item.callspec.params.get("case") for item in request.session.items if hasattr(item, "callspec")}
+    cases = [case for case in CASES.values() if case in chosen | {PROFILED}]
+    found = module(modelling, "model_cases", tmp_path_factory.mktemp("cases") / "runs.json", *cases)
     return {name: Run.model_validate(run) for name, run in found.items()}
 
 
@@ -90,7 +94,10 @@ def test_the_clock_does_not_notice_the_model(runs: dict[str, Run], case: str) ->
     assert max(modelled) >= min(plain) * (1 - SAME_CLOCK)
 
 
-@pytest.mark.parametrize(("lab_id", "case"), CASES.items())
+@pytest.mark.parametrize(
+    ("lab_id", "case"),
+    [pytest.param(*item, marks=() if item[1] in PLAIN else pytest.mark.thorough) for item in CASES.items()],
+)
 def test_a_case_of_each_lab_takes_the_cycles_of_its_committed_result(
     runs: dict[str, Run], lab_id: str, case: str
 ) -> None:

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Students' rulesets that cannot be measured, on real machines: each gets a message, and nothing of it stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .conftest import LAB, Checkout, document
+
+pytestmark = pytest.mark.live
+
+EXERCISE = "ex1-one-host"
+
+
+def hand_in(lab: Checkout, name: str, text: str) -> None:
+    work = lab.top / "labs" / LAB / "work" / EXERCISE
+    work.mkdir(parents=True, exist_ok=True)
+    for old in work.iterdir():
+        old.unlink()
+    (work / name).write_text(text)
+
+
+def test_a_refused_ruleset_shows_the_tools_error_and_is_undone(lab: Checkout) -> None:
+    hand_in(lab, "rules.iptables", "*raw\n-A PREROUTING -j NOSUCHTARGET\nCOMMIT\n")
+    (lab.top / "labs" / LAB / "work" / EXERCISE / "a.ipset").write_text("create half hash:ip\n")
+    done = lab.fwlab("check", LAB, EXERCISE, "--json")
+    assert done.returncode == 1, done.stderr
+    reasons = " ".join(check["text"] for exercise in document(done)["exercises"] for check in exercise["checks"])
+    assert "rules.iptables: iptables-legacy-restore said" in reasons
+    assert "NOSUCHTARGET" in reasons
+    assert lab.run("dut", "sudo sh -c 'lsmod | grep -c ^ip_set || true'").strip() == "0"
+
+
+def test_a_ruleset_that_cuts_off_management_is_removed(lab: Checkout) -> None:
+    hand_in(lab, "rules.iptables", "*raw\n-A PREROUTING -j DROP\nCOMMIT\n")
+    done = lab.fwlab("check", LAB, EXERCISE, "--json")
+    assert done.returncode == 1, done.stderr
+    assert "cuts the DUT off from its management" in done.stdout
+    assert lab.run("dut", "hostname").strip() == "dut"
+
+
+def test_a_submission_is_not_executed(lab: Checkout) -> None:
+    """A student's file reaches its tool unchanged: no template is rendered and no shell runs."""
+    hand_in(lab, "rules.iptables", "*raw\n-A PREROUTING -s {{ 7*7 }} -j DROP $(touch /tmp/pwned)\nCOMMIT\n")
+    done = lab.fwlab("check", LAB, EXERCISE, "--json")
+    assert done.returncode == 1
+    assert lab.run("dut", "ls /tmp").find("pwned") == -1
+    assert not Path("/tmp/pwned").exists()
