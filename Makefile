@@ -61,9 +61,9 @@ test-browser: setup
 	@provision/host/install packages-browser.txt || echo 'without Chromium, the browser tests are skipped' >&2
 	$(PYTEST) tests/browser
 
-# Most live tests use the same machines, which are destroyed at the end in any case. SETS=2 divides the tests between two
-# processes, each with machines of its own. On two cores that takes a fifth less time, and every test runs on a busy host.
-SETS ?= 1
+# Most live tests use the same machines, which are destroyed at the end in any case. On two cores or more, two processes
+# share the tests, each with machines of its own. That takes a fifth less time. SETS=1: only one.
+SETS ?= $(shell [ "$$(nproc)" -ge 2 ] && echo 2 || echo 1)
 LIVE = $(PYTEST) tests/live --durations=12 $(if $(filter-out 1,$(SETS)),-n $(SETS) --dist loadfile --no-loadscope-reorder)
 test-live: boxes
 	$(LIVE) -m 'not thorough'
