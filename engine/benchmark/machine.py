@@ -13,7 +13,7 @@ from pathlib import Path
 
 from engine.benchmark.host import LOOPBACK, free_port, pin_process
 from fwlab.host.environment import cache_directory
-from fwlab.host.ssh import Ssh
+from fwlab.host.ssh import Ssh, control_sockets
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.topology import Topology
 
@@ -84,7 +84,7 @@ def generator(topology: Topology, repository: Path, box: Path, folder: Path, far
   BatchMode yes
   ConnectTimeout 10
   ControlMaster auto
-  ControlPath {folder}/%C
+  ControlPath {control_sockets()}/%C
   ControlPersist 60
 """)
     node, board = topology.nodes["generator"], topology.machine
@@ -125,8 +125,7 @@ def _qemu(topology: Topology, memory_mib: int, model: str, far_port: int, more: 
         *("qemu-system-x86_64", "-name", "bench,debug-threads=on", "-display", "none", "-no-user-config"),
         *("-nodefaults", "-machine", topology.machine.type, "-accel", "tcg,tb-size=128", "-cpu", model),
         *("-smp", "1", "-m", str(memory_mib), "-netdev", link),
-        # As a generator of a lab (guides/method.md, "The generator").
-        *("-global", "virtio-net-pci.event_idx=off", "-global", "virtio-blk-pci.event_idx=off"),
+        *("-global", "virtio-net-pci.event_idx=off"),  # as a generator of a lab (guides/method.md, "The generator")
         *("-device", f"virtio-net-pci,netdev=link,mac={end.mac},bus=pci.0,addr=0x3"),
         *more,
     ]

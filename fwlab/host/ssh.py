@@ -29,16 +29,24 @@ _WATCHED = (
 )
 
 
+def control_sockets() -> Path:
+    """The folder of the shared connections' sockets. A socket's path has at most 107 bytes: no deep checkout can hold it.
+
+    Raises CannotMeasure if it cannot be made.
+    """
+    folder = Path(tempfile.gettempdir()) / f"fwlab-ssh-{os.getuid()}"
+    with write_errors_as(folder, CannotMeasure):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
 def write_ssh_config(project: Project, topology: Topology, lab_number: int, lab_id: str) -> Path:
     """Write an OpenSSH configuration with one host per role. Testinfra reads the same file.
 
     Host keys are not checked: each `vagrant up` makes new nodes, and they answer on the loopback address only.
     """
     path = project.state / lab_id / "ssh_config"
-    # A socket's path has at most 107 bytes, so it cannot be in a deep checkout.
-    sockets = Path(tempfile.gettempdir()) / f"fwlab-ssh-{os.getuid()}"
-    with write_errors_as(sockets, CannotMeasure):
-        sockets.mkdir(mode=0o700, exist_ok=True)
+    sockets = control_sockets()
     blocks = [
         f"""Host {role}
   HostName {topology.ports.address}

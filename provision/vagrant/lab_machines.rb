@@ -150,7 +150,7 @@ module FirewallLab
       args += ["-global", "virtio-net-pci.romfile="]
       # TCG leaves out the barriers of a guest with one CPU (QEMU commit c914d46d0a64 says why that is wrong), so a
       # notification can be lost. A Linux DUT keeps the indexes: its figures were measured with them.
-      args += Nics::UNINDEXED + Nics::UNINDEXED_DISK if !dut?(machine) && driver(machine) == "qemu"
+      args += Nics::UNINDEXED if !dut?(machine) && driver(machine) == "qemu"
       args += Nics.arguments(board, machine.links, address) if machine.several_nics?
       args += machine.links.map(&:kind).uniq.flat_map { |kind| link_arguments(kind) }
       args += machine.system::QEMU_ARGUMENTS

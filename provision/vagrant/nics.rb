@@ -13,8 +13,6 @@ module FirewallLab
     # QEMU's arguments for virtio NICs without event indexes. With them, a NIC whose notification is lost can stop for
     # good; without them, only until the next packet.
     UNINDEXED = ["-global", "virtio-net-pci.event_idx=off"].freeze
-    # The same for virtio disks.
-    UNINDEXED_DISK = ["-global", "virtio-blk-pci.event_idx=off"].freeze
 
     # The NICs that a lab's DUT has beside the usual one, by QEMU's names.
     def self.needed(root, lab)
