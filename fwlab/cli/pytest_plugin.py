@@ -46,12 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options of grading."""
     group = parser.getgroup("fwlab", "Firewall Performance Lab")
     group.addoption("--testinfra", action="store_true", help="grade on the lab's machines")
-    group.addoption(
-        "--lab",
-        metavar="LAB",
-        action="append",
-        help="the lab to grade, such as lab03-ipset; of several, each has its --lab (default: all)",
-    )
+    group.addoption("--lab", metavar="LAB", action="append", help="a lab to grade, such as lab03-ipset (default: all)")
     group.addoption(
         "--submissions",
         metavar="DIR",

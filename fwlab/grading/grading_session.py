@@ -101,10 +101,7 @@ class GradingSession:
     # -- machines --
 
     def session(self, lab: str) -> Session:
-        """The session on the lab's machines. Raises CannotMeasure.
-
-        Another lab's session is ended first. If that is on the same machines, they stay open.
-        """
+        """The session on the lab's machines; another lab's is ended first. Raises CannotMeasure."""
         if lab in self._down:  # otherwise every test would try again, for minutes
             raise self._down[lab]
         if self._open is not None and self._open[0] == lab:

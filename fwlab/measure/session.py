@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from fwlab.generator import selection as engines
-from fwlab.judge.statistics import CONFIDENCE, figure
 from fwlab.judge.verdicts import too_far_apart, worth_again
 from fwlab.measure.context import RunContext
 from fwlab.measure.in_turns import in_turns
@@ -17,6 +16,7 @@ from fwlab.measure.modelled import modelled
 from fwlab.measure.nodes import open_nodes
 from fwlab.measure.provenance import new_run, run_of_other_lab
 from fwlab.measure.recovery import Recovery
+from fwlab.measure.summary_line import summary
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import CannotMeasure, DutLost, Overdue
@@ -294,21 +294,3 @@ def _machines_up(context: RunContext, tell: Listener) -> Iterator[Session]:
         if started and not context.keep:
             tell(StepStarted(f"vagrant destroy {lab.id}"))
             machines.destroy(lambda line: tell(LogLine(line)))
-
-
-def summary(measured: Measured, run: Run) -> str:
-    """One measurement in a few words, for the progress line."""
-    if measured.refused:
-        return f"refused: {measured.refused.splitlines()[0]}"
-    if measured.problems:
-        return measured.problems[0].splitlines()[0]
-    figures = ((METRICS[name], figure(measured, METRICS[name], run.testbed)) for name in measured.metrics)
-    metric, value = next(((metric, found) for metric, found in figures if found), (None, None))
-    if metric is None or value is None:
-        return "measured" if measured.deliveries else "loaded"
-    scatter = f"spread {value.spread:.2%}"
-    if run.testbed.clock == "host" and value.uncertainty is not None:
-        scatter = f"{CONFIDENCE:.0%} interval {value.uncertainty:.2%} wide"
-    rounded = float(f"{value.median * metric.display.factor:.4g}")
-    shown = f"{rounded:,.10g} {metric.display.unit}".strip()
-    return f"{shown}, {scatter}"
