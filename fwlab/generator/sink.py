@@ -4,6 +4,7 @@
 import ipaddress
 import json
 import time
+from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -28,6 +29,7 @@ class Sink:
         self._absorbs_all = False
         self._loaded: str | None = None
         self._flows: dict[str, list[Flow]] = {}
+        self._counted: Counter[str] = Counter()
 
     def set_flows(self, flows: dict[str, list[Flow]]) -> None:
         """Set the flows, in the traffic that is played from now on, of the classes that are declared by a stream."""
@@ -51,18 +53,19 @@ class Sink:
         # Loading a list of addresses takes a while; if the counters are loaded already, reset them instead.
         reset = "nft reset counters table netdev fwlab > /dev/null 2>&1 || " if ruleset == self._loaded else ""
         self._loaded = None
+        self._counted.clear()
         self._ssh.run(f"{reset}nft -f -", data=ruleset.encode())
         self._loaded = ruleset
         self._absorbs_all = connections is None and not echo
 
     def counts(self) -> dict[str, int]:
         """Packets that have arrived since `load_counters`, by class."""
-        listed = json.loads(self._ssh.run("nft -j list counters table netdev fwlab"))
-        return {
-            item["counter"]["name"].removeprefix(_PREFIX): item["counter"]["packets"]
-            for item in listed["nftables"]
-            if "counter" in item
-        }
+        # nft takes half the time to read and reset counters that it takes to list them. No packet is lost between the two:
+        # the kernel subtracts what it has read.
+        listed = json.loads(self._ssh.run("nft -j reset counters table netdev fwlab"))
+        for counter in (item["counter"] for item in listed["nftables"] if "counter" in item):
+            self._counted[counter["name"].removeprefix(_PREFIX)] += counter["packets"]
+        return dict(self._counted)
 
     def settled_counts(self, all_of: int | None = None, timeout_s: float = 30) -> dict[str, int]:
         """The counts once they no longer change or add up to `all_of`, but after `timeout_s` at the latest."""

@@ -13,16 +13,17 @@ from fwlab.model.declared_traffic import TrafficClass
 
 
 class Answers:
-    """A sink that answers each query with the next pair of counts, and then repeats the last pair."""
+    """A sink with the next pair of counts at each query, and in the end always the last pair. A query resets them."""
 
     def __init__(self, *pairs: tuple[int, int]) -> None:
-        self.pairs, self.asked = list(pairs), 0
+        self.pairs, self.asked, self.read = list(pairs), 0, (0, 0)
 
     def run(self, command: str) -> str:
-        assert command.startswith("nft -j list counters")
+        assert command.startswith("nft -j reset counters")
         self.asked += 1
         counts = self.pairs.pop(0) if len(self.pairs) > 1 else self.pairs[0]
-        named = zip(("class-attacker", "class-other"), counts, strict=True)
+        since, self.read = [now - before for now, before in zip(counts, self.read, strict=True)], counts
+        named = zip(("class-attacker", "class-other"), since, strict=True)
         return json.dumps({"nftables": [{"metainfo": {}}, *({"counter": {"name": n, "packets": p}} for n, p in named)]})
 
 
@@ -47,6 +48,17 @@ def test_counts_settle(pairs: list[tuple[int, int]], all_of: int | None, found: 
     node = Answers(*pairs)
     counts = Sink(node, "eth0").settled_counts(all_of)
     assert (counts, node.asked) == ({"attacker": found[0], "other": found[1]}, asked)
+
+
+def test_loading_begins_at_zero() -> None:
+    node = Answers((3, 1), (8, 1))
+    counting = Sink(node, "eth0")
+    assert counting.counts() == {"attacker": 3, "other": 1}
+    assert counting.counts() == {"attacker": 8, "other": 1}
+    counting._ssh = Loading()
+    counting.load_counters({"all": TrafficClass()})
+    counting._ssh = Answers((2, 0))
+    assert counting.counts() == {"attacker": 2, "other": 0}
 
 
 def test_waiting_has_a_time_limit() -> None:
