@@ -60,8 +60,8 @@ class Sink:
 
     def counts(self) -> dict[str, int]:
         """Packets that have arrived since `load_counters`, by class."""
-        # nft takes half the time to read and reset counters that it takes to list them. No packet is lost between the two:
-        # the kernel subtracts what it has read.
+        # nft reads and resets counters in half the time that it takes to list them. No packet is lost in between: the
+        # kernel subtracts what was read.
         listed = json.loads(self._ssh.run("nft -j reset counters table netdev fwlab"))
         for counter in (item["counter"] for item in listed["nftables"] if "counter" in item):
             self._counted[counter["name"].removeprefix(_PREFIX)] += counter["packets"]
