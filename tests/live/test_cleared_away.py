@@ -44,7 +44,7 @@ SAMPLE = (
     *("route-replaced.routes", "both-links.ethtool", "source.xdp-filter", "every-structure.xdp-table", "every-kind"),
 )
 #: So many rulesets are loaded in turn before the DUT's full state is compared: of the sample, and of the whole corpus.
-TOGETHER, TOGETHER_OF_ALL = 5, 10
+TOGETHER, TOGETHER_OF_ALL = 11, 10
 #: Seconds. Restored IPv6 addresses first go through duplicate address detection.
 SETTLED_S = 8
 

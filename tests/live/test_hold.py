@@ -57,6 +57,7 @@ def test_what_is_added_by_hand_is_removed(lab: Checkout) -> None:
     assert lab.run("dut", STATE).strip() == ""
 
 
+@pytest.mark.thorough
 def test_a_refused_ruleset_leaves_nothing_behind(lab: Checkout) -> None:
     work = lab.top / "labs" / LAB / "work" / "ex1-one-host"
     work.mkdir(parents=True, exist_ok=True)

@@ -16,6 +16,8 @@ pytestmark = pytest.mark.live
 
 LAB = "lab11-sriov"
 DECLARED = load_lab(PROJECT, LAB)
+#: The exercise that is measured soonest. It is on the other NIC.
+SHORT = "ex2-earliest"
 
 
 class OwnCheckout(Checkout):
@@ -44,8 +46,7 @@ def test_quick_cases_are_measured_over_both_nics(machines: Checkout) -> None:
 
 
 def test_a_reference_passes(machines: Checkout) -> None:
-    exercise = DECLARED.exercises[0].id
-    assert own_verdicts(machines, {LAB: f"reference/{exercise}"}) == {LAB: {("reference", exercise): "pass"}}
+    assert own_verdicts(machines, {LAB: f"reference/{SHORT}"}) == {LAB: {("reference", SHORT): "pass"}}
 
 
 @pytest.mark.thorough

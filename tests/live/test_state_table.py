@@ -32,6 +32,7 @@ def received(lab: Checkout, link: str, role: str) -> int:
     return int(lab.run(role, f"cat /sys/class/net/{device}/statistics/rx_packets"))
 
 
+@pytest.mark.thorough
 def test_filling_is_muted_and_everything_is_restored(lab: Checkout) -> None:
     before = state(lab)
     taken, came = received(lab, "generator-dut", "dut"), received(lab, "dut-sink", "sink")
