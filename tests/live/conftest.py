@@ -11,6 +11,7 @@ second run: its tests then measure on the machines of that lab.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -196,7 +197,10 @@ def lab() -> Iterator[Checkout]:
     with new_checkout() as checkout:
         for own in (checkout.top / "labs" / LAB / "work").glob("ex*"):
             shutil.rmtree(own)  # start without solutions, as a student does
-        checkout.vagrant("up", STAND)
+        # One process after the other: where no saved state fits, the first saves one, and six machines do not boot at once.
+        with (Path(os.environ[CHECKOUTS]) / "up.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            checkout.vagrant("up", STAND)
         yield checkout
 
 
