@@ -197,7 +197,8 @@ def lab() -> Iterator[Checkout]:
     with new_checkout() as checkout:
         for own in (checkout.top / "labs" / LAB / "work").glob("ex*"):
             shutil.rmtree(own)  # start without solutions, as a student does
-        # One process after the other: where no saved state fits, the first saves one, and six machines do not boot at once.
+        # One process after the other: six machines that boot at once take too long for Vagrant. Where no saved state
+        # fits, the first process saves one.
         with (Path(os.environ[CHECKOUTS]) / "up.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             checkout.vagrant("up", STAND)
