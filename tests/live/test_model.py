@@ -10,15 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from fwlab.host.facts import host_facts
 from fwlab.host.project import find_project
 from fwlab.metrics.call_stacks import shares
 from fwlab.metrics.core_functions import function_costs
 from fwlab.metrics.model_cycles import counted
+from fwlab.model.errors import CannotMeasure
 from fwlab.model.reference_core import ReferenceCore
 from fwlab.model.results import Measured, Run
 from fwlab.model.trial import Modelled
 from fwlab.report.core_figures import core_figures
 from fwlab.report.core_ratios import modelled_cases
+from fwlab.testbed.core_model.attached import refuse_other_qemu
 
 from .conftest import ROOT, TOPOLOGY, Checkout
 from .model_cases import CASES, PLAIN, PROFILED
@@ -36,8 +39,13 @@ SAME_CYCLES = 0.03
 
 
 @pytest.fixture(scope="module")
-def modelling(lab: Checkout) -> Checkout:
-    """The checkout with the model's sources."""
+def modelling(request: pytest.FixtureRequest) -> Checkout:
+    """The checkout with the model's sources. Skips where the host's QEMU is not one that the model fits."""
+    try:
+        refuse_other_qemu(host_facts().qemu)
+    except CannotMeasure as error:
+        pytest.skip(str(error))
+    lab: Checkout = request.getfixturevalue("lab")
     shutil.copytree(ROOT / "model", lab.top / "model")
     return lab
 
