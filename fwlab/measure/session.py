@@ -123,12 +123,9 @@ class Session:
                 self._tell(ItemLeftOut(spec.id, why))
         return found
 
-    def measure_cases(self, specs: list[MeasurementSpec], own: RunContext | None = None) -> None:
-        """Measure cases and add them to the run. If a machine dies for good, all later ones are inconclusive, too.
-
-        own  another lab, whose traffic is played and whose classes are counted instead of the session's
-        """
-        with self._playing(own):
+    def measure_cases(self, specs: list[MeasurementSpec]) -> None:
+        """Measure cases and add them to the run. If a machine dies for good, all later ones are inconclusive, too."""
+        with self._playing(None):
             self.run.cases.extend(self._measure(specs))
 
     def measure_exercises(self, specs: list[MeasurementSpec], own: RunContext | None = None) -> None:

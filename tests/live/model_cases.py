@@ -46,7 +46,9 @@ def measured(machines: str, core: str, cases: Sequence[str]) -> dict:
             for spec in case_specs(context, [CASES[context.lab.id]], TRIALS):
                 if core or spec.id in PLAIN:
                     alone = replace(spec, metrics=["capacity"], sampled=bool(core) and spec.id == PROFILED)
-                    session.measure_cases(modelled_specs(context, [alone]), own=context)
+                    of_lab = session.for_lab(context)
+                    of_lab.measure_cases(modelled_specs(context, [alone]))
+                    session.run.cases.extend(of_lab.run.cases)
         return session.run.model_dump(mode="json")
 
 
