@@ -62,7 +62,7 @@ test-browser: setup
 	$(PYTEST) tests/browser
 
 # Most live tests use the same machines, which are destroyed at the end in any case. On two cores or more, two processes
-# share the tests, each with machines of its own. That takes a fifth less time. SETS=1: only one.
+# share the tests, each with machines of its own. SETS=1: only one process.
 SETS ?= $(shell [ "$$(nproc)" -ge 2 ] && echo 2 || echo 1)
 LIVE = $(PYTEST) tests/live --durations=12 $(if $(filter-out 1,$(SETS)),-n $(SETS) --dist loadfile --no-loadscope-reorder)
 test-live: boxes

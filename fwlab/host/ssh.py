@@ -30,7 +30,7 @@ _WATCHED = (
 
 
 def control_sockets() -> Path:
-    """The folder of the shared connections' sockets. A path has at most 107 bytes there: no deep checkout can hold it.
+    """The folder of the shared connections' sockets. A socket's path has at most 107 bytes: it cannot be in a checkout.
 
     Raises CannotMeasure if it cannot be made.
     """
