@@ -15,7 +15,7 @@ locals {
   direct_boot = [
     ["-kernel", var.kernel],
     ["-initrd", var.initrd],
-    ["-append", "root=/dev/vda1 ro console=ttyS0 net.ifnames=0 nokaslr quiet"],
+    ["-append", "root=/dev/vda1 ro console=ttyS0 net.ifnames=0 nokaslr norandmaps quiet"],
   ]
   # packer/seed makes the CD-ROM, because Packer 1.6.6 cannot.
   machine = [

@@ -73,9 +73,11 @@ class AgentDut(Conversation, ABC):
         answer = self.ask("reset", timeout=300, **self._reset_request(next_ruleset))
         return [f"module {name}" for name in answer["stuck_modules"]] + list(answer["differences"])
 
-    def load(self, files: list[RulesetFile], *, each: bool = False, times: int = 1) -> list[list[float]]:
+    def load(
+        self, files: list[RulesetFile], *, each: bool = False, times: int = 1, timed: bool = True
+    ) -> list[list[float]]:
         given = [self._given(file) for file in files]
-        answer = self.ask("load", timeout=1800, files=given, each=each, times=times)
+        answer = self.ask("load", timeout=1800, files=given, each=each, times=times, timed=timed)
         if "refused" in answer:
             raise Refused(
                 with_line(answer["refused"], files), "correct the file and try again; the DUT is in its start state"

@@ -140,12 +140,15 @@ class Dut(Protocol):
         With `next_ruleset`, kernel modules may stay if they cost that ruleset's packets nothing.
         """
 
-    def load(self, files: list[RulesetFile], *, each: bool = False, times: int = 1) -> list[list[float]]:
+    def load(
+        self, files: list[RulesetFile], *, each: bool = False, times: int = 1, timed: bool = True
+    ) -> list[list[float]]:
         """Load every file with the tool of its kind, `times` times over.
 
         Returns the busy seconds of each file (of the DUT's clock), for each time.
 
-        each  one command for each line of a file, as a shell loop would do it
+        each   one command for each line of a file, as a shell loop would do it
+        timed  exactly as an administrator would; otherwise the tools may be helped, and the times mean nothing
 
         Raises Refused with the tool's own message. Nothing is loaded then.
         """

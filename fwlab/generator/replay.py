@@ -2,9 +2,9 @@
 """The engine `replay`: copies a frame table to the generator, plays it there and reads the engine's report."""
 
 import contextlib
+import gzip
 import json
 import subprocess
-import zlib
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -111,9 +111,8 @@ class Replay:
             removed.append(self._cached.pop(next(iter(self._cached)))[0])
         self._copied += 1
         name = f"{FOLDER}/{self._copied}"
-        unpack = "import sys,zlib;sys.stdout.buffer.write(zlib.decompress(sys.stdin.buffer.read()))"
-        command = f'mkdir -p {FOLDER}; rm -f {" ".join(removed)}; python3 -c "{unpack}" > {name}'
-        self._ssh.run(command, data=zlib.compress(data, 1), timeout=180)
+        command = f"mkdir -p {FOLDER}; rm -f {' '.join(removed)}; gzip -dc > {name}"
+        self._ssh.run(command, data=gzip.compress(data, 1), timeout=180)
         self._cached[table] = (name, len(data))
 
     def start(self, *, load: float | None = None, count: int | None = None) -> ReplayPlayback:

@@ -33,7 +33,7 @@ LOST = 255
 def started(login: list[str], program: str) -> subprocess.Popen[bytes]:
     """A Python program as root on the node, with its input and outputs open. `login`: the words that log in."""
     return subprocess.Popen(
-        [*login, f"sudo python3 -c {shlex.quote(program)}"],
+        [*login, f"sudo python3 -S -c {shlex.quote(program)}"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

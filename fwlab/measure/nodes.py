@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Open the three nodes of running machines: engine, sink and DUT, with the DUT in its start state."""
+"""Open the three nodes of running machines: engine, sink and DUT. Each measurement restores the DUT's start state."""
 
 import contextlib
 from collections.abc import Iterator
@@ -61,18 +61,18 @@ def open_nodes(
         dut, machines.ssh("dut"), lambda: SavedState(*forwarded), others, lambda line: tell(LogLine(line))
     )
     with contextlib.ExitStack() as stack:
-        # Both while the DUT prepares.
-        pool = stack.enter_context(ThreadPoolExecutor())
-        ready = [pool.submit(machines.ssh("generator").prepare), pool.submit(sink.absorb_all, context.lab.classes)]
         stack.enter_context(contextlib.closing(recovery))
         stack.enter_context(contextlib.closing(engine))
+        dut.install()
         if context.untrusted:
-            recovery.prepare_unopened()
+            recovery.save_installed()
+        # Both while the agent starts, which takes longest. Earlier they would delay it on a host with two cores.
+        pool = stack.enter_context(ThreadPoolExecutor())
+        ready = [pool.submit(machines.ssh("generator").prepare), pool.submit(sink.absorb_all, context.lab.classes)]
         stack.enter_context(dut)
         if model is not None:
             dut.watched_by(model)
         facts = _dut_facts(dut, system.name)
-        dut.reset()
         for prepared in ready:
             prepared.result()
         nodes = Nodes(

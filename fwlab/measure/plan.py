@@ -64,10 +64,9 @@ def cases_of_part(lab: Lab, name: str | None) -> list[str]:
 
 def _baseline_first(lab: Lab, chosen: list[Case]) -> list[Case]:
     """Add the baseline, as the first case, if survival is measured: its loads are multiples of that capacity."""
-    if not any("survival" in (case.metric, *case.also) for case in chosen):
-        return chosen
     base = lab.cases[lab.baseline]
-    return [base, *(case for case in chosen if case is not base)]
+    survival = any("survival" in (case.metric, *case.also) for case in chosen)
+    return [base, *(case for case in chosen if case is not base)] if survival else chosen
 
 
 def case_spec(context: RunContext, case: Case, trials: int | None) -> MeasurementSpec:
@@ -269,6 +268,7 @@ def _exercise_spec(
         baseline=lab.baseline,
         state_packets=exercise.state_packets,
         nic=exercise.nic,
+        timed="load_time" in wanted,
         load_dependent=exercise.load_dependent or exercise.stateful,
         beside=_base(context, ratios[0].ratio_to, ratios[0].metric, trials) if ratios else None,
     )

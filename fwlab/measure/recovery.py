@@ -41,9 +41,8 @@ class Recovery:
         self._save()
         self._dut.open()
 
-    def prepare_unopened(self) -> None:
-        """Like `prepare`, with a DUT that is not connected yet: no agent is ended and started again for it."""
-        self._dut.install()
+    def save_installed(self) -> None:
+        """Like `prepare`, once the agent is installed and before it runs: it need not be ended and started again."""
         self._save()
 
     def _save(self) -> None:

@@ -178,11 +178,14 @@ def _settled(nodes: Nodes, before: tuple[int, int], sent: int) -> tuple[int, int
     What was taken in has been sent on or dropped by the next look: the DUT serves both in one go.
     """
     patience = time.monotonic() + SETTLED_S
+    earlier = None
     while True:
-        taken, _sent_on = (after - then for after, then in zip(through(nodes), before, strict=True))
-        if time.monotonic() > patience or (taken >= sent and taken == through(nodes)[0] - before[0]):
-            return taken, through(nodes)[1] - before[1]
-        time.sleep(LOOK_S)
+        taken, sent_on = (after - then for after, then in zip(through(nodes), before, strict=True))
+        if taken == earlier and (taken >= sent or time.monotonic() > patience):
+            return taken, sent_on
+        if taken < sent:
+            time.sleep(LOOK_S)
+        earlier = taken
 
 
 def carried_in_flood(measured: Measured, ring: int) -> float | None:

@@ -11,8 +11,9 @@ from fwlab.metrics.step import Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Measured, TestbedFacts
 
-#: A ruleset below this size (characters) is loaded up to three more times; a larger one is loaded once.
-SMALL = 1 << 20
+#: A ruleset below the first size (characters) is loaded up to three more times, one below the second once more, and a
+#: larger one is loaded once: from 256 KiB on the times differ by less than 1 %.
+TINY, SMALL = 1 << 18, 1 << 20
 
 
 class LoadTime(MeasurableMetric):
@@ -41,12 +42,17 @@ METRIC = LoadTime()
 def load(nodes: Nodes, spec: MeasurementSpec) -> list[float]:
     """Load the ruleset. Returns seconds of busy DUT time, for each time that all of it was loaded. Raises Refused.
 
+    Nothing is returned where the specification does not count the load time: the ruleset is loaded faster then.
+
     If the load time is asked for, a small ruleset is loaded again: the first time also loads kernel modules, so only
     the later ones count.
     """
     if not spec.files:
         return []
-    again = spec.asks_for("load_time") and not spec.each and sum(len(file.text) for file in spec.files) < SMALL
-    times = 1 + (max(1, min(3, spec.trial.count)) if again else 0)
-    runs = nodes.dut.load(spec.files, each=spec.each, times=times)
-    return [sum(seconds) for seconds in runs[int(again) :]]
+    if not spec.timed:
+        nodes.dut.load(spec.files, each=spec.each, timed=False)
+        return []
+    size = sum(len(file.text) for file in spec.files)
+    most = 0 if spec.each or not spec.asks_for("load_time") or size >= SMALL else 3 if size < TINY else 1
+    runs = nodes.dut.load(spec.files, each=spec.each, times=1 + min(most, spec.trial.count))
+    return [sum(seconds) for seconds in runs[bool(most) :]]

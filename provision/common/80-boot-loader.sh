@@ -10,5 +10,5 @@ fi
 grub-mkconfig 2>/dev/null >/boot/grub/grub.cfg.new
 mv /boot/grub/grub.cfg.new /boot/grub/grub.cfg
 
-grep -q 'linux.* root=.* net.ifnames=0 nokaslr console=ttyS0' /boot/grub/grub.cfg
+grep -q 'linux.* root=.* net.ifnames=0 nokaslr norandmaps console=ttyS0' /boot/grub/grub.cfg
 dd if="$disk" bs=440 count=1 status=none | grep -q GRUB

@@ -140,8 +140,8 @@ module FirewallLab
       Fog::Libvirt::Compute::Server.prepend(SavedMachine::Starting)
       require "vagrant/action/builtin/wait_for_communicator"
       Vagrant::Action::Builtin::WaitForCommunicator.prepend(SavedMachine::Greeting)
-      require Vagrant.source_root.join("plugins/guests/linux/cap/persist_mount_shared_folder").to_s
-      VagrantPlugins::GuestLinux::Cap::PersistMountSharedFolder.singleton_class.prepend(NoSharedFolders)
+      require "vagrant/action/builtin/synced_folders"
+      Vagrant::Action::Builtin::SyncedFolders.prepend(NoSharedFolders)
     rescue LoadError
       raise Problem.new("Vagrant's libvirt provider is missing", "provision/host/install")
     end
@@ -191,9 +191,16 @@ module FirewallLab
     end
   end
 
-  # No folder is shared, so there is none to add to the guest's fstab. Looking costs four commands a machine.
+  # Vagrant asks each guest whether it can keep a list of its shared folders. Without such folders, the connections that
+  # this takes are a quarter of the time that three machines need to continue from their saved states.
   module NoSharedFolders
-    def persist_mount_shared_folder(*) = nil
+    def call(env) = synced_folders(env[:machine]).empty? ? @app.call(env) : super
+  end
+
+  # Vagrant evaluates the configuration of every machine to find the plug-ins that it names. Ours name none, and of 36
+  # machines a command needs three.
+  module NoMachinesPlugins
+    def find_configured_plugins = vagrantfile.config.vagrant.plugins
   end
 
   # If a guest does not answer, `vagrant halt` and `reload` switch it off. The provider does so only if its wait for the
@@ -214,6 +221,7 @@ module FirewallLab
     LabNames.project = project
     Seed.ensure_key(project.private_key)
     Vagrant::Plugin::V2::Command.prepend(LabNames)
+    Vagrant::Environment.prepend(NoMachinesPlugins)
     Record.install
   end
 end

@@ -61,7 +61,7 @@ def test_boot_was_clean_and_is_quiet(run: Run, image: str) -> None:
     assert run(image, "systemctl --failed --plain --no-legend") == ""
     assert run(image, "cat /proc/net/packet").splitlines()[1:] == [], "an open packet socket"
     line = run(image, "cat /proc/cmdline").split()
-    assert {"net.ifnames=0", "nokaslr", "console=ttyS0"} <= set(line)
+    assert {"net.ifnames=0", "nokaslr", "norandmaps", "console=ttyS0"} <= set(line)
     assert run(image, "systemctl list-timers --plain --no-legend") == ""
 
 

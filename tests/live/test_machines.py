@@ -63,7 +63,7 @@ def test_the_dut_has_no_packet_socket(lab: Checkout) -> None:
 def test_the_duts_kernel_is_configured_for_stable_figures(lab: Checkout) -> None:
     """Without these settings figures vary between boots or over time (guides/method.md)."""
     words = lab.run("dut", "cat /proc/cmdline").split()
-    assert {"nokaslr", "slub_min_order=3", "transparent_hugepage=never"} <= set(words)
+    assert {"nokaslr", "norandmaps", "slub_min_order=3", "transparent_hugepage=never"} <= set(words)
     assert lab.run("dut", "sudo cat /sys/kernel/slab/skbuff_head_cache/objs_per_slab").strip() == "128"
     assert lab.run("dut", "cat /sys/devices/system/clocksource/clocksource0/current_clocksource").strip() == "tsc"
 

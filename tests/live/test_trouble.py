@@ -18,7 +18,7 @@ from .conftest import LAB, TOPOLOGY, Checkout, ssh_port
 pytestmark = pytest.mark.live
 
 #: Finds a session's agent on the DUT.
-AGENT = "pgrep -f '^python3 -u /run/fwlab-agent' || true"
+AGENT = "pgrep -f '^python3 -Su /run/fwlab-agent' || true"
 #: Seconds from the agent's start to the first trials: load the ruleset, let the flood settle, throttle the DUT.
 TRIALS_BEGIN_S = 10
 

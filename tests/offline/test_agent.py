@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import subprocess
 import sys
 import zlib
@@ -170,6 +171,20 @@ def test_loading_again_begins_with_nothing_loaded() -> None:
     assert kernel.fed["nft -f -"] == "table ip t {}"
     assert agent.unconfirmed
     assert agent.holds_a_ruleset()
+
+
+def test_tools_read_addresses_faster_only_where_the_time_does_not_count() -> None:
+    class Noting(FakeKernel):
+        def call(self, argv: list[str], text: str | None = None) -> Any:
+            seen.append(os.environ.get("RES_OPTIONS"))
+            return super().call(argv, text)
+
+    seen: list[str | None] = []
+    agent = Loading(Noting())
+    agent.load({"files": [packed("create x hash:ip\n", "ipset")]})
+    agent.load({"files": [packed("create x hash:ip\n", "ipset")], "timed": False})
+    assert seen == [None, "no-reload"]
+    assert "RES_OPTIONS" not in os.environ
 
 
 class Cut(FakeKernel):

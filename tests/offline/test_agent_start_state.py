@@ -153,3 +153,33 @@ def test_an_address_without_a_route_of_its_own_is_told_from_others() -> None:
             return CompletedProcess(argv, 0, json.dumps([link]) if "addr" in argv else "", "")
 
     assert Network(Kernel()).state()["address"] == ["::1/128 dev lo scope host noprefixroute"]
+
+
+def test_routes_rules_and_neighbours_are_told_apart_in_one_listing() -> None:
+    kernel = FakeKernel()
+    kernel.answers = {
+        "ip -j -d addr show": "[]",
+        "ip -6 -force -batch -": "2001:db8:1::/64 dev eth0 metric 256 linkdown \nlocal ::1 dev lo table local\n"
+        "0:\tfrom all lookup local \n32766:\tfrom all lookup main\n"
+        "2001:db8::2 dev eth0 lladdr 02:00:00:00:00:02 PERMANENT \n",
+    }
+    state = Network(kernel).state()
+    assert state["route"] == ["-6 2001:db8:1::/64 dev eth0 metric 256", "-6 local ::1 dev lo table local"]
+    assert state["rule"] == ["-6 0:\tfrom all lookup local", "-6 32766:\tfrom all lookup main"]
+    assert state["neighbour"] == ["-6 2001:db8::2 dev eth0 lladdr 02:00:00:00:00:02 PERMANENT"]
+    shown = kernel.fed["ip -4 -force -batch -"]
+    assert shown == "route show table all\nrule show\nneighbour show nud permanent\n"
+
+
+def test_settings_are_not_compared_with_what_was_just_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[dict[str, str]] = []
+    monkeypatch.setattr(start_state, "sysctls", dict)
+    monkeypatch.setattr(start_state, "restore_sysctls", lambda before: compared.append(before) or [])
+    state = StartState(OnDisk(), str(tmp_path / "record.json"))
+    state.recorded()
+    state.restore(sysctls_changed=True)
+    assert compared == [], "no ruleset was loaded in between"
+    state.restore(sysctls_changed=True)
+    assert compared == [{}]
+    StartState(OnDisk(), str(tmp_path / "record.json")).restore(sysctls_changed=True)
+    assert len(compared) == 2, "another agent recorded it, and may have loaded something"

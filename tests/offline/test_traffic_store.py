@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import zlib
+import gzip
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -33,7 +33,7 @@ class FakeGenerator:
         for name in removed.removeprefix("rm -f").split():
             for path in [path for path in self.files if name in (path, f"{FOLDER}/*")]:
                 del self.files[path]
-        self.files[put.rpartition(" > ")[2]] = zlib.decompress(data)
+        self.files[put.rpartition(" > ")[2]] = gzip.decompress(data)
         return ""
 
     def launch(self, command: str) -> SimpleNamespace:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,11 @@ def checkout(tmp_path: Path) -> Path:
 
 @needs_vagrant
 def test_the_beginning_of_a_labs_name_is_enough(checkout: Path) -> None:
-    done = vagrant(checkout, "status", "lab03", "--machine-readable")
+    done = vagrant(checkout, "status", "lab03", "--machine-readable", VAGRANT_LOG="debug")
     assert done.returncode == 0, done.stderr
-    assert {line.split(",")[1] for line in done.stdout.splitlines() if ",state," in line} == set(MACHINES.values())
+    named = {line.split(",")[1] for line in done.stdout.splitlines() if ",state," in line}
+    evaluated = set(re.findall(r"Loading from: \d+_machine_(\S+) \(evaluating\)", done.stderr))
+    assert evaluated == named == set(MACHINES.values()), "the configuration of all labs takes seconds"
 
 
 @needs_vagrant

@@ -24,9 +24,10 @@ def _program() -> AgentProgram:
     """
     packed = agent_archive()
     whole = f"{AGENT}/{hashlib.sha256(packed).hexdigest()}"
-    unpack = f"rm -rf {AGENT} && mkdir {AGENT} && tar -xzC {AGENT} && python3 -m compileall -q {AGENT} && touch {whole}"
+    compiled = f"python3 -S -m compileall -q {AGENT}"
+    unpack = f"rm -rf {AGENT} && mkdir {AGENT} && tar -xzC {AGENT} && {compiled} && touch {whole}"
     save = f"{_ALONE} sh -c 'if [ -e {whole} ]; then cat >/dev/null; else {unpack}; fi'"
-    return AgentProgram(packed, save, f"exec {_ALONE} python3 -u {AGENT}")
+    return AgentProgram(packed, save, f"exec {_ALONE} python3 -Su {AGENT}")
 
 
 class LinuxDut(AgentDut):

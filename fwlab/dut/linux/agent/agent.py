@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The agent's operations: what the host can ask for."""
 
+import contextlib
 import json
 import os
 import time
@@ -14,7 +15,7 @@ from fwlab.dut.linux.agent.marks import marks
 from fwlab.dut.linux.agent.memory import KernelMemory
 from fwlab.dut.linux.agent.perf_samples import Perf
 from fwlab.dut.linux.agent.retired import retired
-from fwlab.dut.linux.agent.rulesets import Rulesets
+from fwlab.dut.linux.agent.rulesets import Rulesets, quick_addresses
 from fwlab.dut.linux.agent.start_state import StartState
 from fwlab.dut.linux.agent.symbols import names_of
 from fwlab.rulesets.kind import Refusal, RulesetKind
@@ -115,9 +116,10 @@ class Agent:
 
     def load(self, request: Request) -> Answer:
         """Load rulesets. On a refusal the DUT is back in its start state, and the tool's message is returned."""
-        each, times = request.get("each", False), request.get("times", 1)
+        each, times, timed = request.get("each", False), request.get("times", 1), request.get("timed", True)
         try:
-            seconds = self._rulesets.load(request["files"], each=each, times=times)
+            with contextlib.nullcontext() if timed else quick_addresses():
+                seconds = self._rulesets.load(request["files"], each=each, times=times)
         except (Refusal, OSError, ValueError, MemoryError) as error:
             self.reset({})
             return {"refused": str(error) if isinstance(error, Refusal) else f"{type(error).__name__}: {error}"}

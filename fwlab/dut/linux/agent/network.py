@@ -19,12 +19,11 @@ FLAGS = {"UP", "PROMISC", "ALLMULTI", "NOARP"}
 #: Words that the kernel adds to a route while a link is down.
 PASSING = re.compile(r" (linkdown|dead|expires \S+)")
 FAMILIES = ("-4", "-6")
-#: What `ip` shows, for each family. Of the neighbours only the permanent ones, which the image sets.
-SHOWN = {
-    "route": ("route", "show", "table", "all"),
-    "rule": ("rule", "show"),
-    "neighbour": ("neighbour", "show", "nud", "permanent"),
-}
+#: What `ip` shows, for each family, in one run: to start a program takes longer than to list. Of the neighbours only
+#: the permanent ones, which the image sets.
+SHOWN = "route show table all\nrule show\nneighbour show nud permanent\n"
+#: How its lines are told apart; all others are routes.
+LISTED = {"rule": re.compile(r"\d+:\s"), "neighbour": re.compile(r".* PERMANENT$")}
 #: Settings depend on each other ("all" sets those of every device, forwarding resets others), so they are written
 #: several times.
 ROUNDS = 3
@@ -52,11 +51,13 @@ class Network:
                 + " noprefixroute" * bool(held.get("noprefixroute"))  # as systemd gives ::1
                 for held in link.get("addr_info", [])
             ]
-        state: State = {"link": links, "address": addresses, **{section: [] for section in SHOWN}}
+        state: State = {"link": links, "address": addresses, "route": [], "rule": [], "neighbour": []}
         for family in FAMILIES:
-            for section, shown in SHOWN.items():
-                lines = self._kernel.run("ip", family, *shown).stdout.splitlines()
-                state[section] += [f"{family} {PASSING.sub('', line).strip()}" for line in lines]
+            # What fails, such as all of a family that is off, shows nothing; the rest is listed.
+            lines = self._kernel.run("ip", family, "-force", "-batch", "-", text=SHOWN).stdout.splitlines()
+            for line in (PASSING.sub("", line).strip() for line in lines):
+                section = next((name for name, form in LISTED.items() if form.match(line)), "route")
+                state[section].append(f"{family} {line}")
         state["queue"] = [line.strip() for line in self._kernel.run("tc", "qdisc", "show").stdout.splitlines()]
         return {section: sorted(lines) for section, lines in state.items()}
 

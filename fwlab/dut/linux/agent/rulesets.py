@@ -2,8 +2,10 @@
 """Loads rulesets, each file with the tool of its kind and timed, and takes them away again."""
 
 import base64
+import contextlib
+import os
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from fwlab.dut.linux.agent.kernel import Kernel
@@ -11,6 +13,20 @@ from fwlab.rulesets.kind import Refusal, RulesetKind
 
 #: Characters of a tool's message that are passed on.
 LONGEST_MESSAGE = 2000
+
+
+@contextlib.contextmanager
+def quick_addresses() -> Iterator[None]:
+    """Let tools read numeric addresses faster while the context is open.
+
+    They ask the C library's resolver, which looks each time whether /etc/resolv.conf has changed. That is a quarter of
+    the time of `ipset restore`. See resolv.conf(5), no-reload.
+    """
+    os.environ["RES_OPTIONS"] = "no-reload"
+    try:
+        yield
+    finally:
+        del os.environ["RES_OPTIONS"]
 
 
 class Rulesets:

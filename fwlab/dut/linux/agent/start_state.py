@@ -24,6 +24,8 @@ class StartState:
         self._kernel, self._path = kernel, record
         self._network = Network(kernel)
         self._record: dict[str, Any] = {}
+        #: Recorded by this agent, which has restored nothing yet: no ruleset has been loaded since.
+        self._new = False
 
     def recorded(self) -> dict[str, Any]:
         """modules, sysctls, network and killed (processes that the kernel had killed for lack of memory).
@@ -43,6 +45,7 @@ class StartState:
                 with open(self._path + ".part", "w") as file:
                     json.dump(self._record, file)
                 os.replace(self._path + ".part", self._path)
+                self._new = True
         return self._record
 
     def unload_modules(self, release: Callable[[Iterable[str]], None]) -> list[str]:
@@ -70,7 +73,8 @@ class StartState:
         """Restore the network, and the sysctls if they may have changed. Returns what still differs."""
         start = self.recorded()
         left: list[str] = []
-        if sysctls_changed:
+        new, self._new = self._new, False
+        if sysctls_changed and not new:  # there are a thousand of them
             left += [f"sysctl {path[len('/proc/sys/') :]}" for path in restore_sysctls(start["sysctls"])]
         left += self._network.restore(start["network"])
         if self._killed() > start["killed"]:
