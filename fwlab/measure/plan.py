@@ -64,9 +64,9 @@ def cases_of_part(lab: Lab, name: str | None) -> list[str]:
 
 def _baseline_first(lab: Lab, chosen: list[Case]) -> list[Case]:
     """Add the baseline, as the first case, if survival is measured: its loads are multiples of that capacity."""
-    base = lab.cases[lab.baseline]
-    survival = any("survival" in (case.metric, *case.also) for case in chosen)
-    return [base, *(case for case in chosen if case is not base)] if survival else chosen
+    if not any("survival" in (case.metric, *case.also) for case in chosen):
+        return chosen
+    return [lab.cases[lab.baseline], *(case for case in chosen if case.id != lab.baseline)]
 
 
 def case_spec(context: RunContext, case: Case, trials: int | None) -> MeasurementSpec:
