@@ -110,6 +110,7 @@ def test_the_marks_are_those_of_one_set(grading: FakeGrading) -> None:
     assert not (grading.top / "reports").exists()
 
 
+@pytest.mark.thorough
 def test_the_first_set_grades_for_one_that_is_killed_and_destroys_its_machines(
     grading: FakeGrading, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,6 +131,7 @@ def test_the_first_set_grades_for_one_that_is_killed_and_destroys_its_machines(
     assert list(grading.top.parent.glob("fwlab-submissions-*")) == []
 
 
+@pytest.mark.thorough
 def test_an_interrupted_grading_stops_its_sets_and_is_continued(grading: FakeGrading) -> None:
     hand_in(grading, ann="fine", bob="fine", cid="slow", dan="slow", eve="stops", fay="slow", gus="fine", hal="slow")
     stopped = on_sets(grading, FAKE_RECORD="yes")

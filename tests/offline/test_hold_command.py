@@ -228,7 +228,11 @@ def commands_end(checkout: Path) -> bool:
     return not command.exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda n: n.name)
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGHUP, *(pytest.param(n, marks=pytest.mark.thorough) for n in (signal.SIGINT, signal.SIGTERM))],
+    ids=lambda n: n.name,
+)
 def test_a_signal_ends_the_login_and_then_the_hold(checkout: Path, number: signal.Signals) -> None:
     process = started(checkout, stdin=-3, stdout=-3, stderr=-1)
     process.send_signal(number)

@@ -49,6 +49,15 @@ def labs() -> dict[str, Lab]:
 
 LABS = labs()
 CASES = [pytest.param(lab, case, id=f"{name}:{case.id}") for name, lab in LABS.items() for case in lab.cases.values()]
+
+
+def inner_steps(lab: Lab) -> set[str]:
+    """Cases between the ends of a sweep."""
+    sweeps = [[case.id for case in lab.cases.values() if case.sweep == sweep.id] for sweep in lab.sweeps]
+    return {name for steps in sweeps for name in steps[1:-1]}
+
+
+INNER = {f"{name}:{step}" for name, lab in LABS.items() for step in inner_steps(lab)}
 EXERCISES = [
     pytest.param(lab, exercise, state, id=f"{name}:{exercise.id}:{state}")
     for name, lab in LABS.items()
@@ -98,7 +107,10 @@ def test_every_ruleset_is_used(name: str) -> None:
     assert {path.name for path in (lab.folder / "rulesets").iterdir()} == named
 
 
-@pytest.mark.parametrize(("lab", "case"), CASES)
+@pytest.mark.parametrize(
+    ("lab", "case"),
+    [pytest.param(*p.values, id=p.id, marks=pytest.mark.thorough if p.id in INNER else ()) for p in CASES],
+)
 def test_case_renders(lab: Lab, case: Case) -> None:
     """A folder with only a note is a ruleset that loads nothing."""
     note = lab.folder / "rulesets" / case.ruleset / "README.md"

@@ -96,6 +96,7 @@ class TestSite:
         assert not [location for location in locations if location.endswith(("yml.html", "j2.html", "json.html"))]
         assert (site / "search/search_index.js").is_file(), "for a site that is opened from the disk"
 
+    @pytest.mark.thorough
     def test_it_is_the_same_every_time(self, site: Path, tmp_path: Path) -> None:
         build(ROOT, tmp_path)
         first, second = (

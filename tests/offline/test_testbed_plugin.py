@@ -159,7 +159,7 @@ def test_the_links_requirements_are_reported(checkout: Path, environment: dict[s
     }
 
 
-@pytest.mark.parametrize("ranges", ["portable", "none"])
+@pytest.mark.parametrize("ranges", ["portable", pytest.param("none", marks=pytest.mark.thorough)])
 def test_its_results_are_judged_by_the_ranges_it_names(
     checkout: Path, environment: dict[str, str], tmp_path: Path, ranges: str
 ) -> None:
