@@ -268,7 +268,6 @@ def _exercise_spec(
         baseline=lab.baseline,
         state_packets=exercise.state_packets,
         nic=exercise.nic,
-        timed="load_time" in wanted,
         load_dependent=exercise.load_dependent or exercise.stateful,
         beside=_base(context, ratios[0].ratio_to, ratios[0].metric, trials) if ratios else None,
     )

@@ -42,17 +42,17 @@ METRIC = LoadTime()
 def load(nodes: Nodes, spec: MeasurementSpec) -> list[float]:
     """Load the ruleset. Returns seconds of busy DUT time, for each time that all of it was loaded. Raises Refused.
 
-    Nothing is returned where the specification does not count the load time: the ruleset is loaded faster then.
+    Nothing is returned where nobody asks for the load time: the ruleset is loaded faster then.
 
     If the load time is asked for, a small ruleset is loaded again: the first time also loads kernel modules, so only
     the later ones count.
     """
     if not spec.files:
         return []
-    if not spec.timed:
+    if not spec.asks_for("load_time"):
         nodes.dut.load(spec.files, each=spec.each, timed=False)
         return []
     size = sum(len(file.text) for file in spec.files)
-    most = 0 if spec.each or not spec.asks_for("load_time") or size >= SMALL else 3 if size < TINY else 1
+    most = 0 if spec.each or size >= SMALL else 3 if size < TINY else 1
     runs = nodes.dut.load(spec.files, each=spec.each, times=1 + min(most, spec.trial.count))
     return [sum(seconds) for seconds in runs[bool(most) :]]

@@ -26,7 +26,6 @@ class MeasurementSpec:
     beside   a case to measure in turns with this one where the DUT's clock is the host's
     cpus     CPUs that the DUT must have
     nic      model of NIC that it must have beside the usual one
-    timed    the time that the ruleset takes to load is a result
     load_dependent  the ruleset may treat a packet differently before the flood and after it
     """
 
@@ -47,7 +46,6 @@ class MeasurementSpec:
     fresh: bool = False
     cpus: int = 1
     nic: str | None = None
-    timed: bool = True
     load_dependent: bool = False
     beside: "MeasurementSpec | None" = None
 

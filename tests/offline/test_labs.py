@@ -49,15 +49,8 @@ def labs() -> dict[str, Lab]:
 
 LABS = labs()
 CASES = [pytest.param(lab, case, id=f"{name}:{case.id}") for name, lab in LABS.items() for case in lab.cases.values()]
-
-
-def inner_steps(lab: Lab) -> set[str]:
-    """Cases between the ends of a sweep."""
-    sweeps = [[case.id for case in lab.cases.values() if case.sweep == sweep.id] for sweep in lab.sweeps]
-    return {name for steps in sweeps for name in steps[1:-1]}
-
-
-INNER = {f"{name}:{step}" for name, lab in LABS.items() for step in inner_steps(lab)}
+SWEEPS = [[c.id for c in lab.cases.values() if c.sweep == sweep.id] for lab in LABS.values() for sweep in lab.sweeps]
+INNER = {step for steps in SWEEPS for step in steps[1:-1]}
 EXERCISES = [
     pytest.param(lab, exercise, state, id=f"{name}:{exercise.id}:{state}")
     for name, lab in LABS.items()
@@ -109,7 +102,7 @@ def test_every_ruleset_is_used(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("lab", "case"),
-    [pytest.param(*p.values, id=p.id, marks=pytest.mark.thorough if p.id in INNER else ()) for p in CASES],
+    [pytest.param(*p.values, id=p.id, marks=[pytest.mark.thorough] * (p.values[1].id in INNER)) for p in CASES],
 )
 def test_case_renders(lab: Lab, case: Case) -> None:
     """A folder with only a note is a ruleset that loads nothing."""

@@ -43,9 +43,5 @@ def test_a_longer_ruleset_is_loaded_less_often(size: int, fields: dict[str, Any]
     assert loaded(size, "capacity", "load_time", **fields)[0] == seconds
 
 
-def test_it_is_loaded_once_where_nobody_asks_for_the_time() -> None:
-    assert loaded(1, "capacity") == ([1], [{"each": False, "times": 1}])
-
-
-def test_where_the_time_is_no_result_it_is_loaded_faster() -> None:
-    assert loaded(1, "capacity", timed=False) == ([], [{"each": False, "timed": False}])
+def test_where_nobody_asks_for_the_time_it_is_loaded_faster() -> None:
+    assert loaded(1, "capacity") == ([], [{"each": False, "timed": False}])
