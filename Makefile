@@ -86,7 +86,7 @@ arm64-host: boxes
 
 bench: boxes
 	$(FWLAB) author repeatability $(LAB)
-	$(FWLAB) author waits $(LAB)
+	$(FWLAB) author waits $(LAB) --every-case
 
 lint: setup
 	.venv/bin/pre-commit run --all-files

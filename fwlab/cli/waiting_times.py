@@ -15,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import psutil
 import typer
@@ -39,11 +39,16 @@ CACHE = ("boxes", "saved", "bases")
 STUDENT = "ada"
 
 
-def waits_command(lab: LabName) -> None:
+def waits_command(
+    lab: LabName,
+    every_case: Annotated[
+        bool, typer.Option("--every-case", help="Also measure all cases, as `make lab`.")
+    ] = False,
+) -> None:
     """Measure how long students and instructors wait on this host, and keep it under results/."""
     project = find_project()
     found = load_lab(project, lab)
-    result = waits(project, found, topology_of(project, found), typer.echo)
+    result = waits(project, found, topology_of(project, found), typer.echo, every_case=every_case)
     today = datetime.date.today().isoformat()
     path = write_atomically(
         project.root / "results" / found.id / f"{today}-waits.json", json.dumps(result, indent=1) + "\n"
@@ -51,7 +56,9 @@ def waits_command(lab: LabName) -> None:
     typer.echo(f"written: {shown(project, path)}")
 
 
-def waits(project: Project, lab: Lab, topology: Topology, tell: Callable[[str], None]) -> dict[str, Any]:
+def waits(
+    project: Project, lab: Lab, topology: Topology, tell: Callable[[str], None], *, every_case: bool = False
+) -> dict[str, Any]:
     """Seconds and sizes (MiB), by name. The lab must have no machines; it has none afterwards. Raises CannotMeasure."""
     result: dict[str, Any] = {
         "what": "how long students and instructors wait",
@@ -77,6 +84,12 @@ def waits(project: Project, lab: Lab, topology: Topology, tell: Callable[[str], 
         }
         result |= _one_student(project, lab, topology)
         tell(f"one_student_graded_s: {result['one_student_graded_s']:.1f}, {len(result['marks'])} exercises")
+        if every_case:
+            destroy(project, lab)
+            # With the machines, which it starts and destroys.
+            program = str(Path(sys.executable).with_name("fwlab"))
+            result["every_case_measured_s"] = _timed(project, [program, "run", lab.id])
+            tell(f"every_case_measured_s: {result['every_case_measured_s']:.1f}, {len(lab.cases)} cases")
     finally:
         destroy(project, lab)
     result["cache_mib"] = {part: _size(cache_directory() / part) >> 20 for part in CACHE}

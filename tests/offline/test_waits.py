@@ -44,7 +44,7 @@ class Typed:
             self.machines = {"dut": os.getpid()}
         elif "destroy" in words:
             self.machines = {}
-        else:
+        elif "run" not in words:
             self._grade(dict(word.lstrip("-").split("=", 1) for word in words if "=" in word))
         return float(len(self.commands))
 
@@ -64,8 +64,8 @@ def typed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Typed:
     return Typed(monkeypatch, tmp_path)
 
 
-def waits() -> dict:
-    return waiting_times.waits(PROJECT, LAB, load_topology(PROJECT), lambda _: None)
+def waits(**fields: bool) -> dict:
+    return waiting_times.waits(PROJECT, LAB, load_topology(PROJECT), lambda _: None, **fields)
 
 
 def test_each_wait_is_that_of_its_command(typed: Typed) -> None:
@@ -77,6 +77,15 @@ def test_each_wait_is_that_of_its_command(typed: Typed) -> None:
     assert found["one_student_graded_s"] == typed.commands.index("grade") + 1
     assert found["resident_mib"]["dut"] > 10
     assert found["cache_mib"] == {"boxes": 0, "saved": 3, "bases": 0}
+
+
+def test_every_case_is_measured_on_request_with_machines_of_its_own(typed: Typed) -> None:
+    assert "every_case_measured_s" not in waits()
+    typed.commands.clear()
+    found = waits(every_case=True)
+    at = next(number for number, command in enumerate(typed.commands) if command.endswith("fwlab run lab03-ipset"))
+    assert found["every_case_measured_s"] == at + 1
+    assert typed.commands[at - 1] == "vagrant destroy -f"
 
 
 def test_the_student_hands_in_what_counts_for_the_mark(typed: Typed) -> None:
