@@ -41,9 +41,7 @@ STUDENT = "ada"
 
 def waits_command(
     lab: LabName,
-    every_case: Annotated[
-        bool, typer.Option("--every-case", help="Also measure all cases, as `make lab`.")
-    ] = False,
+    every_case: Annotated[bool, typer.Option("--every-case", help="Also measure all cases, as `make lab`.")] = False,
 ) -> None:
     """Measure how long students and instructors wait on this host, and keep it under results/."""
     project = find_project()
