@@ -256,7 +256,7 @@ def _unmeasured(spec: MeasurementSpec, problem: str, lost: Sequence[str] = ()) -
 
 @contextlib.contextmanager
 def open_session(context: RunContext, tell: Listener) -> Iterator[Session]:
-    """A session on the lab's machines, with the DUT in its start state.
+    """A session on the lab's machines. Each measurement begins with the DUT in its start state.
 
     Machines that already run are used and left running. Machines started here are destroyed at the end, whatever
     happens, unless `keep`. Machines of another lab must be up; they are started here only where the context says so.
