@@ -181,7 +181,7 @@ def _settled(nodes: Nodes, before: tuple[int, int], sent: int) -> tuple[int, int
     earlier = None
     while True:
         taken, sent_on = (after - then for after, then in zip(through(nodes), before, strict=True))
-        if taken == earlier and (taken >= sent or time.monotonic() > patience):
+        if time.monotonic() > patience or (taken >= sent and taken == earlier):
             return taken, sent_on
         if taken < sent:
             time.sleep(LOOK_S)

@@ -241,7 +241,7 @@ class Started(StartState):
     def recorded(self) -> dict[str, object]:
         return {"modules": ["virtio_net", "x_tables"], "sysctls": {}, "network": {}, "killed": 0}
 
-    def restore(self, *, sysctls_changed: bool) -> list[str]:
+    def restore(self, *, sysctls_changed: bool, loaded: bool) -> list[str]:
         return []
 
 

@@ -139,7 +139,7 @@ def test_processes_ended_by_the_oom_killer_are_reported(tmp_path: Path) -> None:
     record = tmp_path / "record.json"
     start = {"modules": [], "sysctls": {}, "network": Network(kernel).state(), "killed": 0}
     record.write_text(json.dumps(start))
-    restored = StartState(kernel, str(record)).restore(sysctls_changed=False)
+    restored = StartState(kernel, str(record)).restore(sysctls_changed=False, loaded=False)
     assert restored == ["processes killed for want of memory"]
 
 
@@ -177,9 +177,13 @@ def test_settings_are_not_compared_with_what_was_just_recorded(tmp_path: Path, m
     monkeypatch.setattr(start_state, "restore_sysctls", lambda before: compared.append(before) or [])
     state = StartState(OnDisk(), str(tmp_path / "record.json"))
     state.recorded()
-    state.restore(sysctls_changed=True)
+    state.restore(sysctls_changed=True, loaded=False)
     assert compared == [], "no ruleset was loaded in between"
-    state.restore(sysctls_changed=True)
+    state.restore(sysctls_changed=True, loaded=False)
     assert compared == [{}]
-    StartState(OnDisk(), str(tmp_path / "record.json")).restore(sysctls_changed=True)
+    StartState(OnDisk(), str(tmp_path / "record.json")).restore(sysctls_changed=True, loaded=False)
     assert len(compared) == 2, "another agent recorded it, and may have loaded something"
+    at_once = StartState(OnDisk(), str(tmp_path / "other.json"))
+    at_once.recorded()
+    at_once.restore(sysctls_changed=True, loaded=True)
+    assert len(compared) == 3, "a ruleset was loaded in between"

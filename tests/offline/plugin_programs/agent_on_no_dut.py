@@ -48,7 +48,7 @@ class Unchanged(StartState):
     def recorded(self):
         return {"modules": []}
 
-    def restore(self, *, sysctls_changed):
+    def restore(self, *, sysctls_changed, loaded):
         return []
 
 

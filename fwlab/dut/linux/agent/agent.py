@@ -102,11 +102,12 @@ class Agent:
         tracked until their module goes. With `next_tables`, the tables that will be loaded next, modules that do
         neither may stay: unloading and loading them again takes longer than many a measurement.
         """
+        loaded = self.holds_a_ruleset()
         self._rulesets.undo()
         stuck: list[str] = []
         if "next_tables" not in request or not self._costs_nothing(set(request["next_tables"])):
             stuck = self._start.unload_modules(self._rulesets.release)
-        differences = self._start.restore(sysctls_changed=self._rulesets.changed_sysctls())
+        differences = self._start.restore(sysctls_changed=self._rulesets.changed_sysctls(), loaded=loaded)
         return {"stuck_modules": stuck, "differences": differences}
 
     def _costs_nothing(self, next_tables: set[str]) -> bool:

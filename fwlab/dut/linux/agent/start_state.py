@@ -24,7 +24,7 @@ class StartState:
         self._kernel, self._path = kernel, record
         self._network = Network(kernel)
         self._record: dict[str, Any] = {}
-        #: Recorded by this agent, which has restored nothing yet: no ruleset has been loaded since.
+        #: Recorded by this agent, which has restored nothing yet.
         self._new = False
 
     def recorded(self) -> dict[str, Any]:
@@ -69,12 +69,15 @@ class StartState:
             release(extra)
             self._kernel.run("rmmod", *extra)
 
-    def restore(self, *, sysctls_changed: bool) -> list[str]:
-        """Restore the network, and the sysctls if they may have changed. Returns what still differs."""
+    def restore(self, *, sysctls_changed: bool, loaded: bool) -> list[str]:
+        """Restore the network, and the sysctls if they may have changed. Returns what still differs.
+
+        loaded  whether this agent has loaded a ruleset since the last time
+        """
         start = self.recorded()
         left: list[str] = []
         new, self._new = self._new, False
-        if sysctls_changed and not new:  # there are a thousand of them
+        if sysctls_changed and (loaded or not new):  # there are a thousand of them
             left += [f"sysctl {path[len('/proc/sys/') :]}" for path in restore_sysctls(start["sysctls"])]
         left += self._network.restore(start["network"])
         if self._killed() > start["killed"]:
