@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import nullcontext
 from types import SimpleNamespace
 
@@ -191,3 +192,10 @@ def test_an_engine_that_sends_nothing_is_named(begins_s: float, pace: float, mon
     with pytest.raises(CannotMeasure, match="no packet reached the DUT"):
         rate(late, monkeypatch)
     assert late.ended
+
+
+def test_a_dut_that_never_comes_to_rest_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = itertools.count(1)
+    monkeypatch.setattr(delivery, "through", lambda _nodes: (next(taken), 0))
+    monkeypatch.setattr(delivery, "SETTLED_S", 0.05)
+    assert delivery._settled(SimpleNamespace(), (0, 0), 1)[0] > 1
