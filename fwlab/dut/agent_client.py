@@ -120,6 +120,15 @@ class AgentDut(Conversation, ABC):
     def drain(self) -> None:
         self.ask("drain", timeout=300, device=self._devices[0], quiet_s=0.1, patience_s=10)
 
+    @contextlib.contextmanager
+    def never_idle(self) -> Iterator[None]:
+        self.ask("never_idle", timeout=120)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(CannotMeasure):
+                self.ask("idle_again", timeout=120)
+
     def arm(self, **trials: Unpack[TrialTerms]) -> None:
         marked: dict[str, Any] = {}
         if self._model is not None:

@@ -171,6 +171,9 @@ class Dut(Protocol):
         A queue that a ruleset has put there stays; nothing is dropped then.
         """
 
+    def never_idle(self) -> contextlib.AbstractContextManager[None]:
+        """In this context the CPU never sleeps, so a clock that counts instructions depends on nothing else."""
+
     def counters(self) -> dict[str, int]:
         """Packet counters since boot, as "eth0.rx_packets"."""
 

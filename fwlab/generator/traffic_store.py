@@ -103,12 +103,25 @@ class TrafficStore:
             )
         return path
 
-    def offered(self, traffic: str, sent: int) -> dict[str, int]:
-        """Packets of each of the lab's classes among the first `sent` of a playback, which repeats the table."""
+    @property
+    def classes(self) -> list[str]:
+        """The names of the lab's classes, by their numbers in `classified`."""
+        return list(self._lab.classes)
+
+    def classified(self, traffic: str) -> np.ndarray:
+        """The number of each frame's class, or -1: int64 array of shape (n,)."""
         if traffic not in self._classified:
             self._classified[traffic] = classify(self.table(traffic).frames, self._lab.classes)
-        names = [*self._lab.classes, OTHER]
-        counts = _repeated(self._classified[traffic] % len(names), sent, len(names))
+        return self._classified[traffic]
+
+    def heads(self, traffic: str, size: int) -> np.ndarray:
+        """The first bytes of each frame, padded with zeros: uint8 array of shape (n, size)."""
+        return self.table(traffic).frames.matrix(size)
+
+    def offered(self, traffic: str, sent: int) -> dict[str, int]:
+        """Packets of each of the lab's classes among the first `sent` of a playback, which repeats the table."""
+        names = [*self.classes, OTHER]
+        counts = _repeated(self.classified(traffic) % len(names), sent, len(names))
         return dict(zip(names, counts, strict=True))
 
     def by_stream(self, traffic: str, count: int) -> dict[int, int]:

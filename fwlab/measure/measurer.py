@@ -135,7 +135,7 @@ def _must_not(problems: list[str]) -> None:
 def _steps(spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> list[Step]:
     """The steps of all metrics that this traffic and clock can measure, each once, in the order of their phases."""
     metrics = [metric for name in spec.metrics if refused_by_clock(metric := METRICS[name], clock) is None]
-    steps = [step for metric in metrics if played in metric.traffic for step in metric.steps(spec, played)]
+    steps = [step for metric in metrics if played in metric.traffic for step in metric.steps(spec, played, clock)]
     if spec.sampled and played == "packets":
         steps += [PROFILE, *([FUNCTIONS] if spec.asks_for("model_cycles") else [])]
     return sorted(dict.fromkeys(steps), key=lambda step: step.phase)

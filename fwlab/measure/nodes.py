@@ -10,6 +10,7 @@ from fwlab.dut.registry import dut_system
 from fwlab.generator import selection as engines
 from fwlab.generator.both_ends import BothEnds
 from fwlab.generator.echo import EchoProbes
+from fwlab.generator.pacing.paced_load import PacedLoad
 from fwlab.generator.protocol import TcpEndpoints
 from fwlab.generator.traffic_store import FIRST_LINK
 from fwlab.measure.context import RunContext
@@ -44,6 +45,10 @@ def open_nodes(
         *(machines.ssh("generator"), topology.end(FIRST_LINK, "generator").dev),
     )
     forwarded = topology.ports.address, topology.ssh_port(context.machines_lab.number, "dut")
+    link_ports = (
+        topology.link_port(context.machines_lab.number, FIRST_LINK, "dut"),
+        topology.link_port(context.machines_lab.number, LAST_LINK, "dut"),
+    )
     throttle = machines.throttle()
     endpoints = engines.make_tcp_endpoints(
         choice, machines.ssh("generator"), machines.ssh("sink"), topology, machines.testbed
@@ -89,6 +94,7 @@ def open_nodes(
             machines.testbed.kind.clock,
             tell,
             EchoProbes(machines.ssh("generator"), topology.end(LAST_LINK, "sink").ipv4.split("/")[0]).send,
+            None if machines.testbed.kind.clock == "host" else PacedLoad(*forwarded, link_ports),
         )
         yield Measurer(nodes), recovery, facts
 

@@ -23,7 +23,7 @@ from fwlab.metrics.saturation import Attempt
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.metric import Display, Tolerance, TrafficKind
-from fwlab.model.results import Measured, TestbedFacts
+from fwlab.model.results import Clock, Measured, TestbedFacts
 from fwlab.model.trial import Clients, Delivery, TcpTrial
 
 #: A trial in which the DUT was idle for more than this share is not valid. Any pause of the two endpoints lets a closed
@@ -66,7 +66,7 @@ class ConnectionRate(MeasurableMetric):
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         return [trial.completed / trial.busy_s * scale(testbed) for trial in measured.tcp if trial.busy_s > 0]
 
-    def steps(self, spec: MeasurementSpec, played: TrafficKind) -> Sequence[Step]:
+    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
         return [CONNECT]
 
     def trials(self, measured: Measured) -> Sequence[TcpTrial]:

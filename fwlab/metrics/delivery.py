@@ -19,7 +19,7 @@ from fwlab.metrics.protocol import ANY_TRAFFIC, MeasurableMetric
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.metric import Display, Tolerance, TrafficKind
-from fwlab.model.results import Measured, TestbedFacts
+from fwlab.model.results import Clock, Measured, TestbedFacts
 from fwlab.model.trial import Delivery
 
 #: Loads of a play, as shares of what the DUT carried in real time; the next one if packets were lost on the way.
@@ -64,7 +64,7 @@ class Delivered(MeasurableMetric):
             shares += [clients.delivered for clients in measured.clients if clients.intended_load is not None]
         return [share for share in shares if share is not None]
 
-    def steps(self, spec: MeasurementSpec, played: TrafficKind) -> Sequence[Step]:
+    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
         if played == "connections":
             return [CONNECT]
         return [FLOOD, AFTER_FLOOD] if spec.load_dependent else [BEFORE_FLOOD, FLOOD, AFTER_FLOOD]

@@ -11,7 +11,7 @@ from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.step import Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
-from fwlab.model.results import Measured, TestbedFacts
+from fwlab.model.results import Clock, Measured, TestbedFacts
 
 
 class Forwarded(MeasurableMetric):
@@ -27,7 +27,7 @@ class Forwarded(MeasurableMetric):
         processed = sum(trial.processed for trial in measured.trials)
         return [sum(trial.forwarded for trial in measured.trials) / processed] if processed else []
 
-    def steps(self, spec: MeasurementSpec, played: TrafficKind) -> Sequence[Step]:
+    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
         return [FLOOD]
 
 

@@ -9,7 +9,7 @@ from fwlab.metrics.offered_load import REAL_CLOCK
 from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.step import Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
-from fwlab.model.results import Measured, TestbedFacts
+from fwlab.model.results import Clock, Measured, TestbedFacts
 from fwlab.model.trial import Trial
 
 
@@ -29,7 +29,7 @@ class ForwardingRate(MeasurableMetric):
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         return [trial.forwarded / trial.duration_s for trial in measured.trials if trial.duration_s > 0]
 
-    def steps(self, spec: MeasurementSpec, played: TrafficKind) -> Sequence[Step]:
+    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
         return [FLOOD]
 
     def trials(self, measured: Measured) -> Sequence[Trial]:

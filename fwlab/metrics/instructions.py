@@ -9,7 +9,7 @@ from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.step import Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
-from fwlab.model.results import Measured, TestbedFacts
+from fwlab.model.results import Clock, Measured, TestbedFacts
 from fwlab.model.trial import Trial
 
 
@@ -32,7 +32,7 @@ class Instructions(MeasurableMetric):
         found = [per_packet(trial, testbed) for trial in measured.trials if trial.processed]
         return [value for value in found if value is not None]
 
-    def steps(self, spec: MeasurementSpec, played: TrafficKind) -> Sequence[Step]:
+    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
         return [FLOOD]
 
     def trials(self, measured: Measured) -> Sequence[Trial]:

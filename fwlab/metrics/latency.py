@@ -17,7 +17,7 @@ from fwlab.metrics.step import Phase, Step
 from fwlab.metrics.throughput import SEARCH, doubt_about
 from fwlab.model.benchmarks import LatencyTrial
 from fwlab.model.metric import Display, Tolerance, TrafficKind
-from fwlab.model.results import Measured, TestbedFacts
+from fwlab.model.results import Clock, Measured, TestbedFacts
 
 #: The loads, as shares of PDR; 0: nothing but the probes.
 SHARES = (0.0, 0.1, 0.5, 0.9)
@@ -43,7 +43,7 @@ class Latency(MeasurableMetric):
         medians = [trial.percentile(50) for trial in found(measured).latency if trial.of_pdr == MIDDLE]
         return [median for median in medians if median is not None]
 
-    def steps(self, spec: MeasurementSpec, played: TrafficKind) -> Sequence[Step]:
+    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
         return [LIGHT_LOAD, FLAT_OUT, SEARCH, ROUND_TRIPS]
 
     def doubts(self, measured: Measured) -> list[str]:

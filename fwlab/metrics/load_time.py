@@ -9,7 +9,7 @@ from fwlab.metrics.nodes import Nodes
 from fwlab.metrics.protocol import WITH_OR_WITHOUT, MeasurableMetric
 from fwlab.metrics.step import Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
-from fwlab.model.results import Measured, TestbedFacts
+from fwlab.model.results import Clock, Measured, TestbedFacts
 
 #: A ruleset below the first size (characters) is loaded up to three more times, one below the second once more, and a
 #: larger one is loaded once: from 256 KiB on the times differ by less than 1 %.
@@ -32,7 +32,7 @@ class LoadTime(MeasurableMetric):
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         return [seconds / scale(testbed) for seconds in measured.loads]
 
-    def steps(self, spec: MeasurementSpec, played: TrafficKind) -> Sequence[Step]:
+    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
         return []
 
 

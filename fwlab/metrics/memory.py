@@ -15,7 +15,7 @@ from fwlab.metrics.protocol import WITH_OR_WITHOUT, MeasurableMetric
 from fwlab.metrics.state_table import FILL
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
-from fwlab.model.results import Measured
+from fwlab.model.results import Clock, Measured
 
 #: A ruleset is weighed so many times at most. A large one, and tables that packets have filled, are weighed once.
 MOST_TIMES = 3
@@ -35,7 +35,7 @@ class Memory(MeasurableMetric):
     traffic = WITH_OR_WITHOUT
     takes_ruleset = True
 
-    def steps(self, spec: MeasurementSpec, played: TrafficKind) -> Sequence[Step]:
+    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
         return [FILL, WEIGH] if spec.state_packets else [WEIGH]
 
 

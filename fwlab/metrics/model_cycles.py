@@ -12,7 +12,7 @@ from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.protocol import ANY_TRAFFIC, MeasurableMetric
 from fwlab.metrics.step import Step
 from fwlab.model.metric import Display, NeedsClock, Tolerance, TrafficKind
-from fwlab.model.results import Measured, TestbedFacts
+from fwlab.model.results import Clock, Measured, TestbedFacts
 from fwlab.model.trial import Modelled, TcpTrial, Trial
 
 #: The clock counts a trial's instructions, too. If the model's count differs by more than this share, it saw another
@@ -41,7 +41,7 @@ class ModelCycles(MeasurableMetric):
             return []
         return [core.cycles(found) / units for units, found in counted(measured, testbed)]
 
-    def steps(self, spec: MeasurementSpec, played: TrafficKind) -> Sequence[Step]:
+    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
         return [FLOOD if played == "packets" else CONNECT]
 
     def trials(self, measured: Measured) -> Sequence[Trial | TcpTrial]:

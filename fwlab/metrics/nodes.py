@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fwlab.dut.protocol import Dut
 from fwlab.generator.both_ends import returning
 from fwlab.generator.echo import Echoes
+from fwlab.generator.pacing.paced_load import PacedLoad
 from fwlab.generator.protocol import Engine, TcpEndpoints
 from fwlab.generator.sink import Sink
 from fwlab.generator.traffic_store import TrafficStore
@@ -38,6 +39,7 @@ class Nodes:
     clock     what the DUT's clock counts
     tell      hears of the progress of a long measurement
     echo      `echo(count, interval_s)` sends so many probes from the generator through the DUT to the sink and back
+    pacing    plays at exact loads in the DUT's own time; None where its clock is the host's
     """
 
     dut: Dut
@@ -53,6 +55,7 @@ class Nodes:
     clock: Clock = "instructions"
     tell: Listener = lambda _event: None
     echo: Callable[[int, float], Echoes] = _no_echoes
+    pacing: PacedLoad | None = None
 
 
 def through(nodes: Nodes) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.step import Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
-from fwlab.model.results import Measured, TestbedFacts
+from fwlab.model.results import Clock, Measured, TestbedFacts
 
 
 class Passed(MeasurableMetric):
@@ -28,7 +28,7 @@ class Passed(MeasurableMetric):
         """One share, of the first play: later ones may be longer."""
         return [sum(play.arrived.values()) / play.sent for play in measured.deliveries[:1] if play.sent]
 
-    def steps(self, spec: MeasurementSpec, played: TrafficKind) -> Sequence[Step]:
+    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
         return [BEFORE_FLOOD]
 
 

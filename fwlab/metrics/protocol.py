@@ -7,6 +7,7 @@ from typing import Protocol
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.step import Step
 from fwlab.model.metric import Metric, TrafficKind
+from fwlab.model.results import Clock
 
 CONNECTIONS: frozenset[TrafficKind] = frozenset({"connections"})
 ANY_TRAFFIC: frozenset[TrafficKind] = frozenset({"packets", "connections"})
@@ -16,11 +17,12 @@ WITH_OR_WITHOUT: frozenset[TrafficKind] = frozenset({"packets", "connections", "
 class MeasurableMetric(Metric, Protocol):
     """A metric that can be registered. A subclass defines `name`, `unit`, `display` and `steps`, and what differs.
 
-    steps          how it is measured while a kind of traffic is played; none if loading the ruleset measures it
+    steps          how it is measured while a kind of traffic is played, on a DUT with this clock; none if loading the
+                   ruleset measures it
     keeps_ruleset  whether a case of this metric alone may use the ruleset as the previous case has left it
     takes_ruleset  whether the ruleset is gone from the DUT when this has been measured
     """
 
-    steps: Callable[[MeasurementSpec, TrafficKind], Sequence[Step]]
+    steps: Callable[[MeasurementSpec, TrafficKind, Clock], Sequence[Step]]
     keeps_ruleset: bool = False
     takes_ruleset: bool = False

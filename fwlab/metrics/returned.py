@@ -14,7 +14,7 @@ from fwlab.metrics.nodes import MeasuringSession, Nodes
 from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
-from fwlab.model.results import Measured, TestbedFacts
+from fwlab.model.results import Clock, Measured, TestbedFacts
 from fwlab.model.trial import Delivery
 
 
@@ -33,7 +33,7 @@ class Returned(MeasurableMetric):
         # The DUT may send a few packets of its own.
         return [min(1.0, (play.sent_on or 0) / play.offered[traffic_class]) for play in plays]
 
-    def steps(self, spec: MeasurementSpec, played: TrafficKind) -> Sequence[Step]:
+    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
         return [FLOOD, RETURN]
 
 

@@ -2,11 +2,13 @@
 """Survival: the share of one traffic class that gets through while the load is a multiple of what the DUT forwards.
 
 The multiple refers to the DUT's own clock: at 2, twice as many packets arrive in one of its seconds as the baseline
-forwards in a busy one. No generator can keep such a load on the virtual testbed, where it follows the host's clock
-and the DUT follows its instructions. It need not: the same mix is played flat out, so that the DUT's ring is always
-full. Two counts then remain that no host can disturb: the packets of this mix that the DUT processes in a busy second,
-and the share of the class, among the packets that it received, that reaches the sink. A full ring treats all classes
-alike, so at any load above the DUT's rate a class survives in the proportion of the two.
+forwards in a busy one. On the virtual testbed that load is played (fwlab/generator/pacing), and the class is counted
+where it reaches the DUT and where it leaves it.
+
+No generator can keep such a load where the DUT's clock is the host's. There the same mix is played flat out, so that
+the DUT's ring is always full. Two counts then remain that no host can disturb: the packets of this mix that the DUT
+processes in a busy second, and the share of the class, among the packets that it received, that reaches the sink. A
+full ring treats all classes alike, so at any load above the DUT's rate a class survives in the proportion of the two.
 """
 
 import statistics
@@ -14,18 +16,24 @@ import time
 from collections.abc import Sequence
 from types import MappingProxyType
 
+from fwlab.generator.pacing.paced_load import Load
 from fwlab.generator.protocol import traffic_guard
 from fwlab.metrics.capacity import FLOOD, busy_rates
 from fwlab.metrics.measurement_spec import MeasurementSpec, given
 from fwlab.metrics.nodes import MeasuringSession, Nodes, through
+from fwlab.metrics.paced import play_paced
 from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.metric import Display, Tolerance, TrafficKind
-from fwlab.model.results import Measured, TestbedFacts
+from fwlab.model.results import Clock, Measured, TestbedFacts
 from fwlab.model.trial import Delivery
 
-#: A play ends when the DUT has received enough packets, or after this time (real seconds); it is polled this often (s).
+#: A trial at an exact load lasts until so many packets of the class have been offered, and at least as long as the
+#: case says, but no longer than this (s of the DUT's clock).
+IN_A_TRIAL, LONGEST_TRIAL_S = 1000, 2.0
+#: A play flat out ends when the DUT has received enough packets, or after this time (real seconds); it is polled this
+#: often (s).
 LONGEST_S, POLL_S = 15.0, 0.2
 #: Enough is so many full rings, so that packets received before the ring was full do not matter, ...
 RINGS = 8
@@ -72,23 +80,48 @@ class Survival(MeasurableMetric):
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         tracked = traffic_class or measured.tracked or ""
+        if measured.paced:
+            shares = [trial.survived(tracked) for play in measured.paced for trial in play.trials]
+            return [min(1.0, share) for share in shares if share is not None]
         shares = [d.survived(tracked, rate) for d in measured.survivals for rate in busy_rates(measured)]
         return [share for share in shares if share is not None]
 
-    def steps(self, spec: MeasurementSpec, played: TrafficKind) -> Sequence[Step]:
-        return [FLOOD, SURVIVE]
+    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
+        return [FLOOD, SURVIVE] if clock == "host" else [SURVIVE_PACED]
 
 
 METRIC = Survival()
 
 
+def survive_paced(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
+    """Play the load by the DUT's own clock; the baseline was measured before."""
+    nodes, unit = session.nodes, _unit(session, spec)
+    if unit is None:
+        return so_far.plus(problems=[_no_unit(spec)])
+    pps = given(spec.offered, "offered") * unit
+    mix = nodes.store.offered(spec.traffic_name, MIX)
+    of_class = max(1, mix[given(spec.victim_class, "victim_class")]) / MIX
+    trial_s = max(spec.trial.seconds, min(LONGEST_TRIAL_S, IN_A_TRIAL / (of_class * pps)))
+    load = Load(pps=pps, settle_s=spec.trial.settle, trials=spec.trial.count, trial_s=trial_s, shuffled=True)
+    play = play_paced(nodes, spec.traffic_name, load)
+    return so_far.plus(paced=[play], problems=play.problems)
+
+
+def _unit(session: MeasuringSession, spec: MeasurementSpec) -> float | None:
+    """The baseline's packets per busy second of the DUT's clock; None if they were not measured."""
+    base = session.result(spec.baseline)
+    return None if base is None or base.problems else _rate(base)
+
+
+def _no_unit(spec: MeasurementSpec) -> str:
+    return f"the load is a multiple of the capacity of {spec.baseline}, which was not measured"
+
+
 def survive(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
     """Play the mix flat out, after the trials of capacity with it; the baseline was measured before."""
-    nodes, base = session.nodes, session.result(spec.baseline)
-    unit = None if base is None or base.problems else _rate(base)
+    nodes, unit = session.nodes, _unit(session, spec)
     if unit is None:
-        problem = f"the load is a multiple of the capacity of {spec.baseline}, which was not measured"
-        return so_far.plus(problems=[problem])
+        return so_far.plus(problems=[_no_unit(spec)])
     load = given(spec.offered, "offered") * unit
     wanted = _enough(nodes, spec, (_rate(so_far) or 0.0) / load)
     problems = []
@@ -144,4 +177,5 @@ def _play(nodes: Nodes, spec: MeasurementSpec, load: float, level: int, wanted: 
     )
 
 
+SURVIVE_PACED = Step(Phase.SURVIVAL, survive_paced, despite_problems=False)
 SURVIVE = Step(Phase.SURVIVAL, survive, despite_problems=False)

@@ -15,7 +15,7 @@ from fwlab.metrics.step import Phase, Step
 from fwlab.model.benchmarks import GoalBounds, RateSearch
 from fwlab.model.events import BoundsNarrowed
 from fwlab.model.metric import Display, Tolerance, TrafficKind
-from fwlab.model.results import Measured, TestbedFacts
+from fwlab.model.results import Clock, Measured, TestbedFacts
 
 #: The search begins at this share of what the generator sends flat out: closer to it, it cannot keep a rate.
 OF_CEILING = 0.95
@@ -41,7 +41,7 @@ class Throughput(MeasurableMetric):
         goals = [one.goal(self.loss_ratio) for one in found(measured).searches]
         return [goal.throughput for goal in goals if goal is not None and goal.throughput is not None]
 
-    def steps(self, spec: MeasurementSpec, played: TrafficKind) -> Sequence[Step]:
+    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
         return [LIGHT_LOAD, FLAT_OUT, SEARCH]
 
     def doubts(self, measured: Measured) -> list[str]:

@@ -11,6 +11,7 @@ from fwlab.model.benchmarks import Benchmarks
 from fwlab.model.cpu_settings import CpuSettings
 from fwlab.model.declared import Frozen
 from fwlab.model.metric import MetricName
+from fwlab.model.paced import PacedPlay
 from fwlab.model.reference_core import ReferenceCore
 from fwlab.model.trial import Clients, Delivery, Spent, States, TcpTrial, Trial
 
@@ -131,6 +132,7 @@ class Measured(Frozen):
     slowed    the throttle level of the trials (0: none)
     measured_again  why an earlier measurement was discarded; empty if there was none
     beside    a case that was measured in turns with this one, round by round; written only if there is one
+    paced     plays at a load that the DUT's own clock paced; written only if there are any
     benchmarks  trials at offered loads; written only if there are any
     extra     values of metrics that have no field of their own, by the metric's name; written only if there are any
     unsaturated  why the DUT was not saturated, where only figures that need it are in doubt; written only if it was not
@@ -172,13 +174,14 @@ class Measured(Frozen):
     refused: str | None = None
     lost: list[str] = []
     beside: Measured | None = None
+    paced: list[PacedPlay] = []
     benchmarks: Benchmarks | None = None
     extra: dict[str, list[float]] = {}
 
     @model_serializer(mode="wrap")
     def _without_what_is_rare(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         data: dict[str, Any] = handler(self)
-        for name in ("beside", "benchmarks", "extra", "functions", "unsaturated"):
+        for name in ("beside", "benchmarks", "extra", "functions", "paced", "unsaturated"):
             if not getattr(self, name):
                 data.pop(name, None)
         return data
@@ -195,6 +198,7 @@ class Measured(Frozen):
         """
         return self.plus(
             trials=later.trials,
+            paced=later.paced,
             tcp=later.tcp,
             clients=later.clients,
             idle_trials=self.idle_trials + later.idle_trials,

@@ -45,9 +45,17 @@ def vcpu_threads(pid: int) -> list[int]:
     return sorted(found)
 
 
+def arguments_of(pid: int) -> list[str]:
+    """The command line of this QEMU. Raises CannotMeasure if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")
+    except OSError as error:
+        raise CannotMeasure(f"QEMU {pid} has ended", "vagrant up LAB") from error
+
+
 def domain_of(pid: int) -> str:
     """libvirt's name for the machine that this QEMU runs, from its command line (-name guest=...)."""
-    words = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")
+    words = arguments_of(pid)
     named = words[words.index("-name") + 1] if "-name" in words else ""
     found = {key: value for key, _, value in (part.partition("=") for part in named.split(","))}.get("guest")
     if not found:

@@ -180,7 +180,7 @@ def test_delivered_is_measured_at_a_light_rate() -> None:
 
 def test_load_time_opens_no_connections() -> None:
     spec = MeasurementSpec("plain", "", "plain", [], ["load_time"], traffic="web")
-    assert METRICS["load_time"].steps(spec, "connections") == []
+    assert METRICS["load_time"].steps(spec, "connections", "host") == []
 
 
 def test_the_engine_leaves_the_nic_to_the_clients() -> None:

@@ -21,7 +21,7 @@ from fwlab.metrics.nodes import Nodes
 from fwlab.metrics.perf_profile import PROFILE
 from fwlab.metrics.state_table import FILL
 from fwlab.metrics.step import Phase, Step
-from fwlab.metrics.survival import SURVIVE
+from fwlab.metrics.survival import SURVIVE_PACED
 from fwlab.model.errors import Refused
 from fwlab.model.results import Measured
 from tests.offline.factories import a_lab, measured
@@ -38,7 +38,7 @@ def spec(*metrics: str, **fields: Any) -> MeasurementSpec:
         (spec("generator", "capacity", sampled=True), [FLOOD, PROFILE]),
         (spec("delivered", "capacity"), [BEFORE_FLOOD, FLOOD, AFTER_FLOOD]),
         (spec("delivered", load_dependent=True), [FLOOD, AFTER_FLOOD]),
-        (spec("survival", "load_time"), [FLOOD, SURVIVE]),
+        (spec("survival", "load_time"), [SURVIVE_PACED]),
         (spec("entries", "state_bytes", "states"), [FILL, COUNT]),
     ],
 )

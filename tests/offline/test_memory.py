@@ -138,7 +138,7 @@ def test_memory_that_does_not_settle_is_in_doubt() -> None:
 def test_packets_fill_the_tables_first() -> None:
     def steps(packets: int | None) -> list:
         spec = MeasurementSpec("x", "x", "x", [], ["memory"], traffic="flood", state_packets=packets)
-        return list(METRIC.steps(spec, "packets"))
+        return list(METRIC.steps(spec, "packets", "instructions"))
 
     assert steps(16384) == [FILL, WEIGH]
     assert steps(None) == [WEIGH]

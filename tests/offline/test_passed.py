@@ -36,4 +36,6 @@ def test_nothing_played_is_no_share() -> None:
 
 
 def test_it_needs_no_flood() -> None:
-    assert PASSED.steps(MeasurementSpec("x", "X", "x", [], ["passed"], traffic="flood"), "packets") == [BEFORE_FLOOD]
+    assert PASSED.steps(MeasurementSpec("x", "X", "x", [], ["passed"], traffic="flood"), "packets", "host") == [
+        BEFORE_FLOOD
+    ]

@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-LONGEST = 300
+LONGEST = 400
 #: Longer files and their own limits, each with a comment that says why.
 LONG: dict[str, int] = {}
 CODE = {".py", ".sh", ".rb", ".hcl", ".c", ".h"}

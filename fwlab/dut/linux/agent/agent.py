@@ -10,6 +10,7 @@ from typing import Any
 
 from fwlab.dut.linux.agent import blackhole, connection_table, trials
 from fwlab.dut.linux.agent.counters import Counters
+from fwlab.dut.linux.agent.idle_loop import IdleLoop
 from fwlab.dut.linux.agent.kernel import Kernel
 from fwlab.dut.linux.agent.marks import marks
 from fwlab.dut.linux.agent.memory import KernelMemory
@@ -41,6 +42,7 @@ class Agent:
         self._start = start or StartState(kernel)
         self._memory = KernelMemory(kernel)
         self._perf: Perf | None = None
+        self._idle_loop: IdleLoop | None = None
         self.unconfirmed = False
         self.cut_off = False
 
@@ -52,6 +54,7 @@ class Agent:
                 *(self.facts, self.reset, self.load, self.confirm, self.unload),
                 *(self.entries, self.states, self.memory),
                 *(self.blackhole, self.remove_blackhole, self.counters, self.drain, self.measure),
+                *(self.never_idle, self.idle_again),
                 *(self.prepare_stacks, self.record_stacks, self.read_stacks, self.functions),
             )
         }
@@ -169,6 +172,18 @@ class Agent:
         """Wait until `device` has received nothing for `quiet_s` seconds, at most `patience_s` seconds."""
         device = request["device"]
         Counters([device]).drain(device, request["quiet_s"], request["patience_s"])
+        return {}
+
+    def never_idle(self, _request: Request) -> Answer:
+        """Keep the CPU from sleeping until `idle_again`."""
+        self._idle_loop = self._idle_loop or IdleLoop()
+        return {}
+
+    def idle_again(self, _request: Request) -> Answer:
+        """Let the CPU sleep again."""
+        if self._idle_loop is not None:
+            self._idle_loop.stop()
+            self._idle_loop = None
         return {}
 
     def measure(self, request: Request) -> Answer:

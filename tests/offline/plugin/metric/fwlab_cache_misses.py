@@ -10,7 +10,7 @@ from fwlab.metrics.nodes import MeasuringSession
 from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
-from fwlab.model.results import Measured
+from fwlab.model.results import Clock, Measured
 
 PACKETS = 1000
 
@@ -35,7 +35,7 @@ class CacheMisses(MeasurableMetric):
     display = Display("cache misses", "misses/packet", caption="Cache misses. Bars reach from the best to the worst.")
     tolerance = Tolerance(share=0.1, ratio=0.2)
 
-    def steps(self, spec: MeasurementSpec, played: TrafficKind) -> Sequence[Step]:
+    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
         return [PLAY]
 
 

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One play of a traffic at an exact load in the DUT's own time."""
+
+import contextlib
+import json
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fwlab.generator.pacing import player
+from fwlab.generator.pacing.monitor import Monitor
+from fwlab.generator.pacing.recording import FOREIGN, KnownFrames, Recording, counted, read_recording
+from fwlab.generator.pacing.wires import Attached, Wires, attached, wires_of
+from fwlab.generator.traffic_store import TrafficStore
+from fwlab.host.environment import patience
+from fwlab.host.process import piped, wait_or_kill
+from fwlab.model.errors import CannotMeasure
+from fwlab.model.paced import PacedPlay, PacedTrial
+from fwlab.testbed.qemu_process import arguments_of, domain_of, qemu_of, vcpu_thread
+from fwlab.traffic.classes import OTHER
+
+#: A tick of the DUT's clock (us). The frames of one reach the DUT as one burst, so a tick has to be short beside what a
+#: ruleset can store (the burst of a limit, divided by its rate).
+TICK_US = 1000
+#: Bytes of each frame that are recorded: enough to tell the frames of a traffic apart. A multiple of 8.
+KEPT = 96
+#: A node may send a few frames of its own (neighbour and group discovery).
+STRAY = 2
+#: Real seconds that a play may take: so many, and for each second of the DUT's clock so many more. On an idle host such
+#: a second takes one or two.
+GRACE_S, SLOWEST = 60.0, 90.0
+
+
+@dataclass(frozen=True)
+class Load:
+    """What to play.
+
+    pps       packets per second of the DUT's clock
+    settle_s  seconds of that clock before the first trial
+    trials    how many, one after the other in the same play ...
+    trial_s   ... and how long each is (s of the DUT's clock)
+    first     number of the first frame, counted from the beginning of the traffic
+    shuffled  whether the frames of a tick arrive in random order. Where the ring is full, only the first of each tick
+              find room, so an order that repeats from tick to tick would favour a class
+    """
+
+    pps: float
+    settle_s: float
+    trials: int
+    trial_s: float
+    first: int = 0
+    shuffled: bool = False
+
+    @property
+    def ticks(self) -> int:
+        """Ticks with frames."""
+        return self._ticks(self.settle_s) + self.trials * self._ticks(self.trial_s)
+
+    @staticmethod
+    def _ticks(seconds: float) -> int:
+        return max(1, round(seconds * 1e6 / TICK_US)) if seconds else 0
+
+    @property
+    def frames(self) -> int:
+        """Frames in all."""
+        return int(self.ticks * self.per_tick)
+
+    @property
+    def per_tick(self) -> float:
+        """Frames in each tick, not necessarily whole."""
+        return self.pps * TICK_US / 1e6
+
+    def windows_us(self) -> Iterator[tuple[int, int]]:
+        """Begin and end of each trial, from the first frame on."""
+        begin = self._ticks(self.settle_s) * TICK_US
+        each = self._ticks(self.trial_s) * TICK_US
+        for trial in range(self.trials):
+            yield begin + trial * each, begin + (trial + 1) * each
+
+
+class PacedLoad:
+    """Plays at exact loads, on the DUT whose QEMU forwards an SSH port."""
+
+    def __init__(self, ssh_address: str, ssh_port: int, link_ports: tuple[int, int]) -> None:
+        """link_ports: where the DUT's QEMU takes frames of the first and of the last link."""
+        self._forwarded, self._link_ports = (ssh_address, ssh_port), link_ports
+
+    def play(self, store: TrafficStore, traffic: str, load: Load, *, until_done: Callable[[], None]) -> PacedPlay:
+        """Play, and count what passed the DUT's NICs.
+
+        until_done  called at the end of the load: returns once the DUT has processed what it took
+
+        Raises CannotMeasure. A play whose counts are in doubt has problems instead.
+        """
+        qemu = qemu_of(*self._forwarded)  # restoring the DUT starts another process
+        wires = wires_of(arguments_of(qemu), self._link_ports, self._forwarded[0])
+        monitor = Monitor(domain_of(qemu))
+        with contextlib.ExitStack() as stack:
+            with monitor.suspended():
+                filters = stack.enter_context(attached(monitor, wires, tick_us=TICK_US, kept=KEPT))
+                process = stack.enter_context(_player(filters.pipe))
+                _hand_over(process, store.path(traffic), store.seed, load, wires, filters, qemu)
+            answer = _line(process, GRACE_S + SLOWEST * load.ticks * TICK_US / 1e6)
+            until_done()
+            recordings = {}
+            for name in ("received", "forwarded", "returned"):
+                recordings[name] = getattr(filters, name)
+            # The recorders are closed only with the context; everything up to here is written.
+            found = {name: read_recording(path, KEPT) for name, path in recordings.items()}
+        return _counted(store, traffic, load, json.loads(answer), found)
+
+
+@contextlib.contextmanager
+def _player(pipe: int) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, player.__file__, str(pipe)],
+        pass_fds=[pipe],
+        start_new_session=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        wait_or_kill(process, 10)
+
+
+def _hand_over(
+    process: subprocess.Popen[str],
+    table: Path,
+    seed: int,
+    load: Load,
+    wires: Wires,
+    filters: Attached,
+    qemu: int,
+) -> None:
+    """Tell the player what to play, and wait until it has the virtual CPU."""
+    play = player.Play(
+        table=str(table),
+        first=load.first,
+        per_tick=load.per_tick,
+        ticks=load.ticks,
+        tick_us=TICK_US,
+        shuffled=seed if load.shuffled else None,
+        address=wires.address,
+        link=wires.link_port,
+        clock=filters.clock_port,
+        qemu=qemu,
+        vcpu=vcpu_thread(qemu),
+    )
+    piped(process.stdin).write(json.dumps(play._asdict()) + "\n")
+    piped(process.stdin).flush()
+    _line(process, GRACE_S)
+
+
+def _line(process: subprocess.Popen[str], seconds: float) -> str:
+    """The next line that the player prints. Raises CannotMeasure."""
+    stdout, end = piped(process.stdout), time.monotonic() + seconds * patience()
+    ready, _, _ = select.select([stdout], [], [], max(0.0, end - time.monotonic()))
+    if not ready:
+        raise CannotMeasure(f"the load was not played within {seconds:.0f} s", "fwlab doctor")
+    line = stdout.readline()
+    if not line:
+        reason = piped(process.stderr).read().strip().splitlines()
+        raise CannotMeasure(
+            f"cannot pace the DUT: {reason[-1] if reason else 'the player ended'}",
+            "run as the user who ran `vagrant up`; `sysctl kernel.yama.ptrace_scope` must be 0 unless you are root",
+        )
+    return line
+
+
+def _counted(
+    store: TrafficStore, traffic: str, load: Load, answer: dict[str, int | str], found: dict[str, Recording]
+) -> PacedPlay:
+    """The counts of each trial and of the whole, and what is wrong with them."""
+    names = store.classes
+    known = KnownFrames(store.heads(traffic, KEPT), store.classified(traffic))
+    classes = {name: known.classes_of(recording) for name, recording in found.items()}
+    received = found["received"]
+    begin = int(received.times_us[0]) if len(received) else 0
+    trials = []
+    for low, high in load.windows_us():
+        parts = {}
+        for name, recording in found.items():
+            inside = (recording.times_us >= begin + low) & (recording.times_us < begin + high)
+            parts[name] = dict(counted(classes[name][inside], names, OTHER))
+        trials.append(
+            PacedTrial(
+                duration_s=(high - low) / 1e6,
+                offered=parts["received"],
+                forwarded=parts["forwarded"],
+                returned=parts["returned"],
+            )
+        )
+    foreign = int((classes["received"] == FOREIGN).sum())
+    reached = len(received) - foreign
+    return PacedPlay(
+        load=load.pps,
+        tick_s=TICK_US / 1e6,
+        offered=load.frames,
+        received=reached,
+        forwarded=dict(counted(classes["forwarded"], names, OTHER)),
+        returned=dict(counted(classes["returned"], names, OTHER)),
+        trials=trials,
+        problems=list(_problems(answer, load.frames, reached, foreign)),
+    )
+
+
+def _problems(answer: dict[str, int | str], offered: int, reached: int, foreign: int) -> Iterator[str]:
+    """Why the load was not as it should have been."""
+    if "problem" in answer:
+        yield f"the load was not played to its end: {answer['problem']}"
+        return
+    if answer["late"]:
+        yield f"{answer['late']} ticks came late, so the load was not constant"
+    if foreign > STRAY:
+        yield f"{foreign} frames reached the DUT that are not of this traffic"
+    if reached != offered:
+        yield f"{reached} frames of the traffic reached the DUT's NIC, {offered} were offered"

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The filters on the DUT's links: what holds frames until the next tick, and what records those that pass."""
+
+import contextlib
+import itertools
+import json
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fwlab.generator.pacing.monitor import Monitor
+from fwlab.model.errors import CannotMeasure
+
+#: Names of what is added to QEMU. The device of the ticks has a hub of its own, because a filter passes nothing on from
+#: a device without a peer.
+CLOCK, CLOCK_HUB, HUB_NUMBER = "fwlab-clock", "fwlab-clock-hub", 4096
+HOLD, HOLD_TICK, TICKS = "fwlab-hold", "fwlab-hold-tick", "fwlab-ticks"
+RECORDERS = ("fwlab-received", "fwlab-forwarded", "fwlab-returned")
+#: Ticks are sent to this port and never answered; nothing listens there.
+NOBODY = 9
+
+
+@dataclass(frozen=True)
+class Wires:
+    """The network devices of a DUT's two links in QEMU, by name, and the address on which QEMU listens.
+
+    link_port  where QEMU takes frames of the first link
+    """
+
+    first: str
+    last: str
+    address: str
+    link_port: int
+
+
+@dataclass(frozen=True)
+class Attached:
+    """What a play needs while the filters are attached.
+
+    pipe        descriptor from which ticks are read
+    clock_port  where QEMU takes ticks
+    folder      where the recorders write, a file each
+    """
+
+    pipe: int
+    clock_port: int
+    folder: Path
+
+    @property
+    def received(self) -> Path:
+        """Frames that reached the DUT's first NIC."""
+        return self.folder / RECORDERS[0]
+
+    @property
+    def forwarded(self) -> Path:
+        """Frames that the DUT sent by its last NIC."""
+        return self.folder / RECORDERS[1]
+
+    @property
+    def returned(self) -> Path:
+        """Frames that the DUT sent by its first NIC."""
+        return self.folder / RECORDERS[2]
+
+
+def wires_of(arguments: list[str], ports: tuple[int, int], address: str) -> Wires:
+    """The devices of a QEMU with these arguments whose sockets have these local ports. Raises CannotMeasure."""
+    devices = {}
+    for option, value in itertools.pairwise(arguments):
+        if option == "-netdev":
+            given = _options(value)
+            devices[given.get("localaddr")] = given.get("id", "")
+    try:
+        first, last = (devices[f"{address}:{port}"] for port in ports)
+    except KeyError:
+        raise CannotMeasure(
+            "the DUT's links are not socket links, so its own clock cannot pace a load",
+            "unset FWLAB_LINK; vagrant destroy -f LAB; vagrant up LAB",
+        ) from None
+    return Wires(first, last, address, ports[0])
+
+
+def _options(value: str) -> Mapping[str, str]:
+    """The options of -netdev, written as JSON (by libvirt) or with commas."""
+    if value.startswith("{"):
+        return {name: str(given) for name, given in json.loads(value).items()}
+    pairs = (part.partition("=") for part in value.split(","))
+    return {name: given for name, _, given in pairs}
+
+
+@contextlib.contextmanager
+def attached(monitor: Monitor, wires: Wires, *, tick_us: int, kept: int) -> Iterator[Attached]:
+    """Attach everything while the context is open. Enter it while the DUT is suspended: ticks then agree everywhere.
+
+    kept  bytes of each frame that are recorded
+
+    Raises CannotMeasure with QEMU's own words.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="fwlab-play-"))
+    ticks = folder / TICKS
+    try:
+        os.mkfifo(ticks)
+        if not os.getuid():  # libvirt runs root's machines as a user of its own
+            folder.chmod(0o733)
+            ticks.chmod(0o622)
+        pipe = os.open(ticks, os.O_RDONLY | os.O_NONBLOCK)  # or QEMU would wait for a reader
+        try:
+            port = _unused_port(wires.address)
+            try:
+                refused = monitor.commands(*_additions(wires, folder, port, tick_us=tick_us, kept=kept))
+                if refused:
+                    raise CannotMeasure(f"QEMU cannot pace a load: {refused[0]}", "vagrant reload LAB")
+                yield Attached(pipe, port, folder)
+            finally:
+                monitor.commands(*_removals())
+        finally:
+            os.close(pipe)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _additions(wires: Wires, folder: Path, port: int, *, tick_us: int, kept: int) -> list[tuple[str, dict[str, Any]]]:
+    """QEMU's commands. Timers of the same instant run in the order in which they were made: frames before the tick."""
+
+    def held(name: str, device: str) -> tuple[str, dict[str, Any]]:
+        return "object-add", {
+            "qom-type": "filter-buffer",
+            "id": name,
+            "netdev": device,
+            "queue": "tx",
+            "interval": tick_us,
+        }
+
+    def recorded(name: str, device: str, queue: str, most: int) -> tuple[str, dict[str, Any]]:
+        file = str(folder / name)
+        return "object-add", {
+            "qom-type": "filter-dump",
+            "id": name,
+            "netdev": device,
+            "queue": queue,
+            "file": file,
+            "maxlen": most,
+        }
+
+    received, forwarded, returned = RECORDERS
+    nobody, listens = f"{wires.address}:{NOBODY}", f"{wires.address}:{port}"
+    return [
+        ("netdev_add", {"type": "socket", "id": CLOCK, "udp": nobody, "localaddr": listens}),
+        ("netdev_add", {"type": "hubport", "id": CLOCK_HUB, "hubid": HUB_NUMBER, "netdev": CLOCK}),
+        held(HOLD, wires.first),
+        recorded(received, wires.first, "tx", kept),
+        recorded(forwarded, wires.last, "rx", kept),
+        recorded(returned, wires.first, "rx", kept),
+        held(HOLD_TICK, CLOCK),
+        recorded(TICKS, CLOCK, "tx", 64),
+    ]
+
+
+def _removals() -> list[tuple[str, dict[str, Any]]]:
+    objects = (HOLD, *RECORDERS, HOLD_TICK, TICKS)
+    devices = (CLOCK_HUB, CLOCK)
+    return [*(("object-del", {"id": name}) for name in objects), *(("netdev_del", {"id": name}) for name in devices)]
+
+
+def _unused_port(address: str) -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind((address, 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What became of a load that the DUT's own clock has paced: counts at the DUT's NICs, by traffic class."""
+
+from pydantic import Field
+
+from fwlab.model.declared import Frozen
+
+
+class PacedTrial(Frozen):
+    """One part of a play: frames that passed the DUT's NICs in this time.
+
+    duration_s  seconds of the DUT's clock
+    offered     frames that reached its first NIC, by traffic class; `other` belong to none
+    forwarded   frames that it sent by its last NIC
+    returned    frames that it sent by its first NIC
+    """
+
+    duration_s: float = Field(gt=0)
+    offered: dict[str, int]
+    forwarded: dict[str, int]
+    returned: dict[str, int] = {}
+
+    def survived(self, traffic_class: str) -> float | None:
+        """Share of the class that left the DUT, by either NIC; None if none of it was offered."""
+        offered = self.offered.get(traffic_class, 0)
+        left = self.forwarded.get(traffic_class, 0) + self.returned.get(traffic_class, 0)
+        return left / offered if offered else None
+
+
+class PacedPlay(Frozen):
+    """One play at a constant load, and its account: every frame was offered, and left the DUT or did not.
+
+    load       packets per second of the DUT's clock
+    tick_s     the frames of one tick reached the DUT together
+    offered    frames that were to reach the DUT's first NIC
+    received   frames that did
+    forwarded, returned  frames that left by its last and its first NIC, by class, until it had processed all it took
+    taken      frames that it took from its receive ring; the ring had no room for the rest
+    trials     one after the other, within the play
+    problems   why the load was not as it should have been
+    """
+
+    load: float = Field(gt=0)
+    tick_s: float = Field(gt=0)
+    offered: int = Field(ge=0)
+    received: int = Field(ge=0)
+    forwarded: dict[str, int]
+    returned: dict[str, int]
+    taken: int | None = None
+    trials: list[PacedTrial]
+    problems: list[str] = []

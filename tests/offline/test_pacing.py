@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Pacing without a machine: what QEMU is told, what the player sends, what is read back from the recorders."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fwlab.generator.frame_table import write_table
+from fwlab.generator.pacing import player, wires
+from fwlab.generator.pacing.paced_load import Load, _problems
+from fwlab.generator.pacing.recording import FOREIGN, NO_CLASS, KnownFrames, counted, read_recording
+from fwlab.model.errors import CannotMeasure
+from fwlab.model.paced import PacedTrial
+
+KEPT = 64
+#: An Ethernet frame with IPv4 and UDP: addresses, then 30 bytes that hold TTL (byte 22) and checksum (24, 25).
+FRAME = bytes(range(12)) + b"\x08\x00" + b"\x45" + bytes(7) + b"\x40\x11\x12\x34" + bytes(range(34))
+
+
+def routed(frame: bytes) -> bytes:
+    """The frame as a router sends it on."""
+    return bytes(12) + frame[12:22] + b"\x3f\x11\x99\x99" + frame[26:]
+
+
+def record(seconds: int, us: int, frame: bytes, kept: int = KEPT) -> bytes:
+    return struct.pack("<IIII", seconds, us, min(len(frame), kept), len(frame)) + frame[:kept]
+
+
+class TestLoad:
+    def test_trials_are_whole_ticks_behind_the_settling(self) -> None:
+        load = Load(pps=2500, settle_s=0.02, trials=3, trial_s=0.1)
+        assert (load.ticks, load.frames, load.per_tick) == (320, 800, 2.5)
+        assert list(load.windows_us()) == [(20_000, 120_000), (120_000, 220_000), (220_000, 320_000)]
+
+    def test_the_shortest_trial_is_a_tick(self) -> None:
+        assert Load(pps=1000, settle_s=0, trials=1, trial_s=0.0001).ticks == 1
+
+
+class TestRecording:
+    def test_a_frame_is_known_again_behind_a_router(self, tmp_path: Path) -> None:
+        other = FRAME[:-1] + b"\0"
+        path = tmp_path / "forwarded"
+        frames = [routed(FRAME), FRAME, routed(other), b"\xff" * 42]
+        path.write_bytes(bytes(24) + b"".join(record(1, 1000 * place, f) for place, f in enumerate(frames)))
+        recording = read_recording(path, KEPT)
+        assert recording.times_us.tolist() == [1_000_000, 1_001_000, 1_002_000, 1_003_000]
+        # The table's frames are as long as what was kept: pad them alike.
+        padded = np.zeros((2, KEPT), dtype=np.uint8)
+        padded[:, :60] = np.frombuffer(FRAME + other, dtype=np.uint8).reshape(2, 60)
+        known = KnownFrames(padded, np.array([0, NO_CLASS]))
+        classes = known.classes_of(recording)
+        assert classes.tolist() == [0, 0, NO_CLASS, FOREIGN]
+        assert counted(classes, ["client"], "other") == {"client": 2, "other": 2}
+
+    def test_an_incomplete_record_at_the_end_is_left_out(self, tmp_path: Path) -> None:
+        path = tmp_path / "cut"
+        path.write_bytes(bytes(24) + record(0, 5, FRAME) + record(0, 6, FRAME)[:-1])
+        assert read_recording(path, KEPT).times_us.tolist() == [5]
+
+    def test_no_file_is_no_frame(self, tmp_path: Path) -> None:
+        assert len(read_recording(tmp_path / "missing", KEPT)) == 0
+
+
+class TestWires:
+    PORTS = (24001, 24002)
+
+    def test_devices_are_found_by_their_ports_however_they_are_written(self) -> None:
+        first = json.dumps({"type": "socket", "udp": "127.0.0.1:24000", "localaddr": "127.0.0.1:24001", "id": "one"})
+        last = "socket,id=two,udp=127.0.0.1:24003,localaddr=127.0.0.1:24002"
+        arguments = ["qemu", "-netdev", first, "-device", "x", "-netdev", last, "-netdev", "user,id=management"]
+        assert wires.wires_of(arguments, self.PORTS, "127.0.0.1") == wires.Wires("one", "two", "127.0.0.1", 24001)
+
+    def test_other_links_are_refused_with_the_next_step(self) -> None:
+        with pytest.raises(CannotMeasure) as error:
+            wires.wires_of(["qemu", "-netdev", "tap,id=one"], self.PORTS, "127.0.0.1")
+        assert "FWLAB_LINK" in error.value.hint
+
+    @pytest.mark.parametrize("refused", [[], ["no such device"]])
+    def test_everything_is_removed_again(self, refused: list[str], tmp_path: Path) -> None:
+        monitor = FakeMonitor(refused)
+        expected = contextlib.nullcontext() if not refused else pytest.raises(CannotMeasure, match="no such device")
+        with expected, wires.attached(monitor, wires.Wires("a", "b", "127.0.0.1", 1), tick_us=1000, kept=96) as filters:
+            assert filters.received.parent.is_dir()
+        made = [arguments["id"] for name, arguments in monitor.told if name in ("object-add", "netdev_add")]
+        gone = [arguments["id"] for name, arguments in monitor.told if name in ("object-del", "netdev_del")]
+        assert sorted(made) == sorted(gone)
+        assert len(made) == len(set(made)) == 8
+        assert not monitor.folder.exists()
+
+    def test_frames_are_released_before_the_tick_is_told(self) -> None:
+        """Timers of one instant run in the order in which they were made."""
+        monitor = FakeMonitor([])
+        with wires.attached(monitor, wires.Wires("a", "b", "127.0.0.1", 1), tick_us=250, kept=96):
+            pass
+        held = [given for name, given in monitor.told if given.get("qom-type") == "filter-buffer"]
+        assert [(one["netdev"], one["interval"]) for one in held] == [("a", 250), (wires.CLOCK, 250)]
+
+
+class FakeMonitor:
+    """Remembers what it is told, and refuses the first commands with these words."""
+
+    def __init__(self, refused: list[str]) -> None:
+        self.refused, self.told = refused, []
+
+    def commands(self, *commands: tuple[str, dict]) -> list[str]:
+        self.told += commands
+        for _, given in commands:
+            if "file" in given:
+                self.folder = Path(given["file"]).parent
+        refused, self.refused = self.refused, []
+        return refused
+
+
+class TestPlayer:
+    @pytest.fixture
+    def table(self, tmp_path: Path) -> Path:
+        path = tmp_path / "table"
+        write_table(path, [FRAME, FRAME[:-1] + b"\x01", FRAME[:-1] + b"\x02"])
+        return path
+
+    def test_the_table_is_repeated(self, table: Path) -> None:
+        assert [frame[-1] for frame in player.Table(str(table)).part(2, 6)] == [2, FRAME[-1], 1, 2]
+
+    def test_a_rate_below_one_frame_in_a_tick_is_kept(self, table: Path) -> None:
+        due = self.player(table, per_tick=0.4)
+        counts = [len(due._due(player.FIRST_TICKS + 1 + place)) for place in range(10)]
+        assert counts == [0, 0, 1, 0, 1, 0, 0, 1, 0, 1]
+        assert due._due(player.FIRST_TICKS) == due._due(player.FIRST_TICKS + 11) == []
+
+    def test_shuffled_frames_are_the_same_frames(self, table: Path) -> None:
+        tick = player.FIRST_TICKS + 1
+        plain, mixed = self.player(table, per_tick=30)._due(tick), self.player(table, 30, shuffled=1)._due(tick)
+        assert plain != mixed
+        assert sorted(plain) == sorted(mixed)
+        assert mixed == self.player(table, 30, shuffled=1)._due(tick), "the seed decides"
+
+    @staticmethod
+    def player(table: Path, per_tick: float, shuffled: int | None = None) -> player.Player:
+        made = object.__new__(player.Player)
+        play = player.Play(str(table), 0, per_tick, 10, 1000, shuffled, "127.0.0.1", 1, 2, 3, 4)
+        made._play, made._table = play, player.Table(str(table))
+        made._order = None if shuffled is None else player.random.Random(shuffled)
+        return made
+
+    def test_ticks_are_read_from_the_pipe_whatever_its_pieces(self) -> None:
+        read, write = os.pipe()
+        os.set_blocking(read, False)
+        pipe = player.Pipe(read)
+        data = bytes(24) + record(3, 17, player.numbered(7)) + record(3, 1017, player.numbered(8))
+        found = []
+        for place in range(0, len(data), 30):
+            os.write(write, data[place : place + 30])
+            if (tick := pipe.tick()) is not None:
+                found.append(tick)
+        while (tick := pipe.tick()) is not None:
+            found.append(tick)
+        assert found == [(7, 3_000_017), (8, 3_001_017)]
+        os.close(read)
+        os.close(write)
+
+    @pytest.fixture
+    def listening(self) -> Iterator[socket.socket]:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listening:
+            listening.bind(("127.0.0.1", 0))
+            yield listening
+
+    @pytest.mark.parametrize("borrowed", [True, False])
+    def test_a_socket_is_drained_once_everything_is_read(
+        self, listening: socket.socket, borrowed: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        if not borrowed:  # as in a container that may not have another process's descriptors
+            monkeypatch.setattr(player, "_borrowed", lambda *_: None)
+        inlet = player.Inlet(os.getpid(), "127.0.0.1", listening.getsockname()[1])
+        assert inlet.drained()
+        inlet.send(FRAME)
+        assert not inlet.drained()
+        listening.recv(100)
+        assert inlet.drained()
+
+
+class TestProblems:
+    @pytest.mark.parametrize(
+        ("answer", "reached", "foreign", "said"),
+        [
+            ({"ticks": 9, "late": 0}, 100, 2, []),
+            ({"ticks": 9, "late": 3}, 100, 0, ["3 ticks came late"]),
+            ({"ticks": 9, "late": 0}, 99, 0, ["99 frames of the traffic reached the DUT's NIC, 100 were offered"]),
+            ({"ticks": 9, "late": 0}, 130, 0, ["130 frames of the traffic"]),
+            ({"ticks": 9, "late": 0}, 100, 3, ["3 frames reached the DUT that are not of this traffic"]),
+            ({"problem": "QEMU ended"}, 12, 0, ["not played to its end: QEMU ended"]),
+        ],
+    )
+    def test_what_was_wrong_with_the_load_is_named(
+        self, answer: dict, reached: int, foreign: int, said: list[str]
+    ) -> None:
+        found = list(_problems(answer, 100, reached, foreign))
+        assert len(found) == len(said)
+        assert all(part in problem for part, problem in zip(said, found, strict=True))
+
+
+def test_a_class_survives_by_either_link() -> None:
+    trial = PacedTrial(duration_s=1, offered={"a": 10, "b": 0}, forwarded={"a": 3}, returned={"a": 2})
+    assert (trial.survived("a"), trial.survived("b"), trial.survived("c")) == (0.5, None, None)
