@@ -10,6 +10,8 @@ from fwlab.model.results import Measured, TestbedFacts
 
 #: An interval contains the median of all trials that could have been made with at least this probability.
 CONFIDENCE = 0.95
+#: So many standard deviations to each side hold that share of a normal distribution.
+NORMAL = statistics.NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
 
 def scale(testbed: TestbedFacts) -> int:
@@ -23,9 +25,13 @@ def scale(testbed: TestbedFacts) -> int:
 
 @dataclass(frozen=True)
 class Figure:
-    """Median and spread of some trials. `spread` is (max - min) / median, as a ratio."""
+    """Median and spread of some trials. `spread` is (max - min) / median, as a ratio.
+
+    counts  of a share: packets that count, and packets of all trials together; None for other figures
+    """
 
     values: list[float]
+    counts: tuple[int, int] | None = None
 
     @property
     def median(self) -> float:
@@ -46,6 +52,16 @@ class Figure:
     def spread(self) -> float:
         """Largest less smallest value, as a share of the median; 0 if that is 0."""
         return (self.high - self.low) / self.median if self.median else 0.0
+
+    @property
+    def several(self) -> bool:
+        """Whether there is more than one trial: one has no spread."""
+        return len(self.values) > 1
+
+    @property
+    def chance(self) -> tuple[float, float] | None:
+        """Of a share of few packets: where the share of many lies; None for other figures."""
+        return None if self.counts is None or not self.counts[1] else binomial_interval(*self.counts)
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -78,6 +94,17 @@ def median_interval(values: list[float], confidence: float = CONFIDENCE) -> tupl
     return (ranked[rank - 1], ranked[count - rank]) if rank else None
 
 
+def binomial_interval(counted: int, of: int) -> tuple[float, float]:
+    """The 95 % confidence interval of a share of which `counted` of `of` were seen (Wilson's score interval).
+
+    Brown, Cai, DasGupta, Interval Estimation for a Binomial Proportion, Statistical Science 16 (2001), section 3.1.1.
+    """
+    z2 = NORMAL**2
+    middle = (counted + z2 / 2) / (of + z2)
+    half = NORMAL / (of + z2) * math.sqrt(counted * (of - counted) / of + z2 / 4)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
 def fewest_values(confidence: float = CONFIDENCE) -> int:
     """How many values an interval with this confidence needs at least."""
     return 1 + math.ceil(-math.log2(1 - confidence))
@@ -86,7 +113,7 @@ def fewest_values(confidence: float = CONFIDENCE) -> int:
 def figure(measured: Measured, metric: Metric, testbed: TestbedFacts, traffic_class: str = "") -> Figure | None:
     """The metric's figure in this measurement, in its own unit; None where it was not measured."""
     values = metric.values(measured, testbed, traffic_class)
-    return Figure(values) if values else None
+    return Figure(values, metric.counts(measured, traffic_class)) if values else None
 
 
 def paired_ratio(measured: Measured, metric: Metric, testbed: TestbedFacts, base: str) -> Figure | None:

@@ -21,6 +21,7 @@ from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.events import Listener, LogLine
 from fwlab.model.results import DutFacts
+from fwlab.model.topology import Topology
 from fwlab.testbed.machines import Machines
 from fwlab.testbed.saved_state import SavedState
 
@@ -94,9 +95,18 @@ def open_nodes(
             machines.testbed.kind.clock,
             tell,
             EchoProbes(machines.ssh("generator"), topology.end(LAST_LINK, "sink").ipv4.split("/")[0]).send,
-            None if machines.testbed.kind.clock == "host" else PacedLoad(*forwarded, link_ports),
+            *_own_time(machines, topology, forwarded, link_ports),
         )
         yield Measurer(nodes), recovery, facts
+
+
+def _own_time(
+    machines: Machines, topology: Topology, forwarded: tuple[str, int], link_ports: tuple[int, int]
+) -> tuple[int, PacedLoad | None]:
+    """Nanoseconds of the DUT's clock for each instruction, and what plays loads in the DUT's own time."""
+    if machines.testbed.kind.clock == "host":
+        return 1, None
+    return 1 << topology.clock.icount_shift, PacedLoad(*forwarded, link_ports)
 
 
 def _dut_facts(dut: Dut, system: str) -> DutFacts:

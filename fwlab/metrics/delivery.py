@@ -4,17 +4,22 @@
 A busy host may stop a node for so long that a ring overflows. The firewall did not drop those packets, so they must
 not affect a mark. The DUT counts what it receives and what it sends, so losses before it and behind it are known. A
 play that lost packets there is repeated at a smaller load.
+
+On the virtual testbed the load is one in the DUT's own time (fwlab/generator/pacing), so nothing is lost before the
+DUT, and a ruleset that counts by time meets the same packets at the same times on every host.
 """
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from fwlab.generator.pacing.paced_load import Load
 from fwlab.generator.protocol import traffic_guard
-from fwlab.metrics.capacity import FLOOD
+from fwlab.metrics.capacity import FLOOD, busy_rates
 from fwlab.metrics.connection_rate import CONNECT
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession, Nodes, through
+from fwlab.metrics.paced import play_paced
 from fwlab.metrics.protocol import ANY_TRAFFIC, MeasurableMetric
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.errors import CannotMeasure
@@ -30,6 +35,10 @@ DELIVERY_PACKETS = (256, 8192)
 #: Before the flood it is not known what the DUT carries: few enough packets for its ring to hold, at these loads (pps);
 #: the next one if packets were lost on the way.
 FIRST_PACKETS, FIRST_LOADS = 960, (8000.0, 2000.0, 500.0, 125.0)
+#: The first of these loads in the DUT's own time (pps of its clock); the others are in proportion.
+FIRST_PACED = 4000.0
+#: A play in the DUT's own time takes about this long (s of the DUT's clock).
+PACED_S = 0.5
 #: The DUT may send a few packets of its own (neighbour and group discovery), which the sink does not count.
 STRAY = 2
 #: If the flood did not show what the DUT carries, it is watched for so long (s) and for so many packets at least; they
@@ -102,15 +111,24 @@ def deliver_few(session: MeasuringSession, spec: MeasurementSpec, so_far: Measur
 
 def few_packets(nodes: Nodes, spec: MeasurementSpec) -> tuple[Delivery, list[str]]:
     """What becomes of a few packets, which any ring can hold, at a light load; and what went wrong."""
-    return _deliver(nodes, spec, [(load, FIRST_PACKETS) for load in FIRST_LOADS])
+    return _deliver(nodes, spec, first_plays(nodes))
+
+
+def first_plays(nodes: Nodes) -> list[tuple[float, int]]:
+    """Loads (pps), the next of which is tried if packets were lost on the way, and packets of each."""
+    scale = 1.0 if nodes.pacing is None else FIRST_PACED / FIRST_LOADS[0]
+    return [(scale * load, FIRST_PACKETS) for load in FIRST_LOADS]
 
 
 def deliver(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
     """Play at a light load and count by class what arrives."""
-    carried = carried_in_flood(so_far, session.nodes.ring) or real_rate(session.nodes)
+    if session.nodes.pacing is None:
+        carried, seconds = carried_in_flood(so_far, session.nodes.ring) or real_rate(session.nodes), DELIVERY_S
+    else:
+        carried, seconds = min(busy_rates(so_far), default=FIRST_PACED), PACED_S
     low, high = DELIVERY_PACKETS
     loads = [max(20.0, share * carried) for share in LIGHT]
-    plays = [(load, int(min(high, max(low, load * DELIVERY_S)))) for load in loads]
+    plays = [(load, int(min(high, max(low, load * seconds)))) for load in loads]
     delivery, problems = _deliver(session.nodes, spec, plays)
     return so_far.plus(deliveries=[delivery], problems=problems)
 
@@ -120,7 +138,7 @@ def _deliver(nodes: Nodes, spec: MeasurementSpec, plays: Sequence[tuple[float, i
     for load, count in plays:
         nodes.dut.drain()  # what a flood left in the ring would be counted
         nodes.sink.load_counters(nodes.classes)
-        passage = play(nodes, load, count)
+        passage = play(nodes, spec.traffic_name, load, count)
         offered = nodes.store.offered(spec.traffic_name, passage.sent)
         passage, arrived = _arrived(nodes, passage, offered)
         lost_behind = max(0, passage.sent_on - sum(arrived.values()))
@@ -164,9 +182,20 @@ def _arrived(nodes: Nodes, passage: Passage, offered: dict[str, int]) -> tuple[P
     return passage, arrived
 
 
-def play(nodes: Nodes, load: float, count: int) -> Passage:
-    """Play `count` packets from the beginning of the traffic, `load` in a real second, and see them through the DUT."""
+def play(nodes: Nodes, traffic: str, load: float, count: int) -> Passage:
+    """Play `count` packets from the beginning of the traffic, and see them through the DUT.
+
+    load  packets per second, of the DUT's clock where that counts instructions
+
+    Raises CannotMeasure if a load in the DUT's own time was not as it should have been.
+    """
     before = through(nodes)
+    if nodes.pacing is not None:
+        paced = play_paced(nodes, traffic, Load.of_count(count, load))
+        if paced.problems:
+            raise CannotMeasure("; ".join(paced.problems), "fwlab doctor")
+        taken, sent_on = (after - then for after, then in zip(through(nodes), before, strict=True))
+        return Passage(paced.offered, taken, sent_on, None, paced.trials[0].duration_s, before)
     played = nodes.engine.start(load=load, count=count).wait(timeout=count / load * 4 + 60)
     taken, sent_on = _settled(nodes, before, played.sent)
     return Passage(played.sent, taken, sent_on, played.limited, played.duration_s, before)

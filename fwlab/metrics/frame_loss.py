@@ -5,19 +5,17 @@ from collections.abc import Sequence
 
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession
-from fwlab.metrics.offered_load import FLAT_OUT, LIGHT_LOAD, REAL_CLOCK, at_load, found, with_found
+from fwlab.metrics.offered_load import FLAT_OUT, LIGHT_LOAD, at_load, found, with_found
 from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.benchmarks import TrialResult
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Measured, TestbedFacts
 
-#: The loads after the first, as shares of what the generator sends flat out. RFC 2544: steps of at most 10 %.
-SHARES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
+#: The loads after the first, as shares of the highest load worth trying. RFC 2544: steps of at most 10 %.
+SHARES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 #: The curve ends with so many trials without loss, one after the other.
 WITHOUT_LOSS = 2
-#: Seconds of a trial.
-TRIAL_S = 1.0
 
 
 class FrameLoss(MeasurableMetric):
@@ -29,7 +27,6 @@ class FrameLoss(MeasurableMetric):
     display = Display("frame loss at maximum offered load", "%", 100.0)
     tolerance = Tolerance(absolute=0.02)
     needs_clock = True
-    clock = REAL_CLOCK
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         return [trial.loss_ratio for trial in found(measured).flat_out]
@@ -42,12 +39,13 @@ METRIC = FrameLoss()
 
 
 def _curve(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
-    measurer, ceiling = at_load(session, spec, so_far), found(so_far).ceiling
-    if measurer is None or not ceiling:
+    measurer, flat_out = at_load(session, spec, so_far), found(so_far).flat_out
+    if measurer is None or not flat_out:
         return so_far
+    highest = measurer.highest(flat_out)
     trials: list[TrialResult] = []
     for share in SHARES:
-        trials.append(measurer.measure(TRIAL_S, share * ceiling))
+        trials.append(measurer.measure(measurer.terms.trial_s, share * highest))
         if len(trials) >= WITHOUT_LOSS and not any(trial.lost for trial in trials[-WITHOUT_LOSS:]):
             break
     return with_found(so_far, curve=trials)

@@ -3,9 +3,9 @@
 
 from collections.abc import Sequence
 
+from fwlab.judge.statistics import scale
 from fwlab.metrics.capacity import FLOOD
 from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.offered_load import REAL_CLOCK
 from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.step import Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
@@ -22,12 +22,13 @@ class ForwardingRate(MeasurableMetric):
     display = Display("forwarding rate at maximum offered load (FRMOL)", "kpps", 1e-3)
     tolerance = Tolerance(share=0.05, ratio=0.1)
     needs_clock = True
-    clock = REAL_CLOCK
     interleaved = True
     below_ceiling = True
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
-        return [trial.forwarded / trial.duration_s for trial in measured.trials if trial.duration_s > 0]
+        return [
+            trial.forwarded / trial.duration_s * scale(testbed) for trial in measured.trials if trial.duration_s > 0
+        ]
 
     def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
         return [FLOOD]

@@ -1,21 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Latency: round-trip times of probes at 10, 50 and 90 % of the throughput with 0.5 % loss (PDR), and without a load.
+"""Latency at 10, 50 and 90 % of the throughput with 0.5 % loss (PDR), and nearly without a load.
 
-RFC 2544 (section 26.2) tags one frame of the stream; neither engine can. So the probes are packets beside it.
+Where the load is one in the DUT's own time, it is the time from the arrival of a frame at the DUT's first NIC to its
+departure from the last (RFC 1242, 3.8), of every frame. The NIC that QEMU emulates sends up to 150 us of the DUT's
+clock after the DUT has told it to, and the frames of a tick arrive together: both are part of these times.
+
+On the host's clock RFC 2544 (section 26.2) tags one frame of the stream; neither engine can. So the times are round
+trips of probes beside it.
 """
 
 from collections.abc import Sequence
 
+from fwlab.generator.pacing.paced_load import Load
 from fwlab.generator.protocol import traffic_guard
 from fwlab.metrics.delivery import RATE_PACKETS, once_taken
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession, Nodes, through
-from fwlab.metrics.offered_load import FLAT_OUT, LIGHT_LOAD, REAL_CLOCK, found, with_found
+from fwlab.metrics.offered_load import FLAT_OUT, LIGHT_LOAD, SETTLE_S, found, with_found
+from fwlab.metrics.paced import play_paced
 from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.rate_goals import PDR
 from fwlab.metrics.step import Phase, Step
 from fwlab.metrics.throughput import SEARCH, doubt_about
 from fwlab.model.benchmarks import LatencyTrial
+from fwlab.model.errors import CannotMeasure
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Measured, TestbedFacts
 
@@ -27,17 +35,20 @@ MIDDLE = 0.5
 PROBES, INTERVAL_S = 400, 0.01
 
 
+#: In the DUT's own time: the load in place of none (pps of the reference CPU), and seconds of the DUT's clock.
+LEAST_PPS, PACED_S = 2000.0, 1.0
+
+
 class Latency(MeasurableMetric):
-    """Its value is the median round-trip time at half of PDR (s); the result keeps every probe at every load."""
+    """Its value is the median time at half of PDR (s); the result keeps the times at every load."""
 
     name = "latency"
     unit = "s"
     position = 16
-    display = Display("median round-trip time at 50 % of PDR", "ms", 1e3)
+    display = Display("median latency at 50 % of PDR", "ms", 1e3)
     tolerance = Tolerance(share=0.2)
     portable = False
     needs_clock = True
-    clock = REAL_CLOCK
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         medians = [trial.percentile(50) for trial in found(measured).latency if trial.of_pdr == MIDDLE]
@@ -58,6 +69,10 @@ def _round_trips(session: MeasuringSession, spec: MeasurementSpec, so_far: Measu
     pdr = _pdr(so_far)
     if pdr is None:
         return so_far.plus(problems=["latency: the search found no throughput, of which the loads are shares"])
+    if session.nodes.pacing is not None:
+        paced = [_paced_trial(session.nodes, spec, share, share * pdr or LEAST_PPS) for share in SHARES]
+        lost = [] if paced[0].round_trips_s else ["latency: no frame left the DUT: the ruleset drops all of them"]
+        return so_far.plus(problems=lost) if lost else with_found(so_far, latency=paced)
     session.nodes.sink.load_counters(session.nodes.classes, echo=True)
     trials: list[LatencyTrial] = []
     for share in SHARES:
@@ -67,6 +82,17 @@ def _round_trips(session: MeasuringSession, spec: MeasurementSpec, so_far: Measu
                 problems=["latency: no probe was answered: the ruleset drops ICMP echo, or the engine holds the NIC"]
             )
     return with_found(so_far, latency=trials)
+
+
+def _paced_trial(nodes: Nodes, spec: MeasurementSpec, share: float, load: float) -> LatencyTrial:
+    """Every frame's way through the DUT at this load (pps of the reference CPU), in seconds of the reference CPU."""
+    scale = nodes.ns_per_instruction
+    asked = Load(pps=load / scale, settle_s=SETTLE_S, trials=1, trial_s=PACED_S, timed=True)
+    play = play_paced(nodes, spec.traffic_name, asked)
+    if play.problems:
+        raise CannotMeasure("; ".join(play.problems), "fwlab doctor")
+    times = [time / scale for time in play.transit_s]
+    return LatencyTrial(of_pdr=share, offered_load=load, probes=max(1, len(times)), round_trips_s=times)
 
 
 def _pdr(so_far: Measured) -> float | None:
@@ -88,5 +114,5 @@ def _trial(nodes: Nodes, share: float, load: float) -> LatencyTrial:
     return LatencyTrial(of_pdr=share, offered_load=rate, probes=echoes.sent, round_trips_s=echoes.round_trips_s)
 
 
-#: Probes without a load and at each share of PDR.
+#: Times without a load and at each share of PDR.
 ROUND_TRIPS = Step(Phase.LATENCY, _round_trips, despite_problems=False)

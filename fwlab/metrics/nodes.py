@@ -39,6 +39,7 @@ class Nodes:
     clock     what the DUT's clock counts
     tell      hears of the progress of a long measurement
     echo      `echo(count, interval_s)` sends so many probes from the generator through the DUT to the sink and back
+    ns_per_instruction  nanoseconds of the DUT's clock for each instruction; 1 where that clock is the host's
     pacing    plays at exact loads in the DUT's own time; None where its clock is the host's
     """
 
@@ -55,6 +56,7 @@ class Nodes:
     clock: Clock = "instructions"
     tell: Listener = lambda _event: None
     echo: Callable[[int, float], Echoes] = _no_echoes
+    ns_per_instruction: int = 1
     pacing: PacedLoad | None = None
 
 

@@ -1,43 +1,79 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Trials at an offered load, on the nodes: what was sent, what the DUT took, and what reached the sink."""
+"""Trials at an offered load, on the nodes: what was sent, what the DUT took, and what came of it.
 
+Where the DUT's clock counts instructions, the load is one in the DUT's own time (fwlab/generator/pacing). Loads and
+durations are then those of the reference CPU, as capacities are.
+"""
+
+import math
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
+from fwlab.generator.pacing.paced_load import Load
 from fwlab.generator.protocol import traffic_guard
 from fwlab.metrics.delivery import few_packets, play
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession, Nodes, through
+from fwlab.metrics.paced import play_paced
+from fwlab.metrics.rate_goals import BY_DUT_CLOCK, BY_HOST_CLOCK, SearchTerms
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.benchmarks import Benchmarks, TrialResult
-from fwlab.model.metric import NeedsClock
+from fwlab.model.errors import CannotMeasure
 from fwlab.model.results import Measured
 from fwlab.model.trial import Delivery
 
-#: Why an offered load says nothing where the DUT counts instructions.
-REAL_CLOCK = NeedsClock(
-    "host",
-    "the generator sends by the host's clock, and a DUT whose clock counts instructions is as fast as the host lets it "
-    "be, so an offered load has no meaning there (--testbed real)",
-)
 #: Trials at the maximum offered load, and seconds of each.
 FLAT_OUT_TRIALS, FLAT_OUT_S = 3, 1.0
+#: A search begins at this share of what the generator sends flat out: closer to it, it cannot keep a rate.
+OF_CEILING = 0.95
+#: In the DUT's own time flat out is this load (pps of the reference CPU), above what any ruleset lets it process, and a
+#: search begins at this multiple of what it then processes.
+BEYOND, OF_PROCESSED = 2_000_000.0, 1.1
+#: Before a trial in the DUT's own time the load lasts so long, and after it: the DUT counts, too, as long as the trial
+#: lasts, and what it spends on that must not be part of the trial (s of the DUT's clock).
+SETTLE_S, TAIL_S = 0.05, 0.05
+#: A DUT that was idle for less than this share of a trial had more to do than it could. (Of a CPU that is never free,
+#: Linux gives the idle loop 3 parts of 1027.)
+NEVER_IDLE = 0.005
 #: A class of which the ruleset lets a smaller share through than this, and not nothing, has no loss to speak of.
 WHOLE = 0.99
 
 
+class AtLoad(Protocol):
+    """Makes trials at a load."""
+
+    @property
+    def terms(self) -> SearchTerms:
+        """How a search goes about it with these trials."""
+
+    def measure(self, intended_duration: float, intended_load: float) -> TrialResult:
+        """One trial: `intended_load` packets per second for `intended_duration` seconds. Raises CannotMeasure."""
+
+    def flat_out(self, duration: float) -> TrialResult:
+        """One trial at the maximum offered load. Raises CannotMeasure."""
+
+    def highest(self, flat_out: Sequence[TrialResult]) -> float:
+        """The highest load worth trying, after these trials at the maximum offered load."""
+
+
 @dataclass(frozen=True)
-class AtLoad:
+class AtHostLoad:
     """Makes trials with one traffic, and knows what the ruleset does with it at a light load."""
 
     nodes: Nodes
     traffic: str
     light: Delivery
+    terms: SearchTerms = BY_HOST_CLOCK
+
+    def highest(self, flat_out: Sequence[TrialResult]) -> float:
+        return OF_CEILING * max(trial.offered_load for trial in flat_out)
 
     def measure(self, intended_duration: float, intended_load: float) -> TrialResult:
         """One trial: `intended_load` packets per second for `intended_duration` seconds. Raises CannotMeasure."""
         self._begin()
-        passage = play(self.nodes, intended_load, max(1, round(intended_load * intended_duration)))
+        passage = play(self.nodes, self.traffic, intended_load, max(1, round(intended_load * intended_duration)))
         return self._ended(intended_duration, intended_load, passage.sent, passage.duration_s, passage.taken)
 
     def flat_out(self, duration: float) -> TrialResult:
@@ -57,8 +93,7 @@ class AtLoad:
 
     def _ended(self, duration: float, load: float | None, sent: int, took_s: float, taken: int) -> TrialResult:
         arrived = sum(self.nodes.sink.settled_counts().values())
-        offered = self.nodes.store.offered(self.traffic, sent)
-        passable = sum(round(count * (self.light.delivered(name) or 0.0)) for name, count in offered.items())
+        passable = passed(self.light, self.nodes.store.offered(self.traffic, sent))
         return TrialResult(
             intended_duration=duration,
             intended_load=load,
@@ -70,10 +105,63 @@ class AtLoad:
         )
 
 
+@dataclass(frozen=True)
+class AtPacedLoad:
+    """Makes trials in the DUT's own time. Loads and durations are those of the reference CPU."""
+
+    nodes: Nodes
+    traffic: str
+    light: Delivery
+    terms: SearchTerms = BY_DUT_CLOCK
+
+    def highest(self, flat_out: Sequence[TrialResult]) -> float:
+        return OF_PROCESSED * max(trial.taken / trial.duration_s for trial in flat_out)
+
+    def measure(self, intended_duration: float, intended_load: float) -> TrialResult:
+        scale = self.nodes.ns_per_instruction
+        trial_s = intended_duration * scale
+        load = Load(
+            pps=intended_load / scale, settle_s=SETTLE_S, trials=1, trial_s=trial_s, tail_s=TAIL_S, shuffled=True
+        )
+        play = play_paced(self.nodes, self.traffic, load, watch_s=trial_s)
+        if play.problems or play.watched is None:
+            raise CannotMeasure("; ".join(play.problems) or "the DUT did not see the load", "fwlab doctor")
+        [trial], seen = play.trials, play.watched
+        sent = sum(trial.offered.values())
+        kept_up = seen.busy_share < 1 - NEVER_IDLE
+        # The DUT counts packets in bursts, so its count does not tell a small loss from none; its idle time does.
+        processed = min(sent - 1, round(seen.processed / seen.duration_s * trial.duration_s))
+        # What the last tick brought is still on its way.
+        left = sum(trial.forwarded.values()) + sum(trial.returned.values()) + math.ceil(load.per_tick)
+        passable = passed(self.light, trial.offered)
+        return TrialResult(
+            intended_duration=intended_duration,
+            intended_load=intended_load,
+            sent=sent,
+            duration_s=trial.duration_s / scale,
+            taken=sent if kept_up else max(0, processed),
+            passable=passable,
+            arrived=min(passable, left),
+            busy_share=seen.busy_share,
+        )
+
+    def flat_out(self, duration: float) -> TrialResult:
+        return self.measure(self.terms.trial_s, BEYOND).model_copy(update={"intended_load": None})
+
+
+def passed(light: Delivery, offered: Mapping[str, int]) -> int:
+    """How many of these the ruleset lets through, by what it does at a light load."""
+    return sum(round(count * (light.delivered(name) or 0.0)) for name, count in offered.items())
+
+
 def at_load(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> AtLoad | None:
     """What makes the trials, once it is known what the ruleset lets through; None if that is not known."""
     light = found(so_far).light
-    return None if light is None else AtLoad(session.nodes, spec.traffic_name, light)
+    if light is None:
+        return None
+    if session.nodes.pacing is None:
+        return AtHostLoad(session.nodes, spec.traffic_name, light)
+    return AtPacedLoad(session.nodes, spec.traffic_name, light)
 
 
 def found(so_far: Measured) -> Benchmarks:

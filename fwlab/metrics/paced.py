@@ -1,26 +1,56 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A play at an exact load of the DUT's own time, as a step of a measurement."""
 
+from collections.abc import Callable
+
 from fwlab.generator.pacing.paced_load import Load
 from fwlab.metrics.nodes import Nodes, through
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.paced import PacedPlay
+from fwlab.model.trial import Trial
 
 #: A play whose load was not as it should have been is repeated so often.
 TRIES = 2
 
 
-def play_paced(nodes: Nodes, traffic: str, load: Load) -> PacedPlay:
-    """Play this traffic, which the engine need not have, at this load. Raises CannotMeasure."""
+def play_paced(nodes: Nodes, traffic: str, load: Load, *, watch_s: float = 0.0) -> PacedPlay:
+    """Play this traffic, which the engine need not have, at this load.
+
+    watch_s  for so long the DUT itself counts, from when the load has settled (s of its clock)
+
+    Raises CannotMeasure. A play whose load was not as it should have been has problems.
+    """
     if nodes.pacing is None:
         raise CannotMeasure("a load in the DUT's own time needs a DUT whose clock counts instructions", "fwlab doctor")
     for _ in range(TRIES):
         nodes.dut.drain()  # what an earlier play left in the ring would be counted
         before, _ = through(nodes)
+        seen: list[Trial] = []
         with nodes.dut.never_idle():
-            play = nodes.pacing.play(nodes.store, traffic, load, until_done=nodes.dut.drain)
+            if watch_s:
+                nodes.dut.arm(
+                    windows=1,
+                    window_s=watch_s,
+                    packets=1,
+                    idle_share=1.0,
+                    other_share=1.0,
+                    most_idle=0,
+                    settle_s=load.settle_s,
+                )
+            done = _looked(nodes, seen) if watch_s else nodes.dut.drain
+            play = nodes.pacing.play(nodes.store, traffic, load, until_done=done)
         taken = through(nodes)[0] - before
-        play = play.model_copy(update={"taken": taken})
+        play = play.model_copy(update={"taken": taken, "watched": seen[0] if seen else None})
         if not play.problems:
             break
     return play
+
+
+def _looked(nodes: Nodes, seen: list[Trial]) -> Callable[[], None]:
+    """What fetches the DUT's own counts, and waits until it has processed what it took."""
+
+    def done() -> None:
+        seen.extend(nodes.dut.collect(timeout=600).valid)
+        nodes.dut.drain()
+
+    return done

@@ -8,7 +8,7 @@ sees them, and a ruleset that drops them would go unnoticed. The DUT counts what
 from collections.abc import Sequence
 
 from fwlab.metrics.capacity import FLOOD
-from fwlab.metrics.delivery import FIRST_LOADS, FIRST_PACKETS, play
+from fwlab.metrics.delivery import first_plays, play
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession, Nodes
 from fwlab.metrics.protocol import MeasurableMetric
@@ -44,9 +44,9 @@ def count_returned(session: MeasuringSession, spec: MeasurementSpec, so_far: Mea
     """Play a few packets, at a smaller load if some were lost before the DUT, and count what it sends back."""
     nodes = session.nodes
     nodes.dut.drain()  # what the flood left in the ring would be counted
-    for load in FIRST_LOADS:
+    for load, count in first_plays(nodes):
         before = sent_back(nodes)
-        passage = play(nodes, load, FIRST_PACKETS)
+        passage = play(nodes, spec.traffic_name, load, count)
         back = sent_back(nodes) - before
         if not passage.lost_before:
             break

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from fwlab.metrics.delivery import RATE_S, play, real_rate
 from fwlab.metrics.measurement_spec import MeasurementSpec, given
-from fwlab.metrics.nodes import MeasuringSession
+from fwlab.metrics.nodes import MeasuringSession, Nodes
 from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
@@ -16,6 +16,8 @@ from fwlab.model.trial import States
 #: Loads of the plays, as shares of what the DUT carried in real time. A packet lost in its ring leaves no state. If too
 #: many were lost, the same packets are played again on top: existing states stay as they are.
 LOADS = (0.65, 0.65, 0.3, 0.1)
+#: Loads of the plays in the DUT's own time (pps of its clock). A new entry costs some 10 us.
+PACED_LOADS = (10_000.0, 2_000.0, 400.0)
 #: What a host carries varies from second to second, so before a long play the DUT is watched longer: one second for so
 #: many packets, up to this time (s). Too small a load takes long, too big a load takes a second play.
 PACKETS_A_LOOK, LONGEST_LOOK_S = 125_000, 4.0
@@ -65,23 +67,17 @@ METRIC = (TrackedStates(), StateBytes())
 
 
 def fill(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
-    """Play `spec.state_packets` packets from the beginning of the traffic, then count. The ruleset is loaded again.
+    """Play `spec.state_packets` packets from the beginning of the traffic, then count.
 
     States time out during the plays. All that must be there at the end need timeouts (net.netfilter.*) that are
     longer than all plays together.
     """
     nodes, count = session.nodes, given(spec.state_packets, "state_packets")
-    # Forwarded packets are not needed here, and would cost the host more than a state does. So they are no part of the
-    # rate, either.
-    with nodes.dut.blackhole():
-        carried = real_rate(nodes, min(LONGEST_LOOK_S, max(RATE_S, count / PACKETS_A_LOOK)))
-    # Watching the DUT has left states behind, and modules that hold them.
-    nodes.dut.reset()
-    nodes.dut.load(spec.files)
+    loads = PACED_LOADS if nodes.pacing is not None else _loads(nodes, spec, count)
     missing = 1.0
     with nodes.dut.blackhole():
-        for share in LOADS:
-            passage = play(nodes, max(20.0, share * carried), count)
+        for load in loads:
+            passage = play(nodes, spec.traffic_name, load, count)
             # Chance decides which packets are lost: a packet leaves no state if every play has lost it.
             missing *= passage.lost_before / max(passage.sent, 1)
             if missing <= PLAYED_AGAIN:
@@ -93,6 +89,18 @@ def fill(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> 
         lost = round(missing * passage.sent)
         problems.append(f"{lost} of {passage.sent} packets were lost before the DUT could track them")
     return so_far.plus(states=States(played=passage.sent, **nodes.dut.states()), problems=problems)
+
+
+def _loads(nodes: Nodes, spec: MeasurementSpec, count: int) -> list[float]:
+    """Loads of the plays (pps), by what the DUT carries in real time; the ruleset is loaded again."""
+    # Forwarded packets are not needed here, and would cost the host more than a state does. So they are no part of the
+    # rate, either.
+    with nodes.dut.blackhole():
+        carried = real_rate(nodes, min(LONGEST_LOOK_S, max(RATE_S, count / PACKETS_A_LOOK)))
+    # Watching the DUT has left states behind, and modules that hold them.
+    nodes.dut.reset()
+    nodes.dut.load(spec.files)
+    return [max(20.0, share * carried) for share in LOADS]
 
 
 FILL = Step(Phase.STATES, fill)

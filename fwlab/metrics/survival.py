@@ -86,6 +86,13 @@ class Survival(MeasurableMetric):
         shares = [d.survived(tracked, rate) for d in measured.survivals for rate in busy_rates(measured)]
         return [share for share in shares if share is not None]
 
+    def counts(self, measured: Measured, traffic_class: str = "") -> tuple[int, int] | None:
+        tracked = traffic_class or measured.tracked or ""
+        trials = [trial for play in measured.paced for trial in play.trials]
+        left = sum(trial.left(tracked) for trial in trials)
+        offered = sum(trial.offered.get(tracked, 0) for trial in trials)
+        return (min(left, offered), offered) if offered else None
+
     def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
         return [FLOOD, SURVIVE] if clock == "host" else [SURVIVE_PACED]
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Throughput (RFC 1242, RFC 2544): the highest rate without loss (NDR), and the highest with 0.5 % of loss (PDR).
 
-Both come from one search. It needs the host's clock: the load that is offered is a rate of that clock.
+Both come from one search.
 """
 
 from collections.abc import Sequence
 
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession
-from fwlab.metrics.offered_load import FLAT_OUT, LIGHT_LOAD, REAL_CLOCK, at_load, found, with_found
+from fwlab.metrics.offered_load import FLAT_OUT, LIGHT_LOAD, at_load, found, with_found
 from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.rate_goals import BUDGET_S, NDR, PDR, Bounds
 from fwlab.metrics.step import Phase, Step
@@ -17,8 +17,6 @@ from fwlab.model.events import BoundsNarrowed
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Measured, TestbedFacts
 
-#: The search begins at this share of what the generator sends flat out: closer to it, it cannot keep a rate.
-OF_CEILING = 0.95
 #: The lowest load of the search (pps): of so many packets, one is the loss that PDR allows.
 LOWEST = 200.0
 NAMES = {NDR: "NDR", PDR: "PDR"}
@@ -30,7 +28,6 @@ class Throughput(MeasurableMetric):
     unit = "pps"
     tolerance = Tolerance(share=0.05, ratio=0.1)
     needs_clock = True
-    clock = REAL_CLOCK
     below_ceiling = True
 
     def __init__(self, name: str, position: int, label: str, loss_ratio: float) -> None:
@@ -75,18 +72,18 @@ def doubt_about(done: RateSearch, goal: GoalBounds | None) -> str | None:
 def _search(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
     from fwlab.metrics.rate.rate_search import search  # slow to import
 
-    measurer, ceiling = at_load(session, spec, so_far), found(so_far).ceiling
-    if measurer is None or ceiling is None:
+    measurer, flat_out = at_load(session, spec, so_far), found(so_far).flat_out
+    if measurer is None or not flat_out:
         return so_far
-    highest = OF_CEILING * ceiling
+    highest = measurer.highest(flat_out)
     if highest <= LOWEST:
-        return so_far.plus(problems=[f"the generator sends {ceiling:,.0f} pps flat out, too few to search for a rate"])
+        return so_far.plus(problems=[f"{highest:,.0f} pps is the highest load, too little to search for a rate"])
 
     def tell(bounds: Bounds, trials: int, spent_s: float) -> None:
         named = {NAMES[ratio]: interval for ratio, interval in bounds.items()}
         session.nodes.tell(BoundsNarrowed(spec.id, named, trials, spent_s, BUDGET_S))
 
-    done = search(measurer, lowest=LOWEST, highest=highest, tell=tell)
+    done = search(measurer, lowest=LOWEST, highest=highest, terms=measurer.terms, tell=tell)
     return with_found(so_far, searches=[*found(so_far).searches, done])
 
 

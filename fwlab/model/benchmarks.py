@@ -23,6 +23,7 @@ class TrialResult(Frozen):
     taken      packets that the DUT took from its receive ring
     passable   how many of those sent the ruleset lets through, by what it does at a light load
     arrived    packets that reached the sink
+    busy_share share of the trial in which the DUT's CPU was busy; None where that was not looked at
     """
 
     intended_duration: float = Field(gt=0)
@@ -32,6 +33,7 @@ class TrialResult(Frozen):
     taken: int = Field(ge=0)
     passable: int = Field(ge=0)
     arrived: int = Field(ge=0)
+    busy_share: float | None = Field(default=None, ge=0, le=1)
 
     @property
     def intended_count(self) -> int:
@@ -118,12 +120,13 @@ class RateSearch(Frozen):
 
 
 class LatencyTrial(Frozen):
-    """Round trips of probes beside one constant load (compare RFC 2544, section 26.2).
+    """Times at one constant load (compare RFC 2544, section 26.2): round trips of probes beside it, or, for a load in
+    the DUT's own time, the frames' way from the DUT's first NIC to its last, in seconds of the reference CPU.
 
     of_pdr        the load as a share of the throughput with 0.5 % loss (PDR); 0: nothing was sent beside the probes
     offered_load  packets per second that were sent beside the probes
     probes        how many were sent
-    round_trips_s seconds from the generator through the DUT to the sink and back, one for each answered probe
+    round_trips_s  of each answered probe: seconds from the generator through the DUT to the sink and back
     """
 
     of_pdr: float = Field(ge=0, le=1)
@@ -157,11 +160,6 @@ class Benchmarks(Frozen):
     searches: list[RateSearch] = []
     curve: list[TrialResult] = []
     latency: list[LatencyTrial] = []
-
-    @property
-    def ceiling(self) -> float | None:
-        """Packets per second that the generator sent flat out, at most; None if it was not tried."""
-        return max((trial.offered_load for trial in self.flat_out), default=None)
 
 
 def _same(load: float | None, bound: float) -> bool:

@@ -136,6 +136,10 @@ class Metric(Protocol):
         """
         return list(measured.extra.get(self.name, []))
 
+    def counts(self, measured: Measured, traffic_class: str = "") -> tuple[int, int] | None:
+        """Of a share: packets that count, and packets in all; None for other metrics."""
+        return None
+
     def trials(self, measured: Measured) -> Sequence[TimedTrial]:
         """The trials in which the DUT had to be saturated; none where `least_busy` is None."""
         return []

@@ -4,6 +4,7 @@
 from pydantic import Field
 
 from fwlab.model.declared import Frozen
+from fwlab.model.trial import Trial
 
 
 class PacedTrial(Frozen):
@@ -20,11 +21,14 @@ class PacedTrial(Frozen):
     forwarded: dict[str, int]
     returned: dict[str, int] = {}
 
+    def left(self, traffic_class: str) -> int:
+        """Frames of the class that left the DUT, by either NIC."""
+        return self.forwarded.get(traffic_class, 0) + self.returned.get(traffic_class, 0)
+
     def survived(self, traffic_class: str) -> float | None:
         """Share of the class that left the DUT, by either NIC; None if none of it was offered."""
         offered = self.offered.get(traffic_class, 0)
-        left = self.forwarded.get(traffic_class, 0) + self.returned.get(traffic_class, 0)
-        return left / offered if offered else None
+        return self.left(traffic_class) / offered if offered else None
 
 
 class PacedPlay(Frozen):
@@ -37,6 +41,9 @@ class PacedPlay(Frozen):
     forwarded, returned  frames that left by its last and its first NIC, by class, until it had processed all it took
     taken      frames that it took from its receive ring; the ring had no room for the rest
     trials     one after the other, within the play
+    watched    what the DUT itself saw of the play; None if it did not look
+    transit_s  from the first NIC to the last, by the DUT's clock: for frames of all trials, in equal steps from the
+               shortest to the longest time; empty unless they were asked for
     problems   why the load was not as it should have been
     """
 
@@ -48,4 +55,6 @@ class PacedPlay(Frozen):
     returned: dict[str, int]
     taken: int | None = None
     trials: list[PacedTrial]
+    watched: Trial | None = None
+    transit_s: list[float] = []
     problems: list[str] = []

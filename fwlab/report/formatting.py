@@ -4,13 +4,15 @@
 import math
 from collections.abc import Iterable
 
-from fwlab.judge.statistics import CONFIDENCE
+from fwlab.judge.statistics import CONFIDENCE, Figure
 from fwlab.metrics.registry import METRICS
 from fwlab.model.metric import Metric
 from fwlab.model.results import DutFacts, TestbedFacts
 from fwlab.model.verdict import Verdict
 
 NOTHING = "–"
+#: The interval of a share is shown if it is wider than this part of the share.
+WORTH_SAYING = 0.01
 
 
 def digits(value: float, significant: int = 4) -> str:
@@ -117,10 +119,24 @@ def scatter_heading(testbed: TestbedFacts) -> str:
     return "spread" if testbed.clock == "instructions" else f"{CONFIDENCE:.0%} CI"
 
 
+def scatter(found: Figure | None, as_share: float | None, metric: Metric) -> str:
+    """How far trials lie apart, as a share of the median; and of a share of few packets, where that of many lies."""
+    if found is None:
+        return ""
+    words = percent(as_share) if found.several else ""
+    if found.chance is None or not WORTH_SAYING * found.median < found.chance[1] - found.chance[0]:
+        return words
+    if not 0 < found.median < 1:
+        return words
+    factor = metric.display.factor
+    low, high = (digits(bound * factor, 3) for bound in found.chance)
+    return f"{words} ({low} to {high} {metric.display.unit})".strip()
+
+
 def scatter_meaning(testbed: TestbedFacts) -> str:
     """What that is."""
     if testbed.clock == "instructions":
-        return "spread is (max - min) / median over the trials"
+        return "spread is (max - min) / median over the trials; beside a share, where that of many packets lies (95 %)"
     return f"{scatter_heading(testbed)}: length of the median's confidence interval, as a share of the median"
 
 

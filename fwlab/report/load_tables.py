@@ -10,7 +10,7 @@ from fwlab.report.report_rows import Row
 
 #: The load that was asked for, what was sent, and the share that was lost (RFC 2544, 26.3).
 LOSS_HEADS = ("load, kpps", "offered, kpps", "lost")
-#: The load as a share of PDR, what was sent, round-trip times in milliseconds, and the probes without an answer.
+#: The load as a share of PDR, what was sent, times in milliseconds, and the probes without an answer.
 LATENCY_HEADS = ("load", "kpps", "least, ms", "median, ms", "90 %, ms", "99 %, ms", "most, ms", "lost")
 #: The percentiles of the table; 0 and 100 are the least and the greatest value.
 PERCENTILES = (0, 50, 90, 99, 100)
@@ -37,7 +37,7 @@ def load_tables(rows: Iterable[Row]) -> tuple[LoadTable, ...]:
             found.append(LoadTable("Frame loss", row.id, row.title, LOSS_HEADS, losses))
         if benchmarks is not None and benchmarks.latency:
             latencies = tuple(_latency(trial) for trial in benchmarks.latency)
-            found.append(LoadTable("Round-trip time", row.id, row.title, LATENCY_HEADS, latencies))
+            found.append(LoadTable("Latency", row.id, row.title, LATENCY_HEADS, latencies))
     return tuple(found)
 
 

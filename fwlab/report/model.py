@@ -65,12 +65,17 @@ class ReportModel:
     @property
     def listed(self) -> tuple[tuple[Row, MetricRow], ...]:
         """The figures of cases that are listed one by one, because they have no column or table of their own."""
-        return tuple((row, m) for row in self.cases for m in row.metrics if m.figure and m.metric.display.listed)
+        return tuple((row, m) for row in self.cases for m in row.metrics if m.figure and _listed(row, m))
 
     @property
     def outcome(self) -> Outcome | None:
         """The worst outcome of all rows; None if nothing was expected and nothing is in doubt."""
         return overall_outcome(self.rows)
+
+
+def _listed(row: Row, found: MetricRow) -> bool:
+    display = found.metric.display
+    return display.listed or (display.table == "sweep" and row.sweep is None)
 
 
 def build_model(lab: Lab, run: Run, others: Sequence[Run] | None = None) -> ReportModel:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from fwlab.metrics.rate.rate_search import search
-from fwlab.metrics.rate_goals import BUDGET_S, NDR, PDR, TRIAL_S, WIDTH, Bounds
+from fwlab.metrics.rate_goals import BUDGET_S, BY_HOST_CLOCK, NDR, PDR, Bounds
 from fwlab.model.benchmarks import GoalBounds, RateSearch, TrialResult
 from fwlab.model.errors import CannotMeasure
 from tests.offline.simulated import Simulated
@@ -27,7 +27,7 @@ def close(goal: GoalBounds, capacity: float) -> None:
     truth = capacity / (1 - goal.loss_ratio)
     assert goal.lower <= truth * (1 + 1e-4)
     assert goal.upper >= truth * (1 - 1e-4)
-    assert goal.upper - goal.lower <= WIDTH * goal.upper * (1 + 1e-6)
+    assert goal.upper - goal.lower <= BY_HOST_CLOCK.width * goal.upper * (1 + 1e-6)
     assert goal.throughput == pytest.approx(min(goal.lower, capacity), rel=1e-3)
 
 
@@ -48,7 +48,7 @@ def test_a_dut_at_line_rate_has_no_upper_bound() -> None:
 def test_a_weak_generator_is_not_taken_for_the_duts_limit() -> None:
     done = searched(Simulated(capacity=800_000, ceiling=400_000))
     for goal in done.goals:
-        assert goal.upper == pytest.approx(400_000, rel=2 * WIDTH)
+        assert goal.upper == pytest.approx(400_000, rel=2 * BY_HOST_CLOCK.width)
         assert done.generator_limited(goal)
     assert not any(searched(Simulated(300_000, ceiling=400_000)).generator_limited(goal) for goal in done.goals)
 
@@ -77,7 +77,7 @@ def test_a_search_ends_with_its_budget(budget_s: float) -> None:
     system = Simulated(500_000, noisy=0.3)
     done = searched(system, budget_s=budget_s)
     assert not done.ended
-    assert system.now - (TRIAL_S + system.overhead) <= budget_s
+    assert system.now - (BY_HOST_CLOCK.trial_s + system.overhead) <= budget_s
     for goal in done.goals:
         assert goal.lower is None or goal.lower <= 500_000
         assert goal.upper is None or goal.upper > goal.lower

@@ -3,6 +3,7 @@
 
 import contextlib
 import json
+import math
 import select
 import subprocess
 import sys
@@ -10,6 +11,9 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
+
+import numpy as np
 
 from fwlab.generator.pacing import player
 from fwlab.generator.pacing.monitor import Monitor
@@ -28,6 +32,10 @@ from fwlab.traffic.classes import OTHER
 TICK_US = 1000
 #: Bytes of each frame that are recorded: enough to tell the frames of a traffic apart. A multiple of 8.
 KEPT = 96
+#: Part of a frame by which a count is exceeded, so that rounding never takes the last one away.
+SLIVER = 1e-4
+#: How many of the times through the DUT are kept.
+TIMES = 1001
 #: A node may send a few frames of its own (neighbour and group discovery).
 STRAY = 2
 #: Real seconds that a play may take: so many, and for each second of the DUT's clock so many more. On an idle host such
@@ -43,22 +51,33 @@ class Load:
     settle_s  seconds of that clock before the first trial
     trials    how many, one after the other in the same play ...
     trial_s   ... and how long each is (s of the DUT's clock)
+    tail_s    the load goes on for so long after the last trial (s of the DUT's clock)
     first     number of the first frame, counted from the beginning of the traffic
     shuffled  whether the frames of a tick arrive in random order. Where the ring is full, only the first of each tick
               find room, so an order that repeats from tick to tick would favour a class
+    timed     whether to find out how long each frame took through the DUT
     """
 
     pps: float
     settle_s: float
     trials: int
     trial_s: float
+    tail_s: float = 0.0
     first: int = 0
     shuffled: bool = False
+    timed: bool = False
+
+    @classmethod
+    def of_count(cls, frames: int, pps: float) -> Self:
+        """So many frames, in one trial, at this load or a little less: the last tick is as full as the others."""
+        ticks = math.ceil(frames / (pps * TICK_US) * 1e6)
+        seconds = ticks * TICK_US / 1e6
+        return cls(pps=(frames + SLIVER) / seconds, settle_s=0.0, trials=1, trial_s=seconds)
 
     @property
     def ticks(self) -> int:
         """Ticks with frames."""
-        return self._ticks(self.settle_s) + self.trials * self._ticks(self.trial_s)
+        return self._ticks(self.settle_s) + self.trials * self._ticks(self.trial_s) + self._ticks(self.tail_s)
 
     @staticmethod
     def _ticks(seconds: float) -> int:
@@ -209,8 +228,31 @@ def _counted(
         forwarded=dict(counted(classes["forwarded"], names, OTHER)),
         returned=dict(counted(classes["returned"], names, OTHER)),
         trials=trials,
+        transit_s=_transit_s(received, found["forwarded"]) if load.timed else [],
         problems=list(_problems(answer, load.frames, reached, foreign)),
     )
+
+
+def _transit_s(received: Recording, forwarded: Recording) -> list[float]:
+    """Times from the first NIC to the last (s), in equal steps from the shortest to the longest.
+
+    Equal frames leave in the order in which they came. If one of them was lost it is not known which, so none of these
+    counts.
+    """
+    keys, came = np.unique(received.keys, return_counts=True)
+    left_keys, left = np.unique(forwarded.keys, return_counts=True)
+    both, here, there = np.intersect1d(keys, left_keys, assume_unique=True, return_indices=True)
+    whole = both[came[here] == left[there]]
+    times = [
+        recording.times_us[rows[np.argsort(recording.keys[rows], kind="stable")]]
+        for recording in (received, forwarded)
+        for rows in [np.flatnonzero(np.isin(recording.keys, whole))]
+    ]
+    took = np.sort(times[1] - times[0])
+    if not len(took):
+        return []
+    steps = np.linspace(0, len(took) - 1, min(len(took), TIMES)).round().astype(int)
+    return [round(float(took[step]) / 1e6, 6) for step in steps]
 
 
 def _problems(answer: dict[str, int | str], offered: int, reached: int, foreign: int) -> Iterator[str]:

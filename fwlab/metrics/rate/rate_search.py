@@ -11,16 +11,7 @@ from typing import Any, Protocol
 
 from MLRsearch import AbstractMeasurer, Config, GoalResult, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 
-from fwlab.metrics.rate_goals import (
-    BUDGET_S,
-    COARSER,
-    DECIDED_S,
-    GOALS,
-    MAY_EXCEED,
-    TRIAL_S,
-    WIDTH,
-    Bounds,
-)
+from fwlab.metrics.rate_goals import BUDGET_S, BY_HOST_CLOCK, COARSER, GOALS, MAY_EXCEED, Bounds, SearchTerms
 from fwlab.model.benchmarks import GoalBounds, RateSearch, TrialResult
 
 
@@ -40,6 +31,7 @@ def search(
     *,
     lowest: float,
     highest: float,
+    terms: SearchTerms = BY_HOST_CLOCK,
     budget_s: float = BUDGET_S,
     tell: Callable[[Bounds, int, float], None] = lambda _bounds, _trials, _spent: None,
     clock: Callable[[], float] = time.monotonic,
@@ -50,8 +42,8 @@ def search(
     """
     if not 0 < lowest < highest:
         raise ValueError(f"nothing to search between {lowest:g} and {highest:g} pps")
-    goals = [_goal(ratio) for ratio in GOALS]
-    config = Config(goals=goals, min_load=lowest, max_load=highest, search_duration_max=2 * budget_s + TRIAL_S)
+    goals = [_goal(ratio, terms) for ratio in GOALS]
+    config = Config(goals=goals, min_load=lowest, max_load=highest, search_duration_max=2 * budget_s + terms.trial_s)
     controller = MultipleLossRatioSearch(config=config)
     trials: list[TrialResult] = []
     began = clock()
@@ -84,14 +76,14 @@ class _Adapter(AbstractMeasurer):  # type: ignore[misc] # without types
         return self._trial(intended_duration, intended_load)
 
 
-def _goal(loss_ratio: float) -> SearchGoal:
+def _goal(loss_ratio: float, terms: SearchTerms) -> SearchGoal:
     return SearchGoal(
         loss_ratio=loss_ratio,
         exceed_ratio=MAY_EXCEED,
-        relative_width=WIDTH,
-        initial_trial_duration=TRIAL_S,
-        final_trial_duration=TRIAL_S,
-        duration_sum=DECIDED_S,
+        relative_width=terms.width,
+        initial_trial_duration=terms.trial_s,
+        final_trial_duration=terms.trial_s,
+        duration_sum=terms.decided_s,
         preceding_targets=COARSER,
         expansion_coefficient=2,
         fail_fast=False,

@@ -118,9 +118,11 @@ def _metric(model: ReportModel, of: Row, row: MetricRow) -> Document:
         "unit": row.metric.unit,
         "trials": found.values if found else [],
         "median": found.median if found else None,
-        "spread": found.spread if found else None,
+        "spread": found.spread if found and found.several else None,
         "ratio": None if row.ratio is None else {"to": of.baseline, "value": row.ratio},
     }
+    if found and found.chance is not None:
+        document["binomial_interval"] = list(found.chance)
     if found and model.run.testbed.clock == "host":
         document["interval"] = list(found.interval) if found.interval else None
     if row.ratio_interval is not None:

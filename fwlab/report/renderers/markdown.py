@@ -8,7 +8,7 @@ from fwlab.model.metric import Metric
 from fwlab.model.results import Run
 from fwlab.model.systems import on_system
 from fwlab.report.crossovers import position, published_positions
-from fwlab.report.formatting import NOTHING, either, kernel, number, percent, ratio, scatter_heading
+from fwlab.report.formatting import NOTHING, either, kernel, number, ratio, scatter, scatter_heading
 from fwlab.report.model import ReportModel
 from fwlab.report.renderers import Renderer
 from fwlab.report.report_rows import Row, baseline_case
@@ -96,7 +96,7 @@ def _rate_cells(row: Row, metric: Metric, loads: bool) -> list[str]:
         ratio(found.ratio) if found else NOTHING,
         ", ".join(ratio(p.ratio) for p in published),
         ", ".join(p.source for p in published),
-        percent(found.scatter) if found else NOTHING,
+        (scatter(found.figure, found.scatter, found.metric) if found else "") or NOTHING,
     ]
     return [*cells, _number(row, METRICS["load_time"]) if row.of("load_time") else ""] if loads else cells
 

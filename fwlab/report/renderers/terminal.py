@@ -100,7 +100,7 @@ def _capacities(model: ReportModel, rows: list[Row], width: int) -> Table:
             cells.append(formatting.digits(found.cost) if found and found.cost else formatting.NOTHING)
         if loads:
             cells.append(_median(load) if "load_time" in _asked(row) else "")
-        cells.append(formatting.percent(found.scatter if found else None))
+        cells.append(_scatter(found) or formatting.NOTHING)
         table.add_row(*cells, _verdict(row))
     bases = [base.case + ("" if base.capacity else ", not measured in this run") for base in model.baselines]
     table.caption = f"ratio to {formatting.either(bases)}; {formatting.scatter_meaning(run.testbed)}"
@@ -147,8 +147,7 @@ def _core(model: ReportModel) -> Table:
 
 
 def _scatter(found: MetricRow | None) -> str:
-    several = found is not None and found.figure is not None and len(found.figure.values) > 1
-    return formatting.percent(found.scatter) if found is not None and several else ""
+    return formatting.scatter(found.figure, found.scatter, found.metric) if found is not None else ""
 
 
 def _survival(baseline: str, found: SurvivalTable) -> Table:

@@ -11,7 +11,7 @@ from typing import Any
 from fwlab.dut.linux.agent import blackhole, connection_table, trials
 from fwlab.dut.linux.agent.counters import Counters
 from fwlab.dut.linux.agent.idle_loop import IdleLoop
-from fwlab.dut.linux.agent.kernel import Kernel
+from fwlab.dut.linux.agent.kernel import Kernel, idle_ns
 from fwlab.dut.linux.agent.marks import marks
 from fwlab.dut.linux.agent.memory import KernelMemory
 from fwlab.dut.linux.agent.perf_samples import Perf
@@ -189,7 +189,8 @@ class Agent:
     def measure(self, request: Request) -> Answer:
         """Wait for packets on the first device, then count trials. Answers as `trials.measure` does.
 
-        With `marked`, each trial is marked for a model of a core.
+        With `marked`, each trial is marked for a model of a core. While the CPU is kept from sleeping, it counts as
+        idle for as long as nothing else used it.
         """
         device = request["devices"][0]
         with trials.ahead_of_packets(), retired() as instructions, marks(request.get("marked", False)) as marked:
@@ -198,7 +199,9 @@ class Agent:
             time.sleep(request["settle_s"])
             wanted = ("windows", "window_s", "packets", "idle_share", "other_share", "most_idle")
             terms = {name: request[name] for name in wanted}
-            return trials.measure(counters, instructions, device, marks=marked, **terms)
+            loop = self._idle_loop
+            idle_of = idle_ns if loop is None else lambda: [loop.ran_ns()]
+            return trials.measure(counters, instructions, device, marks=marked, idle_of=idle_of, **terms)
 
     def functions(self, request: Request) -> Answer:
         """The names of the kernel's functions that these addresses lie in; the addresses are in order."""

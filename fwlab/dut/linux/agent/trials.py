@@ -4,7 +4,7 @@
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from fwlab.dut.linux.agent.counters import Counters
@@ -33,7 +33,13 @@ def ahead_of_packets() -> Iterator[None]:
 
 
 def window(
-    counters: Counters, retired: Retired, device: str, seconds: float, packets: int, marks: Marks | None = None
+    counters: Counters,
+    retired: Retired,
+    device: str,
+    seconds: float,
+    packets: int,
+    marks: Marks | None = None,
+    idle_of: Callable[[], list[int]] = idle_ns,
 ) -> Window:
     """One trial of at least `seconds` and `packets`.
 
@@ -43,7 +49,7 @@ def window(
     idle however much arrives.
     """
     marks = marks or Marks()
-    idle_before = idle_ns()
+    idle_before = idle_of()
     served_before, own = counters.served_ns(), time.process_time_ns()
     begin, first = counters.read_at()
     marks.begin()
@@ -58,7 +64,7 @@ def window(
     retired_after = retired.read()
     known = max(_growth(served_before, counters.served_ns())) + time.process_time_ns() - own
     counts = {name: last[name] - first[name] for name in last}
-    idle = min(_growth(idle_before, idle_ns()))
+    idle = min(_growth(idle_before, idle_of()))
     return {
         "duration_ns": end - begin,
         "idle_ns": idle,
@@ -102,6 +108,7 @@ def measure(
     other_share: float,
     most_idle: int,
     marks: Marks | None = None,
+    idle_of: Callable[[], list[int]] = idle_ns,
 ) -> dict[str, Any]:
     """`windows` valid trials, and those that are not. Gives up after more than `most_idle` unsaturated ones.
 
@@ -118,7 +125,7 @@ def measure(
     tasks = None
     number = 0
     while len(valid) < windows and len(unsaturated) <= most_idle and len(perturbed) <= 5 * windows:
-        trial = window(counters, retired, device, window_s, packets, marks)
+        trial = window(counters, retired, device, window_s, packets, marks, idle_of)
         trial["number"] = number
         number += 1
         saturated = trial["idle_ns"] <= idle_share * trial["duration_ns"]
