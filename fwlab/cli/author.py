@@ -83,7 +83,7 @@ def repeatability_command(
     chosen = benchmark_cases(found, cases or [])
     context = RunContext(project, topology, found, TestbedRequest("virtual"))
     with listener(Console(stderr=True), verbose=verbose) as tell:
-        result = document(measure(context, chosen, tell), chosen)
+        result = document(found, measure(context, chosen, tell), chosen)
     path = write_document(project, found, result)
     typer.echo(json.dumps(result["spreads"], indent=1))
     typer.echo(f"written: {shown(project, path)}")

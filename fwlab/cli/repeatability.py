@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How well figures repeat: within one boot, across fresh boots, on an idle host and on a busy one."""
+"""How well figures repeat: within one boot, across fresh boots, on an idle host and on a busy one.
+
+For each figure that a range judges it also says how likely chance alone is to fail it: from the mean and the standard
+deviation of all runs, as if they were normally distributed, and for a share at least by the binomial distribution of
+its packets.
+"""
 
 import contextlib
 import datetime
 import json
+import math
 import os
+import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +21,7 @@ from typing import Any
 from fwlab.host.atomic_write import write_atomically
 from fwlab.host.project import Project
 from fwlab.judge.statistics import Figure, figure
+from fwlab.judge.verdicts import judge_cases
 from fwlab.measure.context import RunContext
 from fwlab.measure.plan import case_spec, chosen_cases
 from fwlab.measure.session import open_session
@@ -22,10 +30,11 @@ from fwlab.model.case import Case
 from fwlab.model.errors import BadInput
 from fwlab.model.events import Listener, StepStarted
 from fwlab.model.lab import Lab
+from fwlab.model.metric import Metric
 from fwlab.model.results import Run
 
-BOOTS = 3
-TRIALS = 10
+#: Boots, and runs of each on an idle host and as many on a busy one.
+BOOTS, RUNS = 3, 2
 
 _SPIN = "import os\np = os.getppid()\nwhile os.getppid() == p:\n    for _ in range(10**6): pass\n"
 
@@ -43,8 +52,8 @@ def benchmark_cases(lab: Lab, names: list[str]) -> list[Case]:
 
 @contextlib.contextmanager
 def busy_host() -> Iterator[None]:
-    """Keep every core of the host busy with one spinning process each."""
-    spinners = [subprocess.Popen([sys.executable, "-c", _SPIN]) for _ in range(os.cpu_count() or 1)]
+    """Run one more spinning process than the host has cores."""
+    spinners = [subprocess.Popen([sys.executable, "-c", _SPIN]) for _ in range((os.cpu_count() or 1) + 1)]
     try:
         yield
     finally:
@@ -54,33 +63,34 @@ def busy_host() -> Iterator[None]:
 
 
 def measure(context: RunContext, cases: list[Case], tell: Listener) -> dict[str, list[Run]]:
-    """{"idle": [one run per boot], "busy": [...]}; every boot measures both."""
+    """{"idle": [runs of every boot], "busy": [...]}, each with the cases' own trials."""
     runs: dict[str, list[Run]] = {"idle": [], "busy": []}
-    specs = [case_spec(context, case, TRIALS) for case in cases]
+    specs = [case_spec(context, case, None) for case in cases]
     for boot in range(BOOTS):
         tell(StepStarted(f"boot {boot + 1} of {BOOTS}"))
         with open_session(context, tell) as session:
-            session.measure_cases(specs)
-            runs["idle"].append(session.run.model_copy(deep=True))
-            session.run.cases.clear()
-            with busy_host():
-                session.measure_cases(specs)
-            runs["busy"].append(session.run.model_copy(deep=True))
+            for kind in [kind for kind in runs for _ in range(RUNS)]:
+                session.run.cases.clear()
+                with busy_host() if kind == "busy" else contextlib.nullcontext():
+                    session.measure_cases(specs)
+                runs[kind].append(session.run.model_copy(deep=True))
     return runs
 
 
-def document(runs: dict[str, list[Run]], cases: list[Case]) -> dict[str, Any]:
-    """Spreads as ratios, by case: within a boot (the largest), across boots, and across all boots of both hosts."""
+def document(lab: Lab, runs: dict[str, list[Run]], cases: list[Case]) -> dict[str, Any]:
+    """Spreads as ratios, by case and metric: within a run (the largest), across runs, and across all of both hosts."""
     raw = {kind: [run.model_dump(mode="json") for run in some] for kind, some in runs.items()}
     return {
-        "how": f"fwlab author repeatability: {BOOTS} boots, {TRIALS} trials per case",
-        "spreads": {case.id: _spreads(runs, case) for case in cases},
+        "how": f"fwlab author repeatability: {BOOTS} boots, {RUNS} runs each on an idle and on a busy host",
+        "spreads": {
+            case.id: {name: _spreads(lab, runs, case, METRICS[name]) for name in [case.metric, *case.also]}
+            for case in cases
+        },
         "runs": raw,
     }
 
 
-def _spreads(runs: dict[str, list[Run]], case: Case) -> dict[str, Any]:
-    metric = METRICS[case.metric]
+def _spreads(lab: Lab, runs: dict[str, list[Run]], case: Case, metric: Metric) -> dict[str, Any]:
     by_host: dict[str, list[Figure]] = {}
     for kind, some in runs.items():
         found = [figure(measured, metric, run.testbed) for run in some if (measured := run.case(case.id))]
@@ -88,13 +98,50 @@ def _spreads(runs: dict[str, list[Run]], case: Case) -> dict[str, Any]:
     spreads: dict[str, Any] = {
         kind: {
             f"medians_{metric.unit}": [round(f.median, 1 if metric.unit == "pps" else 6) for f in figures],
-            "largest_spread_in_a_boot": max((f.spread for f in figures), default=None),
-            "spread_over_boots": _spread([f.median for f in figures]),
+            "largest_spread_in_a_run": max((f.spread for f in figures if f.several), default=None),
+            "spread_over_runs": _spread([f.median for f in figures]),
         }
         for kind, figures in by_host.items()
     }
-    spreads["spread_over_all_medians"] = _spread([f.median for figures in by_host.values() for f in figures])
+    everything = [f for figures in by_host.values() for f in figures]
+    spreads["spread_over_all_medians"] = _spread([f.median for f in everything])
+    outcomes = [
+        verdict.outcome.value
+        for some in runs.values()
+        for run in some
+        for verdict in judge_cases(lab, run, METRICS)
+        if (verdict.subject, verdict.metric) == (case.id, metric.name)
+    ]
+    if outcomes:
+        spreads["verdicts"] = {outcome: outcomes.count(outcome) for outcome in sorted(set(outcomes))}
+    between = [
+        (verdict.low, verdict.high)
+        for verdict in judge_cases(lab, runs["idle"][0], METRICS)
+        if (verdict.subject, verdict.metric, verdict.relative_to) == (case.id, metric.name, None)
+    ]
+    if between and everything:
+        spreads["range"], spreads["chance_of_failure"] = list(between[0]), chance_of_failure(everything, between[0])
     return spreads
+
+
+def chance_of_failure(figures: list[Figure], between: tuple[float | None, float | None]) -> float:
+    """Probability that a further run's figure lies outside its range, by chance alone."""
+    medians = [figure.median for figure in figures]
+    deviation = statistics.stdev(medians) if len(medians) > 1 else 0.0
+    for one in figures:
+        if one.counts is not None and one.counts[1]:
+            share = one.counts[0] / one.counts[1]
+            deviation = max(deviation, math.sqrt(share * (1 - share) / one.counts[1]))
+    if not deviation:
+        inside = all(
+            (low is None or low <= m) and (high is None or m <= high) for m in medians for low, high in [between]
+        )
+        return 0.0 if inside else 1.0
+    spread = statistics.NormalDist(statistics.mean(medians), deviation)
+    low, high = between
+    below = 0.0 if low is None else spread.cdf(low)
+    above = 0.0 if high is None else 1 - spread.cdf(high)
+    return round(below + above, 9)
 
 
 def _spread(medians: list[float]) -> float | None:

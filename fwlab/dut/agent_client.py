@@ -31,11 +31,13 @@ class AgentDut(Conversation, ABC):
 
     serving, not_of_packets  how the system's call stacks tell what packets cause: see packet_stacks.py
     marks  whether the agent can mark trials for a model of a core
+    can_be_paced  whether the agent can keep the CPU from sleeping
     """
 
     serving: tuple[str, ...]
     not_of_packets: tuple[str, ...]
     marks: bool = False
+    can_be_paced: bool = False
 
     def __init__(self, ssh: Ssh, devices: list[str], program: Callable[[], AgentProgram]) -> None:
         super().__init__(ssh, program)

@@ -96,7 +96,11 @@ class Dut(Protocol):
 
     Every method raises CannotMeasure if the DUT does not answer, and Overdue if it does not answer within the limit
     that `within` has set.
+
+    can_be_paced  whether `never_idle` works, so that loads can be played in the DUT's own time
     """
+
+    can_be_paced: bool
 
     def __enter__(self) -> Self: ...
 

@@ -26,6 +26,8 @@ from fwlab.testbed.machines import Machines
 from fwlab.testbed.saved_state import SavedState
 
 LAST_LINK = "dut-sink"
+#: The kind of link whose frames QEMU itself takes in.
+PACED_LINK = "socket"
 OpenNodes = tuple[Measurer, Recovery, DutFacts]
 
 
@@ -95,18 +97,17 @@ def open_nodes(
             machines.testbed.kind.clock,
             tell,
             EchoProbes(machines.ssh("generator"), topology.end(LAST_LINK, "sink").ipv4.split("/")[0]).send,
-            *_own_time(machines, topology, forwarded, link_ports),
+            *_own_time(machines, topology, dut, PacedLoad(*forwarded, link_ports)),
         )
         yield Measurer(nodes), recovery, facts
 
 
-def _own_time(
-    machines: Machines, topology: Topology, forwarded: tuple[str, int], link_ports: tuple[int, int]
-) -> tuple[int, PacedLoad | None]:
-    """Nanoseconds of the DUT's clock for each instruction, and what plays loads in the DUT's own time."""
+def _own_time(machines: Machines, topology: Topology, dut: Dut, pacing: PacedLoad) -> tuple[int, PacedLoad | None]:
+    """Nanoseconds of the DUT's clock for each instruction, and what plays loads in the DUT's own time, if that can."""
     if machines.testbed.kind.clock == "host":
         return 1, None
-    return 1 << topology.clock.icount_shift, PacedLoad(*forwarded, link_ports)
+    can = dut.can_be_paced and machines.made.link == PACED_LINK
+    return 1 << topology.clock.icount_shift, pacing if can else None
 
 
 def _dut_facts(dut: Dut, system: str) -> DutFacts:

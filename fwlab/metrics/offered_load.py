@@ -121,7 +121,7 @@ class AtPacedLoad:
         scale = self.nodes.ns_per_instruction
         trial_s = intended_duration * scale
         load = Load(
-            pps=intended_load / scale, settle_s=SETTLE_S, trials=1, trial_s=trial_s, tail_s=TAIL_S, shuffled=True
+            pps=intended_load / scale, settle_s=SETTLE_S, trials=1, trial_s=trial_s, tail_s=TAIL_S, rotated=True
         )
         play = play_paced(self.nodes, self.traffic, load, watch_s=trial_s)
         if play.problems or play.watched is None:

@@ -21,7 +21,10 @@ def play_paced(nodes: Nodes, traffic: str, load: Load, *, watch_s: float = 0.0) 
     Raises CannotMeasure. A play whose load was not as it should have been has problems.
     """
     if nodes.pacing is None:
-        raise CannotMeasure("a load in the DUT's own time needs a DUT whose clock counts instructions", "fwlab doctor")
+        raise CannotMeasure(
+            "a load in the DUT's own time needs the virtual testbed, socket links and a DUT that runs Linux",
+            "unset FWLAB_LINK and FWLAB_DUT; vagrant destroy -f LAB; vagrant up LAB",
+        )
     for _ in range(TRIES):
         nodes.dut.drain()  # what an earlier play left in the ring would be counted
         before, _ = through(nodes)

@@ -17,7 +17,7 @@ from fwlab.model.trial import States
 #: many were lost, the same packets are played again on top: existing states stay as they are.
 LOADS = (0.65, 0.65, 0.3, 0.1)
 #: Loads of the plays in the DUT's own time (pps of its clock). A new entry costs some 10 us.
-PACED_LOADS = (10_000.0, 2_000.0, 400.0)
+PACED_LOADS = (20_000.0, 10_000.0, 2_000.0, 400.0)
 #: What a host carries varies from second to second, so before a long play the DUT is watched longer: one second for so
 #: many packets, up to this time (s). Too small a load takes long, too big a load takes a second play.
 PACKETS_A_LOOK, LONGEST_LOOK_S = 125_000, 4.0

@@ -109,7 +109,7 @@ def survive_paced(session: MeasuringSession, spec: MeasurementSpec, so_far: Meas
     mix = nodes.store.offered(spec.traffic_name, MIX)
     of_class = max(1, mix[given(spec.victim_class, "victim_class")]) / MIX
     trial_s = max(spec.trial.seconds, min(LONGEST_TRIAL_S, IN_A_TRIAL / (of_class * pps)))
-    load = Load(pps=pps, settle_s=spec.trial.settle, trials=spec.trial.count, trial_s=trial_s, shuffled=True)
+    load = Load(pps=pps, settle_s=spec.trial.settle, trials=spec.trial.count, trial_s=trial_s, rotated=True)
     play = play_paced(nodes, spec.traffic_name, load)
     return so_far.plus(paced=[play], problems=play.problems)
 

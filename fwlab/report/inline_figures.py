@@ -43,6 +43,7 @@ def _functions(page: str) -> dict[str, Callable[..., float]]:
     cost             instructions per packet or connection
     load             seconds in which a case's ruleset is loaded
     ratio            a case's median divided by another's
+    frmol            thousand packets per second that are forwarded at the maximum offered load
     forwarded        per cent of the packets that a case's trials processed
     lowest, highest  cost of a sweep's cheapest and most expensive case
     crossover        the parameter at which the faster sweep overtakes the slower one
@@ -70,6 +71,7 @@ def _functions(page: str) -> dict[str, Callable[..., float]]:
         "cost": cost,
         "load": medians(page, lab, runs, "load_time"),
         "ratio": lambda case, base: median(case) / median(base),
+        "frmol": lambda case: medians(page, lab, runs, "frmol")(case) / 1e3,
         "forwarded": forwarded,
         "lowest": lambda sweep: min(map(cost, cases[sweep])),
         "highest": lambda sweep: max(map(cost, cases[sweep])),

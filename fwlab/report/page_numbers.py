@@ -200,7 +200,9 @@ def _states() -> list[Row]:
 
 def _survival() -> list[Row]:
     return [
-        ("Length of the play that counts a class: receive rings, at least", str(survival.RINGS)),
+        ("Packets of the class in a trial, at least", str(survival.IN_A_TRIAL)),
+        ("Length of a trial for that, at most", f"{survival.LONGEST_TRIAL_S:g} s of the DUT's clock"),
+        ("On the host's clock: length of the play that counts a class, receive rings, at least", str(survival.RINGS)),
         ("Packets of the class in it", f"{survival.LEAST} to {survival.ENOUGH}"),
         ("Standard deviation that ends it", f"{survival.CHANCE:g}"),
         ("Its duration, at most", f"{survival.LONGEST_S:g} s"),

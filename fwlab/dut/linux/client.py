@@ -36,6 +36,7 @@ class LinuxDut(AgentDut):
     serving = ("net_rx_action", "net_tx_action")
     not_of_packets = ("swapper", "perf", "python3")  # the idle loop, the profiler and the agent
     marks = True
+    can_be_paced = True
 
     def __init__(self, ssh: Ssh, devices: list[str]) -> None:
         super().__init__(ssh, devices, _program)

@@ -53,8 +53,8 @@ class Load:
     trial_s   ... and how long each is (s of the DUT's clock)
     tail_s    the load goes on for so long after the last trial (s of the DUT's clock)
     first     number of the first frame, counted from the beginning of the traffic
-    shuffled  whether the frames of a tick arrive in random order. Where the ring is full, only the first of each tick
-              find room, so an order that repeats from tick to tick would favour a class
+    rotated   whether each tick begins at a random one of its frames. Where the ring is full, only the first of a tick
+              find room, so beginning with the same ones each time would favour a class
     timed     whether to find out how long each frame took through the DUT
     """
 
@@ -64,7 +64,7 @@ class Load:
     trial_s: float
     tail_s: float = 0.0
     first: int = 0
-    shuffled: bool = False
+    rotated: bool = False
     timed: bool = False
 
     @classmethod
@@ -167,7 +167,7 @@ def _hand_over(
         per_tick=load.per_tick,
         ticks=load.ticks,
         tick_us=TICK_US,
-        shuffled=seed if load.shuffled else None,
+        rotated=seed if load.rotated else None,
         address=wires.address,
         link=wires.link_port,
         clock=filters.clock_port,

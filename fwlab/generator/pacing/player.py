@@ -74,7 +74,7 @@ class Play(NamedTuple):
     per_tick   frames in a tick, not necessarily whole
     ticks      with frames
     tick_us    length of a tick by the DUT's clock
-    shuffled   seed for the order of the frames within each tick; null: that of the table
+    rotated    seed of where among its frames each tick begins; null: at the first
     address, link, clock  where QEMU listens for frames of the link, and for ticks
     qemu, vcpu  process and thread
     """
@@ -84,7 +84,7 @@ class Play(NamedTuple):
     per_tick: float
     ticks: int
     tick_us: int
-    shuffled: int | None
+    rotated: int | None
     address: str
     link: int
     clock: int
@@ -277,7 +277,7 @@ class Player:
 
     def __init__(self, play: Play, pipe: int) -> None:
         self._play, self._table = play, Table(play.table)
-        self._order = None if play.shuffled is None else random.Random(play.shuffled)
+        self._turn = None if play.rotated is None else random.Random(play.rotated)
         self._link = Inlet(play.qemu, play.address, play.link)
         self._clock = Inlet(play.qemu, play.address, play.clock)
         self._pipe = Pipe(pipe)
@@ -313,9 +313,10 @@ class Player:
             return []
         first, each = self._play.first, self._play.per_tick
         frames = self._table.part(first + int(place * each), first + int((place + 1) * each))
-        if self._order is not None:
-            self._order.shuffle(frames)
-        return frames
+        if self._turn is None:
+            return frames
+        at = self._turn.randrange(len(frames) + 1)
+        return frames[at:] + frames[:at]
 
     def _hand_over(self, frames: list[bytes], tick: int) -> None:
         """Send these frames and the next tick, and wait until QEMU has them: before the DUT can reach that tick."""
