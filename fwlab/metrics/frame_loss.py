@@ -12,8 +12,9 @@ from fwlab.model.benchmarks import TrialResult
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Measured, TestbedFacts
 
-#: The loads after the first, as shares of the highest load worth trying. RFC 2544: steps of at most 10 %.
-SHARES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
+#: The loads after the first, as shares of what the generator sends flat out, or of twice what the DUT processes then.
+#: RFC 2544: steps of at most 10 %.
+SHARES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 #: The curve ends with so many trials without loss, one after the other.
 WITHOUT_LOSS = 2
 
@@ -42,10 +43,10 @@ def _curve(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -
     measurer, flat_out = at_load(session, spec, so_far), found(so_far).flat_out
     if measurer is None or not flat_out:
         return so_far
-    highest = measurer.highest(flat_out)
+    ceiling = measurer.ceiling(flat_out)
     trials: list[TrialResult] = []
     for share in SHARES:
-        trials.append(measurer.measure(measurer.terms.trial_s, share * highest))
+        trials.append(measurer.measure(measurer.terms.trial_s, share * ceiling))
         if len(trials) >= WITHOUT_LOSS and not any(trial.lost for trial in trials[-WITHOUT_LOSS:]):
             break
     return with_found(so_far, curve=trials)

@@ -31,6 +31,8 @@ OF_CEILING = 0.95
 #: In the DUT's own time flat out is this load (pps of the reference CPU), above what any ruleset lets it process, and a
 #: search begins at this multiple of what it then processes.
 BEYOND, OF_PROCESSED = 2_000_000.0, 1.1
+#: A curve of frame loss begins at this multiple of it.
+CURVE_FROM = 2.0
 #: Before a trial in the DUT's own time the load lasts so long, and after it: the DUT counts, too, as long as the trial
 #: lasts, and what it spends on that must not be part of the trial (s of the DUT's clock).
 SETTLE_S, TAIL_S = 0.05, 0.05
@@ -55,7 +57,10 @@ class AtLoad(Protocol):
         """One trial at the maximum offered load. Raises CannotMeasure."""
 
     def highest(self, flat_out: Sequence[TrialResult]) -> float:
-        """The highest load worth trying, after these trials at the maximum offered load."""
+        """The highest load of a search, after these trials at the maximum offered load."""
+
+    def ceiling(self, flat_out: Sequence[TrialResult]) -> float:
+        """The load that a curve of frame loss comes down from."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,10 @@ class AtHostLoad:
     terms: SearchTerms = BY_HOST_CLOCK
 
     def highest(self, flat_out: Sequence[TrialResult]) -> float:
-        return OF_CEILING * max(trial.offered_load for trial in flat_out)
+        return OF_CEILING * self.ceiling(flat_out)
+
+    def ceiling(self, flat_out: Sequence[TrialResult]) -> float:
+        return max(trial.offered_load for trial in flat_out)
 
     def measure(self, intended_duration: float, intended_load: float) -> TrialResult:
         """One trial: `intended_load` packets per second for `intended_duration` seconds. Raises CannotMeasure."""
@@ -117,6 +125,9 @@ class AtPacedLoad:
     def highest(self, flat_out: Sequence[TrialResult]) -> float:
         return OF_PROCESSED * max(trial.taken / trial.duration_s for trial in flat_out)
 
+    def ceiling(self, flat_out: Sequence[TrialResult]) -> float:
+        return CURVE_FROM * max(trial.taken / trial.duration_s for trial in flat_out)
+
     def measure(self, intended_duration: float, intended_load: float) -> TrialResult:
         scale = self.nodes.ns_per_instruction
         trial_s = intended_duration * scale
@@ -159,7 +170,7 @@ def at_load(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
     light = found(so_far).light
     if light is None:
         return None
-    if session.nodes.pacing is None:
+    if session.nodes.clock == "host":
         return AtHostLoad(session.nodes, spec.traffic_name, light)
     return AtPacedLoad(session.nodes, spec.traffic_name, light)
 

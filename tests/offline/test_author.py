@@ -14,6 +14,7 @@ import pytest
 from fwlab.cli import author, main, repeatability
 from fwlab.cli.author import publish
 from fwlab.host.project import Project, find_project
+from fwlab.judge.statistics import Figure
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run, published_files, reports_folder
@@ -136,7 +137,7 @@ class TestRepeatability:
         lab = on_system(load_lab(find_project(), lab_id), "linux")
         quick = [case.id for case in lab.cases.values() if case.quick]
         assert set(quick) <= set(measured)
-        assert len(measured) % (2 * repeatability.BOOTS) == 0
+        assert len(measured) % (2 * repeatability.BOOTS * repeatability.RUNS) == 0
 
     def test_named_cases_are_measured_instead(self, called, measured: list[str]) -> None:
         assert called("repeatability", LAB, "ipset-1") == EXIT_PASS
@@ -157,7 +158,27 @@ class TestRepeatability:
         lab = load_lab(find_project(), "lab02-conntrack")
         run = load_run(max((ROOT / "results" / lab.id).glob("*-full.json")), lab.id)
         case = next(case for case in lab.cases.values() if case.metric == "connections")
-        [spreads] = repeatability.document({"idle": [run, run], "busy": []}, [case])["spreads"].values()
+        [found] = repeatability.document(lab, {"idle": [run, run], "busy": []}, [case])["spreads"].values()
+        spreads = found["connections"]
         assert len(spreads["idle"]["medians_cps"]) == 2
-        assert spreads["idle"]["spread_over_boots"] == 0
-        assert spreads["busy"]["spread_over_boots"] is None
+        assert spreads["idle"]["spread_over_runs"] == 0
+        assert spreads["busy"]["spread_over_runs"] is None
+        assert spreads["chance_of_failure"] == 0
+        assert spreads["verdicts"] == {"pass": 2}, "one a run"
+
+    @pytest.mark.parametrize(
+        ("medians", "counts", "between", "low", "high"),
+        [
+            ([0.5, 0.5], None, (0.4, 0.6), 0.0, 0.0),
+            ([0.5, 0.5], None, (0.6, 1.0), 1.0, 1.0),
+            ([0.49, 0.51], None, (0.45, 0.55), 1e-4, 1e-3),
+            ([0.5, 0.5], (500, 1000), (0.48, 0.52), 0.15, 0.25),
+            ([0.02, 0.02], (20, 1000), (None, 0.03), 0.005, 0.02),
+        ],
+        ids=["equal", "outside", "scattered", "few packets", "one bound"],
+    )
+    def test_chance_alone_fails_a_range_that_often(
+        self, medians: list[float], counts: tuple[int, int] | None, between: tuple, low: float, high: float
+    ) -> None:
+        figures = [Figure([median], counts) for median in medians]
+        assert low <= repeatability.chance_of_failure(figures, between) <= high

@@ -116,12 +116,6 @@ def test_shares_of_a_doubtful_throughput_are_in_doubt(monkeypatch: pytest.Monkey
     assert doubt.startswith("the loads are shares of a doubtful throughput: PDR: the DUT forwards 95,000 pps")
 
 
-def test_the_virtual_testbed_sends_no_probe(monkeypatch: pytest.MonkeyPatch) -> None:
-    lab = Probed(40_000)
-    assert measure(lab, monkeypatch, clock="instructions").benchmarks is None
-    assert lab.beside == []
-
-
 @pytest.mark.parametrize(
     ("times", "percentile", "expected"),
     [
@@ -164,9 +158,9 @@ def test_probes_go_to_the_sink_and_losing_some_is_no_error() -> None:
 def test_reports_show_a_row_for_each_load(monkeypatch: pytest.MonkeyPatch) -> None:
     model = build_model(a_lab(), a_run([measure(Probed(40_000), monkeypatch)], testbed=real()))
     text = plain_text(model)
-    assert "Round-trip time, x" in text
-    rows = text[text.index("Round-trip time, x") :].splitlines()[2:6]
+    assert "Latency, x" in text
+    rows = text[text.index("Latency, x") :].splitlines()[2:6]
     assert [row.strip().split("  ")[0] for row in rows] == ["none", "10 % of PDR", "50 % of PDR", "90 % of PDR"]
     assert re.search(r" 1\.000 +1\.49\d +1\.8\d+ +1\.9\d+ +1\.9\d+ +0 %$", rows[0])
-    assert "median round-trip time at 50 % of PDR" in text
-    assert "<h2>Round-trip time, <code" in RENDERERS["html"].render(model)
+    assert "median latency at 50 % of PDR" in text
+    assert "<h2>Latency, <code" in RENDERERS["html"].render(model)

@@ -83,7 +83,9 @@ def filled(monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(state_table, "real_rate", rate)
         task = MeasurementSpec("x", "x", "x", [], ["states", "state_bytes"], traffic="flows", state_packets=count)
         found = Measured(id="x", title="x", ruleset="x", ruleset_hash="", metric="states")
-        found = state_table.fill(MeasuringSession(SimpleNamespace(dut=dut, engine=engine, classes={})), task, found)
+        found = state_table.fill(
+            MeasuringSession(SimpleNamespace(dut=dut, engine=engine, classes={}, pacing=None)), task, found
+        )
         return dut, engine, found
 
     run.looked = looked

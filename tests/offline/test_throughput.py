@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Throughput, FRMOL and frame loss on nodes that are simulated: counts, doubts, and what the virtual testbed says."""
+"""Throughput, FRMOL and frame loss on nodes that are simulated: counts and doubts, by both clocks."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,8 +14,9 @@ from types import SimpleNamespace
 import pytest
 
 from fwlab.cli.main import main
+from fwlab.generator.pacing.paced_load import Load
 from fwlab.generator.protocol import PlaybackResult
-from fwlab.judge.verdicts import all_doubts, doubts, judge_exercise
+from fwlab.judge.verdicts import all_doubts, doubts
 from fwlab.measure.measurer import Measurer
 from fwlab.measure.plan import with_metrics
 from fwlab.measure.session import Session
@@ -25,14 +28,14 @@ from fwlab.model.benchmarks import TrialResult
 from fwlab.model.case import Trials
 from fwlab.model.errors import EXIT_USAGE, CannotMeasure
 from fwlab.model.events import BoundsNarrowed
+from fwlab.model.paced import PacedPlay, PacedTrial
 from fwlab.model.results import Measured
 from fwlab.model.trial import Trial
-from fwlab.model.verdict import Outcome
 from fwlab.report.model import build_model
 from fwlab.report.registry import RENDERERS
 from fwlab.report.renderers.terminal import plain_text
 from fwlab.testbed.selection import TestbedRequest
-from tests.offline.factories import a_lab, a_run, check, measured, real
+from tests.offline.factories import a_lab, a_run, measured, real
 
 SPEC = MeasurementSpec("x", "X", "x", [], ["throughput", "pdr", "frame_loss"], traffic="flood", trial=Trials(count=1))
 
@@ -160,7 +163,7 @@ def test_the_curve_goes_down_to_two_trials_without_loss(monkeypatch: pytest.Monk
     ("lab", "doubt"),
     [
         (Lab(200_000), "NDR: the DUT forwards 95,000 pps, the highest load that the generator can keep"),
-        (Lab(40_000, ceiling=150), "the generator sends 150 pps flat out, too few to search for a rate"),
+        (Lab(40_000, ceiling=150), "142 pps is the highest load, too little to search for a rate"),
         (Lab(0), "960 of 960 packets were lost on their way to the DUT"),
         (
             Lab(40_000, leaky=0.3),
@@ -175,26 +178,63 @@ def test_why_there_is_no_figure(lab: Lab, doubt: str, monkeypatch: pytest.Monkey
     assert any(one.startswith(doubt) for one in said), said
 
 
-def test_the_virtual_testbed_makes_no_trial_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    lab = Lab(40_000)
-    found = measure(lab, monkeypatch, clock="instructions")
-    assert (found.benchmarks, found.problems, lab.slept) == (None, [], 0.0)
-    [doubt] = doubts(found, METRICS["throughput"], a_run([]))
-    assert "an offered load has no meaning there" in doubt
-    assert "--testbed real" in doubt
+class Paced(Lab):
+    """The same three nodes, on a clock that counts instructions; `capacity` is by that clock."""
+
+    def play(self, _store: object, _traffic: str, load: Load, *, until_done: Callable[[], None]) -> PacedPlay:
+        sent = load.frames
+        taken = min(sent, int(self.capacity * load.ticks / 1000))
+        self.counts["eth1.rx_packets"] += taken
+        trial_s = load.trial_s
+        offered = self.offered("flood", round(load.pps * trial_s))
+        share = min(1.0, self.capacity / load.pps)
+        self.busy = min(1.0, load.pps / self.capacity)
+        self.processed = round(share * load.pps * trial_s)
+        left = {name: 0 if name == self.blocked else int(share * count) for name, count in offered.items()}
+        for name, count in left.items():
+            self.arrived[name] = self.arrived.get(name, 0) + count
+            self.counts["eth2.tx_packets"] += count
+        until_done()
+        trial = PacedTrial(duration_s=trial_s, offered=offered, forwarded=left)
+        return PacedPlay(
+            load=load.pps, tick_s=0.001, offered=sent, received=sent, forwarded=left, returned={}, trials=[trial]
+        )
+
+    def never_idle(self) -> nullcontext[None]:
+        return nullcontext()
+
+    def arm(self, **terms: float) -> None:
+        self.seconds = terms["window_s"]
+
+    def collect(self, timeout: float) -> SimpleNamespace:
+        seen = Trial(duration_s=self.seconds, busy_s=self.busy * self.seconds, processed=self.processed)
+        return SimpleNamespace(valid=[seen])
+
+    def nodes(self, clock: str = "instructions") -> Nodes:
+        return dataclasses.replace(super().nodes(clock), ns_per_instruction=4, pacing=self)
+
+
+@pytest.mark.parametrize("blocked", ["", "attacker"])
+def test_in_the_duts_own_time_rates_are_those_of_the_reference_cpu(
+    blocked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = measure(Paced(10_000, blocked=blocked), monkeypatch, clock="instructions")
+    assert found.problems == []
+    # A DUT that is never idle for half a percent of its time did not keep up.
+    assert figures(found, "throughput") == [pytest.approx(39_800, rel=0.004)]
+    assert figures(found, "pdr") == [pytest.approx(40_000, rel=0.006)]
+    assert [round(trial.loss_ratio, 2) for trial in found.benchmarks.curve] == [0.44, 0.38, 0.29, 0.17, 0, 0, 0]
+    assert all_doubts(found, a_run([]), METRICS) == []
+
+
+def test_links_that_cannot_be_paced_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(CannotMeasure, match="needs the virtual testbed, socket links and a DUT that runs Linux"):
+        measure(Lab(40_000), monkeypatch, clock="instructions")
 
 
 def test_beside_another_metric_throughput_does_not_make_it_doubtful_on_the_virtual_testbed() -> None:
     found = measured(a_lab(), "raw-drop", 300_000, also=["throughput"])
     assert all_doubts(found, a_run([]), METRICS) == []
-
-
-def test_a_check_of_throughput_is_inconclusive_on_the_virtual_testbed() -> None:
-    lab = a_lab(checks=[check(metric="throughput")])
-    found = measured(lab, "raw-drop", 300_000).model_copy(update={"id": "ex1-block"})
-    [verdict] = judge_exercise(lab.exercises[0], found, a_run([]), METRICS)
-    assert verdict.outcome is Outcome.INCONCLUSIVE
-    assert "an offered load has no meaning there" in verdict.text
 
 
 WHERE = Path(__file__).resolve().parents[2]
@@ -203,7 +243,6 @@ WHERE = Path(__file__).resolve().parents[2]
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--testbed", "virtual", "--also", "throughput"], "an offered load has no meaning there"),
         (["--also", "misses"], "unknown metric misses"),
         (["--also", "connections"], "forward plays packets, connections needs connections"),
         (["--also", "survival"], "survival needs victim_class"),
@@ -227,20 +266,18 @@ def test_metrics_are_added_to_a_case_once() -> None:
     assert case.also == ["load_time", "throughput"]
 
 
-def test_a_case_about_throughput_alone_is_left_out_on_the_virtual_testbed() -> None:
+def test_a_case_about_a_metric_of_another_clock_alone_is_left_out() -> None:
     told: list[object] = []
-    session = Session(None, None, None, a_run([]), Path(), told.append)
-    capacity = MeasurementSpec("y", "Y", "y", [], ["capacity", "throughput"], traffic="flood")
-    assert session.measurable([SPEC, capacity]) == [capacity]
+    session = Session(None, None, None, a_run([], testbed=real()), Path(), told.append)
+    modelled = MeasurementSpec("x", "X", "x", [], ["model_cycles"], traffic="flood")
+    capacity = MeasurementSpec("y", "Y", "y", [], ["capacity", "model_cycles"], traffic="flood")
+    assert session.measurable([modelled, capacity]) == [capacity]
     [event] = told
-    assert (event.item, "no meaning" in event.why) == ("x", True)
+    assert event.item == "x"
     session.context = SimpleNamespace(machines_lab=a_lab())
-    with pytest.raises(CannotMeasure, match="no meaning") as refused:
-        session.require(["capacity", "throughput"])
-    assert "vagrant destroy -f lab99-made-up" in refused.value.hint
-    session.run.testbed = real()
+    with pytest.raises(CannotMeasure, match="model_cycles needs a DUT"):
+        session.require(["capacity", "model_cycles"])
     session.require(["capacity", "throughput"])
-    assert session.measurable([SPEC, capacity]) == [SPEC, capacity]
 
 
 def trial(**fields: object) -> TrialResult:

@@ -11,7 +11,7 @@ from typing import Any
 from fwlab.dut.linux.agent import blackhole, connection_table, trials
 from fwlab.dut.linux.agent.counters import Counters
 from fwlab.dut.linux.agent.idle_loop import IdleLoop
-from fwlab.dut.linux.agent.kernel import Kernel, idle_ns
+from fwlab.dut.linux.agent.kernel import Kernel
 from fwlab.dut.linux.agent.marks import marks
 from fwlab.dut.linux.agent.memory import KernelMemory
 from fwlab.dut.linux.agent.perf_samples import Perf
@@ -200,7 +200,7 @@ class Agent:
             wanted = ("windows", "window_s", "packets", "idle_share", "other_share", "most_idle")
             terms = {name: request[name] for name in wanted}
             loop = self._idle_loop
-            idle_of = idle_ns if loop is None else lambda: [loop.ran_ns()]
+            idle_of = None if loop is None else lambda: [loop.ran_ns()]
             return trials.measure(counters, instructions, device, marks=marked, idle_of=idle_of, **terms)
 
     def functions(self, request: Request) -> Answer:

@@ -39,7 +39,7 @@ def window(
     seconds: float,
     packets: int,
     marks: Marks | None = None,
-    idle_of: Callable[[], list[int]] = idle_ns,
+    idle_of: Callable[[], list[int]] | None = None,
 ) -> Window:
     """One trial of at least `seconds` and `packets`.
 
@@ -49,6 +49,7 @@ def window(
     idle however much arrives.
     """
     marks = marks or Marks()
+    idle_of = idle_of or idle_ns
     idle_before = idle_of()
     served_before, own = counters.served_ns(), time.process_time_ns()
     begin, first = counters.read_at()
@@ -108,7 +109,7 @@ def measure(
     other_share: float,
     most_idle: int,
     marks: Marks | None = None,
-    idle_of: Callable[[], list[int]] = idle_ns,
+    idle_of: Callable[[], list[int]] | None = None,
 ) -> dict[str, Any]:
     """`windows` valid trials, and those that are not. Gives up after more than `most_idle` unsaturated ones.
 
