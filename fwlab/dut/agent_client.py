@@ -131,6 +131,9 @@ class AgentDut(Conversation, ABC):
             with contextlib.suppress(CannotMeasure):
                 self.ask("idle_again", timeout=120)
 
+    def queue_drops(self) -> int:
+        return int(self.ask("queue_drops", timeout=120, devices=self._devices)["dropped"])
+
     def arm(self, **trials: Unpack[TrialTerms]) -> None:
         marked: dict[str, Any] = {}
         if self._model is not None:

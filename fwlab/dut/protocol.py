@@ -178,6 +178,9 @@ class Dut(Protocol):
     def never_idle(self) -> contextlib.AbstractContextManager[None]:
         """In this context the CPU never sleeps, so a clock that counts instructions depends on nothing else."""
 
+    def queue_drops(self) -> int:
+        """Packets that the system's own sending queues on the links have dropped since boot."""
+
     def counters(self) -> dict[str, int]:
         """Packet counters since boot, as "eth0.rx_packets"."""
 

@@ -8,8 +8,8 @@ from fwlab.model.benchmarks import LatencyTrial, TrialResult
 from fwlab.report.formatting import NOTHING, digits, percent
 from fwlab.report.report_rows import Row
 
-#: The load that was asked for, what was sent, and the share that was lost (RFC 2544, 26.3).
-LOSS_HEADS = ("load, kpps", "offered, kpps", "lost")
+#: The load that was asked for, what was sent, the share that was lost (RFC 2544, 26.3), and that of the DUT's time.
+LOSS_HEADS = ("load, kpps", "offered, kpps", "lost", "DUT busy")
 #: The load as a share of PDR, what was sent, times in milliseconds, and the probes without an answer.
 LATENCY_HEADS = ("load", "kpps", "least, ms", "median, ms", "90 %, ms", "99 %, ms", "most, ms", "lost")
 #: The percentiles of the table; 0 and 100 are the least and the greatest value.
@@ -43,7 +43,8 @@ def load_tables(rows: Iterable[Row]) -> tuple[LoadTable, ...]:
 
 def _loss(trial: TrialResult) -> tuple[str, ...]:
     asked = "flat out" if trial.intended_load is None else digits(trial.intended_load / 1e3)
-    return asked, digits(trial.offered_load / 1e3), percent(trial.loss_ratio)
+    busy = NOTHING if trial.busy_share is None else percent(trial.busy_share)
+    return asked, digits(trial.offered_load / 1e3), percent(trial.loss_ratio), busy
 
 
 def _latency(trial: LatencyTrial) -> tuple[str, ...]:

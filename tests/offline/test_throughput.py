@@ -203,6 +203,9 @@ class Paced(Lab):
     def never_idle(self) -> nullcontext[None]:
         return nullcontext()
 
+    def queue_drops(self) -> int:
+        return 0
+
     def arm(self, **terms: float) -> None:
         self.seconds = terms["window_s"]
 

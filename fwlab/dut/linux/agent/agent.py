@@ -54,7 +54,7 @@ class Agent:
                 *(self.facts, self.reset, self.load, self.confirm, self.unload),
                 *(self.entries, self.states, self.memory),
                 *(self.blackhole, self.remove_blackhole, self.counters, self.drain, self.measure),
-                *(self.never_idle, self.idle_again),
+                *(self.never_idle, self.idle_again, self.queue_drops),
                 *(self.prepare_stacks, self.record_stacks, self.read_stacks, self.functions),
             )
         }
@@ -186,11 +186,15 @@ class Agent:
             self._idle_loop = None
         return {}
 
+    def queue_drops(self, request: Request) -> Answer:
+        """How many packets the kernel's own sending queues on these devices have dropped since they exist."""
+        return {"dropped": sum(blackhole.dropped(self._kernel, device) for device in request["devices"])}
+
     def measure(self, request: Request) -> Answer:
         """Wait for packets on the first device, then count trials. Answers as `trials.measure` does.
 
-        With `marked`, each trial is marked for a model of a core. While the CPU is kept from sleeping, it counts as
-        idle for as long as nothing else used it.
+        With `marked`, each trial is marked for a model of a core. While the CPU is kept from sleeping, the loop that
+        does it knows how long nothing else used it.
         """
         device = request["devices"][0]
         with trials.ahead_of_packets(), retired() as instructions, marks(request.get("marked", False)) as marked:
@@ -200,7 +204,7 @@ class Agent:
             wanted = ("windows", "window_s", "packets", "idle_share", "other_share", "most_idle")
             terms = {name: request[name] for name in wanted}
             loop = self._idle_loop
-            idle_of = None if loop is None else lambda: [loop.ran_ns()]
+            idle_of = None if loop is None else lambda: [loop.idle_ns()]
             return trials.measure(counters, instructions, device, marks=marked, idle_of=idle_of, **terms)
 
     def functions(self, request: Request) -> Answer:

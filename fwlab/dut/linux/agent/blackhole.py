@@ -23,8 +23,14 @@ def remove(kernel: Kernel, device: str) -> None:
     kernel.run("tc", "qdisc", "del", "dev", device, "root")
 
 
-def _root(kernel: Kernel, device: str) -> dict[str, Any]:
+def dropped(kernel: Kernel, device: str) -> int:
+    """Packets that the kernel's default queue on this device has dropped; 0 if a ruleset has a queue there."""
+    queue = _root(kernel, device, "-s")
+    return int(queue.get("drops", 0)) if queue.get("handle", "0:") == "0:" else 0
+
+
+def _root(kernel: Kernel, device: str, *more: str) -> dict[str, Any]:
     """The queue that packets leave by, as tc shows it; empty if there is none."""
-    shown = kernel.run("tc", "-j", "qdisc", "show", "dev", device).stdout
+    shown = kernel.run("tc", *more, "-j", "qdisc", "show", "dev", device).stdout
     queues: list[dict[str, Any]] = json.loads(shown or "[]")
     return next((queue for queue in queues if queue.get("root")), {})
