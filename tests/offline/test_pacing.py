@@ -84,21 +84,25 @@ class TestWires:
             wires.wires_of(["qemu", "-netdev", "tap,id=one"], self.PORTS, "127.0.0.1")
         assert "FWLAB_LINK" in error.value.hint
 
-    @pytest.mark.parametrize("refused", [[], ["no such device"]])
-    def test_everything_is_removed_again(self, refused: list[str], tmp_path: Path) -> None:
-        monitor = FakeMonitor(refused)
-        expected = contextlib.nullcontext() if not refused else pytest.raises(CannotMeasure, match="no such device")
+    @pytest.mark.parametrize(
+        ("refusals", "tries"),
+        [(0, 1), (1, 2), (9, 2)],
+        ids=["at once", "what a killed session left is removed first", "never"],
+    )
+    def test_everything_is_removed_again(self, refusals: int, tries: int) -> None:
+        monitor = FakeMonitor(refusals)
+        expected = pytest.raises(CannotMeasure, match="no such device") if refusals > 2 else contextlib.nullcontext()
         with expected, wires.attached(monitor, wires.Wires("a", "b", "127.0.0.1", 1), tick_us=1000, kept=96) as filters:
             assert filters.received.parent.is_dir()
         made = [arguments["id"] for name, arguments in monitor.told if name in ("object-add", "netdev_add")]
         gone = [arguments["id"] for name, arguments in monitor.told if name in ("object-del", "netdev_del")]
         assert sorted(made) == sorted(gone)
-        assert len(made) == len(set(made)) == 8
+        assert (len(set(made)), len(made)) == (8, 8 * tries)
         assert not monitor.folder.exists()
 
     def test_frames_are_released_before_the_tick_is_told(self) -> None:
         """Timers of one instant run in the order in which they were made."""
-        monitor = FakeMonitor([])
+        monitor = FakeMonitor()
         with wires.attached(monitor, wires.Wires("a", "b", "127.0.0.1", 1), tick_us=250, kept=96):
             pass
         held = [given for name, given in monitor.told if given.get("qom-type") == "filter-buffer"]
@@ -106,18 +110,20 @@ class TestWires:
 
 
 class FakeMonitor:
-    """Remembers what it is told, and refuses the first commands with these words."""
+    """Remembers what it is told, and refuses to add anything so many times."""
 
-    def __init__(self, refused: list[str]) -> None:
-        self.refused, self.told = refused, []
+    def __init__(self, refusals: int = 0) -> None:
+        self.refusals, self.told = refusals, []
 
     def commands(self, *commands: tuple[str, dict]) -> list[str]:
         self.told += commands
         for _, given in commands:
             if "file" in given:
                 self.folder = Path(given["file"]).parent
-        refused, self.refused = self.refused, []
-        return refused
+        if commands[0][0] != "netdev_add" or not self.refusals:
+            return []
+        self.refusals -= 1
+        return ["no such device"]
 
 
 class TestPlayer:

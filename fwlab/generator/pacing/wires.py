@@ -111,7 +111,11 @@ def attached(monitor: Monitor, wires: Wires, *, tick_us: int, kept: int) -> Iter
         try:
             port = _unused_port(wires.address)
             try:
-                refused = monitor.commands(*_additions(wires, folder, port, tick_us=tick_us, kept=kept))
+                additions = _additions(wires, folder, port, tick_us=tick_us, kept=kept)
+                refused = monitor.commands(*additions)
+                if refused:  # a session that was killed may have left its own
+                    monitor.commands(*_removals())
+                    refused = monitor.commands(*additions)
                 if refused:
                     raise CannotMeasure(f"QEMU cannot pace a load: {refused[0]}", "vagrant reload LAB")
                 yield Attached(pipe, port, folder)
