@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import io
+import os
 import time
 from typing import Any
 
 import pytest
 
 from fwlab.dut.linux.agent import kernel
+from fwlab.dut.linux.agent.idle_loop import IdleLoop
 from fwlab.dut.linux.agent.kernel import Kernel, idle_ns
 from fwlab.rulesets.kind import Refusal
 
@@ -46,3 +48,18 @@ def test_a_load_takes_cpu_seconds_wherever_it_runs(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(kernel.os, "cpu_count", lambda: 2)
     monkeypatch.setattr(time, "monotonic", lambda: 10.0)
     assert Kernel().busy_clock() == 7.0
+
+
+def test_the_loop_that_keeps_a_cpu_awake_counts_its_turns_until_it_is_stopped() -> None:
+    loop = IdleLoop()
+    try:
+        before = loop.idle_ns()
+        deadline = time.monotonic() + 60
+        while loop.idle_ns() == before and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert loop.idle_ns() > before
+        assert os.sched_getscheduler(loop._pid) == os.SCHED_IDLE
+    finally:
+        loop.stop()
+    with pytest.raises(ProcessLookupError):
+        os.kill(loop._pid, 0)
