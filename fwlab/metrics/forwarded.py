@@ -27,6 +27,10 @@ class Forwarded(MeasurableMetric):
         processed = sum(trial.processed for trial in measured.trials)
         return [sum(trial.forwarded for trial in measured.trials) / processed] if processed else []
 
+    def counts(self, measured: Measured, traffic_class: str = "") -> tuple[int, int] | None:
+        processed = sum(trial.processed for trial in measured.trials)
+        return (min(processed, sum(trial.forwarded for trial in measured.trials)), processed) if processed else None
+
     def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
         return [FLOOD]
 

@@ -28,6 +28,10 @@ class Passed(MeasurableMetric):
         """One share, of the first play: later ones may be longer."""
         return [sum(play.arrived.values()) / play.sent for play in measured.deliveries[:1] if play.sent]
 
+    def counts(self, measured: Measured, traffic_class: str = "") -> tuple[int, int] | None:
+        plays = [play for play in measured.deliveries[:1] if play.sent]
+        return (min(plays[0].sent, sum(plays[0].arrived.values())), plays[0].sent) if plays else None
+
     def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
         return [BEFORE_FLOOD]
 
