@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import pytest
 
-from fwlab.judge.statistics import Figure, figure, nanoseconds_per_packet
+from fwlab.judge.statistics import Figure, binomial_interval, figure, nanoseconds_per_packet
 from fwlab.metrics.capacity import capacity
 from fwlab.metrics.registry import METRICS
 from fwlab.model.trial import Delivery, Trial
+from fwlab.report.formatting import scatter
 from tests.offline.factories import a_lab, attempt, measured, real, testbed
 
 LAB = a_lab()
@@ -67,3 +68,28 @@ def test_no_values_have_no_figure() -> None:
 
 def test_a_packet_at_a_million_per_second_costs_a_microsecond() -> None:
     assert nanoseconds_per_packet(1e6) == 1000
+
+
+@pytest.mark.parametrize(
+    ("counted", "of", "low", "high"),
+    [(0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (5, 10, 0.2366, 0.7634), (34, 1181, 0.0207, 0.0400)],
+)
+def test_a_share_of_few_packets_has_a_wide_interval(counted: int, of: int, low: float, high: float) -> None:
+    """Wilson's interval; the first three are in every table of it."""
+    assert binomial_interval(counted, of) == (pytest.approx(low, abs=5e-5), pytest.approx(high, abs=5e-5))
+
+
+@pytest.mark.parametrize(
+    ("figure", "shown"),
+    [
+        (Figure([0.0290, 0.0288, 0.0286], (102, 3543)), "1.4 % (2.38 to 3.48 %)"),
+        (Figure([0.5, 0.5], (500_000, 1_000_000)), "0 %"),
+        (Figure([0.06], (1440, 24_256)), "(5.65 to 6.24 %)"),
+        (Figure([1.0, 1.0], (900, 900)), "0 %"),
+        (Figure([1.0], None), ""),
+    ],
+    ids=["few packets", "many packets", "one trial", "all of them", "no share"],
+)
+def test_a_share_is_shown_with_its_spread_and_its_interval(figure: Figure, shown: str) -> None:
+    spread = figure.spread if figure.several else None
+    assert scatter(figure, spread, METRICS["survival"]) == shown
