@@ -52,6 +52,7 @@ def open_nodes(
         topology.link_port(context.machines_lab.number, FIRST_LINK, "dut"),
         topology.link_port(context.machines_lab.number, LAST_LINK, "dut"),
     )
+    ends = topology.end(FIRST_LINK, "generator").mac, topology.end(LAST_LINK, "sink").mac
     throttle = machines.throttle()
     endpoints = engines.make_tcp_endpoints(
         choice, machines.ssh("generator"), machines.ssh("sink"), topology, machines.testbed
@@ -97,7 +98,7 @@ def open_nodes(
             machines.testbed.kind.clock,
             tell,
             EchoProbes(machines.ssh("generator"), topology.end(LAST_LINK, "sink").ipv4.split("/")[0]).send,
-            *_own_time(machines, topology, dut, PacedLoad(*forwarded, link_ports)),
+            *_own_time(machines, topology, dut, PacedLoad(*forwarded, link_ports, ends)),
         )
         yield Measurer(nodes), recovery, facts
 

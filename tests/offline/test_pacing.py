@@ -66,6 +66,11 @@ class TestRecording:
         path.write_bytes(bytes(24) + record(0, 5, FRAME) + record(0, 6, FRAME)[:-1])
         assert read_recording(path, KEPT).times_us.tolist() == [5]
 
+    def test_a_frame_to_another_mac_address_is_told_apart(self, tmp_path: Path) -> None:
+        path = tmp_path / "forwarded"
+        path.write_bytes(bytes(24) + record(0, 1, FRAME) + record(0, 2, routed(FRAME)))
+        assert read_recording(path, KEPT).sent_to("00:01:02:03:04:05").tolist() == [True, False]
+
     def test_no_file_is_no_frame(self, tmp_path: Path) -> None:
         assert len(read_recording(tmp_path / "missing", KEPT)) == 0
 

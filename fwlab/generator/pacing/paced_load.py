@@ -104,9 +104,10 @@ class Load:
 class PacedLoad:
     """Plays at exact loads, on the DUT whose QEMU forwards an SSH port."""
 
-    def __init__(self, ssh_address: str, ssh_port: int, link_ports: tuple[int, int]) -> None:
-        """link_ports: where the DUT's QEMU takes frames of the first and of the last link."""
-        self._forwarded, self._link_ports = (ssh_address, ssh_port), link_ports
+    def __init__(self, ssh_address: str, ssh_port: int, link_ports: tuple[int, int], ends: tuple[str, str]) -> None:
+        """link_ports: where the DUT's QEMU takes frames of the first and of the last link; ends: the MAC addresses of
+        the generator and of the sink, without which a frame reaches neither."""
+        self._forwarded, self._link_ports, self._ends = (ssh_address, ssh_port), link_ports, ends
 
     def play(self, store: TrafficStore, traffic: str, load: Load, *, until_done: Callable[[], None]) -> PacedPlay:
         """Play, and count what passed the DUT's NICs.
@@ -130,7 +131,7 @@ class PacedLoad:
                 recordings[name] = getattr(filters, name)
             # The recorders are closed only with the context; everything up to here is written.
             found = {name: read_recording(path, KEPT) for name, path in recordings.items()}
-        return _counted(store, traffic, load, json.loads(answer), found)
+        return _counted(store, traffic, load, json.loads(answer), found, self._ends)
 
 
 @contextlib.contextmanager
@@ -196,12 +197,19 @@ def _line(process: subprocess.Popen[str], seconds: float) -> str:
 
 
 def _counted(
-    store: TrafficStore, traffic: str, load: Load, answer: dict[str, int | str], found: dict[str, Recording]
+    store: TrafficStore,
+    traffic: str,
+    load: Load,
+    answer: dict[str, int | str],
+    found: dict[str, Recording],
+    ends: tuple[str, str],
 ) -> PacedPlay:
     """The counts of each trial and of the whole, and what is wrong with them."""
     names = store.classes
     known = KnownFrames(store.heads(traffic, KEPT), store.classified(traffic))
     classes = {name: known.classes_of(recording) for name, recording in found.items()}
+    for name, mac in zip(("returned", "forwarded"), ends, strict=True):
+        classes[name] = np.where(found[name].sent_to(mac), classes[name], FOREIGN)
     received = found["received"]
     begin = int(received.times_us[0]) if len(received) else 0
     trials = []

@@ -36,6 +36,11 @@ class Recording:
     def __len__(self) -> int:
         return len(self.times_us)
 
+    def sent_to(self, mac: str) -> np.ndarray:
+        """Which frames have this destination MAC address: bool array of shape (n,)."""
+        address = np.frombuffer(bytes.fromhex(mac.replace(":", "")), dtype=np.uint8)
+        return np.asarray((self.heads[:, : len(address)] == address).all(axis=1))
+
     @cached_property
     def keys(self) -> np.ndarray:
         """A number for each frame that routing does not change: uint64 array of shape (n,)."""
