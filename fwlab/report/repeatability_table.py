@@ -46,6 +46,13 @@ def _rows(project: Project) -> Iterator[str]:
         for host in ("idle", "busy")
     }
     yield _row("the same: spread of the trials of one boot", in_a_boot)
+    limits = json.loads((lab03.parent / "lab12-resolver" / "2026-11-26-repeatability.json").read_bytes())["spreads"]
+    shares = {
+        f"lab12 {case}": found["survival"]["spread_over_all_medians"]
+        for case, found in limits.items()
+        if "survival" in found
+    }
+    yield _row("lab12, twelve runs over three boots, idle and busy host, shares behind a limit: spread", shares)
     hosts = [load_run(lab03 / f"{name}.json", "lab03-ipset") for name in ("2026-11-20-full", "2026-11-21-other-host")]
     cpus = " and ".join(run.host.cpu.split("(")[0].split()[0] for run in hosts)
     yield _row(f"lab03 on two hosts ({cpus}), capacity", differences(hosts[0], hosts[1], METRICS["capacity"]))
