@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How well figures repeat: within one boot, across fresh boots, on an idle host and on a busy one.
 
-For each figure that a range judges it also says how likely chance alone is to fail it: from the mean and the standard
-deviation of all runs, as if they were normally distributed, and for a share at least by the binomial distribution of
-its packets.
+For each figure that a range judges it also says how likely chance alone is to fail it: from the mean of all runs and
+twice their standard deviation, as if they were normally distributed. Of fewer than ten runs, a share has at least the
+standard deviation of the binomial distribution of its packets.
 """
 
 import contextlib
@@ -35,6 +35,9 @@ from fwlab.model.results import Run
 
 #: Boots, and runs of each on an idle host and as many on a busy one.
 BOOTS, RUNS = 3, 2
+
+#: So many runs show how far a figure scatters; the standard deviation of a few is easily half of the true one.
+MANY, CAUTION = 10, 2.0
 
 _SPIN = "import os\np = os.getppid()\nwhile os.getppid() == p:\n    for _ in range(10**6): pass\n"
 
@@ -127,8 +130,8 @@ def _spreads(lab: Lab, runs: dict[str, list[Run]], case: Case, metric: Metric) -
 def chance_of_failure(figures: list[Figure], between: tuple[float | None, float | None]) -> float:
     """Probability that a further run's figure lies outside its range, by chance alone."""
     medians = [figure.median for figure in figures]
-    deviation = statistics.stdev(medians) if len(medians) > 1 else 0.0
-    for one in figures:
+    deviation = CAUTION * statistics.stdev(medians) if len(medians) > 1 else 0.0
+    for one in figures if len(figures) < MANY else []:
         if one.counts is not None and one.counts[1]:
             share = one.counts[0] / one.counts[1]
             deviation = max(deviation, math.sqrt(share * (1 - share) / one.counts[1]))

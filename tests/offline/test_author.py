@@ -171,11 +171,13 @@ class TestRepeatability:
         [
             ([0.5, 0.5], None, (0.4, 0.6), 0.0, 0.0),
             ([0.5, 0.5], None, (0.6, 1.0), 1.0, 1.0),
-            ([0.49, 0.51], None, (0.45, 0.55), 1e-4, 1e-3),
+            ([0.49, 0.51], None, (0.45, 0.55), 0.05, 0.1),
+            ([0.49, 0.51] * 10, None, (0.45, 0.55), 0.01, 0.02),
+            ([0.5] * 10, (500, 1000), (0.48, 0.52), 0.0, 0.0),
             ([0.5, 0.5], (500, 1000), (0.48, 0.52), 0.15, 0.25),
             ([0.02, 0.02], (20, 1000), (None, 0.03), 0.005, 0.02),
         ],
-        ids=["equal", "outside", "scattered", "few packets", "one bound"],
+        ids=["equal", "outside", "scattered", "many runs", "many equal runs", "few packets", "one bound"],
     )
     def test_chance_alone_fails_a_range_that_often(
         self, medians: list[float], counts: tuple[int, int] | None, between: tuple, low: float, high: float
