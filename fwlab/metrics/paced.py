@@ -44,9 +44,7 @@ def play_paced(nodes: Nodes, traffic: str, load: Load, *, watch_s: float = 0.0) 
             play = nodes.pacing.play(nodes.store, traffic, load, until_done=done)
         taken, dropped = through(nodes)[0] - before, nodes.dut.queue_drops() - dropped
         # QEMU 7.2 leaves out memory barriers, so a NIC can miss that there is something to send.
-        stalled = (
-            [f"the DUT's NIC stalled: {dropped} packets that were to be sent found no room"] if dropped > 0 else []
-        )
+        stalled = [f"the DUT's NIC stalled: {dropped} packets found no room in its queue"] if dropped > 0 else []
         found = {"taken": taken, "watched": seen[0] if seen else None, "problems": [*play.problems, *stalled]}
         play = play.model_copy(update=found)
         if not play.problems:
