@@ -70,7 +70,7 @@ def run(lab: Checkout) -> dict:
     (top / "lab.yml").write_text(yaml.safe_dump(LAB_YML))
     told = document(lab.fwlab("run", ID, "--machines", STAND, "--trials", str(TRIALS), "--json"))
     for case in told["cases"]:
-        figure = f"{case['median']:,.0f} {case['unit']}, spread {case['spread']:.2%}" if case["median"] else "no figure"
+        figure = f"{case['median']:,.0f} {case['unit']} from {case['trials']}" if case["median"] else "no figure"
         print(f"{case['id']}: {figure} {'; '.join(case['problems'])}")
     return json.loads(Path(lab.top / "reports" / ID / "run.json").read_text())
 
