@@ -108,6 +108,7 @@ class PacedLoad:
         """link_ports: where the DUT's QEMU takes frames of the first and of the last link; ends: the MAC addresses of
         the generator and of the sink, without which a frame reaches neither."""
         self._forwarded, self._link_ports, self._ends = (ssh_address, ssh_port), link_ports, ends
+        self._known: dict[str, tuple[TrafficStore, KnownFrames]] = {}
 
     def play(self, store: TrafficStore, traffic: str, load: Load, *, until_done: Callable[[], None]) -> PacedPlay:
         """Play, and count what passed the DUT's NICs.
@@ -131,7 +132,15 @@ class PacedLoad:
                 recordings[name] = getattr(filters, name)
             # The recorders are closed only with the context; everything up to here is written.
             found = {name: read_recording(path, KEPT) for name, path in recordings.items()}
-        return _counted(store, traffic, load, json.loads(answer), found, self._ends)
+        return _counted(store, self._frames(store, traffic), load, json.loads(answer), found, self._ends)
+
+    def _frames(self, store: TrafficStore, traffic: str) -> KnownFrames:
+        """The frames of this traffic, made once: a class has a store for each student, and one after the other."""
+        known = self._known.get(traffic)
+        if known is None or known[0] is not store:
+            known = store, KnownFrames(store.heads(traffic, KEPT), store.classified(traffic))
+            self._known[traffic] = known
+        return known[1]
 
 
 @contextlib.contextmanager
@@ -198,7 +207,7 @@ def _line(process: subprocess.Popen[str], seconds: float) -> str:
 
 def _counted(
     store: TrafficStore,
-    traffic: str,
+    known: KnownFrames,
     load: Load,
     answer: dict[str, int | str],
     found: dict[str, Recording],
@@ -206,7 +215,6 @@ def _counted(
 ) -> PacedPlay:
     """The counts of each trial and of the whole, and what is wrong with them."""
     names = store.classes
-    known = KnownFrames(store.heads(traffic, KEPT), store.classified(traffic))
     classes = {name: known.classes_of(recording) for name, recording in found.items()}
     for name, mac in zip(("returned", "forwarded"), ends, strict=True):
         classes[name] = np.where(found[name].sent_to(mac), classes[name], FOREIGN)

@@ -60,6 +60,8 @@ FIRST_TICKS = 20
 #: A tick: a broadcast frame of a local experimental Ethertype, with its number.
 TICK = b"\xff" * 6 + b"\x02\0\0\0\0\1" + b"\x88\xb5"
 PCAP_HEADER, RECORD_HEADER = 24, 16
+#: Of a frame table: its header, and a record for each frame (time, offset, length, stream).
+TABLE_HEADER, TABLE_RECORD = 32, struct.Struct("<QIHH")
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.ptrace.argtypes = [ctypes.c_ulong, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
@@ -110,15 +112,16 @@ class Table:
 
     def __init__(self, path: str) -> None:
         data = Path(path).read_bytes()
-        count = struct.unpack_from("<I", data, 12)[0]
-        begin = 32 + 16 * count
-        records = struct.iter_unpack("<QIHH", data[32:begin])
-        self._frames = [data[begin + offset : begin + offset + length] for _, offset, length, _ in records]
+        self._data, self._count = data, struct.unpack_from("<I", data, 12)[0]
 
     def part(self, begin: int, end: int) -> list[bytes]:
         """The frames of these numbers."""
-        frames, count = self._frames, len(self._frames)
-        return [frames[number % count] for number in range(begin, end)]
+        return [self._frame(number % self._count) for number in range(begin, end)]
+
+    def _frame(self, number: int) -> bytes:
+        _, offset, length, _ = TABLE_RECORD.unpack_from(self._data, TABLE_HEADER + TABLE_RECORD.size * number)
+        begin = TABLE_HEADER + TABLE_RECORD.size * self._count + offset
+        return self._data[begin : begin + length]
 
 
 class VirtualCpu:

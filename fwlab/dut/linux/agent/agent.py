@@ -196,14 +196,15 @@ class Agent:
         With `marked`, each trial is marked for a model of a core. While the CPU is kept from sleeping, the loop that
         does it knows how long nothing else used it.
         """
-        device = request["devices"][0]
+        device, loop = request["devices"][0], self._idle_loop
+        if loop is not None:
+            loop.idle_ns()  # before packets come: it learns how long its turns take
         with trials.ahead_of_packets(), retired() as instructions, marks(request.get("marked", False)) as marked:
             counters = Counters(request["devices"])
             counters.wait_for_packets(device, request["patience_s"])
             time.sleep(request["settle_s"])
             wanted = ("windows", "window_s", "packets", "idle_share", "other_share", "most_idle")
             terms = {name: request[name] for name in wanted}
-            loop = self._idle_loop
             idle_of = None if loop is None else lambda: [loop.idle_ns()]
             return trials.measure(counters, instructions, device, marks=marked, idle_of=idle_of, **terms)
 

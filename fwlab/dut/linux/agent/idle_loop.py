@@ -10,6 +10,7 @@ it what interrupts do meanwhile, and below overload they do all the work of pack
 
 import contextlib
 import ctypes
+import functools
 import mmap
 import os
 import signal
@@ -28,10 +29,15 @@ class IdleLoop:
         self._pid = os.fork()
         if not self._pid:
             self._run()
-        time.sleep(ALONE_S)  # until it has begun
+
+    @functools.cached_property
+    def turn_ns(self) -> float:
+        """How long a turn takes. Ask for it first while nothing else wants the CPU."""
+        while not self._turns[0]:  # it has not begun
+            time.sleep(ALONE_S / 10)
         first, before = self._turns[0], time.monotonic_ns()
         time.sleep(ALONE_S)
-        self._turn_ns = (time.monotonic_ns() - before) / max(1, self._turns[0] - first)
+        return (time.monotonic_ns() - before) / max(1, self._turns[0] - first)
 
     def _run(self) -> None:
         try:
@@ -48,7 +54,7 @@ class IdleLoop:
 
     def idle_ns(self) -> int:
         """For how long the CPU has had nothing else to do, since the loop began."""
-        return round(self._turns[0] * self._turn_ns)
+        return round(self._turns[0] * self.turn_ns)
 
     def stop(self) -> None:
         """End it."""
