@@ -19,7 +19,8 @@ class TrialResult(Frozen):
     intended_duration  seconds
     intended_load      packets per second asked of the generator; None: flat out
     sent       packets that left the generator
-    duration_s how long that took, in seconds of the generator's clock
+    duration_s how long that took, in seconds of the generator's clock; of a load in the DUT's own time, of the
+               reference CPU
     taken      packets that the DUT took from its receive ring
     passable   how many of those sent the ruleset lets through, by what it does at a light load
     arrived    packets that reached the sink

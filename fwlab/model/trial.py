@@ -108,8 +108,8 @@ class Trial(_Watched):
 class Delivery(Frozen):
     """What became of a counted number of packets, at a load that the DUT can carry or, for survival, above it.
 
-    intended_load  packets per second asked of the generator; for survival, per second of the DUT's clock; None: flat
-              out
+    intended_load  packets per second, by the DUT's clock where that counts instructions, else by the generator's;
+              None: flat out
     sent      packets that left the generator
     offered   how many of these belong to each traffic class (from the frame table)
     arrived   packets that reached the sink, by traffic class

@@ -66,6 +66,11 @@ class TestRecording:
         path.write_bytes(bytes(24) + record(0, 5, FRAME) + record(0, 6, FRAME)[:-1])
         assert read_recording(path, KEPT).times_us.tolist() == [5]
 
+    def test_classes_that_differ_too_late_are_refused(self) -> None:
+        heads = np.zeros((2, KEPT), dtype=np.uint8)
+        with pytest.raises(ValueError, match="the same first 64 bytes"):
+            KnownFrames(heads, np.array([0, 1]))
+
     def test_a_frame_to_another_mac_address_is_told_apart(self, tmp_path: Path) -> None:
         path = tmp_path / "forwarded"
         path.write_bytes(bytes(24) + record(0, 1, FRAME) + record(0, 2, routed(FRAME)))
@@ -160,7 +165,7 @@ class TestPlayer:
     @staticmethod
     def player(table: Path, per_tick: float, rotated: int | None = None) -> player.Player:
         made = object.__new__(player.Player)
-        play = player.Play(str(table), 0, per_tick, 10, 1000, rotated, "127.0.0.1", 1, 2, 3, 4)
+        play = player.Play(str(table), per_tick, 10, 1000, rotated, "127.0.0.1", 1, 2, 3, 4)
         made._play, made._table = play, player.Table(str(table))
         made._turn = None if rotated is None else player.random.Random(rotated)
         return made

@@ -52,7 +52,6 @@ class Load:
     trials    how many, one after the other in the same play ...
     trial_s   ... and how long each is (s of the DUT's clock)
     tail_s    the load goes on for so long after the last trial (s of the DUT's clock)
-    first     number of the first frame, counted from the beginning of the traffic
     rotated   whether each tick begins at a random one of its frames. Where the ring is full, only the first of a tick
               find room, so beginning with the same ones each time would favour a class
     timed     whether to find out how long each frame took through the DUT
@@ -63,7 +62,6 @@ class Load:
     trials: int
     trial_s: float
     tail_s: float = 0.0
-    first: int = 0
     rotated: bool = False
     timed: bool = False
 
@@ -127,18 +125,19 @@ class PacedLoad:
                 _hand_over(process, store.path(traffic), store.seed, load, wires, filters, qemu)
             answer = _line(process, GRACE_S + SLOWEST * load.ticks * TICK_US / 1e6)
             until_done()
-            recordings = {}
-            for name in ("received", "forwarded", "returned"):
-                recordings[name] = getattr(filters, name)
-            # The recorders are closed only with the context; everything up to here is written.
-            found = {name: read_recording(path, KEPT) for name, path in recordings.items()}
+            # The recorders write each frame at once, and their files go with the context.
+            files = {"received": filters.received, "forwarded": filters.forwarded, "returned": filters.returned}
+            found = {name: read_recording(path, KEPT) for name, path in files.items()}
         return _counted(store, self._frames(store, traffic), load, json.loads(answer), found, self._ends)
 
     def _frames(self, store: TrafficStore, traffic: str) -> KnownFrames:
         """The frames of this traffic, made once: a class has a store for each student, and one after the other."""
         known = self._known.get(traffic)
         if known is None or known[0] is not store:
-            known = store, KnownFrames(store.heads(traffic, KEPT), store.classified(traffic))
+            try:
+                known = store, KnownFrames(store.heads(traffic, KEPT), store.classified(traffic))
+            except ValueError as error:
+                raise CannotMeasure(f"traffic {traffic}: {error}", "let its classes differ earlier") from error
             self._known[traffic] = known
         return known[1]
 
@@ -173,7 +172,6 @@ def _hand_over(
     """Tell the player what to play, and wait until it has the virtual CPU."""
     play = player.Play(
         table=str(table),
-        first=load.first,
         per_tick=load.per_tick,
         ticks=load.ticks,
         tick_us=TICK_US,

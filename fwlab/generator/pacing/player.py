@@ -72,8 +72,7 @@ class Play(NamedTuple):
     """What to play.
 
     table      path of the frame table
-    first      number of the first frame, counted from the beginning of the table, which is repeated
-    per_tick   frames in a tick, not necessarily whole
+    per_tick   frames in a tick, not necessarily whole; the table is repeated
     ticks      with frames
     tick_us    length of a tick by the DUT's clock
     rotated    seed of where among its frames each tick begins; null: at the first
@@ -82,7 +81,6 @@ class Play(NamedTuple):
     """
 
     table: str
-    first: int
     per_tick: float
     ticks: int
     tick_us: int
@@ -314,8 +312,8 @@ class Player:
         place = tick - FIRST_TICKS - 1
         if not 0 <= place < self._play.ticks:
             return []
-        first, each = self._play.first, self._play.per_tick
-        frames = self._table.part(first + int(place * each), first + int((place + 1) * each))
+        each = self._play.per_tick
+        frames = self._table.part(int(place * each), int((place + 1) * each))
         if self._turn is None:
             return frames
         at = self._turn.randrange(len(frames) + 1)

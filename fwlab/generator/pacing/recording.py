@@ -92,9 +92,14 @@ class KnownFrames:
     """The frames of a traffic, with the class of each, to be recognised."""
 
     def __init__(self, heads: np.ndarray, classes: np.ndarray) -> None:
-        """heads: as in Recording; classes: the number of each frame's class, int64 array of shape (n,)."""
-        self._keys, first = np.unique(frame_keys(heads), return_index=True)
+        """heads: as in Recording; classes: the number of each frame's class, int64 array of shape (n,).
+
+        Raises ValueError if frames of different classes are the same as far as they are kept.
+        """
+        self._keys, first, places = np.unique(frame_keys(heads), return_index=True, return_inverse=True)
         self._classes = classes[first]
+        if (self._classes[places] != classes).any():
+            raise ValueError(f"frames of different classes have the same first {heads.shape[1]} bytes")
 
     def classes_of(self, recording: Recording) -> np.ndarray:
         """The number of each recorded frame's class, NO_CLASS or FOREIGN: int64 array of shape (n,)."""
