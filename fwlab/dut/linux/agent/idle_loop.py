@@ -43,6 +43,7 @@ class IdleLoop:
             time.sleep(ALONE_S / 10)
         else:
             raise Refusal("the idle loop does not run")
+        time.sleep(ALONE_S)  # until what this request itself caused is over
         first, before = self._turns[0], time.monotonic_ns()
         time.sleep(ALONE_S)
         return (time.monotonic_ns() - before) / max(1, self._turns[0] - first)
