@@ -197,8 +197,6 @@ class Agent:
         does it knows how long nothing else used it.
         """
         device, loop = request["devices"][0], self._idle_loop
-        if loop is not None:
-            loop.idle_ns()  # before packets come: it learns how long its turns take
         with trials.ahead_of_packets(), retired() as instructions, marks(request.get("marked", False)) as marked:
             counters = Counters(request["devices"])
             counters.wait_for_packets(device, request["patience_s"])

@@ -10,7 +10,6 @@ it what interrupts do meanwhile, and below overload they do all the work of pack
 
 import contextlib
 import ctypes
-import functools
 import mmap
 import os
 import signal
@@ -33,10 +32,10 @@ class IdleLoop:
         self._pid = os.fork()
         if not self._pid:
             self._run()
+        self._turn_ns = self._timed()  # now: once packets come, the loop is no longer alone
 
-    @functools.cached_property
-    def turn_ns(self) -> float:
-        """How long a turn takes. Ask for it first while nothing else wants the CPU."""
+    def _timed(self) -> float:
+        """How long a turn takes (ns)."""
         for _ in range(BEGUN):
             if self._turns[0]:
                 break
@@ -63,7 +62,7 @@ class IdleLoop:
 
     def idle_ns(self) -> int:
         """For how long the CPU has had nothing else to do, since the loop began."""
-        return round(self._turns[0] * self.turn_ns)
+        return round(self._turns[0] * self._turn_ns)
 
     def stop(self) -> None:
         """End it."""
