@@ -11,7 +11,7 @@ from rich.console import Console
 
 from fwlab.cli import ranges
 from fwlab.cli.bundle import bundle_command
-from fwlab.cli.options import LabName, SavedRun, Verbose
+from fwlab.cli.options import AlsoMetrics, LabName, SavedRun, Verbose
 from fwlab.cli.repeatability import benchmark_cases, document, measure, write_document
 from fwlab.cli.waiting_times import waits_command
 from fwlab.grading.explanations import explanations
@@ -19,6 +19,7 @@ from fwlab.host.atomic_write import write_atomically
 from fwlab.host.project import Project, find_project, shown
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import load_lab, on_dut
+from fwlab.measure.plan import with_metrics
 from fwlab.measure.saved_runs import latest_run, load_run, published_name
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
@@ -73,6 +74,7 @@ def repeatability_command(
     cases: Annotated[
         list[str] | None, typer.Argument(metavar="[CASE]...", help="Cases or sweeps (default: quick).")
     ] = None,
+    also: AlsoMetrics = None,
     verbose: Verbose = False,
 ) -> None:
     """Measure how well the figures of a lab repeat over fresh boots, on an idle and on a busy host."""
@@ -80,8 +82,8 @@ def repeatability_command(
     found = load_lab(project, lab)
     topology = topology_of(project, found)
     found = on_dut(found, topology, found)
-    chosen = benchmark_cases(found, cases or [])
     context = RunContext(project, topology, found, TestbedRequest("virtual"))
+    chosen = [with_metrics(context, case, also or []) for case in benchmark_cases(found, cases or [])]
     with listener(Console(stderr=True), verbose=verbose) as tell:
         result = document(found, measure(context, chosen, tell), chosen)
     path = write_document(project, found, result)

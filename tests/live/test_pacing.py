@@ -38,15 +38,18 @@ LAB_YML = {
     "baseline": "plain",
     "cases": [
         {"id": "plain", "title": "Plain", "ruleset": "plain", "trials": 3},
-        {
-            "id": "limited",
-            "title": "Limited",
-            "ruleset": "limited",
-            "metric": "survival",
-            "victim_class": "flood",
-            "offered": 0.05,
-            "trials": {"count": 3, "seconds": 0.5, "settle": 0.1},
-        },
+        *(
+            {
+                "id": name,
+                "title": f"Limited by {name}",
+                "ruleset": name,
+                "metric": "survival",
+                "victim_class": "flood",
+                "offered": 0.05,
+                "trials": {"count": 3, "seconds": 0.5, "settle": 0.1},
+            }
+            for name in ("limited", "meter", "hashlimit", "police")
+        ),
         {
             "id": "nothing-passes",
             "title": "Dropped where frames come in",
@@ -68,6 +71,35 @@ LIMITED = f"""table ip limited {{
   }}
 }}
 """
+METER = f"""table ip limited {{
+  set seen {{
+    type ipv4_addr
+    size 16
+    flags dynamic,timeout
+    timeout 60s
+  }}
+  chain forward {{
+    type filter hook forward priority 0; policy accept;
+    update @seen {{ ip saddr & 0.0.0.0 limit rate {LIMIT}/second burst 5 packets }} accept
+    drop
+  }}
+}}
+"""
+HASHLIMIT = f"""*filter
+:FORWARD ACCEPT [0:0]
+-A FORWARD -m hashlimit --hashlimit-name limited --hashlimit-above {LIMIT}/sec --hashlimit-burst 5 -j DROP
+COMMIT
+"""
+POLICE = f"""qdisc add dev eth0 clsact
+filter add dev eth0 ingress protocol ip matchall action police pkts_rate {LIMIT} pkts_burst 5 conform-exceed drop
+"""
+#: Every tool that limits a rate, by the name of its case: the file of its ruleset.
+TOOLS = {
+    "limited": ("a.nft", LIMITED),
+    "meter": ("a.nft", METER),
+    "hashlimit": ("a.iptables", HASHLIMIT),
+    "police": ("a.tc", POLICE),
+}
 INGRESS = """table netdev early {
   chain arriving {
     type filter hook ingress device "eth0" priority 0; policy accept;
@@ -80,7 +112,8 @@ INGRESS = """table netdev early {
 @pytest.fixture(scope="module")
 def folder(lab: Checkout) -> Path:
     top = lab.top / "labs" / ID
-    for name, files in {"plain": {}, "limited": {"a.nft": LIMITED}, "ingress": {"a.nft": INGRESS}}.items():
+    limits = {name: dict([file]) for name, file in TOOLS.items()}
+    for name, files in {"plain": {}, "ingress": {"a.nft": INGRESS}, **limits}.items():
         (top / "rulesets" / name).mkdir(parents=True)
         for file, text in files.items():
             (top / "rulesets" / name / file).write_text(text)
@@ -141,6 +174,16 @@ def test_a_limit_lets_its_rate_through_on_an_idle_host_and_on_a_busy_one(lab: Ch
     print(idle, again)
     for count in idle + again:
         assert count == pytest.approx(LIMIT * 0.5, abs=2)
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_limits_of_all_tools_let_their_rate_through(lab: Checkout) -> None:
+    found = measured(lab, "meter", "hashlimit", "police")
+    counts = {name: passed(found[name]) for name in ("meter", "hashlimit", "police")}
+    print(counts)
+    for each in counts.values():
+        for count in each:
+            assert count == pytest.approx(LIMIT * 0.5, abs=2)
 
 
 @pytest.mark.usefixtures("folder")

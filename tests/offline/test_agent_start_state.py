@@ -73,7 +73,6 @@ def test_an_unchanged_network_calls_nothing(dut: Changed) -> None:
             [],
             "ip -6 neighbour replace 2001:db8::2 dev eth0 lladdr 02:00:00:00:00:02 nud permanent",
         ),
-        ("rule", [], "ip -4 rule add priority 0 from all lookup local"),
         ("link", [*START["link"], "ifb0 mtu 1500 txqueuelen 32 ifb"], "ip link delete dev ifb0"),
         ("link", ["eth0 mtu 1500 txqueuelen 1000 UP xdp"], "ip link set dev eth0 xdpdrv off"),
         (
@@ -95,6 +94,12 @@ def test_each_difference_is_restored_by_its_own_commands(
 def test_what_cannot_be_restored_is_reported(dut: Changed) -> None:
     dut.able, dut.now["route"] = False, []
     assert Seen(dut).restore(START) == [f"route {START['route'][0]} is missing"]
+
+
+def test_a_rule_is_reported_since_its_traces_last_until_the_next_boot(dut: Changed) -> None:
+    dut.now["rule"] = [*START["rule"], "-4 100: from 192.0.2.0/24 lookup 7"]
+    assert Seen(dut).restore(START) == ["rule -4 100: from 192.0.2.0/24 lookup 7 was added"]
+    assert not [call for call in dut.called if " rule " in call and "show" not in call]
 
 
 def test_settings_are_written_until_none_differs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,16 +96,16 @@ class Network:
             run("ip", "address", "add", *line.split(), *nodad)
             if nodad:
                 run("ip", "address", "change", *line.split())
-        for section in ("rule", "route", "neighbour"):
+        # Rules are not put back. Once there was one of its own, this kernel looks up rules for each packet until it is
+        # booted again: plain routing processes 136.5 kpps instead of 196.3.
+        for section in ("route", "neighbour"):
             for line in more[section]:
                 family, *words = line.split()
                 run("ip", family, section, "delete", *_selector(section, words))
             for line in gone[section]:
                 family, *words = line.split()
-                if section == "route" and " proto kernel" in line:
-                    continue  # comes with its address
-                verb = "add" if section == "rule" else "replace"
-                run("ip", family, section, verb, *_selector(section, words))
+                if not (section == "route" and " proto kernel" in line):  # these come with their address
+                    run("ip", family, section, "replace", *_selector(section, words))
         for line in more["queue"]:
             words = line.split()
             if "root" in words:
@@ -113,9 +113,7 @@ class Network:
 
 
 def _selector(section: str, words: list[str]) -> list[str]:
-    """A listed line in the words that `ip` accepts: "32766: from all" becomes "priority 32766 from all"."""
-    if section == "rule":
-        return ["priority", words[0].rstrip(":"), *words[1:]]
+    """A listed line in the words that `ip` accepts."""
     return [*words[:-1], "nud", "permanent"] if section == "neighbour" else words
 
 
