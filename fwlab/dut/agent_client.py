@@ -99,6 +99,9 @@ class AgentDut(Conversation, ABC):
     def states(self) -> dict[str, int]:
         return dict(self.ask("states", timeout=120)["states"])
 
+    def forget_states(self) -> bool:
+        return False
+
     def unload(self) -> None:
         self.ask("unload", timeout=300)
 

@@ -163,6 +163,9 @@ class Dut(Protocol):
     def states(self) -> dict[str, int]:
         """The connection table: the fields of model.trial.States, without `played`."""
 
+    def forget_states(self) -> bool:
+        """Empty the connection table. False if there is none, or if this system's cannot be emptied."""
+
     def unload(self) -> None:
         """Take the rulesets away. Modules stay, and empty tables with them; a reset is still due."""
 

@@ -46,6 +46,14 @@ class BothEnds(Sink):
         there = self._generator.counts()
         return {**here, **there, OTHER: here[OTHER] + there[OTHER]}
 
+    def count_returned(self, classes: dict[str, TrafficClass]) -> None:
+        """Count from now on at the generator, whatever class is declared to be counted there."""
+        self._generator.load_counters(classes)
+
+    def returned(self) -> dict[str, int]:
+        """Packets that have come back to the generator since `count_returned`, by class."""
+        return self._generator.settled_counts()
+
 
 def _at(end: str, classes: Mapping[str, TrafficClass]) -> dict[str, TrafficClass]:
     return {name: c for name, c in classes.items() if c.at == end}

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fwlab.generator.frame_table import MAX_FRAMES, write_table
+from fwlab.generator.recording import KEPT, KnownFrames
 from fwlab.generator.traffic_profile import load_profile
 from fwlab.host.project import Project, shown
 from fwlab.model.declared_traffic import Connections
@@ -35,6 +36,7 @@ class TrafficStore:
         self._built: dict[str, Table] = {}
         self._flows: dict[str, dict[str, list[Flow]]] = {}
         self._classified: dict[str, np.ndarray] = {}
+        self._known: dict[str, KnownFrames] = {}
         self.seed = seed
         # Another session may draw other frames for the same traffic, and a student may have other ones.
         self._files: Path | None = None
@@ -103,24 +105,25 @@ class TrafficStore:
             )
         return path
 
-    @property
-    def classes(self) -> list[str]:
-        """The names of the lab's classes, by their numbers in `classified`."""
-        return list(self._lab.classes)
-
     def classified(self, traffic: str) -> np.ndarray:
         """The number of each frame's class, or -1: int64 array of shape (n,)."""
         if traffic not in self._classified:
             self._classified[traffic] = classify(self.table(traffic).frames, self._lab.classes)
         return self._classified[traffic]
 
-    def heads(self, traffic: str, size: int) -> np.ndarray:
-        """The first bytes of each frame, padded with zeros: uint8 array of shape (n, size)."""
-        return self.table(traffic).frames.matrix(size)
+    def known_frames(self, traffic: str) -> KnownFrames:
+        """The frames, to be recognised behind the DUT. Raises BadInput if that cannot be, and as `streams` does."""
+        if traffic not in self._known:
+            heads, classified = self.table(traffic).frames.matrix(KEPT), self.classified(traffic)
+            try:
+                self._known[traffic] = KnownFrames(heads, classified, list(self._lab.classes))
+            except ValueError as error:
+                raise BadInput(f"traffic {traffic}: {error}", "let its classes differ earlier") from error
+        return self._known[traffic]
 
     def offered(self, traffic: str, sent: int) -> dict[str, int]:
         """Packets of each of the lab's classes among the first `sent` of a playback, which repeats the table."""
-        names = [*self.classes, OTHER]
+        names = [*self._lab.classes, OTHER]
         counts = _repeated(self.classified(traffic) % len(names), sent, len(names))
         return dict(zip(names, counts, strict=True))
 

@@ -8,11 +8,10 @@ class as well, and compared with the light loads.
 
 import math
 
+from fwlab.model.expectation import Range
 from fwlab.model.results import Measured
 from fwlab.model.trial import Delivery
 
-#: With fewer packets of a class in the flood, the class is not compared.
-FEWEST = 100
 #: The share of a class that passes in the flood may differ by so much from that at a light load ...
 SYSTEMATIC = 0.02
 #: ... or by so much in an exercise about state, where answers are lost until their question has passed the full ring.
@@ -27,8 +26,10 @@ STRAY, STRAY_SHARE = 2, 0.0001
 #: bursts, and those that pass lie together in the traffic, so the share that passes scatters (8.7 % against 11 % with
 #: one-range of lab04's ex5, results/lab04-nftables). No check accepts such a share, so nothing is gained by it.
 WHOLE = 0.99
-#: If the sink counted a smaller share of what the DUT sent on, its counts are not compared.
-COUNTED = 0.5
+#: Where the sink counts and has missed a larger share of what the DUT sent on in the flood, nothing is known of it.
+MISSED = 0.05
+#: Of the flows that a flood on an empty table has probably brought, at least this share must be tracked.
+TRACKED = 0.5
 #: The key of what is found in all classes together: the DUT counts what it sends on, but not by class.
 ALL_CLASSES = ""
 
@@ -69,18 +70,50 @@ def _differ(before: float, after: float, packets: int) -> bool:
 
 
 def _in_flood(flood: Delivery, name: str, light: float | None, share: float) -> str | None:
-    """What the ruleset does only in the flood; None if nothing, or if too few packets were counted."""
+    """What the ruleset does only in the flood; None if nothing."""
     if light is None or 0 < light < WHOLE or not flood.sent or not flood.taken:
         return None
     taken = flood.taken * flood.offered.get(name, 0) / flood.sent
-    arrived, counted = flood.arrived.get(name, 0), sum(flood.arrived.values())
-    if taken < FEWEST or (flood.sent_on and counted < COUNTED * flood.sent_on):
-        return None
+    arrived = flood.arrived.get(name, 0)
     if light == 0:
         return "lets through" if arrived > STRAY + STRAY_SHARE * taken else None
     # A sink that is too slow for a moment misses large frames first, so all that it missed may be of this class.
-    missed = max(0, (flood.sent_on or 0) - counted)
-    return "blocks" if arrived + missed < light * taken - _allowed(light * taken, share) else None
+    allowed = _allowed(light * taken, share)
+    if arrived + _missed(flood) < light * taken - allowed:
+        return "blocks"
+    return "multiplies" if arrived > light * taken + allowed else None
+
+
+def _missed(flood: Delivery) -> int:
+    """Packets that the DUT sent on and the sink did not count."""
+    return max(0, (flood.sent_on or 0) - sum(flood.arrived.values()))
+
+
+def tracked_in_flood(measured: Measured, between: Range) -> str | None:
+    """How the ruleset tracks connections differently in a flood than at a light load; None if it does not.
+
+    between  how many it may track
+    """
+    states = measured.states
+    if states is None or states.in_flood is None or not states.flooded:
+        return None
+    # The ring takes packets of the flood in bursts and at random: so large a share of the flows is among them.
+    share = 1 - math.exp(-states.flooded / max(1, states.held))
+    if states.in_flood > between[1]:
+        return f"it tracks {states.in_flood} connections in the flood and {states.held} at a light load"
+    if states.in_flood < TRACKED * share * min(states.held, between[0]):
+        return f"it tracks only {states.in_flood} connections in the flood and {states.held} at a light load"
+    return None
+
+
+def doubts(measured: Measured) -> list[str]:
+    """Why nothing can be said of the flood; empty if something can."""
+    flood = measured.flood
+    if flood is None or not flood.sent_on or _missed(flood) <= MISSED * flood.sent_on:
+        return []
+    return [
+        f"the sink counted {sum(flood.arrived.values())} of {flood.sent_on} packets that the DUT sent on in the flood"
+    ]
 
 
 def _sends_on_less(flood: Delivery, last: Delivery, share: float) -> bool:
@@ -89,7 +122,7 @@ def _sends_on_less(flood: Delivery, last: Delivery, share: float) -> bool:
     if not flood.sent_on or not flood.sent or not flood.taken or any(0 < part < WHOLE for part in light.values()):
         return False
     expected = sum(part * flood.offered[name] for name, part in light.items()) * flood.taken / flood.sent
-    return expected >= FEWEST and flood.sent_on < expected - _allowed(expected, share)
+    return flood.sent_on < expected - _allowed(expected, share)
 
 
 def _allowed(packets: float, share: float) -> float:

@@ -6,7 +6,8 @@ Results and expectations name their metrics; `metrics` says what those names mea
 
 from functools import partial
 
-from fwlab.judge.load_dependence import changes
+from fwlab.judge import load_dependence
+from fwlab.judge.accounts import foreign
 from fwlab.judge.statistics import CONFIDENCE, Figure, fewest_values, figure, paired_ratio
 from fwlab.model.check import Check
 from fwlab.model.expectation import Expectation, Range
@@ -46,10 +47,14 @@ def judge_cases(lab: Lab, run: Run, metrics: Metrics) -> list[Verdict]:
 def judge_exercise(exercise: Exercise, measured: Measured, run: Run, metrics: Metrics) -> list[Verdict]:
     """Every check of an exercise on one ruleset's measurement."""
     verdicts = []
-    changed = {} if exercise.load_dependent else changes(measured, stateful=exercise.stateful)
+    left = foreign(measured)
+    changed = {} if exercise.load_dependent else load_dependence.changes(measured, stateful=exercise.stateful)
     for check in exercise.checks:
         metric = metrics[check.metric]
-        if (reason := _load_dependent(check, metric, changed)) and not measured.problems:
+        if left is not None:
+            verdicts.append(_verdict_of(check, measured, check.between, None, Outcome.FAIL, left))
+            continue
+        if (reason := _load_dependent(check, metric, changed, measured)) and not measured.problems:
             verdicts.append(_verdict_of(check, measured, check.between, None, Outcome.FAIL, reason))
             continue
         base = _base(measured, check.ratio_to, run)
@@ -62,8 +67,10 @@ def judge_exercise(exercise: Exercise, measured: Measured, run: Run, metrics: Me
     return verdicts
 
 
-def _load_dependent(check: Check, metric: Metric, changed: dict[str, str]) -> str | None:
+def _load_dependent(check: Check, metric: Metric, changed: dict[str, str], measured: Measured) -> str | None:
     """Why this check fails for a ruleset that treats a packet differently at different times; None if it does not."""
+    if metric.name == "states" and (how := load_dependence.tracked_in_flood(measured, check.between)):
+        return f"the ruleset behaves differently at different times: {how}"
     if metric.invalidated_by == "own class" and check.traffic_class in changed:
         return f"the ruleset behaves differently at different times: {changed[check.traffic_class]}"
     if metric.invalidated_by == "any class" and changed:
@@ -115,6 +122,8 @@ def too_far_apart(measured: Measured, run: Run, metrics: Metrics) -> bool:
 def faults(measured: Measured, metric: Metric, run: Run) -> list[str]:
     """What went wrong in the measurement, however close its values are; no verdict can rest on it."""
     reasons = [*measured.problems, *metric.doubts(measured), *_near_ceiling(measured, metric, run)]
+    if metric.invalidated_by:
+        reasons += load_dependence.doubts(measured)
     if metric.least_busy is None:
         return reasons
     reasons += measured.unsaturated

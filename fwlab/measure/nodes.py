@@ -2,7 +2,7 @@
 """Open the three nodes of running machines: engine, sink and DUT. Each measurement restores the DUT's start state."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from fwlab.dut.protocol import CoreModel, Dut
@@ -10,9 +10,9 @@ from fwlab.dut.registry import dut_system
 from fwlab.generator import selection as engines
 from fwlab.generator.both_ends import BothEnds
 from fwlab.generator.echo import EchoProbes
-from fwlab.generator.pacing.paced_load import PacedLoad
+from fwlab.generator.pacing.paced_load import PacedLoad, Sent
 from fwlab.generator.protocol import TcpEndpoints
-from fwlab.generator.traffic_store import FIRST_LINK
+from fwlab.generator.traffic_store import FIRST_LINK, TrafficStore
 from fwlab.measure.context import RunContext
 from fwlab.measure.measurer import Measurer
 from fwlab.measure.recovery import Recovery
@@ -26,8 +26,9 @@ from fwlab.testbed.machines import Machines
 from fwlab.testbed.saved_state import SavedState
 
 LAST_LINK = "dut-sink"
-#: The kind of link whose frames QEMU itself takes in.
+#: The kind of link whose frames QEMU itself passes on.
 PACED_LINK = "socket"
+Recording = Callable[[TrafficStore, str], contextlib.AbstractContextManager[Callable[[], Sent]]]
 OpenNodes = tuple[Measurer, Recovery, DutFacts]
 
 
@@ -103,12 +104,15 @@ def open_nodes(
         yield Measurer(nodes), recovery, facts
 
 
-def _own_time(machines: Machines, topology: Topology, dut: Dut, pacing: PacedLoad) -> tuple[int, PacedLoad | None]:
-    """Nanoseconds of the DUT's clock for each instruction, and what plays loads in the DUT's own time, if that can."""
+def _own_time(
+    machines: Machines, topology: Topology, dut: Dut, links: PacedLoad
+) -> tuple[int, PacedLoad | None, Recording | None]:
+    """Nanoseconds of the DUT's clock for each instruction, and what QEMU can do on these links: play, and record."""
+    by_qemu = machines.made.link == PACED_LINK
+    recording = links.recording if by_qemu else None
     if machines.testbed.kind.clock == "host":
-        return 1, None
-    can = dut.can_be_paced and machines.made.link == PACED_LINK
-    return 1 << topology.clock.icount_shift, pacing if can else None
+        return 1, None, recording
+    return 1 << topology.clock.icount_shift, links if by_qemu and dut.can_be_paced else None, recording
 
 
 def _dut_facts(dut: Dut, system: str) -> DutFacts:

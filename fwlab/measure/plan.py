@@ -268,6 +268,7 @@ def _exercise_spec(
         baseline=lab.baseline,
         state_packets=exercise.state_packets,
         nic=exercise.nic,
+        accounted=True,
         load_dependent=exercise.load_dependent or exercise.stateful,
         beside=_base(context, ratios[0].ratio_to, ratios[0].metric, trials) if ratios else None,
     )

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Capacity: trials flat out, with the DUT throttled until it is never idle (FRMOL of RFC 2285, per busy second)."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fwlab.generator.protocol import traffic_guard
+from fwlab.dut.protocol import Collected
+from fwlab.generator.pacing.paced_load import Sent
+from fwlab.generator.protocol import PlaybackResult, traffic_guard
 from fwlab.judge.statistics import scale
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession, Nodes, through
@@ -103,16 +106,25 @@ def measure(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
 
 
 def _flood(nodes: Nodes, spec: MeasurementSpec, level: int) -> Flood:
-    trial = spec.trial
     if spec.fresh:
         # An earlier attempt has made the flows known to the DUT.
         nodes.dut.reset()
         nodes.dut.load(spec.files)
-    counted = spec.asks_for("delivered")
+    counted = spec.asks_for("delivered") or (spec.accounted and nodes.recording is not None)
     before = (0, 0)
     if counted:
-        nodes.sink.load_counters(nodes.classes)
+        if nodes.recording is None:
+            nodes.sink.load_counters(nodes.classes)
         before = through(nodes)
+    record = nodes.recording if counted else None
+    with record(nodes.store, spec.traffic_name) if record else contextlib.nullcontext() as seen:
+        trials, played = _flat_out(nodes, spec, level)
+        delivery = _delivery(nodes, spec, played.sent, before, seen) if counted else None
+    return Flood(*trials, sent=played.sent, pps=round(played.rate, 1), delivery=delivery)
+
+
+def _flat_out(nodes: Nodes, spec: MeasurementSpec, level: int) -> tuple[Collected[Trial], PlaybackResult]:
+    trial = spec.trial
     with nodes.throttle(level):
         last = level == nodes.levels - 1
         nodes.dut.arm(
@@ -127,23 +139,25 @@ def _flood(nodes: Nodes, spec: MeasurementSpec, level: int) -> Flood:
         )
         with traffic_guard(nodes.engine.start()) as playback:
             trials = nodes.dut.collect(timeout=900)
-    played = playback.stop()
-    delivery = _delivery(nodes, spec, played.sent, before) if counted else None
-    return Flood(*trials, sent=played.sent, pps=round(played.rate, 1), delivery=delivery)
+    return trials, playback.stop()
 
 
-def _delivery(nodes: Nodes, spec: MeasurementSpec, sent: int, before: tuple[int, int]) -> Delivery:
+def _delivery(
+    nodes: Nodes, spec: MeasurementSpec, sent: int, before: tuple[int, int], seen: Callable[[], Sent] | None
+) -> Delivery:
     """What became of this flood, by class: whether the ruleset does the same in it as at a light load."""
     nodes.dut.drain()
     received, sent_on = (now - then for now, then in zip(through(nodes), before, strict=True))
-    arrived = nodes.sink.settled_counts(sent_on)
+    left = seen() if seen is not None else None
     return Delivery(
         intended_load=None,
         sent=sent,
         offered=nodes.store.offered(spec.traffic_name, sent),
-        arrived=arrived,
+        arrived=nodes.sink.settled_counts(sent_on) if left is None else left.arrived(nodes.classes),
+        returned={} if left is None else left.returned,
+        foreign={} if left is None else left.foreign,
         taken=received,
-        sent_on=sent_on,
+        sent_on=sent_on if left is None else None,
     )
 
 

@@ -13,11 +13,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from fwlab.generator.pacing.paced_load import Load
+from fwlab.generator.pacing.paced_load import Load, Sent
 from fwlab.generator.protocol import traffic_guard
 from fwlab.metrics.capacity import FLOOD, busy_rates
 from fwlab.metrics.connection_rate import CONNECT
-from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.measurement_spec import MeasurementSpec, given
 from fwlab.metrics.nodes import MeasuringSession, Nodes, through
 from fwlab.metrics.paced import play_paced
 from fwlab.metrics.protocol import ANY_TRAFFIC, MeasurableMetric
@@ -135,6 +135,8 @@ def deliver(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
 
 def _deliver(nodes: Nodes, spec: MeasurementSpec, plays: Sequence[tuple[float, int]]) -> tuple[Delivery, list[str]]:
     """(load, packets) of one play after the other, until all were sent in time and only the ruleset drops packets."""
+    if nodes.recording is not None:
+        return _deliver_recorded(nodes, spec, plays)
     for load, count in plays:
         nodes.dut.drain()  # what a flood left in the ring would be counted
         nodes.sink.load_counters(nodes.classes)
@@ -145,10 +147,9 @@ def _deliver(nodes: Nodes, spec: MeasurementSpec, plays: Sequence[tuple[float, i
         if passage.lost_before + lost_behind == 0 and not passage.limited:
             break
     problems = [passage.limited] if passage.limited else []
-    if passage.sent < count:
-        problems.append(f"the generator sent {passage.sent} of {count} packets")
-    if passage.lost_before:
-        problems.append(f"{passage.lost_before} of {passage.sent} packets were lost on their way to the DUT")
+    problems += _lost_before(passage, count)
+    if more := [name for name, number in arrived.items() if number > offered.get(name, 0)]:
+        problems.append(f"more packets of {more[0]} arrived than were offered")
     # As many as may be the DUT's own, but if a class lacks no more than these, they may well be its packets.
     missing = [offered.get(name, 0) - count for name, count in arrived.items()]
     if lost_behind > STRAY or any(0 < count <= lost_behind for count in missing):
@@ -160,6 +161,36 @@ def _deliver(nodes: Nodes, spec: MeasurementSpec, plays: Sequence[tuple[float, i
         arrived=arrived,
     )
     return delivery, problems
+
+
+def _deliver_recorded(
+    nodes: Nodes, spec: MeasurementSpec, plays: Sequence[tuple[float, int]]
+) -> tuple[Delivery, list[str]]:
+    """The same, where QEMU sees each frame that leaves the DUT: none is lost behind it."""
+    for load, count in plays:
+        nodes.dut.drain()
+        passage, sent = play_recorded(nodes, spec.traffic_name, load, count)
+        if passage.lost_before == 0 and not passage.limited:
+            break
+    problems = [passage.limited] if passage.limited else []
+    delivery = Delivery(
+        intended_load=round(load, 1),
+        sent=passage.sent,
+        offered=nodes.store.offered(spec.traffic_name, passage.sent),
+        arrived=sent.arrived(nodes.classes),
+        returned=sent.returned,
+        foreign=sent.foreign,
+    )
+    return delivery, [*problems, *_lost_before(passage, count)]
+
+
+def _lost_before(passage: Passage, count: int) -> list[str]:
+    problems = []
+    if passage.sent < count:
+        problems.append(f"the generator sent {passage.sent} of {count} packets")
+    if passage.lost_before:
+        problems.append(f"{passage.lost_before} of {passage.sent} packets were lost on their way to the DUT")
+    return problems
 
 
 def _arrived(nodes: Nodes, passage: Passage, offered: dict[str, int]) -> tuple[Passage, dict[str, int]]:
@@ -189,16 +220,31 @@ def play(nodes: Nodes, traffic: str, load: float, count: int) -> Passage:
 
     Raises CannotMeasure if a load in the DUT's own time was not as it should have been.
     """
-    before = through(nodes)
     if nodes.pacing is not None:
-        paced = play_paced(nodes, traffic, Load.of_count(count, load))
-        if paced.problems:
-            raise CannotMeasure("; ".join(paced.problems), "fwlab doctor")
-        taken, sent_on = (after - then for after, then in zip(through(nodes), before, strict=True))
-        return Passage(paced.offered, taken, sent_on, None, paced.trials[0].duration_s, before)
+        return _play_paced(nodes, traffic, load, count)[0]
+    before = through(nodes)
     played = nodes.engine.start(load=load, count=count).wait(timeout=count / load * 4 + 60)
     taken, sent_on = _settled(nodes, before, played.sent)
     return Passage(played.sent, taken, sent_on, played.limited, played.duration_s, before)
+
+
+def play_recorded(nodes: Nodes, traffic: str, load: float, count: int) -> tuple[Passage, Sent]:
+    """The same, and what the DUT sent meanwhile."""
+    if nodes.pacing is not None:
+        return _play_paced(nodes, traffic, load, count)
+    with given(nodes.recording, "recording")(nodes.store, traffic) as sent:
+        passage = play(nodes, traffic, load, count)
+        return passage, sent()
+
+
+def _play_paced(nodes: Nodes, traffic: str, load: float, count: int) -> tuple[Passage, Sent]:
+    before = through(nodes)
+    paced = play_paced(nodes, traffic, Load.of_count(count, load))
+    if paced.problems:
+        raise CannotMeasure("; ".join(paced.problems), "fwlab doctor")
+    taken, sent_on = (after - then for after, then in zip(through(nodes), before, strict=True))
+    passage = Passage(paced.offered, taken, sent_on, None, paced.trials[0].duration_s, before)
+    return passage, Sent(paced.forwarded, paced.returned, paced.foreign)
 
 
 def _settled(nodes: Nodes, before: tuple[int, int], sent: int) -> tuple[int, int]:

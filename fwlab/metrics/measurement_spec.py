@@ -26,6 +26,7 @@ class MeasurementSpec:
     beside   a case to measure in turns with this one where the DUT's clock is the host's
     cpus     CPUs that the DUT must have
     nic      model of NIC that it must have beside the usual one
+    accounted  where QEMU sees each frame, those that the DUT sends in the flood are recorded
     load_dependent  the ruleset may treat a packet differently before the flood and after it
     """
 
@@ -46,6 +47,7 @@ class MeasurementSpec:
     fresh: bool = False
     cpus: int = 1
     nic: str | None = None
+    accounted: bool = False
     load_dependent: bool = False
     beside: "MeasurementSpec | None" = None
 

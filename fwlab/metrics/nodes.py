@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fwlab.dut.protocol import Dut
-from fwlab.generator.both_ends import returning
+from fwlab.generator.both_ends import BothEnds, returning
 from fwlab.generator.echo import Echoes
-from fwlab.generator.pacing.paced_load import PacedLoad
+from fwlab.generator.pacing.paced_load import PacedLoad, Sent
 from fwlab.generator.protocol import Engine, TcpEndpoints
-from fwlab.generator.sink import Sink
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.metrics.saturation import Saturation
 from fwlab.model.declared_traffic import Connections, TrafficClass
@@ -40,12 +39,14 @@ class Nodes:
     tell      hears of the progress of a long measurement
     echo      `echo(count, interval_s)` sends so many probes from the generator through the DUT to the sink and back
     ns_per_instruction  nanoseconds of the DUT's clock for each instruction; 1 where that clock is the host's
-    pacing    plays at exact loads in the DUT's own time; None where its clock is the host's
+    pacing    plays at exact loads in the DUT's own time; None where that cannot be
+    recording  `recording(store, traffic)` counts what the DUT sends while it is open, by each frame that passes its
+              NICs; None where QEMU does not see them, so that sink and generator count
     """
 
     dut: Dut
     engine: Engine
-    sink: Sink
+    sink: BothEnds
     store: TrafficStore
     classes: dict[str, TrafficClass]
     throttle: Callable[..., contextlib.AbstractContextManager[object]]
@@ -58,6 +59,7 @@ class Nodes:
     echo: Callable[[int, float], Echoes] = _no_echoes
     ns_per_instruction: int = 1
     pacing: PacedLoad | None = None
+    recording: Callable[[TrafficStore, str], contextlib.AbstractContextManager[Callable[[], Sent]]] | None = None
 
 
 def through(nodes: Nodes) -> tuple[int, int]:

@@ -4,9 +4,10 @@
 from collections.abc import Sequence
 from types import MappingProxyType
 
-from fwlab.metrics.delivery import RATE_S, play, real_rate
+from fwlab.generator.protocol import traffic_guard
+from fwlab.metrics.delivery import RATE_S, once_taken, play, real_rate
 from fwlab.metrics.measurement_spec import MeasurementSpec, given
-from fwlab.metrics.nodes import MeasuringSession, Nodes
+from fwlab.metrics.nodes import MeasuringSession, Nodes, through
 from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
@@ -27,6 +28,8 @@ PLAYED_AGAIN = 0.001
 #: If a larger share than this is missing after the last play, the count of states is in doubt. The ranges of a lab
 #: should leave room for it.
 MOST_LOST = 0.005
+#: The flood on an empty table lasts for at least so many packets.
+FEWEST_REFILLED = 20_000
 
 
 class TrackedStates(MeasurableMetric):
@@ -42,7 +45,7 @@ class TrackedStates(MeasurableMetric):
         return [] if measured.states is None else [float(measured.states.held)]
 
     def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
-        return [FILL]
+        return [FILL, REFILL] if spec.accounted else [FILL]
 
 
 class StateBytes(MeasurableMetric):
@@ -103,4 +106,23 @@ def _loads(nodes: Nodes, spec: MeasurementSpec, count: int) -> list[float]:
     return [max(20.0, share * carried) for share in LOADS]
 
 
+def refill(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
+    """Empty the table, play flat out, and count again: a ruleset must track in a flood what it tracks at a light load.
+
+    Many packets of the flood find no room in the ring, so which flows it tracks is chance.
+    """
+    nodes, states = session.nodes, so_far.states
+    nodes.dut.drain()
+    if states is None or not nodes.dut.forget_states():
+        return so_far
+    with nodes.throttle(so_far.slowed), nodes.dut.blackhole(), traffic_guard(nodes.engine.start()) as playing:
+        before, _ = once_taken(nodes, 0, through(nodes)[0])
+        once_taken(nodes, max(FEWEST_REFILLED, states.held), before)
+        playing.stop()
+    nodes.dut.drain()
+    flooded, held = through(nodes)[0] - before, nodes.dut.states()["held"]
+    return so_far.plus(states=states.model_copy(update={"flooded": flooded, "in_flood": held}))
+
+
 FILL = Step(Phase.STATES, fill)
+REFILL = Step(Phase.STATES_IN_FLOOD, refill, despite_problems=False)

@@ -25,6 +25,7 @@ class Phase(IntEnum):
     SEARCH = 72
     LOSS_CURVE = 73
     LATENCY = 74
+    STATES_IN_FLOOD = 80  # empties the table
     LAST = 90
     WITHOUT_RULESET = 95  # takes the ruleset away
 

@@ -11,7 +11,7 @@ class PacedTrial(Frozen):
     """One part of a play: frames that passed the DUT's NICs in this time.
 
     duration_s  seconds of the DUT's clock
-    offered     frames that reached its first NIC, by traffic class; `other` belong to none
+    offered     frames of the traffic that reached its first NIC, by traffic class; `other` belong to none
     forwarded   frames that it sent by its last NIC
     returned    frames that it sent by its first NIC
     """
@@ -39,6 +39,7 @@ class PacedPlay(Frozen):
     offered    frames that were to reach the DUT's first NIC
     received   frames that did
     forwarded, returned  frames that left by its last and its first NIC, by class, until it had processed all it took
+    foreign    frames that left and are not the traffic's as routing leaves them, by what is wrong with them
     taken      frames that it took from its receive ring; the ring had no room for the rest
     trials     one after the other, within the play
     watched    what the DUT itself saw of the play; None if it did not look
@@ -53,6 +54,7 @@ class PacedPlay(Frozen):
     received: int = Field(ge=0)
     forwarded: dict[str, int]
     returned: dict[str, int]
+    foreign: dict[str, int] = {}
     taken: int | None = None
     trials: list[PacedTrial]
     watched: Trial | None = None

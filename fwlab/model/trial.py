@@ -112,7 +112,10 @@ class Delivery(Frozen):
               None: flat out
     sent      packets that left the generator
     offered   how many of these belong to each traffic class (from the frame table)
-    arrived   packets that reached the sink, by traffic class
+    arrived   packets that reached the sink, by traffic class; of a class that is counted at the generator, those that
+              went back there
+    returned  packets that went back to the generator, by traffic class, if that was recorded
+    foreign   packets that left the DUT and are not the traffic's as routing leaves them, by what is wrong with them
     taken     packets that the DUT took from its receive ring, if it could not take all that were sent
     sent_on   packets that the DUT sent, if the sink may have missed some of them
     """
@@ -121,6 +124,8 @@ class Delivery(Frozen):
     sent: int
     offered: dict[str, int]
     arrived: dict[str, int]
+    returned: dict[str, int] = {}
+    foreign: dict[str, int] = {}
     taken: int | None = None
     sent_on: int | None = None
 
@@ -199,6 +204,8 @@ class States(Frozen):
     held       entries in the table after that
     most       the table's limit (nf_conntrack_max)
     buckets    of its hash table
+    flooded    packets that the DUT took in a flood on an empty table, in an exercise ...
+    in_flood   ... and entries in the table after that
     object_bytes, slab_bytes, bucket_bytes  size of one entry, memory of all slabs, memory of the hash table
     """
 
@@ -209,6 +216,8 @@ class States(Frozen):
     object_bytes: int = Field(ge=0)
     slab_bytes: int = Field(ge=0)
     bucket_bytes: int = Field(ge=0)
+    flooded: int | None = Field(default=None, ge=0)
+    in_flood: int | None = Field(default=None, ge=0)
 
     @property
     def bytes_each(self) -> float | None:

@@ -168,7 +168,7 @@ def _load_dependence() -> list[Row]:
         ("Difference between flood and light load, at most", both),
         ("The same in an exercise about connection tracking", state),
         ("Packets that may pass in the flood of a class that is blocked at a light load", stray),
-        ("Packets of a class that the DUT must take in the flood, or nothing is compared", str(load_dependence.FEWEST)),
+        ("Packets that the sink may miss in the flood, where it counts", _percent(load_dependence.MISSED)),
     ]
 
 

@@ -17,13 +17,26 @@ import pytest
 from fwlab.generator.frame_table import write_table
 from fwlab.generator.pacing import player, wires
 from fwlab.generator.pacing.paced_load import Load, _problems
-from fwlab.generator.pacing.recording import FOREIGN, NO_CLASS, KnownFrames, counted, read_recording
+from fwlab.generator.recording import (
+    ASTRAY,
+    NO_CLASS,
+    OF_THE_DUT,
+    UNKNOWN,
+    UNROUTED,
+    KnownFrames,
+    foreign,
+    read_recording,
+)
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.paced import PacedTrial
 
-KEPT = 64
+KEPT = 96
 #: An Ethernet frame with IPv4 and UDP: addresses, then 30 bytes that hold TTL (byte 22) and checksum (24, 25).
 FRAME = bytes(range(12)) + b"\x08\x00" + b"\x45" + bytes(7) + b"\x40\x11\x12\x34" + bytes(range(34))
+
+#: What a router makes itself.
+ICMP_ERROR = bytes(12) + b"\x08\x00" + b"\x45" + bytes(8) + b"\x01" + bytes(10) + b"\x03\x01" + bytes(30)
+ARP = b"\xff" * 12 + b"\x08\x06" + bytes(28)
 
 
 def routed(frame: bytes) -> bytes:
@@ -56,10 +69,23 @@ class TestRecording:
         # The table's frames are as long as what was kept: pad them alike.
         padded = np.zeros((2, KEPT), dtype=np.uint8)
         padded[:, :60] = np.frombuffer(FRAME + other, dtype=np.uint8).reshape(2, 60)
-        known = KnownFrames(padded, np.array([0, NO_CLASS]))
-        classes = known.classes_of(recording)
-        assert classes.tolist() == [0, 0, NO_CLASS, FOREIGN]
-        assert counted(classes, ["client"], "other") == {"client": 2, "other": 2}
+        known = KnownFrames(padded, np.array([0, NO_CLASS]), ["client"])
+        classes = known.arrived(recording)
+        assert classes.tolist() == [0, 0, NO_CLASS, UNKNOWN]
+        assert known.counted(classes) == {"client": 2, "other": 1}
+
+    def test_what_routing_does_not_leave_is_foreign(self, tmp_path: Path) -> None:
+        lost, changed = b"\x02" * 6, FRAME[:40] + b"\0" + FRAME[41:]
+        path = tmp_path / "forwarded"
+        frames = [routed(FRAME), lost + routed(FRAME)[6:], bytes(12) + FRAME[12:], routed(changed), ICMP_ERROR, ARP]
+        path.write_bytes(bytes(24) + b"".join(record(1, place, f) for place, f in enumerate(frames)))
+        padded = np.zeros((1, KEPT), dtype=np.uint8)
+        padded[0, :60] = np.frombuffer(FRAME, dtype=np.uint8)
+        known = KnownFrames(padded, np.array([0]), ["client"])
+        classes = known.sent(read_recording(path, KEPT), "00:00:00:00:00:00")
+        assert classes.tolist() == [0, ASTRAY, UNROUTED, UNKNOWN, OF_THE_DUT, OF_THE_DUT]
+        assert known.counted(classes) == {"client": 1, "other": 0}
+        assert sorted(foreign(classes).values()) == [1, 1, 1]
 
     def test_an_incomplete_record_at_the_end_is_left_out(self, tmp_path: Path) -> None:
         path = tmp_path / "cut"
@@ -68,8 +94,8 @@ class TestRecording:
 
     def test_classes_that_differ_too_late_are_refused(self) -> None:
         heads = np.zeros((2, KEPT), dtype=np.uint8)
-        with pytest.raises(ValueError, match="the same first 64 bytes"):
-            KnownFrames(heads, np.array([0, 1]))
+        with pytest.raises(ValueError, match="the same first 96 bytes"):
+            KnownFrames(heads, np.array([0, 1]), ["a", "b"])
 
     def test_a_frame_to_another_mac_address_is_told_apart(self, tmp_path: Path) -> None:
         path = tmp_path / "forwarded"

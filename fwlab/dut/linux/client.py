@@ -41,6 +41,9 @@ class LinuxDut(AgentDut):
     def __init__(self, ssh: Ssh, devices: list[str]) -> None:
         super().__init__(ssh, devices, _program)
 
+    def forget_states(self) -> bool:
+        return bool(self.ask("forget_states", timeout=120)["emptied"])
+
     def _given(self, file: RulesetFile) -> dict[str, str]:
         text = KINDS[file.kind].sent(file.text).encode()
         return {"name": file.name, "kind": file.kind, "packed": base64.b64encode(zlib.compress(text, 6)).decode()}

@@ -8,7 +8,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -17,21 +17,19 @@ import numpy as np
 
 from fwlab.generator.pacing import player
 from fwlab.generator.pacing.monitor import Monitor
-from fwlab.generator.pacing.recording import FOREIGN, KnownFrames, Recording, counted, read_recording
-from fwlab.generator.pacing.wires import Attached, Wires, attached, wires_of
+from fwlab.generator.pacing.wires import Attached, Wires, attached, recording, wires_of
+from fwlab.generator.recording import KEPT, UNKNOWN, KnownFrames, Recording, foreign, read_recording, what_left
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.host.environment import patience
 from fwlab.host.process import piped, wait_or_kill
+from fwlab.model.declared_traffic import TrafficClass
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.paced import PacedPlay, PacedTrial
 from fwlab.testbed.qemu_process import arguments_of, domain_of, qemu_of, vcpu_thread
-from fwlab.traffic.classes import OTHER
 
 #: A tick of the DUT's clock (us). The frames of one reach the DUT as one burst, so a tick has to be short beside what a
 #: ruleset can store (the burst of a limit, divided by its rate).
 TICK_US = 1000
-#: Bytes of each frame that are recorded: enough to tell the frames of a traffic apart. A multiple of 8.
-KEPT = 96
 #: Part of a frame by which a count is exceeded, so that rounding never takes the last one away.
 SLIVER = 1e-4
 #: How many of the times through the DUT are kept.
@@ -41,6 +39,20 @@ STRAY = 2
 #: Real seconds that a play may take: so many, and for each second of the DUT's clock so many more. On an idle host such
 #: a second takes one or two.
 GRACE_S, SLOWEST = 60.0, 90.0
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Frames that the DUT sent: by class, by its last NIC and by its first; and foreign ones, by what is wrong."""
+
+    forwarded: dict[str, int]
+    returned: dict[str, int]
+    foreign: dict[str, int]
+
+    def arrived(self, classes: Mapping[str, TrafficClass]) -> dict[str, int]:
+        """Frames of each class that left for the end at which it is counted."""
+        back = [name for name, c in classes.items() if c.at == "generator"]
+        return {**self.forwarded, **{name: self.returned[name] for name in back}}
 
 
 @dataclass(frozen=True)
@@ -106,7 +118,6 @@ class PacedLoad:
         """link_ports: where the DUT's QEMU takes frames of the first and of the last link; ends: the MAC addresses of
         the generator and of the sink, without which a frame reaches neither."""
         self._forwarded, self._link_ports, self._ends = (ssh_address, ssh_port), link_ports, ends
-        self._known: dict[str, tuple[TrafficStore, KnownFrames]] = {}
 
     def play(self, store: TrafficStore, traffic: str, load: Load, *, until_done: Callable[[], None]) -> PacedPlay:
         """Play, and count what passed the DUT's NICs.
@@ -128,18 +139,25 @@ class PacedLoad:
             # The recorders write each frame at once, and their files go with the context.
             files = {"received": filters.received, "forwarded": filters.forwarded, "returned": filters.returned}
             found = {name: read_recording(path, KEPT) for name, path in files.items()}
-        return _counted(store, self._frames(store, traffic), load, json.loads(answer), found, self._ends)
+        return _counted(store.known_frames(traffic), load, json.loads(answer), found, self._ends)
 
-    def _frames(self, store: TrafficStore, traffic: str) -> KnownFrames:
-        """The frames of this traffic, made once: a class has a store for each student, and one after the other."""
-        known = self._known.get(traffic)
-        if known is None or known[0] is not store:
-            try:
-                known = store, KnownFrames(store.heads(traffic, KEPT), store.classified(traffic))
-            except ValueError as error:
-                raise CannotMeasure(f"traffic {traffic}: {error}", "let its classes differ earlier") from error
-            self._known[traffic] = known
-        return known[1]
+    @contextlib.contextmanager
+    def recording(self, store: TrafficStore, traffic: str) -> Iterator[Callable[[], Sent]]:
+        """Record what the DUT sends while the context is open. The function it yields counts what was sent by then.
+
+        Raises CannotMeasure.
+        """
+        qemu = qemu_of(*self._forwarded)
+        wires = wires_of(arguments_of(qemu), self._link_ports, self._forwarded[0])
+        known = store.known_frames(traffic)
+        with recording(Monitor(domain_of(qemu)), wires, kept=KEPT) as files:
+
+            def sent() -> Sent:
+                forwarded, returned = (read_recording(file, KEPT) for file in (files.forwarded, files.returned))
+                on, back = what_left(known, forwarded, returned, self._ends)
+                return Sent(known.counted(on), known.counted(back), foreign(on, back))
+
+            yield sent
 
 
 @contextlib.contextmanager
@@ -204,46 +222,34 @@ def _line(process: subprocess.Popen[str], seconds: float) -> str:
 
 
 def _counted(
-    store: TrafficStore,
-    known: KnownFrames,
-    load: Load,
-    answer: dict[str, int | str],
-    found: dict[str, Recording],
-    ends: tuple[str, str],
+    known: KnownFrames, load: Load, answer: dict[str, int | str], found: dict[str, Recording], ends: tuple[str, str]
 ) -> PacedPlay:
     """The counts of each trial and of the whole, and what is wrong with them."""
-    names = store.classes
-    classes = {name: known.classes_of(recording) for name, recording in found.items()}
-    for name, mac in zip(("returned", "forwarded"), ends, strict=True):
-        classes[name] = np.where(found[name].sent_to(mac), classes[name], FOREIGN)
-    received = found["received"]
+    received, forwarded, returned = (found[name] for name in ("received", "forwarded", "returned"))
+    came, (on, back) = known.arrived(received), what_left(known, forwarded, returned, ends)
     begin = int(received.times_us[0]) if len(received) else 0
     trials = []
     for low, high in load.windows_us():
-        parts = {}
-        for name, recording in found.items():
-            inside = (recording.times_us >= begin + low) & (recording.times_us < begin + high)
-            parts[name] = dict(counted(classes[name][inside], names, OTHER))
+        parts = [
+            known.counted(classes[(some.times_us >= begin + low) & (some.times_us < begin + high)])
+            for classes, some in ((came, received), (on, forwarded), (back, returned))
+        ]
         trials.append(
-            PacedTrial(
-                duration_s=(high - low) / 1e6,
-                offered=parts["received"],
-                forwarded=parts["forwarded"],
-                returned=parts["returned"],
-            )
+            PacedTrial(duration_s=(high - low) / 1e6, offered=parts[0], forwarded=parts[1], returned=parts[2])
         )
-    foreign = int((classes["received"] == FOREIGN).sum())
-    reached = len(received) - foreign
+    others = int((came == UNKNOWN).sum())
+    reached = len(received) - others
     return PacedPlay(
         load=load.pps,
         tick_s=TICK_US / 1e6,
         offered=load.frames,
         received=reached,
-        forwarded=dict(counted(classes["forwarded"], names, OTHER)),
-        returned=dict(counted(classes["returned"], names, OTHER)),
+        forwarded=known.counted(on),
+        returned=known.counted(back),
+        foreign=foreign(on, back),
         trials=trials,
-        transit_s=_transit_s(received, found["forwarded"]) if load.timed else [],
-        problems=list(_problems(answer, load.frames, reached, foreign)),
+        transit_s=_transit_s(received, forwarded) if load.timed else [],
+        problems=list(_problems(answer, load.frames, reached, others)),
     )
 
 

@@ -23,6 +23,8 @@ HOLD, HOLD_TICK, TICKS = "fwlab-hold", "fwlab-hold-tick", "fwlab-ticks"
 RECORDERS = ("fwlab-received", "fwlab-forwarded", "fwlab-returned")
 #: Ticks are sent to this port and never answered; nothing listens there.
 NOBODY = 9
+#: A command of QEMU's monitor and its arguments.
+Command = tuple[str, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -39,16 +41,9 @@ class Wires:
 
 
 @dataclass(frozen=True)
-class Attached:
-    """What a play needs while the filters are attached.
+class Recorded:
+    """The files of the recorders, in this folder."""
 
-    pipe        descriptor from which ticks are read
-    clock_port  where QEMU takes ticks
-    folder      where the recorders write, a file each
-    """
-
-    pipe: int
-    clock_port: int
     folder: Path
 
     @property
@@ -65,6 +60,18 @@ class Attached:
     def returned(self) -> Path:
         """Frames that the DUT sent by its first NIC."""
         return self.folder / RECORDERS[2]
+
+
+@dataclass(frozen=True)
+class Attached(Recorded):
+    """What a play needs while the filters are attached.
+
+    pipe        descriptor from which ticks are read
+    clock_port  where QEMU takes ticks
+    """
+
+    pipe: int
+    clock_port: int
 
 
 def wires_of(arguments: list[str], ports: tuple[int, int], address: str) -> Wires:
@@ -93,6 +100,18 @@ def _options(value: str) -> Mapping[str, str]:
 
 
 @contextlib.contextmanager
+def recording(monitor: Monitor, wires: Wires, *, kept: int) -> Iterator[Recorded]:
+    """Record what the DUT sends by either NIC while the context is open; the files go with it.
+
+    kept  bytes of each frame that are recorded
+
+    Raises CannotMeasure with QEMU's own words.
+    """
+    with _folder() as folder, _added(monitor, _senders(wires, folder, kept)):
+        yield Recorded(folder)
+
+
+@contextlib.contextmanager
 def attached(monitor: Monitor, wires: Wires, *, tick_us: int, kept: int) -> Iterator[Attached]:
     """Attach everything while the context is open. Enter it while the DUT is suspended: ticks then agree everywhere.
 
@@ -100,37 +119,70 @@ def attached(monitor: Monitor, wires: Wires, *, tick_us: int, kept: int) -> Iter
 
     Raises CannotMeasure with QEMU's own words.
     """
-    folder = Path(tempfile.mkdtemp(prefix="fwlab-play-"))
-    ticks = folder / TICKS
-    try:
+    with _folder() as folder:
+        ticks = folder / TICKS
         os.mkfifo(ticks)
-        if not os.getuid():  # libvirt runs root's machines as a user of its own
-            folder.chmod(0o733)
+        if not os.getuid():
             ticks.chmod(0o622)
         pipe = os.open(ticks, os.O_RDONLY | os.O_NONBLOCK)  # or QEMU would wait for a reader
         try:
             port = _unused_port(wires.address)
-            try:
-                additions = _additions(wires, folder, port, tick_us=tick_us, kept=kept)
-                refused = monitor.commands(*additions)
-                if refused:  # a session that was killed may have left its own
-                    monitor.commands(*_removals())
-                    refused = monitor.commands(*additions)
-                if refused:
-                    raise CannotMeasure(f"QEMU cannot pace a load: {refused[0]}", "vagrant reload LAB")
-                yield Attached(pipe, port, folder)
-            finally:
-                monitor.commands(*_removals())
+            with _added(monitor, _additions(wires, folder, port, tick_us=tick_us, kept=kept)):
+                yield Attached(folder, pipe, port)
         finally:
             os.close(pipe)
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="fwlab-play-"))
+    try:
+        if not os.getuid():  # libvirt runs root's machines as a user of its own
+            folder.chmod(0o733)
+        yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _additions(wires: Wires, folder: Path, port: int, *, tick_us: int, kept: int) -> list[tuple[str, dict[str, Any]]]:
+@contextlib.contextmanager
+def _added(monitor: Monitor, additions: list[Command]) -> Iterator[None]:
+    try:
+        refused = monitor.commands(*additions)
+        if refused:  # a session that was killed may have left its own
+            monitor.commands(*_removals())
+            refused = monitor.commands(*additions)
+        if refused:
+            raise CannotMeasure(f"QEMU cannot watch the DUT's links: {refused[0]}", "vagrant reload LAB")
+        yield
+    finally:
+        monitor.commands(*_removals(additions))
+
+
+def _recorder(folder: Path, name: str, device: str, queue: str, most: int) -> Command:
+    file = str(folder / name)
+    return "object-add", {
+        "qom-type": "filter-dump",
+        "id": name,
+        "netdev": device,
+        "queue": queue,
+        "file": file,
+        "maxlen": most,
+    }
+
+
+def _senders(wires: Wires, folder: Path, kept: int) -> list[Command]:
+    """Recorders of what the DUT sends."""
+    _, forwarded, returned = RECORDERS
+    return [
+        _recorder(folder, forwarded, wires.last, "rx", kept),
+        _recorder(folder, returned, wires.first, "rx", kept),
+    ]
+
+
+def _additions(wires: Wires, folder: Path, port: int, *, tick_us: int, kept: int) -> list[Command]:
     """QEMU's commands. Timers of the same instant run in the order in which they were made: frames before the tick."""
 
-    def held(name: str, device: str) -> tuple[str, dict[str, Any]]:
+    def held(name: str, device: str) -> Command:
         return "object-add", {
             "qom-type": "filter-buffer",
             "id": name,
@@ -139,35 +191,25 @@ def _additions(wires: Wires, folder: Path, port: int, *, tick_us: int, kept: int
             "interval": tick_us,
         }
 
-    def recorded(name: str, device: str, queue: str, most: int) -> tuple[str, dict[str, Any]]:
-        file = str(folder / name)
-        return "object-add", {
-            "qom-type": "filter-dump",
-            "id": name,
-            "netdev": device,
-            "queue": queue,
-            "file": file,
-            "maxlen": most,
-        }
-
-    received, forwarded, returned = RECORDERS
     nobody, listens = f"{wires.address}:{NOBODY}", f"{wires.address}:{port}"
     return [
         ("netdev_add", {"type": "socket", "id": CLOCK, "udp": nobody, "localaddr": listens}),
         ("netdev_add", {"type": "hubport", "id": CLOCK_HUB, "hubid": HUB_NUMBER, "netdev": CLOCK}),
         held(HOLD, wires.first),
-        recorded(received, wires.first, "tx", kept),
-        recorded(forwarded, wires.last, "rx", kept),
-        recorded(returned, wires.first, "rx", kept),
+        _recorder(folder, RECORDERS[0], wires.first, "tx", kept),
+        *_senders(wires, folder, kept),
         held(HOLD_TICK, CLOCK),
-        recorded(TICKS, CLOCK, "tx", 64),
+        _recorder(folder, TICKS, CLOCK, "tx", 64),
     ]
 
 
-def _removals() -> list[tuple[str, dict[str, Any]]]:
-    objects = (HOLD, *RECORDERS, HOLD_TICK, TICKS)
-    devices = (CLOCK_HUB, CLOCK)
-    return [*(("object-del", {"id": name}) for name in objects), *(("netdev_del", {"id": name}) for name in devices)]
+def _removals(additions: list[Command] | None = None) -> list[Command]:
+    """Commands that remove these, the last first; without any, whatever may be there."""
+    if additions is None:
+        names = [CLOCK, CLOCK_HUB, HOLD, *RECORDERS, HOLD_TICK, TICKS]
+    else:
+        names = [given["id"] for _, given in additions]
+    return [("netdev_del" if name in (CLOCK, CLOCK_HUB) else "object-del", {"id": name}) for name in reversed(names)]
 
 
 def _unused_port(address: str) -> int:

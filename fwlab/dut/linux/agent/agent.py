@@ -52,7 +52,7 @@ class Agent:
             operation.__name__: operation
             for operation in (
                 *(self.facts, self.reset, self.load, self.confirm, self.unload),
-                *(self.entries, self.states, self.memory),
+                *(self.entries, self.states, self.forget_states, self.memory),
                 *(self.blackhole, self.remove_blackhole, self.counters, self.drain, self.measure),
                 *(self.never_idle, self.idle_again, self.queue_drops),
                 *(self.prepare_stacks, self.record_stacks, self.read_stacks, self.functions),
@@ -90,6 +90,10 @@ class Agent:
     def states(self, _request: Request) -> Answer:
         """The connection table, as `Dut.states` returns it."""
         return {"states": connection_table.states(self._kernel)}
+
+    def forget_states(self, _request: Request) -> Answer:
+        """Empty the connection table. Its module stays."""
+        return {"emptied": connection_table.forget(self._kernel)}
 
     def memory(self, _request: Request) -> Answer:
         """Bytes that the kernel holds, for rulesets and for everything else, and whether that has settled."""

@@ -1,11 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The connection table: its entries, and the memory that it takes."""
 
+import socket
+import struct
+
 from fwlab.dut.linux.agent.kernel import Kernel
 from fwlab.dut.linux.agent.slabinfo import PAGE, caches
 
 #: Bytes of one bucket of the hash table: a pointer.
 BUCKET = 8
+#: linux/netlink.h and linux/netfilter/nfnetlink_conntrack.h: delete entries, and acknowledge that.
+NETLINK_NETFILTER, DELETE, REQUEST_AND_ACK = 12, 1 << 8 | 2, 1 | 4
+#: A message's header and that of nfnetlink; an acknowledgement has an error number behind its header.
+HEADERS, HEADER_BYTES = struct.Struct("=IHHII BBH"), 16
 _FILES = {"held": "count", "most": "max", "buckets": "buckets"}
 
 
@@ -25,3 +32,16 @@ def slabs(slabinfo: str, name: str) -> tuple[int, int]:
     """Bytes of one object of this cache, and of all its slabs."""
     found = (cache for cache in caches(slabinfo) if cache.name == name)
     return next(((cache.object_bytes, cache.slab_bytes) for cache in found), (0, 0))
+
+
+def forget(kernel: Kernel) -> bool:
+    """Delete all entries. False if there is no table. Raises OSError."""
+    if "nf_conntrack" not in kernel.modules():
+        return False
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_NETFILTER) as netlink:
+        netlink.bind((0, 0))
+        netlink.send(HEADERS.pack(HEADERS.size, DELETE, REQUEST_AND_ACK, 1, 0, socket.AF_UNSPEC, 0, 0))
+        (error,) = struct.unpack_from("=i", netlink.recv(4096), HEADER_BYTES)
+    if error:
+        raise OSError(-error, "the connection table cannot be emptied")
+    return True

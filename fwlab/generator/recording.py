@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a recorder wrote: frames with the time of the DUT's clock, and which frame of the traffic each of them is.
+
+A router changes a frame's MAC addresses, its TTL and the checksum of its IP header. Without these a frame that left the
+DUT is the frame that reached it, byte for byte, and so has its traffic class. A frame is foreign if no frame of the
+traffic equals it, if it is addressed to neither end, or if its TTL is not what routing leaves. What the DUT makes
+itself is neither: ARP, neighbour discovery, ICMP errors, the RST of a rule that rejects.
+"""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+
+from fwlab.traffic.classes import OTHER
+
+PCAP_HEADER = 24
+RECORD = struct.Struct("<IIII")
+_MACS = slice(0, 12)
+_ETHERTYPE = 12
+_IP, _IPV6_END, _PROTOCOL, _NEXT_HEADER, _TCP_FLAGS = 14, 54, 23, 20, 13
+_TTL, _CHECKSUM, _HOP_LIMIT = 22, slice(24, 26), 21
+_IPV4, _IPV6 = 0x0800, 0x86DD
+ICMP, IGMP, TCP, ICMPV6, HOP_BY_HOP, RST = 1, 2, 6, 58, 0, 4
+#: Unreachable, source quench, redirect, time exceeded, parameter problem.
+ICMP_ERRORS = (3, 4, 5, 11, 12)
+ECHOES_V6 = (128, 129)
+
+
+@dataclass(frozen=True)
+class Recording:
+    """n frames in the order in which they passed.
+
+    times_us  by the DUT's clock: int64 array of shape (n,)
+    heads     the first bytes of each frame, padded with zeros: uint8 array of shape (n, kept), kept a multiple of 8
+    """
+
+    times_us: np.ndarray
+    heads: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.times_us)
+
+    def sent_to(self, mac: str) -> np.ndarray:
+        """Which frames have this destination MAC address: bool array of shape (n,)."""
+        address = np.frombuffer(bytes.fromhex(mac.replace(":", "")), dtype=np.uint8)
+        return np.asarray((self.heads[:, : len(address)] == address).all(axis=1))
+
+    @cached_property
+    def keys(self) -> np.ndarray:
+        """A number for each frame that routing does not change: uint64 array of shape (n,)."""
+        return frame_keys(self.heads)
+
+    @cached_property
+    def routed_keys(self) -> np.ndarray:
+        """The same, but with the TTL: uint64 array of shape (n,)."""
+        return frame_keys(self.heads, with_ttl=True)
+
+    @cached_property
+    def of_the_dut(self) -> np.ndarray:
+        """Which frames a router makes itself: bool array of shape (n,)."""
+        kind, heads = _kinds(self.heads), self.heads
+        four, six = kind == _IPV4, kind == _IPV6
+        behind = _IP + 4 * (heads[:, _IP].astype(np.intp) & 15)
+        rows, last = np.arange(len(heads)), heads.shape[1] - 1
+        four_type, four_flags = (heads[rows, np.minimum(behind + at, last)] for at in (0, _TCP_FLAGS))
+        six_type, six_flags = heads[:, _IPV6_END], heads[:, _IPV6_END + _TCP_FLAGS]
+        found = ~(four | six)
+        protocol, following = heads[:, _PROTOCOL], heads[:, _NEXT_HEADER]
+        found |= four & ((protocol == IGMP) | ((protocol == ICMP) & np.isin(four_type, ICMP_ERRORS)))
+        found |= four & (protocol == TCP) & (four_flags & RST > 0)
+        found |= six & ((following == HOP_BY_HOP) | ((following == ICMPV6) & ~np.isin(six_type, ECHOES_V6)))
+        found |= six & (following == TCP) & (six_flags & RST > 0)
+        return np.asarray(found)
+
+
+def read_recording(path: Path, kept: int) -> Recording:
+    """The frames in a file of QEMU's filter-dump that keeps `kept` bytes of each, without an incomplete last one."""
+    data = path.read_bytes() if path.exists() else b""
+    at, times, places, lengths = PCAP_HEADER, [], [], []
+    while at + RECORD.size <= len(data):
+        seconds, us, length, _ = RECORD.unpack_from(data, at)
+        at += RECORD.size
+        if at + length > len(data):
+            break
+        times.append(seconds * 1_000_000 + us)
+        places.append(at)
+        lengths.append(length)
+        at += length
+    heads = np.zeros((len(times), kept), dtype=np.uint8)
+    flat, begins, sizes = np.frombuffer(data, dtype=np.uint8), np.array(places, int), np.array(lengths, int)
+    for size in np.unique(sizes):
+        rows = np.flatnonzero(sizes == size)
+        heads[rows, :size] = flat[begins[rows][:, np.newaxis] + np.arange(size)]
+    return Recording(np.array(times, dtype=np.int64), heads)
+
+
+def _kinds(heads: np.ndarray) -> np.ndarray:
+    """The Ethertype of each frame: int64 array of shape (n,)."""
+    return np.asarray(heads[:, _ETHERTYPE].astype(np.int64) << 8 | heads[:, _ETHERTYPE + 1])
+
+
+def frame_keys(heads: np.ndarray, *, with_ttl: bool = False) -> np.ndarray:
+    """A number for each frame, from its first bytes (shape (n, kept)) without those that a router changes.
+
+    with_ttl  the TTL (hop limit) makes a difference
+    """
+    fixed, kind = heads.copy(), _kinds(heads)
+    fixed[:, _MACS] = 0
+    four, six = np.flatnonzero(kind == _IPV4), np.flatnonzero(kind == _IPV6)
+    fixed[four, _CHECKSUM] = 0
+    if not with_ttl:
+        fixed[four, _TTL] = 0
+        fixed[six, _HOP_LIMIT] = 0
+    words = np.ascontiguousarray(fixed).view(np.uint64)
+    # Multiply-shift hashing: a chance of 2**-64 for each pair of different frames, for odd random factors.
+    factors = np.random.default_rng(1).integers(1 << 63, size=words.shape[1], dtype=np.uint64) << np.uint64(1)
+    mixed = (words ^ (words >> np.uint64(29))) * (factors | np.uint64(1))
+    return np.asarray(np.bitwise_xor.reduce(mixed ^ (mixed >> np.uint64(32)), axis=1))
+
+
+def _routed(heads: np.ndarray) -> np.ndarray:
+    """The frames with the TTL that one router leaves: uint8 array of the same shape."""
+    found, kind = heads.copy(), _kinds(heads)
+    for version, place in ((_IPV4, _TTL), (_IPV6, _HOP_LIMIT)):
+        found[kind == version, place] -= 1
+    return found
+
+
+#: Bytes of each frame that are recorded: enough to tell the frames of a traffic apart. A multiple of 8.
+KEPT = 96
+
+#: Numbers in place of a class's: a frame of the traffic that has none; one that is not of the traffic; of those of the
+#: traffic, one that is addressed to nobody and one that was not routed; and one that the DUT made.
+NO_CLASS, UNKNOWN, ASTRAY, UNROUTED, OF_THE_DUT = -1, -2, -3, -4, -5
+#: What is wrong with a foreign frame, by its number.
+FOREIGN = MappingProxyType(
+    {
+        UNKNOWN: "changed or made by the ruleset",
+        ASTRAY: "sent to a MAC address that is not the next hop's",
+        UNROUTED: "sent on without being routed: their TTL is not one less",
+    }
+)
+
+
+class KnownFrames:
+    """The frames of a traffic, with the class of each, to be recognised."""
+
+    def __init__(self, heads: np.ndarray, classes: np.ndarray, names: Sequence[str]) -> None:
+        """heads: as in Recording; classes: the number of each frame's class among the names, int64 array of shape (n,).
+
+        Raises ValueError if frames of different classes are the same as far as they are kept.
+        """
+        self.names = tuple(names)
+        self._keys, first, places = np.unique(frame_keys(heads), return_index=True, return_inverse=True)
+        self._classes = classes[first]
+        if (self._classes[places] != classes).any():
+            raise ValueError(f"frames of different classes have the same first {heads.shape[1]} bytes")
+        self._routed = np.unique(frame_keys(_routed(heads), with_ttl=True))
+
+    def arrived(self, recording: Recording) -> np.ndarray:
+        """The number of each frame's class, NO_CLASS or UNKNOWN: int64 array of shape (n,)."""
+        places = np.minimum(np.searchsorted(self._keys, recording.keys), len(self._keys) - 1)
+        return np.where(self._keys[places] == recording.keys, self._classes[places], UNKNOWN)
+
+    def sent(self, recording: Recording, mac: str) -> np.ndarray:
+        """The same for frames that the DUT sent, to this MAC address if all is well; or what else they are."""
+        found = self.arrived(recording)
+        known = found != UNKNOWN
+        found[known & ~np.isin(recording.routed_keys, self._routed)] = UNROUTED
+        found[known & ~recording.sent_to(mac)] = ASTRAY
+        found[~known & recording.of_the_dut] = OF_THE_DUT
+        return found
+
+    def counted(self, classes: np.ndarray) -> dict[str, int]:
+        """How many frames there are of each class, by its name; those of the traffic that have none are `other`."""
+        counts = np.bincount(classes[classes >= 0], minlength=len(self.names))
+        by_name = {name: int(counts[place]) for place, name in enumerate(self.names)}
+        return {**by_name, OTHER: int((classes == NO_CLASS).sum())}
+
+
+def foreign(*classes: np.ndarray) -> dict[str, int]:
+    """How many frames are foreign, by what is wrong with them; without those kinds of which there are none."""
+    counts = {words: sum(int((some == number).sum()) for some in classes) for number, words in FOREIGN.items()}
+    return {words: count for words, count in counts.items() if count}
+
+
+def what_left(
+    known: KnownFrames, forwarded: Recording, returned: Recording, ends: tuple[str, str]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The number of each forwarded frame's class, or what else it is, and the same of each returned frame.
+
+    ends  the MAC addresses of generator and sink. What the DUT makes itself and sends back is not foreign
+    """
+    back, on = (known.sent(some, mac) for some, mac in zip((returned, forwarded), ends, strict=True))
+    return on, np.where(back == UNKNOWN, OF_THE_DUT, back)

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Whether all packets that left the DUT were the traffic's own, as routing leaves them, and each of them once."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from fwlab.model.results import Measured
+from fwlab.model.trial import Delivery
+
+#: Where QEMU counts, nothing is lost and nothing is counted twice. So many packets are no doubt an accident.
+STRAY = 2
+
+
+def foreign(measured: Measured) -> str | None:
+    """What left the DUT that must not, in words; None if nothing did."""
+    counts: Counter[str] = Counter()
+    for delivery in _deliveries(measured):
+        counts.update(delivery.foreign)
+        counts.update(_copies(delivery))
+    for play in measured.paced:
+        counts.update(play.foreign)
+    found = [f"{count} packets were {what}" for what, count in counts.items() if count > STRAY]
+    return f"what left the DUT is not what came in: {'; '.join(found)}" if found else None
+
+
+def _deliveries(measured: Measured) -> Iterator[Delivery]:
+    yield from measured.deliveries
+    yield from measured.returned
+    if measured.flood is not None:
+        yield measured.flood
+
+
+def _copies(delivery: Delivery) -> dict[str, int]:
+    """Packets that left more often than they came, at a load of which none was lost; recorded by QEMU."""
+    if not delivery.returned or delivery.intended_load is None:
+        return {}
+    sent = Counter(delivery.arrived)
+    return {"sent more than once": sum(max(0, sent[name] - offered) for name, offered in delivery.offered.items())}
