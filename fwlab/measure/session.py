@@ -272,6 +272,8 @@ def open_session(context: RunContext, tell: Listener) -> Iterator[Session]:
 def _machines_up(context: RunContext, tell: Listener) -> Iterator[Session]:
     lab = context.machines_lab
     choice = engines.choose(context.project, context.engine)
+    if context.engine_why:
+        tell(Warned(f"engine: {choice.name}, because {context.engine_why}"))
     machines = Machines(context.project, context.topology, lab, context.testbed)
     started = False
     try:

@@ -12,7 +12,7 @@ from fwlab.generator.traffic_store import FIRST_LINK, TrafficStore
 from fwlab.generator.trex.server import Server
 from fwlab.generator.trex.streams import counted_streams, server_streams
 from fwlab.host.ssh import Ssh
-from fwlab.model.errors import CannotMeasure
+from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.topology import Topology
 
 #: TRex's port on the link to the DUT. The other port is a dummy.
@@ -140,7 +140,15 @@ class Port:
 def check_traffic(store: TrafficStore, traffic: str) -> None:
     """Raises BadInput for a traffic that TRex cannot play. Nothing is started."""
     store.table(traffic)  # refuses addresses outside the lab, whichever engine plays
-    server_streams(store.streams(traffic), store.seed)
+    if store.in_order(traffic):
+        raise BadInput(
+            f"{traffic}: the order of its frames matters, and TRex does not keep it between streams",
+            "use `--engine replay`",
+        )
+    try:
+        server_streams(store.streams(traffic), store.seed)
+    except BadInput as error:
+        raise BadInput(f"{traffic}: {error.message}", error.hint) from error
 
 
 class Trex:
