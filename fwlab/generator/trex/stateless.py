@@ -12,7 +12,7 @@ from fwlab.generator.traffic_store import FIRST_LINK, TrafficStore
 from fwlab.generator.trex.server import Server
 from fwlab.generator.trex.streams import counted_streams, server_streams
 from fwlab.host.ssh import Ssh
-from fwlab.model.errors import BadInput, CannotMeasure
+from fwlab.model.errors import BadInput, CannotMeasure, CannotStart
 from fwlab.model.topology import Topology
 
 #: TRex's port on the link to the DUT. The other port is a dummy.
@@ -163,12 +163,19 @@ class Trex:
         self._port: Port | None = None
         self._selected: tuple[TrafficStore, str] | None = None
         self._loaded: list[dict[str, Any]] | None = None
+        self._cannot_start: CannotStart | None = None
 
     def use(self, store: TrafficStore, traffic: str) -> None:
         """Select the traffic to play. Raises BadInput for wrong streams, before anything is started."""
         check_traffic(store, traffic)
+        if self._cannot_start is not None:
+            raise self._cannot_start
         if self._port is None:
-            self._server.start()
+            try:
+                self._server.start()
+            except CannotStart as error:
+                self._cannot_start = error
+                raise
             self._port = Port(self._server, self._ssh, self._device)
         self._selected = (store, traffic)
 
