@@ -28,6 +28,7 @@ from fwlab.measure.plan import (
     chosen_exercises,
     known_cases,
     refuse_unplayable_traffic,
+    with_able_engine,
     work_spec,
 )
 from fwlab.measure.session import open_session
@@ -57,6 +58,7 @@ def hold_command(
     """Load a ruleset, play a trickle of its traffic, and open a shell on the DUT. It is reset when the shell ends."""
     context = run_context(lab, testbed, keep=keep, seed=seed, machines=machines, engine=engine, untrusted=True)
     spec = held_spec(context, choose_held(context.lab, name))
+    context = with_able_engine(context, [spec.traffic])
     refuse_unplayable_traffic(context, [spec.traffic])
     err = Console(stderr=True)
     with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:

@@ -55,6 +55,7 @@ from fwlab.measure.plan import (
     cases_of_part,
     chosen_exercises,
     refuse_unplayable_traffic,
+    with_able_engine,
     work_spec,
 )
 from fwlab.measure.saved_runs import folder_beside, latest_run, load_run, reports_folder, runs_of_other_systems
@@ -132,6 +133,7 @@ def run_command(
     check_writable(folder)
     cases = [*(cases or []), *cases_of_part(context.lab, part)]
     specs = modelled_specs(context, case_specs(context, cases, trials, quick=quick, also=also or []))
+    context = with_able_engine(context, [spec.traffic for spec in specs])
     refuse_unplayable_traffic(context, (spec.traffic for spec in specs))
     others = runs_of_other_systems(context.lab, context.topology.nodes["dut"].system, folder)
     tries.announce_cases(context, specs)
@@ -166,6 +168,7 @@ def check_command(
     bases = [case_spec(context, case, trials) for case in base_cases(context.lab, exercises)]
     folder = reports_folder(context.project, lab) / "check"
     check_writable(folder)
+    context = with_able_engine(context, [spec.traffic for spec in [*bases, *specs]])
     refuse_unplayable_traffic(context, (spec.traffic for spec in [*bases, *specs]))
     tries.announce_exercises(context, remarks, bases, specs)
     if draws(context.lab, exercises):

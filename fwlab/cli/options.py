@@ -102,7 +102,8 @@ MachinesOf = Annotated[
 EngineName = Annotated[
     str,
     typer.Option(
-        "--engine", help=f"The traffic engine: auto (trex if the image has it), or one of: {', '.join(ENGINES)}."
+        "--engine",
+        help=f"The traffic engine: auto (trex if it is there and can play this), or one of: {', '.join(ENGINES)}.",
     ),
 ]
 Seed = Annotated[int, typer.Option(help="Seed for the random choices of a traffic profile, and for drawn traffic.")]

@@ -29,7 +29,7 @@ from fwlab.cli.options import (
 )
 from fwlab.host.atomic_write import check_writable
 from fwlab.measure.modelled import modelled_specs
-from fwlab.measure.plan import refuse_unplayable_traffic
+from fwlab.measure.plan import refuse_unplayable_traffic, with_able_engine
 from fwlab.measure.saved_runs import reports_folder
 from fwlab.measure.session import open_session
 from fwlab.metrics.call_stacks import shares
@@ -75,6 +75,7 @@ def profile_command(
     [spec] = modelled_specs(context, [dataclasses.replace(spec, metrics=["capacity"], sampled=True)])
     folder = output or reports_folder(project, lab) / "profile"
     check_writable(folder)
+    context = with_able_engine(context, [spec.traffic])
     refuse_unplayable_traffic(context, [spec.traffic])
     err = Console(stderr=True)
     with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:

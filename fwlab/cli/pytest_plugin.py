@@ -74,7 +74,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--traffic-seed", type=int, metavar="N", help="seed of drawn traffic, the same for all students")
     group.addoption("--machines", metavar="LAB", help="use the machines of another lab, which must be up")
     group.addoption("--testbed", default="auto", help="auto (virtual: the same marks on every host), virtual or real")
-    group.addoption("--engine", default="auto", help="auto (trex if its image has it), trex or replay")
+    group.addoption("--engine", default="auto", help="auto (trex if it is there and can play this), trex or replay")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -23,7 +23,7 @@ from fwlab.host.project import Project
 from fwlab.judge.statistics import Figure, figure
 from fwlab.judge.verdicts import judge_cases
 from fwlab.measure.context import RunContext
-from fwlab.measure.plan import case_spec, chosen_cases
+from fwlab.measure.plan import case_spec, chosen_cases, with_able_engine
 from fwlab.measure.session import open_session
 from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Case
@@ -69,6 +69,7 @@ def measure(context: RunContext, cases: list[Case], tell: Listener) -> dict[str,
     """{"idle": [runs of every boot], "busy": [...]}, each with the cases' own trials."""
     runs: dict[str, list[Run]] = {"idle": [], "busy": []}
     specs = [case_spec(context, case, None) for case in cases]
+    context = with_able_engine(context, [spec.traffic for spec in specs])
     for boot in range(BOOTS):
         tell(StepStarted(f"boot {boot + 1} of {BOOTS}"))
         with open_session(context, tell) as session:

@@ -52,12 +52,15 @@ def expand_command(
     """
     form = _read_form(file)
     chosen = limit if limit is not None else form.get("packet_limit") or DEFAULT_LIMIT
-    frames = expand(
-        form["streams"],
-        limit=chosen,
-        cores=cores if cores is not None else form.get("cores") or 1,
-        macs=simulator_macs(form.get("direction") or 0),
-    )
+    try:
+        frames = expand(
+            form["streams"],
+            limit=chosen,
+            cores=cores if cores is not None else form.get("cores") or 1,
+            macs=simulator_macs(form.get("direction") or 0),
+        )
+    except BadInput as error:
+        raise BadInput(f"{file}: {error.message}", error.hint) from error
     if pcap is not None:
         write_pcap(pcap, frames, frames.times_ns)
     streams = _per_stream(form["streams"], frames)

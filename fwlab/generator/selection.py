@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The registry of traffic engines, and which of them plays: the one asked for, else the first that the image holds."""
+"""The registry of traffic engines, and which of them plays: the one asked for, else the first that the image holds.
 
+Where that one cannot play the traffic as it is declared, the next one does.
+"""
+
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -53,6 +57,24 @@ def _first_available(project: Project) -> Choice:
     raise CannotMeasure("; ".join(missing) or "there is no engine that `--engine auto` may choose", "make boxes")
 
 
+def instead(project: Project, store: TrafficStore, traffics: Iterable[str]) -> Choice | None:
+    """The engine that plays these traffics because the one that `auto` would choose cannot. None: it can, or none can.
+
+    Nothing is loaded where there is no other engine.
+    """
+    there = [engine for engine in ENGINES.values() if engine.automatic and engine.availability(project).available]
+    refusals: list[str] = []
+    for engine in there if len(there) > 1 else ():
+        try:
+            for traffic in traffics:
+                engine.check(store, traffic)
+        except BadInput as refusal:
+            refusals.append(f"{engine.name} cannot play {refusal.message}")
+        else:
+            return Choice(engine.name, "; ".join(refusals)) if refusals else None
+    return None
+
+
 def check(choice: Choice, store: TrafficStore, traffic: str) -> None:
     """Raises BadInput if the engine cannot play this traffic. No machine is contacted."""
     ENGINES[choice.name].check(store, traffic)
@@ -69,7 +91,7 @@ def make_tcp_endpoints(
     """What sets generator and sink up for TCP connections.
 
     The kernel's TCP opens them (wrk and httperf), unless an engine with a TCP of its own was asked for by name: packets
-    are the same whichever engine plays them, connections are not.
+    are the same by any engine that plays them, connections are not.
     """
     own_address = topology.end(FIRST_LINK, "generator").ipv4.split("/")[0]
 

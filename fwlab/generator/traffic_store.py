@@ -81,6 +81,10 @@ class TrafficStore:
         """Whether this traffic has a profile, and is not TCP connections."""
         return self.connections(traffic) is None
 
+    def in_order(self, traffic: str) -> bool:
+        """Whether the order of its frames matters."""
+        return self._lab.traffic[traffic].in_order
+
     def connections(self, traffic: str) -> Connections | None:
         """The declared TCP connections; None for a traffic with a profile."""
         return self._lab.traffic[traffic].connections

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Makes `from trex_stl_lib.api import *` work: with TRex's own client if it can be imported, else with trex-stl-lib.
+"""Makes profiles' imports work: with TRex's own client if it can be imported, else with trex-stl-lib.
 
-The latter, on PyPI, is from 2019 and expects TRex's patched scapy, which records the offset of every field in the
-packet. Current scapy does not, so this module computes a field's offset from its name. It also adds the keywords that
-variables have gained in TRex's client since: value_list, next_var, split_to_cores. Nothing else is replaced.
+The client is `trex.stl` today, and was `trex_stl_lib` before. A profile may use either name, for any of its modules.
+
+trex-stl-lib, on PyPI, is from 2019 and expects TRex's patched scapy, which records the offset of every field in the
+packet. Current scapy does not, so this module computes a field's offset from its name. What the client has gained
+since is in `trex/later_client.py`.
 """
 
 import importlib
@@ -17,54 +19,74 @@ from typing import Any
 
 from fwlab.model.errors import BadInput
 
-TREX, PYPI = "trex", "trex-stl-lib"
 #: Default addresses of layers without addresses, as in TRex's patched scapy.
 _ADDRESSES = {
     "Ether": {"dst": "00:00:00:01:00:00", "src": "00:00:00:02:00:00"},
     "IP": {"src": "16.0.0.1", "dst": "48.0.0.1"},
     "IPv6": {"src": "::2", "dst": "::1"},
 }
-_LATER = ("STLVmFlowVar", "STLVmFlowVarRepeatableRandom")
+#: Where TRex's client of today has the modules of trex-stl-lib.
+_NAMES_TODAY = {
+    "trex_stl_lib": "trex.stl",
+    "trex_stl_lib.utils": "trex.utils",
+    "trex_stl_lib.trex_stl_exceptions": "trex.common.trex_exceptions",
+    "trex_stl_lib.trex_stl_types": "trex.common.trex_types",
+}
 
 
 @cache
-def provide() -> str:
-    """Import the API and return which one it is, TREX or PYPI. Raises BadInput if there is none."""
+def provide() -> None:
+    """Import the API. Raises BadInput if there is none."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if not _provide_trex():  # before scapy is imported, because TRex brings a scapy of its own
+            _provide_pypi()
     from scapy import utils  # scapy takes half a second to import
 
     reader: Any = utils.RawPcapReader
     if not hasattr(reader, "read_all"):  # which STLProfile.load_pcap calls
         reader.read_all = lambda reader, count=-1: list(reader)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return TREX if _provide_trex() else _provide_pypi()
 
 
 def _provide_trex() -> bool:
     try:
         builder: Any = importlib.import_module("trex.stl.trex_stl_packet_builder_scapy")
-        api: Any = importlib.import_module("trex.stl.api")
+        importlib.import_module("trex.stl.api")
+        importlib.import_module("trex.stl.trex_stl_hltapi")
     except Exception:  # noqa: BLE001 - TRex's package raises errors of all kinds if a library is missing
         return False
     builder.CTRexScapyPktUtl = _with_offsets(builder.CTRexScapyPktUtl)
-    package: Any = types.ModuleType("trex_stl_lib")
-    package.__path__, package.api = [], api
-    sys.modules["trex_stl_lib"], sys.modules["trex_stl_lib.api"] = package, api
+    _also_called("trex.stl", "trex_stl_lib")
     return True
 
 
-def _provide_pypi() -> str:
+def _provide_pypi() -> None:
     try:
         # Python 3.12 removed `imp`, of which the library uses only reload
         sys.modules.setdefault("imp", _imp_replacement())
         builder: Any = importlib.import_module("trex_stl_lib.trex_stl_packet_builder_scapy")
-        api = importlib.import_module("trex_stl_lib.api")
+        importlib.import_module("trex_stl_lib.api")
     except ImportError as error:
         raise BadInput(f"profiles need TRex's API: {error}", "pip install trex-stl-lib==0.3") from error
+    importlib.import_module("fwlab.generator.trex.later_client")
     builder.CTRexScapyPktUtl = _with_offsets(builder.CTRexScapyPktUtl)
-    for name in _LATER:
-        setattr(api, name, _with_later_keywords(getattr(api, name)))
-    return PYPI
+    modules: Any = sys.modules
+    modules["trex_stl_lib.trex_stl_hltapi"] = None  # cannot be imported, and says so only in riddles
+    for package in ("trex", "trex.common"):
+        modules[package] = types.ModuleType(package)
+        modules[package].__path__ = []
+    for name, today in _NAMES_TODAY.items():
+        _also_called(name, today)
+
+
+def _also_called(name: str, other: str) -> None:
+    """Let a module, and those in it, also be imported by another name."""
+    for there, module in list(sys.modules.items()):
+        if there == name or there.startswith(f"{name}."):
+            sys.modules[other + there.removeprefix(name)] = module
+    package, _, child = other.rpartition(".")
+    if package:
+        setattr(sys.modules[package], child, sys.modules[other])
 
 
 @contextmanager
@@ -126,35 +148,6 @@ def _with_offsets(base: Any) -> Any:
             raise ValueError(f"layer {layer}:{layer_cnt} has no field {field_name}")
 
     return OffsetsByScapy
-
-
-def _with_later_keywords(base: Any) -> Any:
-    number = sys.modules[base.__module__].convert_val  # converts an address or a number
-
-    class Variable(base):  # type: ignore[misc]  # TRex's package has no types
-        def __init__(
-            self,
-            *args: Any,
-            value_list: list[int] | None = None,
-            split_to_cores: bool = True,
-            next_var: str | None = None,
-            **kwargs: Any,
-        ) -> None:
-            super().__init__(*args, **kwargs)
-            self._values = value_list
-            self._later = {"split_to_cores": split_to_cores, "next_var": next_var}
-
-        def get_obj(self) -> Any:
-            instruction = super().get_obj()
-            vars(instruction).update(self._later)
-            if self._values is not None:
-                for field in ("init_value", "min_value", "max_value"):
-                    delattr(instruction, field)
-                instruction.value_list = [number(value) for value in self._values]
-            return instruction
-
-    Variable.__name__ = Variable.__qualname__ = base.__name__
-    return Variable
 
 
 def _whole_bytes(built: Any) -> int:

@@ -13,7 +13,7 @@ from fwlab.grading.submissions import Submissions
 from fwlab.host.project import Project, is_measured, lab_ids
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import load_lab, measured_elsewhere, on_dut
-from fwlab.measure.plan import base_cases, chosen_cases, refuse_unplayable_traffic
+from fwlab.measure.plan import base_cases, chosen_cases, refuse_unplayable_traffic, with_able_engine
 from fwlab.measure.saved_runs import reports_folder
 from fwlab.measure.seeds import seed_for
 from fwlab.model.errors import BadInput
@@ -118,7 +118,9 @@ def plan_grading(project: Project, options: GradingOptions) -> GradingPlan:
     for name, context in contexts.items():
         exercises = [work.exercise for work in works[name]]
         cases = [*chosen_cases(context.lab, [], quick=True), *base_cases(context.lab, exercises)]
-        refuse_unplayable_traffic(context, [*(c.traffic for c in cases), *(e.traffic for e in exercises)])
+        traffics = [*(c.traffic for c in cases), *(e.traffic for e in exercises)]
+        contexts[name] = with_able_engine(context, traffics)
+        refuse_unplayable_traffic(contexts[name], traffics)
     elsewhere = {name: reason for name, context in contexts.items() if (reason := _elsewhere(context))}
     for context in contexts.values():
         refuse_unknown(course, context.lab, str(options.course))

@@ -131,7 +131,7 @@ class Sets:
         words = [sys.executable, "-m", "pytest", *explicit(), "-p", "no:cacheprovider", "-q", "-rsE", "--color=no"]
         words += ["--testinfra", "--one-of-sets", f"--lab={self._lab}", f"--machines={machines.id}"]
         words += [f"--submissions={folder / 'class'}", f"--results={folder / 'results'}"]
-        words += [f"--traffic-seed={context.seed}", f"--testbed={options.testbed}", f"--engine={options.engine}"]
+        words += [f"--traffic-seed={context.seed}", f"--testbed={options.testbed}", f"--engine={context.engine}"]
         words += ["--further"] if options.further else []
         return words + ([f"--course={options.course.absolute()}"] if options.course else [])
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a run is about: the lab, the testbed that was asked for, and whose machines are used."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from fwlab.generator.selection import AUTO
@@ -24,6 +24,7 @@ class RunContext:
     seed       seeds the random choices of traffic profiles
     keep       leave the machines running that the session starts
     engine     auto, or the name of an engine
+    engine_why why that engine plays though nobody asked for it; empty: somebody did, or it is auto
     untrusted  rulesets that may break the DUT will be measured, so its state is saved before anything else
     """
 
@@ -35,6 +36,7 @@ class RunContext:
     keep: bool = False
     other_lab: Lab | None = None
     engine: str = AUTO
+    engine_why: str = ""
     starts: bool = False
     core: str = ""
     untrusted: bool = False
@@ -48,6 +50,12 @@ class RunContext:
     def machines_lab(self) -> Lab:
         """The lab whose machines are used."""
         return self.other_lab or self.lab
+
+    def played_by(self, engine: str, why: str) -> "RunContext":
+        """The same with this engine, and with the traffic that is loaded already."""
+        other = replace(self, engine=engine, engine_why=why)
+        vars(other)["store"] = self.store
+        return other
 
     @cached_property
     def store(self) -> TrafficStore:

@@ -18,7 +18,7 @@ from fwlab.measure.measurer import Measurer
 from fwlab.measure.recovery import Recovery
 from fwlab.metrics.nodes import Nodes
 from fwlab.model.declared_traffic import Connections
-from fwlab.model.errors import CannotMeasure
+from fwlab.model.errors import CannotMeasure, CannotStart
 from fwlab.model.events import Listener, LogLine
 from fwlab.model.results import DutFacts
 from fwlab.model.topology import Topology
@@ -59,10 +59,18 @@ def open_nodes(
         choice, machines.ssh("generator"), machines.ssh("sink"), topology, machines.testbed
     )
 
+    cannot_start: list[CannotStart] = []
+
     @contextlib.contextmanager
     def tcp(connections: Connections) -> Iterator[TcpEndpoints]:
-        with machines.large_receive_buffers(), endpoints(connections) as both_ends:
-            yield both_ends
+        for error in cannot_start:
+            raise error
+        try:
+            with machines.large_receive_buffers(), endpoints(connections) as both_ends:
+                yield both_ends
+        except CannotStart as error:
+            cannot_start.append(error)
+            raise
 
     system = dut_system(topology.nodes["dut"].system)
     dut = system.connect(machines.ssh("dut"), devices)

@@ -282,14 +282,28 @@ def base_cases(lab: Lab, exercises: list[Exercise]) -> list[Case]:
     return [case for case in lab.cases.values() if case.id in wanted]
 
 
+def with_able_engine(context: RunContext, names: Iterable[str | None]) -> RunContext:
+    """The context with an engine that can play these traffics, if `auto` would choose one that cannot."""
+    if context.engine != engines.AUTO:
+        return context
+    found = engines.instead(context.project, context.store, _packets(context, names))
+    return context if found is None else context.played_by(found.name, found.why)
+
+
 def refuse_unplayable_traffic(context: RunContext, names: Iterable[str | None]) -> None:
     """Raise BadInput, naming the profile, if the engine cannot play one of these. No machine is needed."""
     choice = engines.choose(context.project, context.engine)
+    for name in _packets(context, names):
+        engines.check(choice, context.store, name)
+
+
+def _packets(context: RunContext, names: Iterable[str | None]) -> list[str]:
+    """These traffics as far as an engine plays them: profiles, also those beside TCP connections."""
+    found = []
     for name in dict.fromkeys(name for name in names if name is not None):
         connections = context.store.connections(name)
-        packets = name if connections is None else connections.background
-        if packets is not None:
-            engines.check(choice, context.store, packets)
+        found.append(name if connections is None else connections.background)
+    return [name for name in found if name is not None]
 
 
 def known_cases(lab: Lab, name: str) -> str:

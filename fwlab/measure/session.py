@@ -19,7 +19,7 @@ from fwlab.measure.recovery import Recovery
 from fwlab.measure.summary_line import summary
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.registry import METRICS
-from fwlab.model.errors import CannotMeasure, DutLost, Overdue
+from fwlab.model.errors import CannotMeasure, CannotStart, DutLost, Overdue
 from fwlab.model.events import (
     ItemFinished,
     ItemLeftOut,
@@ -213,6 +213,8 @@ class Session:
             if not measured.problems or not self._link_is_lost():
                 return measured, True
             return _unmeasured(spec, str(self._dead)), False
+        except CannotStart as error:
+            return _unmeasured(spec, error.message), False
         except CannotMeasure as error:
             if self._link_is_lost():
                 return _unmeasured(spec, str(self._dead)), False
@@ -272,6 +274,8 @@ def open_session(context: RunContext, tell: Listener) -> Iterator[Session]:
 def _machines_up(context: RunContext, tell: Listener) -> Iterator[Session]:
     lab = context.machines_lab
     choice = engines.choose(context.project, context.engine)
+    if context.engine_why:
+        tell(Warned(f"engine: {choice.name}, because {context.engine_why}"))
     machines = Machines(context.project, context.topology, lab, context.testbed)
     started = False
     try:

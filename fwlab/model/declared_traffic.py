@@ -180,20 +180,23 @@ class Traffic(Strict):
     profile      a file in the lab's folder: a stateless TRex profile
     tunables     arguments of its get_streams
     drawn        further arguments, each drawn anew for a check and for a grading; see Drawn
+    in_order     the order of its frames matters, as where the DUT merges segments of a connection: an engine that does
+                 not keep it does not play this traffic
     connections  TCP connections
     """
 
     profile: str | None = None
     tunables: dict[str, Value] = {}
     drawn: dict[str, Drawn] = {}
+    in_order: bool = False
     connections: Connections | None = None
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Traffic:
         if (self.profile is None) == (self.connections is None):
             raise ValueError("a traffic has either a profile or connections")
-        if self.connections is not None and (self.tunables or self.drawn):
-            raise ValueError("tunables belong to a profile")
+        if self.connections is not None and (self.tunables or self.drawn or self.in_order):
+            raise ValueError(f"{'in_order belongs' if self.in_order else 'tunables belong'} to a profile")
         both = sorted(set(self.tunables) & set(self.drawn))
         if both:
             raise ValueError(f"{both[0]} is both a tunable and drawn: keep one of them")

@@ -43,6 +43,10 @@ class CannotMeasure(FwlabError):
     exit_code = EXIT_UNMEASURED
 
 
+class CannotStart(CannotMeasure):
+    """A program on the generator ended while it started, as it would again. The machines are fine otherwise."""
+
+
 class DutLost(CannotMeasure):
     """The DUT died or does not answer any more. Its ruleset may be the cause, which is not so for other nodes."""
 

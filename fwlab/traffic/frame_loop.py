@@ -50,7 +50,7 @@ def build_table(
     most           maximum number of frames
 
     Raises BadInput if a stream uses addresses outside the lab, or needs more than `most` frames: for a longer burst, or
-    for all values of a variable.
+    for all values of a variable that takes them in turn.
     """
     profile = parse_streams(streams)
     parsed = [s for s in profile if s.enabled]
@@ -85,9 +85,10 @@ def _loop(streams: Sequence[Stream], most: int) -> tuple[int, bool]:
     total = sum(rates)
     turns = [math.lcm(*_periods(s)) if _periods(s) else 1 for s in streams]
     for stream, rate in zip(streams, rates, strict=True):
+        drawn = {ins.name for ins in stream.instructions if isinstance(ins, RandLimit)}
         for name, values in _ranges(stream).items():
             needed = math.ceil(values * total / rate)
-            if needed > most:
+            if needed > most and name not in drawn:  # of random values, some are as good as all
                 raise BadInput(
                     f"{stream.label}: {values} values of {name!r} need {needed} frames, but the table holds {most}",
                     "narrow the variable's range, or make it random",
@@ -102,7 +103,7 @@ def _loop(streams: Sequence[Stream], most: int) -> tuple[int, bool]:
 
 
 def _ranges(stream: Stream) -> dict[str, int]:
-    """The number of values of each variable that takes them one after the other."""
+    """The number of frames after which each variable begins again by itself."""
     ranges: dict[str, int] = {}
     trimming = trim_variable(stream.instructions)
     for ins in stream.instructions:

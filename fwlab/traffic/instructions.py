@@ -99,8 +99,9 @@ class RandLimit(Counter):
         top = (1 << (8 * self.size)) - 1
         if self.max_value < self.min_value:
             raise ValueError(f"max_value {self.max_value} is below min_value {self.min_value}")
-        if max(self.max_value, self.limit) > top:
-            raise ValueError(f"value {max(self.max_value, self.limit)} does not fit in {self.size} bytes")
+        for name in ("max_value", "limit"):
+            if getattr(self, name) > top:
+                raise ValueError(f"{name} {getattr(self, name)} does not fit in {self.size} bytes")
         return self
 
 

@@ -5,6 +5,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fwlab.model.errors import BadInput
 from fwlab.traffic.streams import Stream
 
 
@@ -20,6 +21,8 @@ _FIRST_MARK = 0xFF00  # first IPv4 identification (IPv6 flow label) that marks f
 _LATENCY_MARK = 0xFFFF
 _TO_CPU = 0x01  # bit in the TOS field or traffic class
 _VLANS = (0x8100, 0x88A8)
+_UDP = 17
+_ETHERNET_HEADER, _UDP_HEADER, _VXLAN_HEADER = 14, 8, 8
 _KEEP_SOURCE, _PACKET_DESTINATION = 1, 1
 
 
@@ -44,7 +47,8 @@ def prepare(streams: Sequence[Stream], macs: tuple[bytes, bytes]) -> dict[int, P
         if stats.enabled and not stream.silent:
             kind = stats.rule_type or "stats"
             counter = counters[kind].setdefault(stats.stream_id or 0, len(counters[kind]))
-            _mark(data, _LATENCY_MARK if kind == "latency" else _FIRST_MARK + counter)
+            marked = _tunnelled(data, stream.label) if stats.vxlan else 0
+            _mark(data, marked, _LATENCY_MARK if kind == "latency" else _FIRST_MARK + counter)
             if kind == "latency":
                 trailer = _latency_trailer(counter)
         else:
@@ -62,9 +66,9 @@ def _set_macs(data: bytearray, flags: int, macs: tuple[bytes, bytes]) -> None:
         data[6:12] = macs[1]
 
 
-def _ip_header(data: bytes | bytearray) -> tuple[int, int]:
-    """Version and offset of the IP header behind Ethernet and any VLAN tags, or (0, 0)."""
-    at = 12
+def _ip_header(data: bytes | bytearray, frame: int = 0) -> tuple[int, int]:
+    """Version and offset of the IP header behind Ethernet, which begins at `frame`, and any VLAN tags; or (0, 0)."""
+    at = frame + 12
     while at + 2 <= len(data):
         kind = struct.unpack_from(">H", data, at)[0]
         if kind in _VLANS:
@@ -91,8 +95,18 @@ def _unmark(data: bytearray) -> None:
             struct.pack_into(">I", data, at, (first & 0xFFF00000) | (first & 0xEFFF))
 
 
-def _mark(data: bytearray, number: int) -> None:
+def _tunnelled(data: bytearray, label: str) -> int:
+    """Offset of the frame within a VXLAN tunnel, which then has the mark. Raises BadInput if there is none."""
     version, at = _ip_header(data)
+    length, protocol = ((data[at] & 0x0F) * 4, data[at + 9]) if version == 4 else (40, data[at + 6])
+    inner = at + length + _UDP_HEADER + _VXLAN_HEADER
+    if not version or protocol != _UDP or inner + _ETHERNET_HEADER > len(data):
+        raise BadInput(f"{label}: the packet has no VXLAN tunnel", "omit vxlan, or give a packet with UDP and VXLAN")
+    return inner
+
+
+def _mark(data: bytearray, frame: int, number: int) -> None:
+    version, at = _ip_header(data, frame)
     if version == 4:
         _replace_word(data, at, at + 4, number)
         _replace_word(data, at, at, struct.unpack_from(">H", data, at)[0] | _TO_CPU)

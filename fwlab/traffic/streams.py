@@ -183,6 +183,8 @@ def _parse_stream(data: Any, index: int) -> Stream:
     if stream.flow_stats.enabled and (stream.flow_stats.rule_type == "tpg" or stream.flow_stats.ieee_1588):
         what = "tagged packet groups" if stream.flow_stats.rule_type == "tpg" else "IEEE 1588 time stamps"
         raise BadInput(f"{where}: {what} are not supported", "use STLFlowStats or STLFlowLatencyStats")
+    if stream.sequenced and stream.core_id >= 0:
+        raise BadInput(f"{where}: a latency stream cannot be pinned to a core", "omit core_id")
     stream._index = index
     stream._data = _decode(stream.packet.binary, where)
     stream._instructions = [

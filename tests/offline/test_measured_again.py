@@ -12,7 +12,7 @@ from fwlab.measure.session import REVIVALS, Session
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Trials
-from fwlab.model.errors import CannotMeasure, DutLost, Overdue
+from fwlab.model.errors import CannotMeasure, CannotStart, DutLost, Overdue
 from fwlab.model.events import LogLine
 from fwlab.model.results import Measured
 from fwlab.model.verdict import Outcome
@@ -93,6 +93,12 @@ def measure(*found: dict | Exception, restores: int = 0, **of_run: object) -> tu
 def test_a_conclusive_result_is_measured_once() -> None:
     found, measurer, told = measure(GOOD, GOOD)
     assert (measurer.left, found.measured_again, told) == (1, [], [])
+
+
+def test_what_cannot_start_is_not_tried_again_and_the_dut_stays_as_it_is() -> None:
+    found, measurer, told = measure(CannotStart("generator: TRex ended with 127: no"), GOOD, restores=-1)
+    assert (measurer.left, found.problems, told) == (1, ["generator: TRex ended with 127: no"], [])
+    assert measurer.forgotten == 0
 
 
 @pytest.mark.parametrize("first", [APART, IDLE])

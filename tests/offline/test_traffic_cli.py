@@ -127,6 +127,9 @@ def test_expand_prints_a_summary():
         ("7", "contains no streams"),
         ('{"streams": [], "cores": "two"}', "invalid cores 'two': must be a number of at least 1"),
         ('{"streams": [], "packet_limit": 0}', "invalid packet_limit 0: must be a number of at least 1"),
+        ('{"streams": [], "cores": 99}', "invalid number of cores 99: must be from 1 to 64"),
+        ('{"streams": [{}]}', "stream 1: field 'mode' is missing"),
+        ('[{"mode": 7}]', "stream 1: mode: Input should be a valid dictionary or instance of Mode"),
     ],
 )
 def test_expand_refuses_other_files(tmp_path, content, message):

@@ -12,6 +12,7 @@ from tests.offline.traffic_forms import burst, packet, rate, stream, variable, w
 TRIM = {"type": "trim_pkt_size", "name": "v"}
 FIX_IP = {"type": "fix_checksum_ipv4", "pkt_offset": 14}
 HW = {"type": "fix_checksum_hw", "l2_len": 14, "l3_len": 20, "l4_type": 11}
+DICE = {"type": "flow_var_rand_limit", "name": "v", "size": 2, "limit": 7, "seed": 5, "min_value": 0, "max_value": 9}
 TUPLE = {"type": "tuple_flow_var", "name": "t", "ip_min": 1, "ip_max": 9, "port_min": 1, "port_max": 9}
 MASK = {
     "type": "write_mask_flow_var",
@@ -94,6 +95,8 @@ PROGRAMS = [
     ([variable(value_list=[70000])], ", instruction 1: flow_var: value 70000 does not fit in 2 bytes"),
     ([variable(size=3)], ", instruction 1: flow_var: size: Input should be 1, 2, 4 or 8"),
     ([variable(), variable()], ", instruction 2: variable 'v' is declared twice"),
+    ([{**DICE, "size": 1, "limit": 256}], ", instruction 1: flow_var_rand_limit: limit 256 does not fit in 1 bytes"),
+    ([{**DICE, "max_value": 1 << 16}], ", instruction 1: flow_var_rand_limit: max_value 65536 does not fit in 2 bytes"),
     ([variable(f"v{n}", size=8) for n in range(9)], ": variables take 72 bytes, more than the limit of 64"),
     ([variable(), write("w")], ", instruction 2: write_flow_var: unknown variable 'w'"),
     ([variable(), write(at=59)], ", instruction 2: write_flow_var: reaches byte 61, beyond the packet's 60 bytes"),

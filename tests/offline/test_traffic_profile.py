@@ -157,33 +157,6 @@ def register():
     }
 
 
-def test_keywords_of_later_trex_versions_are_accepted(profile):
-    [stream] = profile(
-        HEAD
-        + """
-class Later:
-    def get_streams(self, **kwargs):
-        program = STLScVmRaw([
-            STLVmFlowVar("a", size=2, value_list=["0.0.0.7", 9], split_to_cores=False, next_var="b"),
-            STLVmFlowVar("b", size=2, op="inc", min_value=1, max_value=3, split_to_cores=False),
-            STLVmWrFlowVar(fv_name="a", pkt_offset=44),
-            STLVmWrFlowVar(fv_name="b", pkt_offset=46),
-        ])
-        packet = STLPktBuilder(pkt=Ether() / IP() / UDP() / bytes(20), vm=program)
-        return [STLStream(packet=packet, mode=STLTXCont(pps=1))]
-
-def register():
-    return Later()
-"""
-    )
-    assert [frame[44:48].hex() for frame in expand([stream], limit=4)] == [
-        "00070001",
-        "00090001",
-        "00070002",
-        "00090002",
-    ]
-
-
 def test_loading_a_profile_sends_nothing(profile, monkeypatch):
     def ask(*_):
         raise AssertionError("a profile made scapy look for an address")
@@ -240,12 +213,6 @@ BROKEN = [
     (FLOOD.replace("return [STLStream", "return [7]; [STLStream"), ": stream 1 is a int, not an STLStream"),
     ("import os\nos._exit = None\nraise SystemExit(3)\n", ": it exited with status 3"),
 ]
-
-
-def test_features_of_later_clients_get_a_hint(profile):
-    error = fault(profile, FLOOD.replace("STLTXCont(pps=1000)", "STLTXCont(pps=1000), core_id=1"))
-    assert "unexpected keyword argument 'core_id'" in error.message
-    assert error.hint.endswith("; TRex's own client supports more than trex-stl-lib 0.3")
 
 
 @pytest.mark.parametrize(("text", "message"), BROKEN, ids=[message for _, message in BROKEN])

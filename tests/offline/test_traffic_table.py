@@ -222,6 +222,16 @@ def test_a_slow_stream_with_many_values_is_refused():
     assert error.value.message == "stream 2: 1000 values of 'src' need 101000 frames, but the table holds 65536"
 
 
+@pytest.mark.parametrize(("limit", "frames", "exact"), [(1000, 1000, True), (100_000, 65_536, False)])
+def test_repeatable_random_values_may_be_cut(limit, frames, exact):
+    dice = {"type": "flow_var_rand_limit", "name": "v", "size": 4, "limit": limit, "seed": 1}
+    form = stream({**dice, "min_value": 0, "max_value": 99}, write(at=42))
+    table, again = build_table([form]), build_table([form])
+    assert (len(table.frames), table.exact) == (frames, exact)
+    assert list(table.frames) == list(again.frames)
+    assert {int.from_bytes(frame[42:46], "big") for frame in table.frames} == set(range(100))
+
+
 def test_packed_frames_equal_the_frames():
     sizes = variable(low=60, high=90)
     mixed = [

@@ -140,7 +140,7 @@ def test_a_server_that_dies_is_reported(
     ssh.processes[0].kill()
     ssh.processes[0].wait()
     monkeypatch.setattr(both._client._server.rpc, "_timeout_s", 0.05)
-    with pytest.raises(CannotMeasure, match="TRex ended with -9:\nEAL: no such device"):
+    with pytest.raises(CannotMeasure, match="TRex ended with -9: EAL: no such device"):
         opening.stop()
     opening.abandon()
     server.silent = False

@@ -15,7 +15,7 @@ from fwlab.generator.trex.rpc import NoAnswer, Rpc
 from fwlab.generator.trex.server import STATELESS
 from fwlab.generator.trex.stateless import Trex
 from fwlab.measure.labs import load_lab
-from fwlab.model.errors import BadInput, CannotMeasure
+from fwlab.model.errors import BadInput, CannotMeasure, CannotStart
 from tests.offline.trex_server import PROJECT, STEP, TOPOLOGY, Server, Ssh
 
 
@@ -161,6 +161,31 @@ def test_a_server_that_ends_at_once_is_reported_with_its_log(
     with pytest.raises(CannotMeasure, match="TRex ended with 3") as caught:
         engine.use(tables, "flood")
     assert "no such device" in caught.value.message
+
+
+def test_the_reason_is_in_the_first_line_and_the_server_is_not_started_again(
+    engine: Trex, server: Server, ssh: Ssh, tables: TrafficStore
+) -> None:
+    server.silent, ssh.program = True, "exit 127"
+    missing = "./t-rex-64: line 89: ./_t-rex-64-o: No such file or directory"
+    ssh.log = f"Trying to bind to igb_uio ...\n{missing}\nKilling Scapy server... done\n"
+    for _ in range(2):
+        with pytest.raises(CannotStart) as caught:
+            engine.use(tables, "flood")
+        first, *log = caught.value.message.splitlines()
+        assert first == f"generator: TRex ended with 127: {missing}"
+        assert log == ssh.log.splitlines()
+        assert "--engine replay" in caught.value.hint
+    assert len(ssh.opened) == 1
+
+
+def test_a_lost_connection_may_come_back(engine: Trex, server: Server, ssh: Ssh, tables: TrafficStore) -> None:
+    server.silent, ssh.program = True, "exit 255"
+    with pytest.raises(CannotMeasure, match="lost the connection"):
+        engine.use(tables, "flood")
+    server.silent, ssh.program = False, "cat"
+    engine.use(tables, "flood")
+    assert len(ssh.opened) == 2
 
 
 def test_a_server_that_dies_during_a_run_is_reported(

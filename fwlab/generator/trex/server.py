@@ -2,6 +2,7 @@
 """TRex's server on the generator: configured, started, monitored and stopped over SSH."""
 
 import contextlib
+import re
 import subprocess
 import time
 from collections.abc import Callable, Mapping
@@ -12,7 +13,7 @@ from fwlab.generator.trex.config import Machine, trex_config, uses_dpdk
 from fwlab.generator.trex.rpc import Rpc
 from fwlab.host.process import wait_or_kill
 from fwlab.host.ssh import Ssh
-from fwlab.model.errors import CannotMeasure
+from fwlab.model.errors import CannotMeasure, CannotStart
 from fwlab.model.topology import Topology
 
 FOLDER = "/opt/trex"
@@ -39,6 +40,8 @@ _FACTS = (
     "sed -n 's/^MemTotal: *\\([0-9]*\\) kB/\\1/p' /proc/meminfo; "
     "basename $(readlink -f /sys/class/net/{device}/device/..)"
 )
+#: Words of a program that fails.
+_FAILURE = re.compile(r"(?i)\b(error|no such|not found|cannot|can't|could not|fail(ed|ure)?|illegal|unable|invalid)\b")
 T = TypeVar("T")
 
 
@@ -68,7 +71,10 @@ class Server:
         self.rpc: Rpc | None = None
 
     def start(self) -> None:
-        """Start the server. Raises CannotMeasure with the end of its log if it does not come up."""
+        """Start the server. Raises CannotMeasure with the end of its log if it does not come up.
+
+        That is CannotStart if it would not come up the next time either.
+        """
         loopback = self._topology.ports.address
         machine = self._machine()
         config = trex_config(self._topology, machine, small=self._small)
@@ -104,7 +110,7 @@ class Server:
     def _machine(self) -> Machine:
         there, cpus, memory_kib, *rest = self._ssh.run(_FACTS.format(device=self._device)).split()
         if there != "yes":
-            raise CannotMeasure(
+            raise CannotStart(
                 f"generator: no TRex in {FOLDER}",
                 "these machines are older than the image: `vagrant destroy -f LAB; vagrant up LAB`",
             )
@@ -115,25 +121,29 @@ class Server:
         deadline = time.monotonic() + START_TIMEOUT_S
         while not rpc.ping(3):
             if server.poll() is not None:
-                raise self.ended()
+                raise self.ended(CannotStart)
             if tunnel.poll() is not None:
                 raise self._ssh.lost("the SSH tunnel to TRex broke")
             if time.monotonic() > deadline:
                 raise CannotMeasure(f"generator: TRex does not answer within {START_TIMEOUT_S} s{self._end_of_log()}")
 
-    def ended(self) -> CannotMeasure:
+    def ended(self, kind: type[CannotMeasure] = CannotMeasure) -> CannotMeasure:
         """The exception to raise if the server has ended."""
         code = self._process.returncode if self._process else None
         if code == 255:
             return self._ssh.lost("the SSH session of TRex broke")
-        return CannotMeasure(
-            f"generator: TRex ended with {code}{self._end_of_log()}", f"on the generator: `less {LOG}`"
+        return kind(
+            f"generator: TRex ended with {code}{self._end_of_log()}",
+            f"on the generator: `less {LOG}`, or use `--engine replay`",
         )
 
     def _end_of_log(self) -> str:
+        """The last line that tells of a failure, since progress shows only one; below it the last lines."""
         with contextlib.suppress(CannotMeasure):
             said = self._ssh.run(f"tail -n 8 {LOG}", check=False).strip()
-            return f":\n{said}" if said else ""
+            lines = said.splitlines()
+            reasons = [line.strip() for line in lines if _FAILURE.search(line)] or lines
+            return f": {reasons[-1]}" + (f"\n{said}" if len(lines) > 1 else "") if lines else ""
         return ""
 
     def stop(self) -> None:

@@ -12,7 +12,7 @@ from fwlab.generator.traffic_store import FIRST_LINK, TrafficStore
 from fwlab.generator.trex.server import Server
 from fwlab.generator.trex.streams import counted_streams, server_streams
 from fwlab.host.ssh import Ssh
-from fwlab.model.errors import CannotMeasure
+from fwlab.model.errors import BadInput, CannotMeasure, CannotStart
 from fwlab.model.topology import Topology
 
 #: TRex's port on the link to the DUT. The other port is a dummy.
@@ -140,7 +140,15 @@ class Port:
 def check_traffic(store: TrafficStore, traffic: str) -> None:
     """Raises BadInput for a traffic that TRex cannot play. Nothing is started."""
     store.table(traffic)  # refuses addresses outside the lab, whichever engine plays
-    server_streams(store.streams(traffic), store.seed)
+    if store.in_order(traffic):
+        raise BadInput(
+            f"{traffic}: the order of its frames matters, and TRex does not keep it between streams",
+            "use `--engine replay`",
+        )
+    try:
+        server_streams(store.streams(traffic), store.seed)
+    except BadInput as error:
+        raise BadInput(f"{traffic}: {error.message}", error.hint) from error
 
 
 class Trex:
@@ -155,12 +163,19 @@ class Trex:
         self._port: Port | None = None
         self._selected: tuple[TrafficStore, str] | None = None
         self._loaded: list[dict[str, Any]] | None = None
+        self._cannot_start: CannotStart | None = None
 
     def use(self, store: TrafficStore, traffic: str) -> None:
         """Select the traffic to play. Raises BadInput for wrong streams, before anything is started."""
         check_traffic(store, traffic)
+        if self._cannot_start is not None:
+            raise self._cannot_start
         if self._port is None:
-            self._server.start()
+            try:
+                self._server.start()
+            except CannotStart as error:
+                self._cannot_start = error
+                raise
             self._port = Port(self._server, self._ssh, self._device)
         self._selected = (store, traffic)
 
