@@ -26,6 +26,9 @@ _IP, _IPV6_END, _PROTOCOL, _NEXT_HEADER, _TCP_FLAGS = 14, 54, 23, 20, 13
 _TTL, _CHECKSUM, _HOP_LIMIT = 22, slice(24, 26), 21
 _IPV4, _IPV6 = 0x0800, 0x86DD
 ICMP, IGMP, TCP, ICMPV6, HOP_BY_HOP, RST = 1, 2, 6, 58, 0, 4
+#: Where the packet begins that an ICMP error of IPv4 quotes; at least its IP header and 8 bytes follow.
+ICMP_HEADER, QUOTED = 8, 28
+_QUOTE = _IP + 20 + ICMP_HEADER
 #: Unreachable, source quench, redirect, time exceeded, parameter problem.
 ICMP_ERRORS = (3, 4, 5, 11, 12)
 ECHOES_V6 = (128, 129)
@@ -59,6 +62,13 @@ class Recording:
     def routed_keys(self) -> np.ndarray:
         """The same, but with the TTL: uint64 array of shape (n,)."""
         return frame_keys(self.heads, with_ttl=True)
+
+    @cached_property
+    def quoted_keys(self) -> np.ndarray:
+        """What each ICMP error of IPv4 quotes: a number as `_ip_keys` gives it, else 0. uint64 array of shape (n,)."""
+        kind, behind = _kinds(self.heads), self.heads[:, _QUOTE - ICMP_HEADER]
+        errors = (kind == _IPV4) & (self.heads[:, _PROTOCOL] == ICMP) & np.isin(behind, ICMP_ERRORS)
+        return np.where(errors, _ip_keys(self.heads[:, _QUOTE:]), np.uint64(0))
 
     @cached_property
     def of_the_dut(self) -> np.ndarray:
@@ -116,11 +126,25 @@ def frame_keys(heads: np.ndarray, *, with_ttl: bool = False) -> np.ndarray:
     if not with_ttl:
         fixed[four, _TTL] = 0
         fixed[six, _HOP_LIMIT] = 0
+    return _mixed(fixed)
+
+
+def _mixed(fixed: np.ndarray) -> np.ndarray:
+    """A number for each row of bytes (shape (n, k), k a multiple of 8): uint64 array of shape (n,)."""
     words = np.ascontiguousarray(fixed).view(np.uint64)
     # Multiply-shift hashing: a chance of 2**-64 for each pair of different frames, for odd random factors.
     factors = np.random.default_rng(1).integers(1 << 63, size=words.shape[1], dtype=np.uint64) << np.uint64(1)
     mixed = (words ^ (words >> np.uint64(29))) * (factors | np.uint64(1))
     return np.asarray(np.bitwise_xor.reduce(mixed ^ (mixed >> np.uint64(32)), axis=1))
+
+
+def _ip_keys(packets: np.ndarray) -> np.ndarray:
+    """A number for the first bytes of each IPv4 packet, without TTL and checksum: uint64 array of shape (n,)."""
+    fixed = np.zeros((len(packets), -(-QUOTED // 8) * 8), dtype=np.uint8)
+    fixed[:, :QUOTED] = packets[:, :QUOTED]
+    fixed[:, _TTL - _IP] = 0
+    fixed[:, _CHECKSUM.start - _IP : _CHECKSUM.stop - _IP] = 0
+    return _mixed(fixed)
 
 
 def _routed(heads: np.ndarray) -> np.ndarray:
@@ -161,11 +185,18 @@ class KnownFrames:
         if (self._classes[places] != classes).any():
             raise ValueError(f"frames of different classes have the same first {heads.shape[1]} bytes")
         self._routed = np.unique(frame_keys(_routed(heads), with_ttl=True))
+        self._packets, first = np.unique(_ip_keys(heads[:, _IP:]), return_index=True)
+        self._classes_of_packets = classes[first]
 
     def arrived(self, recording: Recording) -> np.ndarray:
         """The number of each frame's class, NO_CLASS or UNKNOWN: int64 array of shape (n,)."""
         places = np.minimum(np.searchsorted(self._keys, recording.keys), len(self._keys) - 1)
         return np.where(self._keys[places] == recording.keys, self._classes[places], UNKNOWN)
+
+    def quoted(self, recording: Recording) -> np.ndarray:
+        """The number of the class of what each ICMP error quotes, NO_CLASS, or UNKNOWN: int64 array of shape (n,)."""
+        places = np.minimum(np.searchsorted(self._packets, recording.quoted_keys), len(self._packets) - 1)
+        return np.where(self._packets[places] == recording.quoted_keys, self._classes_of_packets[places], UNKNOWN)
 
     def sent(self, recording: Recording, mac: str) -> np.ndarray:
         """The same for frames that the DUT sent, to this MAC address if all is well; or what else they are."""

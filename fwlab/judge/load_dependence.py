@@ -107,7 +107,7 @@ def tracked_in_flood(measured: Measured, between: Range) -> str | None:
 
 
 def doubts(measured: Measured) -> list[str]:
-    """Why nothing can be said of the flood; empty if something can."""
+    """Why nothing can be said of a flood that the sink has counted; empty if something can."""
     flood = measured.flood
     if flood is None or not flood.sent_on or _missed(flood) <= MISSED * flood.sent_on:
         return []

@@ -122,7 +122,7 @@ def too_far_apart(measured: Measured, run: Run, metrics: Metrics) -> bool:
 def faults(measured: Measured, metric: Metric, run: Run) -> list[str]:
     """What went wrong in the measurement, however close its values are; no verdict can rest on it."""
     reasons = [*measured.problems, *metric.doubts(measured), *_near_ceiling(measured, metric, run)]
-    if metric.invalidated_by:
+    if metric.invalidated_by and run.testbed.clock == "host":
         reasons += load_dependence.doubts(measured)
     if metric.least_busy is None:
         return reasons

@@ -244,7 +244,7 @@ def _play_paced(nodes: Nodes, traffic: str, load: float, count: int) -> tuple[Pa
         raise CannotMeasure("; ".join(paced.problems), "fwlab doctor")
     taken, sent_on = (after - then for after, then in zip(through(nodes), before, strict=True))
     passage = Passage(paced.offered, taken, sent_on, None, paced.trials[0].duration_s, before)
-    return passage, Sent(paced.forwarded, paced.returned, paced.foreign)
+    return passage, Sent(paced.forwarded, paced.returned, paced.errors, paced.foreign)
 
 
 def _settled(nodes: Nodes, before: tuple[int, int], sent: int) -> tuple[int, int]:

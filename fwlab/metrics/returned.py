@@ -7,11 +7,12 @@ ICMP errors and copies of other packets are none of them.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from fwlab.metrics.capacity import FLOOD
 from fwlab.metrics.delivery import first_plays, play, play_recorded
 from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import MeasuringSession
+from fwlab.metrics.nodes import MeasuringSession, Nodes
 from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
@@ -41,21 +42,41 @@ class Returned(MeasurableMetric):
         return [FLOOD, RETURN]
 
 
-METRIC = Returned()
+class IcmpErrors(MeasurableMetric):
+    """Share of a traffic class that the DUT answers by an ICMP error, such as one that names the largest packet."""
+
+    name = "icmp_errors"
+    unit = "ratio"
+    position = 47
+    display = Display("answered by ICMP errors", "%", 100.0)
+    tolerance = Tolerance(absolute=0.01)
+    by_class = True
+
+    def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
+        plays = [(play, play.offered[traffic_class]) for play in measured.returned if play.offered.get(traffic_class)]
+        # Where QEMU records nothing, and before it did: all packets that the DUT sent back.
+        return [min(1.0, play.errors.get(traffic_class, play.sent_on or 0) / offered) for play, offered in plays]
+
+    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
+        return [FLOOD, RETURN]
+
+
+METRIC = (Returned(), IcmpErrors())
 
 
 def count_returned(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
     """Play a few packets, at a smaller load if some were lost before the DUT, and count what it sends back."""
-    nodes = session.nodes
+    nodes, back = session.nodes, dict[str, Any]()
     for load, count in first_plays(nodes):
         nodes.dut.drain()  # what an earlier load left in the ring would be counted
         if nodes.recording is not None:
             passage, sent = play_recorded(nodes, spec.traffic_name, load, count)
-            returned, foreign = sent.returned, sent.foreign
+            back = {"returned": sent.returned, "errors": sent.errors, "foreign": sent.foreign}
         else:
             nodes.sink.count_returned(nodes.classes)
+            before = sent_back(nodes)
             passage = play(nodes, spec.traffic_name, load, count)
-            returned, foreign = nodes.sink.returned(), {}
+            back = {"returned": nodes.sink.returned(), "sent_on": sent_back(nodes) - before}
         if not passage.lost_before:
             break
     else:
@@ -66,10 +87,14 @@ def count_returned(session: MeasuringSession, spec: MeasurementSpec, so_far: Mea
         sent=passage.sent,
         offered=nodes.store.offered(spec.traffic_name, passage.sent),
         arrived={},
-        returned=returned,
-        foreign=foreign,
+        **back,
     )
     return so_far.plus(returned=[counted], problems=[passage.limited] if passage.limited else [])
+
+
+def sent_back(nodes: Nodes) -> int:
+    """Packets that the DUT has sent by its first link since it booted."""
+    return next(count for name, count in nodes.dut.counters().items() if name.endswith(".tx_packets"))
 
 
 RETURN = Step(Phase.AFTER_FLOOD, count_returned, despite_problems=False)

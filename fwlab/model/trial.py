@@ -115,9 +115,11 @@ class Delivery(Frozen):
     arrived   packets that reached the sink, by traffic class; of a class that is counted at the generator, those that
               went back there
     returned  packets that went back to the generator, by traffic class, if that was recorded
+    errors    ICMP errors that went back to the generator, by the class of the packet that they are about, if recorded
     foreign   packets that left the DUT and are not the traffic's as routing leaves them, by what is wrong with them
     taken     packets that the DUT took from its receive ring, if it could not take all that were sent
-    sent_on   packets that the DUT sent, if the sink may have missed some of them
+    sent_on   packets that the DUT sent, if the sink may have missed some of them; of a play whose returning packets
+              count, those that it sent by its first link
     """
 
     intended_load: float | None
@@ -125,6 +127,7 @@ class Delivery(Frozen):
     offered: dict[str, int]
     arrived: dict[str, int]
     returned: dict[str, int] = {}
+    errors: dict[str, int] = {}
     foreign: dict[str, int] = {}
     taken: int | None = None
     sent_on: int | None = None

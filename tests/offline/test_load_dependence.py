@@ -49,7 +49,7 @@ IN_PART = light(0, 0.11)
 
 @pytest.mark.parametrize(
     "during",
-    [flood(0, 1), flood(0, 0.97), flood(0, 1.03), flood(0, 1, missed=0.3), flood(0, 0.5, taken=900), None],
+    [flood(0, 1), flood(0, 0.97), flood(0, 1.03), flood(0, 1, missed=0.3), flood(0, 0.5, taken=100), None],
     ids=["as light", "a little less", "a little more", "a slow sink", "too few packets to say", "not counted"],
 )
 def test_a_correct_ruleset_passes(during: Delivery | None) -> None:

@@ -87,6 +87,16 @@ class TestRecording:
         assert known.counted(classes) == {"client": 1, "other": 0}
         assert sorted(foreign(classes).values()) == [1, 1, 1]
 
+    def test_an_icmp_error_belongs_to_the_class_of_the_packet_that_it_quotes(self, tmp_path: Path) -> None:
+        path, other = tmp_path / "returned", FRAME[:30] + b"\0" + FRAME[31:]
+        header = bytes(12) + b"\x08\x00" + b"\x45" + bytes(8) + b"\x01" + bytes(10) + b"\x03\x04" + bytes(6)
+        frames = [header + routed(FRAME)[14:42], header + bytes(28), routed(FRAME)]
+        path.write_bytes(bytes(24) + b"".join(record(1, place, f) for place, f in enumerate(frames)))
+        padded = np.zeros((2, KEPT), dtype=np.uint8)
+        padded[:, :60] = np.frombuffer(FRAME + other, dtype=np.uint8).reshape(2, 60)
+        known = KnownFrames(padded, np.array([0, 1]), ["large", "small"])
+        assert known.counted(known.quoted(read_recording(path, KEPT))) == {"large": 1, "small": 0, "other": 0}
+
     def test_an_incomplete_record_at_the_end_is_left_out(self, tmp_path: Path) -> None:
         path = tmp_path / "cut"
         path.write_bytes(bytes(24) + record(0, 5, FRAME) + record(0, 6, FRAME)[:-1])

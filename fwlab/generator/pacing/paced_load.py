@@ -43,10 +43,14 @@ GRACE_S, SLOWEST = 60.0, 90.0
 
 @dataclass(frozen=True)
 class Sent:
-    """Frames that the DUT sent: by class, by its last NIC and by its first; and foreign ones, by what is wrong."""
+    """Frames that the DUT sent: by class, by its last NIC and by its first; and foreign ones, by what is wrong.
+
+    errors  ICMP errors that it sent back, by the class of the frame that they are about
+    """
 
     forwarded: dict[str, int]
     returned: dict[str, int]
+    errors: dict[str, int]
     foreign: dict[str, int]
 
     def arrived(self, classes: Mapping[str, TrafficClass]) -> dict[str, int]:
@@ -155,7 +159,8 @@ class PacedLoad:
             def sent() -> Sent:
                 forwarded, returned = (read_recording(file, KEPT) for file in (files.forwarded, files.returned))
                 on, back = what_left(known, forwarded, returned, self._ends)
-                return Sent(known.counted(on), known.counted(back), foreign(on, back))
+                errors = known.counted(known.quoted(returned))
+                return Sent(known.counted(on), known.counted(back), errors, foreign(on, back))
 
             yield sent
 
@@ -246,6 +251,7 @@ def _counted(
         received=reached,
         forwarded=known.counted(on),
         returned=known.counted(back),
+        errors=known.counted(known.quoted(returned)),
         foreign=foreign(on, back),
         trials=trials,
         transit_s=_transit_s(received, forwarded) if load.timed else [],
