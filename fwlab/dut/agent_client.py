@@ -93,6 +93,13 @@ class AgentDut(Conversation, ABC):
             )
         return list(answer["seconds"])
 
+    def must_admit_logins(self) -> None:
+        if not self._ssh.greets():
+            raise Refused(
+                "the ruleset lets no new login in (SSH on the last NIC)",
+                "match the test traffic by address or interface, not everything",
+            )
+
     def entries(self) -> int:
         return sum(self.ask("entries", timeout=600)["entries"].values())
 

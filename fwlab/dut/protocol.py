@@ -157,6 +157,9 @@ class Dut(Protocol):
         Raises Refused with the tool's own message. Nothing is loaded then.
         """
 
+    def must_admit_logins(self) -> None:
+        """Raise Refused if the ruleset keeps new logins out. Those that are there may go on all the same."""
+
     def entries(self) -> int:
         """Rules that a passing packet can meet, plus addresses in the sets and maps that rules ask."""
 

@@ -188,6 +188,17 @@ class Ssh:
             return self._run_once("true", b"", timeout).returncode == 0
         return False
 
+    def greets(self, timeout: float = 10) -> bool:
+        """Whether a new connection to the node is greeted by its SSH server, which is where a login begins."""
+        done = subprocess.run(["ssh", "-G", *self._base[1:]], capture_output=True, text=True, check=False)
+        given = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
+        with (
+            contextlib.suppress(OSError),
+            socket.create_connection((given["hostname"], int(given["port"])), timeout * patience()) as connection,
+        ):
+            return connection.recv(4) == b"SSH-"
+        return False
+
     def lost(self, words: str = "") -> CannotMeasure:
         """The error for a lost connection; it quotes the last line of `words`, ssh's own message."""
         detail = f": {words.strip().splitlines()[-1]}" if words.strip() else ""

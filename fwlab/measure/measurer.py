@@ -69,6 +69,7 @@ class Measurer:
             _must_not(self._reset(spec))
             if spec.files:
                 nodes.dut.load(spec.files, each=spec.each)
+                nodes.dut.must_admit_logins()
         played = self._prepare(spec)
         try:
             with trickle(nodes, spec.traffic_name) if played != "none" else contextlib.nullcontext("nothing") as words:
@@ -89,6 +90,8 @@ class Measurer:
                 nodes.tell(ItemPhase(spec.id, "loading"))
                 measured = measured.plus(problems=self._reset(spec))
                 measured = measured.plus(loads=load_time.load(nodes, spec))
+                if spec.accounted:
+                    nodes.dut.must_admit_logins()
                 self._on_dut = measured.ruleset_hash
             played = self._prepare(spec)
             for step in _steps(spec, played, nodes.clock):

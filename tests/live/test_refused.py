@@ -41,6 +41,16 @@ def test_a_ruleset_that_cuts_off_management_is_removed(lab: Checkout) -> None:
     assert lab.run("dut", "hostname").strip() == "dut"
 
 
+def test_a_ruleset_that_lets_no_new_login_in_is_refused(lab: Checkout) -> None:
+    """The open connection works, so the DUT is not cut off. A check and `hold` say the same."""
+    hand_in(lab, "rules.iptables", "*filter\n-A INPUT -p tcp --syn -j DROP\nCOMMIT\n")
+    checked, held = lab.fwlab("check", LAB, EXERCISE, "--json"), lab.fwlab("hold", LAB, EXERCISE, "--", "true")
+    for done, output in ((checked, checked.stdout), (held, held.stderr)):
+        assert done.returncode == 1, done.stderr
+        assert "the ruleset lets no new login in" in output
+    assert lab.run("dut", "sudo nft list ruleset").strip() == ""
+
+
 def test_a_submission_is_not_executed(lab: Checkout) -> None:
     """A student's file reaches its tool unchanged: no template is rendered and no shell runs."""
     hand_in(lab, "rules.iptables", "*raw\n-A PREROUTING -s {{ 7*7 }} -j DROP $(touch /tmp/pwned)\nCOMMIT\n")

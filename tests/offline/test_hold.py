@@ -68,6 +68,9 @@ class Bench:
         self.done.append("load")
         return [[0.0]]
 
+    def must_admit_logins(self) -> None:
+        """They are admitted."""
+
     def counters(self) -> dict[str, int]:
         self.sleep(0.01)  # an answer takes a while
         return {"eth0.rx_packets": int(self.taken), "eth1.tx_packets": 0}
