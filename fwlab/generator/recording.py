@@ -155,8 +155,8 @@ def _routed(heads: np.ndarray) -> np.ndarray:
     return found
 
 
-#: Bytes of each frame that are recorded: enough to tell the frames of a traffic apart. A multiple of 8.
-KEPT = 96
+#: Bytes of each frame that are recorded: the first of these that tells the classes of a traffic apart. Multiples of 8.
+KEPT = (96, 384, 1536)
 
 #: Numbers in place of a class's: a frame of the traffic that has none; one that is not of the traffic; of those of the
 #: traffic, one that is addressed to nobody and one that was not routed; and one that the DUT made.
@@ -179,7 +179,7 @@ class KnownFrames:
 
         Raises ValueError if frames of different classes are the same as far as they are kept.
         """
-        self.names = tuple(names)
+        self.names, self.kept = tuple(names), heads.shape[1]
         self._keys, first, places = np.unique(frame_keys(heads), return_index=True, return_inverse=True)
         self._classes = classes[first]
         if (self._classes[places] != classes).any():

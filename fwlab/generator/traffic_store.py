@@ -118,12 +118,17 @@ class TrafficStore:
     def known_frames(self, traffic: str) -> KnownFrames:
         """The frames, to be recognised behind the DUT. Raises BadInput if that cannot be, and as `streams` does."""
         if traffic not in self._known:
-            heads, classified = self.table(traffic).frames.matrix(KEPT), self.classified(traffic)
-            try:
-                self._known[traffic] = KnownFrames(heads, classified, list(self._lab.classes))
-            except ValueError as error:
-                raise BadInput(f"traffic {traffic}: {error}", "let its classes differ earlier") from error
+            self._known[traffic] = self._recognised(traffic)
         return self._known[traffic]
+
+    def _recognised(self, traffic: str) -> KnownFrames:
+        frames, classified, names = self.table(traffic).frames, self.classified(traffic), list(self._lab.classes)
+        for kept in KEPT:
+            try:
+                return KnownFrames(frames.matrix(kept), classified, names)
+            except ValueError as error:
+                alike = error
+        raise BadInput(f"traffic {traffic}: {alike}", "let its classes differ") from alike
 
     def offered(self, traffic: str, sent: int) -> dict[str, int]:
         """Packets of each of the lab's classes among the first `sent` of a playback, which repeats the table."""

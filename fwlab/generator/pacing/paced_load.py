@@ -18,7 +18,7 @@ import numpy as np
 from fwlab.generator.pacing import player
 from fwlab.generator.pacing.monitor import Monitor
 from fwlab.generator.pacing.wires import Attached, Wires, attached, recording, wires_of
-from fwlab.generator.recording import KEPT, UNKNOWN, KnownFrames, Recording, foreign, read_recording, what_left
+from fwlab.generator.recording import UNKNOWN, KnownFrames, Recording, foreign, read_recording, what_left
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.host.environment import patience
 from fwlab.host.process import piped, wait_or_kill
@@ -130,20 +130,21 @@ class PacedLoad:
 
         Raises CannotMeasure. A play whose counts are in doubt has problems instead.
         """
+        known = store.known_frames(traffic)
         qemu = qemu_of(*self._forwarded)  # restoring the DUT starts another process
         wires = wires_of(arguments_of(qemu), self._link_ports, self._forwarded[0])
         monitor = Monitor(domain_of(qemu))
         with contextlib.ExitStack() as stack:
             with monitor.suspended():
-                filters = stack.enter_context(attached(monitor, wires, tick_us=TICK_US, kept=KEPT))
+                filters = stack.enter_context(attached(monitor, wires, tick_us=TICK_US, kept=known.kept))
                 process = stack.enter_context(_player(filters.pipe))
                 _hand_over(process, store.path(traffic), store.seed, load, wires, filters, qemu)
             answer = _line(process, GRACE_S + SLOWEST * load.ticks * TICK_US / 1e6)
             until_done()
             # The recorders write each frame at once, and their files go with the context.
             files = {"received": filters.received, "forwarded": filters.forwarded, "returned": filters.returned}
-            found = {name: read_recording(path, KEPT) for name, path in files.items()}
-        return _counted(store.known_frames(traffic), load, json.loads(answer), found, self._ends)
+            found = {name: read_recording(path, known.kept) for name, path in files.items()}
+        return _counted(known, load, json.loads(answer), found, self._ends)
 
     @contextlib.contextmanager
     def recording(self, store: TrafficStore, traffic: str) -> Iterator[Callable[[], Sent]]:
@@ -154,10 +155,10 @@ class PacedLoad:
         qemu = qemu_of(*self._forwarded)
         wires = wires_of(arguments_of(qemu), self._link_ports, self._forwarded[0])
         known = store.known_frames(traffic)
-        with recording(Monitor(domain_of(qemu)), wires, kept=KEPT) as files:
+        with recording(Monitor(domain_of(qemu)), wires, kept=known.kept) as files:
 
             def sent() -> Sent:
-                forwarded, returned = (read_recording(file, KEPT) for file in (files.forwarded, files.returned))
+                forwarded, returned = (read_recording(file, known.kept) for file in (files.forwarded, files.returned))
                 on, back = what_left(known, forwarded, returned, self._ends)
                 errors = known.counted(known.quoted(returned))
                 return Sent(known.counted(on), known.counted(back), errors, foreign(on, back))
