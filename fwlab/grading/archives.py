@@ -26,8 +26,8 @@ from fwlab.model.printable import printable
 
 #: The suffixes of archives that are unpacked.
 SUFFIXES = (".zip", ".tar.gz", ".tgz")
-#: What a computer adds by itself. Such members are left out, at any depth.
-_LITTER = frozenset({"__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini"})
+#: What macOS packs beside the files: a folder that nobody sees on a disk. It is left out, at any depth.
+_BESIDE = "__MACOSX"
 #: Folders inside folders.
 _DEEPEST = 32
 #: What a damaged archive makes the standard library raise.
@@ -147,7 +147,7 @@ def _path(name: str) -> PurePosixPath | None:
         raise Unreadable(f"{printable(name)}: a path that leads out of the archive", "hand in the folders alone")
     if "\0" in name or len(parts) > _DEEPEST:
         raise Unreadable(f"{printable(name)}: not a usable name", "rename it")
-    if not parts or not _LITTER.isdisjoint(parts):
+    if not parts or _BESIDE in parts:
         return None
     return PurePosixPath(*parts)
 

@@ -69,7 +69,7 @@ class Work:
         context = self.own or context
         if self.handed_in is None:
             return lab_part_spec(context, self.exercise, self.part or "")
-        return submitted_spec(context, self.exercise, self.folder, self.handed_in.ruleset())
+        return submitted_spec(context, self.exercise, self.folder, self.handed_in.ruleset(), self.handed_in.ignored)
 
 
 def own_work(context: RunContext, parts: list[str]) -> list[Work]:
@@ -133,9 +133,9 @@ def handed_in(
             try:
                 with exercises_of(student, [e.id for e in known], submissions.scratch) as inside:
                     exercises = [e for e in known if not e.further or (further and os.path.lexists(inside / e.id))]
-                    read = [submissions.read(student.id, e.id, inside / e.id, home / e.id) for e in exercises]
+                    read = [submissions.read(student.id, e.id, inside / e.id) for e in exercises]
             except Unreadable as error:
-                read = [submissions.unreadable(student.id, e.id, home / e.id, error) for e in exercises]
+                read = [submissions.unreadable(student.id, e.id, error) for e in exercises]
             works += [
                 Work(student.id, e, home / e.id, handed_in=r, own=own) for e, r in zip(exercises, read, strict=True)
             ]

@@ -38,6 +38,11 @@ class Known:
         key = (lab, work.name)
         return self.verdicts.get(key) or self.lost.get(key)
 
+    def remarks(self, lab: str, work: Work) -> list[str]:
+        """What to say of the ruleset beside the verdict."""
+        measured = self.measured.get((lab, work.name))
+        return [] if measured is None else measured.remarks
+
     def take_over(
         self,
         context: RunContext,

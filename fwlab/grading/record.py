@@ -58,6 +58,7 @@ class WorkMark(Frozen):
     checks   a verdict per check; none if there is no mark yet
     missing  why there is no mark although it was tried
     holds    the DUT was asked whether it holds what the files say, and it did
+    remarks  what else to say of the files
     """
 
     student: str
@@ -66,6 +67,7 @@ class WorkMark(Frozen):
     checks: list[CheckMark] = []
     missing: str | None = None
     holds: bool = False
+    remarks: list[str] = []
 
     @property
     def refused(self) -> str | None:
@@ -82,10 +84,9 @@ class WorkMark(Frozen):
 
     @property
     def reason(self) -> str:
-        """What failed first, or why nothing can be said; empty for a pass."""
-        if self.outcome is None or self.outcome is Outcome.PASS:
-            return ""
-        return self.missing or next(check.text for check in self.checks if check.outcome is self.outcome)
+        """What failed first, or why nothing can be said; then the remarks, which a pass may have, too."""
+        failed = [check.text for check in self.checks if check.outcome is self.outcome is not Outcome.PASS]
+        return " ".join([self.missing or "".join(failed[:1]), *self.remarks]).strip()
 
 
 class StudentRecord(Frozen):

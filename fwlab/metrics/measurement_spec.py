@@ -26,6 +26,7 @@ class MeasurementSpec:
     beside   a case to measure in turns with this one where the DUT's clock is the host's
     cpus     CPUs that the DUT must have
     nic      model of NIC that it must have beside the usual one
+    remarks  what to say of the ruleset beside the verdict
     load_dependent  the ruleset may treat a packet differently before the flood and after it
     """
 
@@ -47,6 +48,7 @@ class MeasurementSpec:
     cpus: int = 1
     nic: str | None = None
     load_dependent: bool = False
+    remarks: list[str] = field(default_factory=list)
     beside: "MeasurementSpec | None" = None
 
     def asks_for(self, *metrics: str) -> bool:

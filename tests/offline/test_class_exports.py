@@ -197,7 +197,7 @@ def test_links_are_not_followed_on_the_way_to_exercises(
     (folder / "bob" / "ex1-block").symlink_to(tmp_path / "elsewhere" / "ex1-block")
     found = read(setting, folder, submissions)
     assert found["ada"] == "nothing handed in: there is no ada/ex1-block"
-    assert found["bob"].startswith("no folder ")
+    assert found["bob"] == "no folder ex1-block"
 
 
 def test_a_class_of_one_is_no_export_whatever_it_hands_in(tmp_path: Path) -> None:
