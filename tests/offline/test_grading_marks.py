@@ -131,13 +131,15 @@ def test_what_is_not_loaded_is_told_with_the_mark(grading: FakeGrading) -> None:
     hand_in(grading, ann="fine", bob="leaks")
     grading.hand_in("ann", "Thumbs.db", b"\xd0\xcf")
     grading.hand_in("bob", "more.ipt", COMMIT)
+    grading.hand_in("bob", "second.iptables", COMMIT)
     grading.hand_in("cid", "iptables-save.txt", COMMIT)
     done = grading.run()
     assert done.returncode == 1
     assert verdicts(grading) == {"ann": "pass", "bob": "fail", "cid": "fail"}
     why = {
         "ann": "Not loaded: Thumbs.db (no tool loads *.db).",
-        "bob": "Not blocked. Not loaded: more.ipt (no tool loads *.ipt; iptables-legacy-restore loads *.iptables).",
+        "bob": "Not blocked. Not loaded: more.ipt (no tool loads *.ipt; iptables-legacy-restore loads *.iptables). "
+        "rules.iptables and second.iptables add up in the table raw, in this order.",
         "cid": f"not loaded: {EXERCISE} has nothing to load: iptables-save.txt (no tool loads *.txt; "
         "iptables-legacy-restore loads *.iptables)",
     }
@@ -152,7 +154,7 @@ def test_what_is_not_loaded_is_told_with_the_mark(grading: FakeGrading) -> None:
     told = json.loads((grading.results / "submissions.json").read_text())
     assert list(told["ann"][EXERCISE]) == ["rules.iptables"]
     page = (grading.results / "report.html").read_text()
-    assert "Not loaded: more.ipt" in page
+    assert "add up in the table raw" in page
 
 
 def test_no_path_of_the_grader_reaches_a_student(grading: FakeGrading) -> None:

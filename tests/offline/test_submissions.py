@@ -101,6 +101,20 @@ def test_what_no_tool_loads_is_told(folder: Path, setting: SimpleNamespace, name
     assert spec.remarks == [f"Not loaded: {name} ({why})."]
 
 
+def test_files_that_fill_one_table_are_told(folder: Path, setting: SimpleNamespace) -> None:
+    exercise = setting.lab.exercises[0]
+    (folder / "a.iptables").write_text(RULES)
+    (folder / "b.iptables").write_text(f"{RULES}*filter\nCOMMIT\n")
+    (folder / "c.ip6tables").write_text("*raw\nCOMMIT\n")
+    assert work_spec(setting, exercise, folder).remarks == [
+        "a.iptables and b.iptables add up in the table raw, in this order."
+    ]
+    (folder / "b.iptables").write_text(f"{RULES}{RULES}".replace("raw", "mangle"))
+    assert work_spec(setting, exercise, folder).remarks == [
+        "b.iptables begins the table mangle 2 times: each replaces what was before it in the file."
+    ]
+
+
 @pytest.mark.parametrize("kind", ["folder", "link", "pipe"])
 def test_what_no_tool_loads_is_not_opened(folder: Path, setting: SimpleNamespace, kind: str) -> None:
     path = folder / "old.d"
