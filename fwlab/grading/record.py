@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, ValidationError
 
-from fwlab.grading.class_folder import NAME
+from fwlab.grading.class_names import NAME
 from fwlab.grading.similarity import Pair
 from fwlab.grading.submissions import HandedIn, told
 from fwlab.host.project import Project

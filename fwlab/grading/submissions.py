@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fwlab.grading.class_folder import Student
+from fwlab.grading.class_folder import Student, instead_of
 from fwlab.grading.room import NoRoom
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.printable import printable
@@ -66,6 +66,8 @@ class Submissions:
         self._read: dict[str, dict[str, HandedIn]] = {}
         #: Who handed in, by the name in marks.
         self.students: dict[str, Student] = {}
+        #: What was odd about the class's folder, in words.
+        self.odd: list[str] = []
         #: The numbers drawn for each, if tasks are individual.
         self.individual: dict[str, dict[str, int]] = {}
 
@@ -90,7 +92,7 @@ class Submissions:
 
     def _of(self, folder: Path, number: int, exercise: str, student: str) -> HandedIn:
         if not os.path.lexists(folder):
-            missing = f"nothing handed in: there is no {student}/{exercise}"
+            missing = f"nothing handed in: there is no {student}/{exercise}{instead_of(folder)}"
             return HandedIn(refused=BadInput(missing, "add the folder"))
         files: list[Kept] = []
         try:

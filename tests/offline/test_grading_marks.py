@@ -175,6 +175,18 @@ def test_no_path_of_the_grader_reaches_a_student(grading: FakeGrading) -> None:
     assert not [row for row in grading.marks() if str(grading.top) in row["reason"]]
 
 
+def test_what_is_odd_in_a_class_is_told_before_it_is_graded(grading: FakeGrading) -> None:
+    hand_in(grading, ann="fine", reference="fine")
+    (grading.folder / "ada.rar").write_bytes(b"Rar!")
+    (grading.folder / "index.html").write_text("<html>")
+    done = grading.run()
+    assert done.returncode == 1
+    assert verdicts(grading) == {"ada": "fail", "ann": "pass", "student-reference": "pass"}
+    assert done.stderr.count("odd, and nobody else is affected") == 1
+    assert "ada: submission cannot be read: ada.rar: only .zip, .tar.gz and .tgz are unpacked" in done.stderr
+    assert "index.html: not read" in done.stderr
+
+
 def test_a_dut_that_cannot_list_its_rules(grading: FakeGrading) -> None:
     hand_in(grading, ann="fine")
     done = grading.run(FAKE_HOST="lost")
