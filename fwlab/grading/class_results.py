@@ -86,6 +86,7 @@ def _mark(context: RunContext, work: Work, known: Known) -> WorkMark:
         missing=found if isinstance(found, str) else None,
         holds=(context.lab.id, work.name) in known.held,
         remarks=known.remarks(context.lab.id, work),
+        untouched=known.untouched(context, work),
     )
 
 

@@ -59,6 +59,7 @@ class WorkMark(Frozen):
     missing  why there is no mark although it was tried
     holds    the DUT was asked whether it holds what the files say, and it did
     remarks  what else to say of the files
+    untouched  the files say what the exercise's start says, or nothing
     """
 
     student: str
@@ -68,6 +69,7 @@ class WorkMark(Frozen):
     missing: str | None = None
     holds: bool = False
     remarks: list[str] = []
+    untouched: bool = False
 
     @property
     def refused(self) -> str | None:
