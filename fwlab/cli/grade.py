@@ -15,7 +15,7 @@ from fwlab.model.errors import EXIT_USAGE
 def grade_command(
     lab: LabName,
     submissions: Annotated[
-        Path | None, typer.Option(help="A folder or an archive per student, or an export of Moodle or Gradescope.")
+        Path | None, typer.Option(help="A folder or an archive per student, or what a learning platform exports.")
     ] = None,
     course: Annotated[Path | None, typer.Option(help="course.yml: weights, deadlines, partial marks.")] = None,
     results: Annotated[Path | None, typer.Option(help="Folder to write to (default: reports/LAB/grading).")] = None,

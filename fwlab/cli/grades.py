@@ -10,7 +10,7 @@ from rich.console import Console
 
 from fwlab.cli.options import LabName
 from fwlab.cli.plain import plain
-from fwlab.grading.class_folder import NAME
+from fwlab.grading.class_names import NAME
 from fwlab.grading.class_results import write_class
 from fwlab.grading.course import Course, read_course, refuse_unknown
 from fwlab.grading.merge import write_merged

@@ -51,7 +51,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--submissions",
         metavar="DIR",
         type=Path,
-        help="a class: a folder, .zip or .tar.gz per student, or an export of Moodle or Gradescope",
+        help="a class: a folder, .zip or .tar.gz per student, or what a learning platform exports",
     )
     group.addoption("--course", metavar="FILE", type=Path, help="course.yml: weights, deadlines, partial marks")
     group.addoption("--results", metavar="DIR", type=Path, help="write here (default: reports/LAB/grading)")

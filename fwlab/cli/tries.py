@@ -59,7 +59,7 @@ def announce_exercises(
     for spec in specs:
         names = [file.name if file.text.strip() else f"{file.name} (empty)" for file in spec.files]
         files = ", ".join(names) or "no files: nothing is loaded"
-        plain(err, f"{spec.id}: {files}")
+        plain(err, "\n  ".join([f"{spec.id}: {files}", *spec.remarks]))
     plain(err, str(estimate(context.project, context.lab, [spec.id for spec in [*bases, *specs]])))
 
 

@@ -6,6 +6,7 @@ function checks and writes them. Counts and sizes are limited by what is really 
 """
 
 import gzip
+import hashlib
 import os
 import shutil
 import stat
@@ -18,7 +19,7 @@ from contextlib import closing
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from fwlab.grading.archive_members import CHUNK, SMALL, STUDENT, Limits, Member, Unreadable
+from fwlab.grading.archive_members import CHUNK, EXPORT, SMALL, STUDENT, Limits, Member, Unreadable
 from fwlab.grading.room import NoRoom, no_room
 from fwlab.grading.tar_members import TarMembers
 from fwlab.grading.zip_members import ZipMembers
@@ -26,10 +27,17 @@ from fwlab.model.printable import printable
 
 #: The suffixes of archives that are unpacked.
 SUFFIXES = (".zip", ".tar.gz", ".tgz")
-#: What a computer adds by itself. Such members are left out, at any depth.
-_LITTER = frozenset({"__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini"})
-#: Folders inside folders.
-_DEEPEST = 32
+#: Those of others, for a message.
+_OTHERS = (
+    *(".tar.xz", ".tar.bz2", ".tar.zst", ".txz", ".tbz2", ".tar"),
+    *(".rar", ".7z", ".gz", ".bz2", ".xz", ".zst"),
+)
+#: What is said of them.
+UNPACKED = "only .zip, .tar.gz and .tgz are unpacked"
+#: What macOS packs beside the files: a folder that nobody sees on a disk. It is left out, at any depth.
+_BESIDE = "__MACOSX"
+#: Folders inside folders, and bytes of a name.
+_DEEPEST, _LONGEST_NAME = 32, 255
 #: What a damaged archive makes the standard library raise.
 _DAMAGED = (
     zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, ValueError, NotImplementedError,
@@ -42,10 +50,15 @@ def is_archive(name: str) -> bool:
     return name.lower().endswith(SUFFIXES)
 
 
+def is_packed(name: str) -> bool:
+    """Whether a file of this name is an archive, unpacked here or not."""
+    return name.lower().endswith((*SUFFIXES, *_OTHERS))
+
+
 def stem(name: str) -> str:
     """The archive's name without its suffix."""
-    suffix = next((suffix for suffix in SUFFIXES if name.lower().endswith(suffix)), "")
-    return name[: len(name) - len(suffix)] if suffix else name
+    suffix = next((suffix for suffix in (*SUFFIXES, *_OTHERS) if name.lower().endswith(suffix)), "")
+    return name[: len(name) - len(suffix)]
 
 
 def unpack(archive: Path, folder: Path, limits: Limits = STUDENT) -> None:
@@ -80,7 +93,7 @@ def _refuse_special(archive: Path, limits: Limits) -> None:
 
 def _write(members: Iterator[Member], folder: Path, limits: Limits, size: int) -> None:
     """Write the members, each new name once. `size` is that of the whole archive."""
-    made = _Names()
+    made = _Names(folded=limits is not EXPORT)
     room = limits.total
     for number, member in enumerate(members, 1):
         if number > limits.members:
@@ -88,6 +101,7 @@ def _write(members: Iterator[Member], folder: Path, limits: Limits, size: int) -
         path = _path(member.name)
         if path is None:
             continue
+        path = _fitting(path) if limits is EXPORT else path
         made.add(path, is_folder=member.open is None)
         target = folder / path
         if member.open is None:
@@ -117,9 +131,14 @@ def _copy(source: IO[bytes], target: Path, path: PurePosixPath, limits: Limits, 
 
 
 class _Names:
-    """The names in an archive. Two that some file system takes for one would be graded differently there."""
+    """The names in an archive.
 
-    def __init__(self) -> None:
+    folded  refuse two that some file system takes for one: they would be graded differently there. In the export of a
+            class one student's names are no reason to refuse the others
+    """
+
+    def __init__(self, *, folded: bool) -> None:
+        self._folding = folded
         self._kinds: dict[PurePosixPath, bool] = {}
         self._folded: dict[str, PurePosixPath] = {}
 
@@ -133,7 +152,7 @@ class _Names:
 
     def _add(self, path: PurePosixPath, *, is_folder: bool) -> None:
         other = self._folded.setdefault(unicodedata.normalize("NFC", str(path)).casefold(), path)
-        if other != path:
+        if other != path and self._folding:
             raise Unreadable(f"{_shown(other)} and {_shown(path)} differ only in case", "rename one of them")
         if self._kinds.setdefault(path, is_folder) != is_folder:
             raise Unreadable(f"{_shown(path)} is a file and a folder", "hand in one of them")
@@ -147,9 +166,20 @@ def _path(name: str) -> PurePosixPath | None:
         raise Unreadable(f"{printable(name)}: a path that leads out of the archive", "hand in the folders alone")
     if "\0" in name or len(parts) > _DEEPEST:
         raise Unreadable(f"{printable(name)}: not a usable name", "rename it")
-    if not parts or not _LITTER.isdisjoint(parts):
+    if not parts or _BESIDE in parts:
         return None
     return PurePosixPath(*parts)
+
+
+def _fitting(path: PurePosixPath) -> PurePosixPath:
+    """A path of names that a file can have: a platform writes the student's name before that of the file."""
+    return PurePosixPath(*(_cut(part) if len(os.fsencode(part)) > _LONGEST_NAME else part for part in path.parts))
+
+
+def _cut(name: str) -> str:
+    data = os.fsencode(name)
+    head, tail = (part.decode(errors="ignore") for part in (data[:180], data[-40:]))
+    return f"{head}{hashlib.sha256(data).hexdigest()[:8]}{tail}"
 
 
 def _shown(path: PurePosixPath) -> str:

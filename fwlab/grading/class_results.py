@@ -12,6 +12,7 @@ from fwlab.grading.course import Course
 from fwlab.grading.grade_files import junit, results_json
 from fwlab.grading.graded import Work
 from fwlab.grading.grades import grade_class, grades_csv
+from fwlab.grading.known import Known
 from fwlab.grading.record import (
     FILE,
     CheckMark,
@@ -31,7 +32,6 @@ from fwlab.model.errors import FwlabError
 from fwlab.model.lab import Exercise
 from fwlab.model.results import Run
 from fwlab.model.ruleset import RulesetFile
-from fwlab.model.verdict import Verdict
 from fwlab.rulesets.files import lab_ruleset
 
 Write = Callable[[Path, str], object]
@@ -41,12 +41,11 @@ def record(
     context: RunContext,
     submissions: Submissions,
     works: Sequence[Work],
-    found: Callable[[Work], Sequence[Verdict] | str | None],
-    held: Callable[[Work], bool],
+    known: Known,
     run: Run,
     pairs: Sequence[Pair] = (),
 ) -> Grading:
-    """The record of a grading, finished or not; `found` is what is known of each work."""
+    """The record of a grading, finished or not."""
     lab = context.lab.whole
     return Grading(
         lab=lab.id,
@@ -57,7 +56,7 @@ def record(
         exercises={exercise.id: ExerciseRecord.of(exercise) for exercise in lab.exercises},
         conditions=Conditions.of(run),
         students=_students(submissions, works),
-        works=[_mark(work, found(work), held(work)) for work in works if work.handed_in is not None],
+        works=[_mark(context, work, known) for work in works if work.handed_in is not None],
         similar=list(pairs),
     )
 
@@ -77,15 +76,17 @@ def _students(submissions: Submissions, works: Sequence[Work]) -> list[StudentRe
     ]
 
 
-def _mark(work: Work, found: Sequence[Verdict] | str | None, held: bool) -> WorkMark:
-    checks = [] if found is None or isinstance(found, str) else [CheckMark.of(verdict) for verdict in found]
+def _mark(context: RunContext, work: Work, known: Known) -> WorkMark:
+    found = known.of(context.lab.id, work)
     return WorkMark(
         student=work.who,
         exercise=work.exercise.id,
         content=content_of(work.handed_in) if work.handed_in else "",
-        checks=checks,
+        checks=[] if found is None or isinstance(found, str) else [CheckMark.of(verdict) for verdict in found],
         missing=found if isinstance(found, str) else None,
-        holds=held,
+        holds=(context.lab.id, work.name) in known.held,
+        remarks=known.remarks(context.lab.id, work),
+        untouched=known.untouched(context, work),
     )
 
 

@@ -12,7 +12,7 @@ from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.results import Run
 from fwlab.student.derivations import agrees, derived
-from fwlab.student.progress import Answer, progress_in
+from fwlab.student.progress import FILE, Answer, progress_in
 from fwlab.student.workbook import Question, workbook_of
 
 COLUMNS = ("who", "question", "answer", "agrees", "tries", "why")
@@ -43,6 +43,8 @@ def explanations(project: Project, lab: Lab, folder: Path) -> str:
 
 
 def _rows(lab: Lab, student: Path, questions: list[Question], runs: list[Run]) -> list[tuple[str, ...]]:
+    if student.is_symlink() or (student / FILE).is_symlink():  # it may lead to another student's
+        return [("", "", "", "", "unreadable: a link")]
     try:
         answers = progress_in(student, lab.id).answers
     except BadInput as error:

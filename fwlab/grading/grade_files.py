@@ -83,7 +83,7 @@ def explained(work: WorkMark) -> list[str]:
     """A work in words, a line for each check."""
     if not work.checks:
         return [work.missing or "not graded yet"]
-    return [f"{check.check}: {check.outcome}: {check.text}" for check in work.checks]
+    return [*(f"{check.check}: {check.outcome}: {check.text}" for check in work.checks), *work.remarks]
 
 
 def measured(check: CheckMark) -> str:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from fwlab.grading.archive_members import Unreadable
-from fwlab.grading.class_folder import class_at, exercises_of, shown, students_in
+from fwlab.grading.class_folder import class_at, exercises_of, students_in
 from fwlab.grading.course import Course
 from fwlab.grading.submissions import HandedIn, Submissions
-from fwlab.grading.variant_files import FOLDERS, load_variants, variant_folder
+from fwlab.grading.variant_files import FOLDERS, RIGHT, WRONG, load_variants, variant_folder
 from fwlab.measure.context import RunContext
 from fwlab.measure.individual import draw, individual_lab
 from fwlab.measure.plan import PARTS, lab_part_spec, submitted_from, submitted_spec
@@ -23,7 +23,6 @@ from fwlab.model.verdict import Outcome
 OUTCOMES = {"start": Outcome.FAIL, "reference": Outcome.PASS, "mistake": Outcome.FAIL}
 #: The part that stands for all variants; they are graded as right-NAME and wrong-NAME.
 VARIANTS = "variants"
-RIGHT, WRONG = "right-", "wrong-"
 #: Choices of --part; `all` means these and the lab's quick cases.
 ALL = "all"
 CHOICES = (*PARTS, VARIANTS, ALL)
@@ -69,7 +68,7 @@ class Work:
         context = self.own or context
         if self.handed_in is None:
             return lab_part_spec(context, self.exercise, self.part or "")
-        return submitted_spec(context, self.exercise, self.folder, self.handed_in.ruleset())
+        return submitted_spec(context, self.exercise, self.folder, self.handed_in.ruleset(), self.handed_in.ignored)
 
 
 def own_work(context: RunContext, parts: list[str]) -> list[Work]:
@@ -116,14 +115,11 @@ def handed_in(
 
     folder   holds a folder or an archive per student, or is an archive of all (class_folder.py)
     further  grade further exercises, too: of each student, those that were handed in
-    Raises BadInput naming what does not belong there. What cannot be unpacked costs only its student.
+    Raises BadInput if it is no class. What is odd costs only its student, and is told in `submissions.odd`.
     """
     works: list[Work] = []
     with class_at(folder, submissions.scratch) as there:
-        for student in students_in(there, folder):
-            if student.id in PARTS or student.id.startswith((RIGHT, WRONG)):  # the mark would be ambiguous
-                where = shown(folder / student.paths[0].name)
-                raise BadInput(f"{where}: {student.id} is the name of a part of the lab", "rename it")
+        for student in students_in(there, folder, submissions.odd.append):
             own = _own(context, course or Course(), student.id, submissions)
             known = (own or context).lab.whole.exercises
             exercises = [exercise for exercise in known if not exercise.further]
@@ -133,9 +129,9 @@ def handed_in(
             try:
                 with exercises_of(student, [e.id for e in known], submissions.scratch) as inside:
                     exercises = [e for e in known if not e.further or (further and os.path.lexists(inside / e.id))]
-                    read = [submissions.read(student.id, e.id, inside / e.id, home / e.id) for e in exercises]
+                    read = [submissions.read(student.id, e.id, inside / e.id) for e in exercises]
             except Unreadable as error:
-                read = [submissions.unreadable(student.id, e.id, home / e.id, error) for e in exercises]
+                read = [submissions.unreadable(student.id, e.id, error) for e in exercises]
             works += [
                 Work(student.id, e, home / e.id, handed_in=r, own=own) for e, r in zip(exercises, read, strict=True)
             ]

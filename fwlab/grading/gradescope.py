@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from fwlab.grading.class_names import shown_name
 from fwlab.host.yaml_files import yaml_in
 from fwlab.model.errors import BadInput
 from fwlab.model.printable import printable
@@ -37,7 +38,7 @@ def read_metadata(path: Path) -> dict[str, Submitters]:
         raise BadInput(f"{name}: {error.strerror}", "export the submissions again") from error
     if len(data) > LARGEST_METADATA:
         raise BadInput(f"{name}: more than {LARGEST_METADATA >> 20} MiB", "export the submissions again")
-    read = yaml_in(data, name, "export the submissions again, or remove the file")
+    read = yaml_in(data, name, "export the submissions again, or remove the file", any_tag=True)
     if not isinstance(read, Mapping):
         raise BadInput(f"{name}: not a mapping of submissions", "export the submissions again, or remove the file")
     return {str(key): _submitters(entry) for key, entry in read.items() if isinstance(entry, Mapping)}
@@ -49,7 +50,7 @@ def _submitters(entry: Mapping[Any, Any]) -> Submitters:
     names = "; ".join(
         _text(person.get(":name")) or _text(person.get(":email")) or "?" for person in people[:MOST_PEOPLE]
     )
-    return Submitters(printable(names), _time(entry.get(":created_at")))
+    return Submitters(shown_name(names), _time(entry.get(":created_at")))
 
 
 def _text(value: object) -> str:
@@ -58,6 +59,8 @@ def _text(value: object) -> str:
 
 
 def _time(value: object) -> datetime | None:
+    if isinstance(value, Mapping):  # Ruby's time with a zone
+        value = value.get("utc")
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value)

@@ -124,8 +124,9 @@ def plan_grading(project: Project, options: GradingOptions) -> GradingPlan:
     elsewhere = {name: reason for name, context in contexts.items() if (reason := _elsewhere(context))}
     for context in contexts.values():
         refuse_unknown(course, context.lab, str(options.course))
+    notes = tuple(submissions.odd) if submissions is not None else ()
     plan = GradingPlan(
-        project, contexts, works, submissions, elsewhere, course, options.results, options=options, sets=sets
+        project, contexts, works, submissions, elsewhere, course, options.results, None, notes, options, sets
     )
     return _continued(plan, options) if options.resume else plan
 
@@ -161,7 +162,7 @@ def _continued(plan: GradingPlan, options: GradingOptions) -> GradingPlan:
             plan.submissions.close()
         return plan_grading(plan.project, replace(options, seed=earlier.run.seed))
     note = f"nothing is taken over from an earlier grading: {why}"
-    return replace(plan, earlier=earlier, notes=(note,) if earlier is None else ())
+    return replace(plan, earlier=earlier, notes=(*plan.notes, note) if earlier is None else plan.notes)
 
 
 def _elsewhere(context: RunContext) -> str | None:

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 
 from fwlab.grading.graded import Work
 from fwlab.grading.resume import Earlier
+from fwlab.grading.untouched import untouched
 from fwlab.judge.verdicts import judge_exercise
 from fwlab.measure.context import RunContext
 from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Measured, Run
-from fwlab.model.verdict import Verdict, overall
+from fwlab.model.verdict import Outcome, Verdict, overall
 
 #: A lab and the name of a work.
 Key = tuple[str, str]
@@ -30,6 +31,8 @@ class Known:
     lost: dict[Key, str] = field(default_factory=dict)
     held: set[Key] = field(default_factory=set)
     kept: set[Key] = field(default_factory=set)
+    #: Whether a student has done anything, where that was asked.
+    _untouched: dict[Key, bool] = field(default_factory=dict)
     #: By the name of another grading, its run.
     _runs: dict[str, Run] = field(default_factory=dict)
 
@@ -37,6 +40,21 @@ class Known:
         """The verdicts, the reason why there are none, or None if it was not graded yet."""
         key = (lab, work.name)
         return self.verdicts.get(key) or self.lost.get(key)
+
+    def remarks(self, lab: str, work: Work) -> list[str]:
+        """What to say of the ruleset beside the verdict."""
+        measured = self.measured.get((lab, work.name))
+        return [] if measured is None else measured.remarks
+
+    def untouched(self, context: RunContext, work: Work) -> bool:
+        """Whether a submission that passes some checks passes them without doing anything."""
+        key = (context.lab.id, work.name)
+        partly = {verdict.outcome for verdict in self.verdicts.get(key, [])} >= {Outcome.PASS, Outcome.FAIL}
+        if not partly or work.handed_in is None:
+            return False
+        if key not in self._untouched:
+            self._untouched[key] = untouched(work.own or context, work.exercise, work.handed_in)
+        return self._untouched[key]
 
     def take_over(
         self,

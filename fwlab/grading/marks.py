@@ -3,7 +3,7 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +19,24 @@ NOT_YET = "not graded yet"
 LONGEST_REASON = 300
 
 
-def table(works: Iterable[Work], found: Callable[[Work], list[Verdict] | str | None]) -> str:
+def table(
+    works: Iterable[Work],
+    found: Callable[[Work], list[Verdict] | str | None],
+    remarks: Callable[[Work], Sequence[str]],
+) -> str:
     """One row per work, graded or not. The columns are COLUMNS; `reason` says what failed first, `mark` whether the
     exercise is part of the mark (core) or not (further).
 
-    found  gives a work's verdicts, the reason why there are none, or None if it has not been graded yet
+    found    gives a work's verdicts, the reason why there are none, or None if it has not been graded yet
+    remarks  gives what else to say of its files, behind the reason
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
     for work in works:
         verdict, passed, reason = _mark(found(work))
-        checks = len(work.exercise.checks)
-        writer.writerow(
-            [work.who, work.exercise.id, verdict, passed, checks, harmless(reason), counted(work.exercise.further)]
-        )
+        reason, checks = harmless(" ".join([reason, *remarks(work)])), len(work.exercise.checks)
+        writer.writerow([work.who, work.exercise.id, verdict, passed, checks, reason, counted(work.exercise.further)])
     return out.getvalue()
 
 

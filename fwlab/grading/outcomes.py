@@ -7,14 +7,15 @@ import pytest
 
 from fwlab.grading.inconclusive import Inconclusive
 from fwlab.metrics.registry import METRICS
+from fwlab.model.printable import printable_lines
 from fwlab.model.results import Measured
 from fwlab.model.variants import REFUSED
 from fwlab.model.verdict import Outcome, Verdict, overall
 
 
 def fail(reason: str) -> NoReturn:
-    """Fail the test with this reason alone; a traceback into the grader would not help."""
-    pytest.fail(reason, pytrace=False)
+    """Fail the test with this reason alone, which may quote a student's file; a traceback would not help."""
+    pytest.fail(printable_lines(reason), pytrace=False)
 
 
 def require(verdict: Verdict) -> None:

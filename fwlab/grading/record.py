@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, ValidationError
 
-from fwlab.grading.class_folder import NAME
+from fwlab.grading.class_names import NAME
 from fwlab.grading.similarity import Pair
 from fwlab.grading.submissions import HandedIn, told
 from fwlab.host.project import Project
@@ -58,6 +58,8 @@ class WorkMark(Frozen):
     checks   a verdict per check; none if there is no mark yet
     missing  why there is no mark although it was tried
     holds    the DUT was asked whether it holds what the files say, and it did
+    remarks  what else to say of the files
+    untouched  the files say what the exercise's start says, or nothing
     """
 
     student: str
@@ -66,6 +68,8 @@ class WorkMark(Frozen):
     checks: list[CheckMark] = []
     missing: str | None = None
     holds: bool = False
+    remarks: list[str] = []
+    untouched: bool = False
 
     @property
     def refused(self) -> str | None:
@@ -82,10 +86,9 @@ class WorkMark(Frozen):
 
     @property
     def reason(self) -> str:
-        """What failed first, or why nothing can be said; empty for a pass."""
-        if self.outcome is None or self.outcome is Outcome.PASS:
-            return ""
-        return self.missing or next(check.text for check in self.checks if check.outcome is self.outcome)
+        """What failed first, or why nothing can be said; then the remarks, which a pass may have, too."""
+        failed = [check.text for check in self.checks if check.outcome is self.outcome is not Outcome.PASS]
+        return " ".join([self.missing or "".join(failed[:1]), *self.remarks]).strip()
 
 
 class StudentRecord(Frozen):

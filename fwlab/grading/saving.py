@@ -37,7 +37,7 @@ class Saving:
 
     def table(self, lab: str) -> str:
         """The marks as CSV, one row per work, graded or not."""
-        return table(self.graded.get(lab, []), partial(self._known.of, lab))
+        return table(self.graded.get(lab, []), partial(self._known.of, lab), partial(self._known.remarks, lab))
 
     def marks(self, lab: str, run: Run | None, *, last: bool = False) -> None:
         """Write the marks and, of a class, the record and the measurements, so that it can be continued.
@@ -71,8 +71,7 @@ class Saving:
         assert submissions is not None  # noqa: S101 - only of a class
         chosen = {work.name for work in self.graded.get(lab, [])} | {name for of, name in self._known.kept if of == lab}
         works = [work for work in self._plan.works[lab] if work.name in chosen]
-        found, held = partial(self._known.of, lab), lambda work: (lab, work.name) in self._known.held
-        return record(context, submissions, works, found, held, run, pairs)
+        return record(context, submissions, works, self._known, run, pairs)
 
     def _save_class(self, lab: str, run: Run) -> None:
         context, folder = self._plan.contexts[lab], self._plan.class_folder(lab)

@@ -114,6 +114,8 @@ class Sets:
             own.mkdir(parents=True)
             for file in work.handed_in.files if work.handed_in else ():
                 shutil.copyfile(file.copy, own / file.name)
+            for name in work.handed_in.ignored if work.handed_in else ():
+                (own / name).mkdir() if name.endswith("/") else (own / name).touch()  # it is told there, too
         found = self._made(machines)
         with (folder / "output").open("wb") as output:
             process = subprocess.Popen(

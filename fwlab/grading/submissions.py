@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fwlab.grading.class_folder import Student
+from fwlab.grading.class_folder import Student, instead_of
 from fwlab.grading.room import NoRoom
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.printable import printable
 from fwlab.model.ruleset import RulesetFile
-from fwlab.rulesets.files import plain_files, texts_of
+from fwlab.rulesets.files import not_loaded, plain_files, texts_of
 
 
 @dataclass(frozen=True)
@@ -34,18 +34,19 @@ class Kept:
 class HandedIn:
     """What one student handed in for one exercise, as it was read.
 
+    ignored  names of what is there and is not loaded
     refused  why it could not be read; there are no files then
     """
 
-    folder: Path
     files: tuple[Kept, ...] = ()
+    ignored: tuple[str, ...] = ()
     refused: BadInput | None = None
 
     def ruleset(self) -> list[RulesetFile]:
         """The files as a ruleset. Raises BadInput if they are not one; that fails the student."""
         if self.refused is not None:
             raise self.refused
-        return texts_of(self.folder, ((file.name, _again(file.copy)) for file in self.files))
+        return texts_of((file.name, _again(file.copy)) for file in self.files)
 
 
 def _again(copy: Path) -> bytes:
@@ -65,6 +66,8 @@ class Submissions:
         self._read: dict[str, dict[str, HandedIn]] = {}
         #: Who handed in, by the name in marks.
         self.students: dict[str, Student] = {}
+        #: What was odd about the class's folder, in words.
+        self.odd: list[str] = []
         #: The numbers drawn for each, if tasks are individual.
         self.individual: dict[str, dict[str, int]] = {}
 
@@ -73,40 +76,35 @@ class Submissions:
         """Where an archive may be unpacked for a while."""
         return Path(self._copies.name)
 
-    def read(self, student: str, exercise: str, folder: Path, named: Path | None = None) -> HandedIn:
-        """Copy one student's exercise. Raises NoRoom if the copies do not fit; a faulty folder is recorded instead.
-
-        named  what the folder is called, if it is in an archive
-        """
+    def read(self, student: str, exercise: str, folder: Path) -> HandedIn:
+        """Copy one student's exercise. Raises NoRoom if the copies do not fit; a faulty folder is recorded instead."""
         self._read.setdefault(student, {})
-        handed_in = self._of(folder, len(self._read), exercise, named or folder)
-        return self._add(student, exercise, handed_in)
+        return self._add(student, exercise, self._of(folder, len(self._read), exercise, student))
 
-    def unreadable(self, student: str, exercise: str, folder: Path, error: BadInput) -> HandedIn:
+    def unreadable(self, student: str, exercise: str, error: BadInput) -> HandedIn:
         """Record that nothing of the student's can be read."""
         reason = BadInput(f"submission cannot be read: {error.message}", error.hint)
-        return self._add(student, exercise, HandedIn(folder, refused=reason))
+        return self._add(student, exercise, HandedIn(refused=reason))
 
     def _add(self, student: str, exercise: str, handed_in: HandedIn) -> HandedIn:
         self._read.setdefault(student, {})[exercise] = handed_in
         return handed_in
 
-    def _of(self, folder: Path, number: int, exercise: str, named: Path) -> HandedIn:
+    def _of(self, folder: Path, number: int, exercise: str, student: str) -> HandedIn:
         if not os.path.lexists(folder):
-            missing = printable(f"{named.parent.name}/{named.name}")
-            return HandedIn(named, refused=BadInput(f"nothing handed in: there is no {missing}", "add the folder"))
+            missing = f"nothing handed in: there is no {student}/{exercise}{instead_of(folder)}"
+            return HandedIn(refused=BadInput(missing, "add the folder"))
         files: list[Kept] = []
         try:
-            for name, data in plain_files(folder):
+            for name, data in plain_files(folder, exercise):
                 copy = Path(self._copies.name) / f"{number}-{exercise}-{len(files)}"
                 self._write(copy, data)
                 files.append(Kept(name, len(data), hashlib.sha256(data).hexdigest(), copy))
         except NoRoom:
             raise
         except BadInput as error:
-            said = BadInput(error.message.replace(str(folder), str(named)), error.hint)
-            return HandedIn(named, refused=said)
-        return HandedIn(named, tuple(files))
+            return HandedIn(refused=error)
+        return HandedIn(tuple(files), tuple(not_loaded(folder)))
 
     def _write(self, copy: Path, data: bytes) -> None:
         try:

@@ -10,6 +10,8 @@ from fwlab.model.variants import Variants
 
 DECLARED = "variants.yml"
 FOLDERS = "variants"
+#: What the names of variants begin with in marks.
+RIGHT, WRONG = "right-", "wrong-"
 
 
 def variant_folder(lab: Lab, exercise: Exercise, name: str) -> Path:

@@ -13,6 +13,7 @@ from fwlab.model.printable import printable
 #: Methods of compression; others would need memory that the archive chooses.
 _METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 _ENCRYPTED, _UTF8 = 0x1, 0x800
+_DOS_FOLDER = 0x10
 #: How an entry in the directory of a zip begins.
 _DIRECTORY = b"PK\x01\x02"
 
@@ -37,7 +38,7 @@ class ZipMembers(AbstractContextManager["Iterator[Member]"]):
             raise Unreadable(f"{printable(name)} is encrypted", "hand it in without a password")
         if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
             raise Unreadable(f"{printable(name)}: {_KINDS.get(kind, 'not a plain file')}", "hand in plain files")
-        if info.is_dir() or kind == stat.S_IFDIR:
+        if name.endswith(("/", "\\")) or info.external_attr & _DOS_FOLDER or kind == stat.S_IFDIR:
             return Member(name, None)
         if info.compress_type not in _METHODS:
             raise Unreadable(f"{printable(name)}: an unusual compression", "pack it as an ordinary .zip")

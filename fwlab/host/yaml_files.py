@@ -31,14 +31,17 @@ def read_yaml_file(path: Path, name: str, hint: str = "") -> object:
     return yaml_in(data, name, hint)
 
 
-def yaml_in(data: bytes, name: str, hint: str) -> object:
-    """The data of a YAML document in UTF-8. Raises BadInput as read_yaml_file does."""
+def yaml_in(data: bytes, name: str, hint: str, *, any_tag: bool = False) -> object:
+    """The data of a YAML document in UTF-8. Raises BadInput as read_yaml_file does.
+
+    any_tag  a tag that YAML does not define is no error: a mapping or a sequence is read without it, a word is None
+    """
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadInput(f"{name}: not text in UTF-8 (byte {error.start})", hint) from error
     try:
-        return parse_yaml(text)
+        return parse_yaml(text, any_tag=any_tag)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{name}:{mark.line + 1}" if mark else name
@@ -58,21 +61,20 @@ def _read(path: Path, name: str, hint: str) -> bytes:
     return data
 
 
-def parse_yaml(text: str) -> object:
+def parse_yaml(text: str, *, any_tag: bool = False) -> object:
     """The data of a YAML document. Raises yaml.YAMLError.
 
     libyaml is eight times as fast as PyYAML's own parser, but the latter explains errors better.
     """
-    for loader in (_FastLoader, _Loader):
-        try:
-            _check_depth(text, loader)
-            return yaml.load(text, Loader=loader)  # noqa: S506 - a SafeLoader
-        except _TooDeep:
-            raise
-        except yaml.YAMLError:
-            if loader is _Loader:
-                raise
-    raise AssertionError
+    fast, plain = (_FastAnyTag, _AnyTag) if any_tag else (_FastLoader, _Loader)
+    try:
+        _check_depth(text, fast)
+        return yaml.load(text, Loader=fast)  # noqa: S506 - a SafeLoader
+    except _TooDeep:
+        raise
+    except yaml.YAMLError:
+        _check_depth(text, plain)
+        return yaml.load(text, Loader=plain)  # noqa: S506 - a SafeLoader
 
 
 class _TooDeep(yaml.MarkedYAMLError):
@@ -114,3 +116,23 @@ class _Loader(_Checked, yaml.SafeLoader):
 
 class _FastLoader(_Checked, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     pass
+
+
+class _AnyTag(_Loader):
+    pass
+
+
+class _FastAnyTag(_FastLoader):
+    pass
+
+
+def _without_tag(loader: Any, node: yaml.Node) -> object:
+    """Plain data for a tag that YAML does not define. No object is made of it."""
+    if isinstance(node, yaml.MappingNode):
+        made: object = loader.construct_yaml_map(node)
+        return made
+    return loader.construct_yaml_seq(node) if isinstance(node, yaml.SequenceNode) else None
+
+
+_AnyTag.add_constructor(None, _without_tag)
+_FastAnyTag.add_constructor(None, _without_tag)

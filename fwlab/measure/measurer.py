@@ -156,4 +156,5 @@ def _unmeasured(spec: MeasurementSpec) -> Measured:
         also=spec.metrics[1:],
         tracked=spec.victim_class,
         offered=spec.offered,
+        remarks=spec.remarks,
     )

@@ -20,8 +20,9 @@ from fwlab.model.metric import TrafficKind, missing_fields, refused_by_clock
 from fwlab.model.printable import printable
 from fwlab.model.ruleset import RulesetFile
 from fwlab.model.systems import several
-from fwlab.rulesets.files import LONGEST_PATH, lab_ruleset, student_ruleset
-from fwlab.rulesets.registry import KINDS
+from fwlab.rulesets.files import LONGEST_PATH, lab_ruleset, not_loaded, student_ruleset, with_reasons
+from fwlab.rulesets.registry import KINDS, files_of, suffixes
+from fwlab.rulesets.validation import remarks
 from fwlab.testbed.testbeds import TESTBEDS
 
 #: The least packets and duration (s of the DUT's clock) of an exercise's trial. Its packets differ in cost: with only
@@ -192,14 +193,27 @@ def lab_part_spec(context: RunContext, exercise: Exercise, part: str, trials: in
 
 def work_spec(context: RunContext, exercise: Exercise, folder: Path, trials: int | None = None) -> MeasurementSpec:
     """An exercise with the student's ruleset in `folder`."""
-    return submitted_spec(context, exercise, folder, student_ruleset(folder), trials)
+    return submitted_spec(context, exercise, folder, student_ruleset(folder), not_loaded(folder), trials)
 
 
 def submitted_spec(
-    context: RunContext, exercise: Exercise, folder: Path, files: list[RulesetFile], trials: int | None = None
+    context: RunContext,
+    exercise: Exercise,
+    folder: Path,
+    files: list[RulesetFile],
+    ignored: Sequence[str] = (),
+    trials: int | None = None,
 ) -> MeasurementSpec:
-    """An exercise with files that have been read already; `folder` only names their origin."""
-    return _exercise_spec(context, exercise, submitted_from(context, folder), files, trials)
+    """An exercise with files that have been read already; `folder` only names their origin.
+
+    ignored  names of what lies beside them and is not loaded
+    Raises BadInput if that is all there is.
+    """
+    if ignored and not files:
+        raise BadInput(f"{exercise.id} has nothing to load: {with_reasons(ignored)}", f"use one of: {suffixes()}")
+    beside = [f"Not loaded: {with_reasons(ignored)}."] if ignored else []
+    spec = _exercise_spec(context, exercise, submitted_from(context, folder), files, trials)
+    return replace(spec, remarks=[*beside, *remarks(files)])
 
 
 def submitted_from(context: RunContext, folder: Path) -> str:
@@ -236,9 +250,8 @@ def refuse_other_systems(lab: Lab, exercise: Exercise, files: list[RulesetFile])
     for file in files:
         kind = KINDS[file.kind]
         if several(lab) and exercise.system not in (None, kind.system):
-            suffix = f"*{kind.suffix}" if kind.suffix.startswith(".") else kind.suffix
             raise BadInput(
-                f"{file.name}: {exercise.id} is measured on {exercise.system}, which has no tool for {suffix}",
+                f"{file.name}: {exercise.id} is measured on {exercise.system}, which has no tool for {files_of(kind)}",
                 f"remove {file.name}",
             )
 

@@ -43,10 +43,10 @@ def ensure_started(context: RunContext, exercise: Exercise) -> Path:
 
 
 def is_start(lab: Lab, exercise: Exercise, topology: Topology) -> bool:
-    """Whether the student's files are still those of the start. Notes do not count."""
+    """Whether the student's files are still those of the start. What is not loaded does not count."""
     start = dict(rendered(lab.folder / "rulesets" / exercise.id / "start", exercise.parameters, topology))
     try:
-        own = dict(plain_files(lab.folder / "work" / exercise.id))
+        own = dict(plain_files(lab.folder / "work" / exercise.id, exercise.id))
     except BadInput:
         return False
     return own == {name: text.encode() for name, text in start.items()}

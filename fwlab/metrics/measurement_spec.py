@@ -27,6 +27,7 @@ class MeasurementSpec:
     cpus     CPUs that the DUT must have
     nic      model of NIC that it must have beside the usual one
     accounted  where QEMU sees each frame, those that the DUT sends in the flood are recorded
+    remarks  what to say of the ruleset beside the verdict
     load_dependent  the ruleset may treat a packet differently before the flood and after it
     """
 
@@ -49,6 +50,7 @@ class MeasurementSpec:
     nic: str | None = None
     accounted: bool = False
     load_dependent: bool = False
+    remarks: list[str] = field(default_factory=list)
     beside: "MeasurementSpec | None" = None
 
     def asks_for(self, *metrics: str) -> bool:

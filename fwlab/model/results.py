@@ -136,6 +136,7 @@ class Measured(Frozen):
     benchmarks  trials at offered loads; written only if there are any
     extra     values of metrics that have no field of their own, by the metric's name; written only if there are any
     unsaturated  why the DUT was not saturated, where only figures that need it are in doubt; written only if it was not
+    remarks   what to say of a student's ruleset beside the verdict; written only if there is anything
     problems  why a figure cannot be trusted; any makes the verdict inconclusive
     """
 
@@ -170,6 +171,7 @@ class Measured(Frozen):
     wall_s: float = 0.0
     measured_again: list[str] = []
     unsaturated: list[str] = []
+    remarks: list[str] = []
     problems: list[str] = []
     refused: str | None = None
     lost: list[str] = []
@@ -181,7 +183,7 @@ class Measured(Frozen):
     @model_serializer(mode="wrap")
     def _without_what_is_rare(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         data: dict[str, Any] = handler(self)
-        for name in ("beside", "benchmarks", "extra", "functions", "paced", "unsaturated"):
+        for name in ("beside", "benchmarks", "extra", "functions", "paced", "remarks", "unsaturated"):
             if not getattr(self, name):
                 data.pop(name, None)
         return data

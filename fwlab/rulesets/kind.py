@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What a kind of ruleset file declares: how the host validates it, and how a DUT loads it and takes it away again."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from subprocess import CompletedProcess
 from typing import ClassVar, Protocol
@@ -107,6 +107,11 @@ def no_hooks(text: str) -> list[str]:
     return []
 
 
+def no_remarks(_texts: Mapping[str, str]) -> Iterable[str]:
+    """For a kind whose files do what they say."""
+    return ()
+
+
 def unchanged(text: str) -> str:
     """For a kind whose text is sent unchanged."""
     return text
@@ -129,6 +134,7 @@ class RulesetKind:
     cumulative       files add to each other, so they are validated together as well
     sent       what is sent to the DUT in place of the text (done on the host, whose clock does not count)
     hooks      what a file brings in that costs every packet even while it is empty ("iptables raw")
+    remarks    what to say of allowed files beside the verdict, in sentences; given their texts by name
     system     the DUT's system whose tools load such files
     """
 
@@ -144,4 +150,5 @@ class RulesetKind:
     cumulative: bool = False
     sent: Callable[[str], str] = unchanged
     hooks: Callable[[str], list[str]] = no_hooks
+    remarks: Callable[[Mapping[str, str]], Iterable[str]] = no_remarks
     system: str = "linux"

@@ -2,7 +2,7 @@
 """Validates ruleset files before they are loaded."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from fwlab.model.errors import BadInput
 from fwlab.model.ruleset import RulesetFile
@@ -41,3 +41,9 @@ def validate_together(files: Sequence[RulesetFile]) -> None:
         for _, fault, hint in kind.validate(text.split("\n")) if len(several) > 1 else ():
             names = ", ".join(file.name for file in several)
             raise BadInput(f"{names} together: {fault}", hint)
+
+
+def remarks(files: Sequence[RulesetFile]) -> Iterator[str]:
+    """What is worth saying of files that are allowed, such as that they add up."""
+    for kind in KINDS.values():
+        yield from kind.remarks({file.name: file.text for file in files if file.kind == kind.name})

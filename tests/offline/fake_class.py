@@ -84,7 +84,7 @@ class FakeSession:
             self._dead = "the DUT does not answer"
         problems = [self._dead] if self._dead else ["the DUT was not saturated"] if word == "idle" else []
         arrived = 900 if word == "leaks" else 0
-        known = {"id": task.id, "title": task.title, "ruleset": task.ruleset, "traffic": task.traffic}
+        known = {name: getattr(task, name) for name in ("id", "title", "ruleset", "traffic", "remarks")}
         return factories.attempt(250_000, 250_000, arrived=arrived, problems=problems, **known)
 
 

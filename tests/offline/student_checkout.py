@@ -76,6 +76,7 @@ class Measuring:
             id=spec.id,
             title=spec.title,
             ruleset=spec.ruleset,
+            remarks=spec.remarks,
             ruleset_hash=ruleset_hash(spec.files),
             parameters=spec.parameters,
             traffic="flood",

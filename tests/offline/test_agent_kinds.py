@@ -138,6 +138,44 @@ def test_a_file_is_the_standard_input_of_its_tool(kind: str, tool: str) -> None:
     assert calls(FakeKernel(), kind, "# x\n") == [(tool.split(), "# x\n")]
 
 
+PART = """*raw
+:PREROUTING {policy} [0:0]
+:LIST - [0:0]
+-A PREROUTING -j LIST
+[5:420] -A LIST -s 198.18.1.{host} -j DROP
+COMMIT
+"""
+
+
+@pytest.mark.parametrize("kind", ["iptables", "ip6tables", "iptables-nft"])
+def test_files_of_one_table_add_up(kind: str) -> None:
+    """The tool would empty the table, and each chain that is declared again. Only a policy to drop is said again."""
+    loader = KINDS[kind].loader(FakeKernel())
+    tool = loader.tool[0]
+
+    def loaded(policy: str, host: int) -> tuple[list[str], str | None]:
+        (call,) = loader.calls(f"{host}.{kind}", PART.format(policy=policy, host=host), each=False)
+        return call
+
+    for _ in range(2):  # the same after the ruleset was taken away
+        assert loaded("ACCEPT", 1) == ([tool], PART.format(policy="ACCEPT", host=1))
+        without = PART.replace(":LIST - [0:0]", "")
+        assert loaded("DROP", 2) == ([tool, "--noflush"], without.format(policy="DROP", host=2))
+        without = without.replace(":PREROUTING {policy} [0:0]", "")
+        assert loaded("ACCEPT", 3) == ([tool, "--noflush"], without.format(host=3))
+        loader.undo(True)
+
+
+def test_files_of_different_tables_replace_nothing() -> None:
+    loader = KINDS["iptables"].loader(FakeKernel())
+    for table in ("raw", "filter", "mangle"):
+        text = f"*{table}\n-N LIST\n-A OUTPUT -j LIST\nCOMMIT\n"
+        assert loader.calls("x.iptables", text, each=False) == [(["iptables-legacy-restore"], text)]
+    text = "*nat\n-N LIST\nCOMMIT\n*raw\n-N LIST\n-N OTHER\n-A LIST -j OTHER\nCOMMIT\n"
+    (call,) = loader.calls("y.iptables", text, each=False)
+    assert call == (["iptables-legacy-restore", "--noflush"], text.replace("*raw\n-N LIST\n", "*raw\n\n"))
+
+
 # ---- undoing --------------------------------------------------------------------------------------------------
 
 

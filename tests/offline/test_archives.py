@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from fwlab.grading import archives, room
-from fwlab.grading.archive_members import STUDENT, Limits, Unreadable
+from fwlab.grading.archive_members import EXPORT, STUDENT, Limits, Unreadable
 from fwlab.grading.archives import is_archive, stem, unpack
 from tests.offline.hand_ins import GOOD, RULES, make_tar, make_zip, tar_entry, tar_of, zip_entry
 
@@ -42,7 +42,7 @@ def refused(archive: Path, limits: Limits = STUDENT) -> str:
 
 @pytest.mark.parametrize(("make", "name"), [(make_zip, "a.zip"), (make_tar, "a.tar.gz"), (make_tar, "A.TGZ")])
 def test_ordinary_archives(tmp_path: Path, make, name: str) -> None:
-    files = GOOD | {"ex1-block/.DS_Store": b"\0", "__MACOSX/ex1-block/._rules": b"\0", "./b/c.nft": b"\xff"}
+    files = GOOD | {"__MACOSX/ex1-block/._rules": b"\0", "./b/c.nft": b"\xff"}
     assert unpacked(make(tmp_path / name, files)) == {"ex1-block/rules.iptables": RULES.encode(), "b/c.nft": b"\xff"}
 
 
@@ -119,6 +119,16 @@ def test_names_that_are_there_twice(tmp_path: Path) -> None:
 )
 def test_names_that_differ_only_in_case_or_form(tmp_path: Path, one: str, other: str) -> None:
     assert refused(make_zip(tmp_path / "a.zip", {one: "1", other: "2"})).endswith("differ only in case")
+
+
+def test_one_students_names_do_not_refuse_a_class(tmp_path: Path) -> None:
+    """Names that differ only in case, and one that became too long when a platform added the student's."""
+    long = f"Ada_11_assignsubmission_file_{'長' * 80}.zip"
+    names = ["b/Rules.nft", "b/rules.nft", long, long.replace(".zip", "い.zip")]
+    found = unpacked(make_zip(tmp_path / "class.zip", dict.fromkeys(names, "x")), EXPORT)
+    assert {"b/Rules.nft", "b/rules.nft"} < set(found)
+    assert len(found) == len(names)
+    assert all(name[:29] + name[-4:] == long[:29] + ".zip" for name in found if not name.startswith("b/"))
 
 
 def test_a_file_that_is_also_a_folder(tmp_path: Path) -> None:

@@ -6,8 +6,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import shutil
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,8 +18,14 @@ import pytest
 from fwlab.grading.graded import handed_in, own_work, unreadable
 from fwlab.grading.submissions import Submissions
 from fwlab.model.errors import BadInput
+from tests.offline.hand_ins import GOOD, RULES, make_zip
 
-RULES = "*raw\n-A PREROUTING -s 198.18.20.66 -j DROP\nCOMMIT\n"
+
+def put(folder: Path, files: Mapping[str, str] = GOOD) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
 
 
 @pytest.fixture
@@ -43,31 +51,83 @@ def test_submissions_without_a_student(
         handed_in(setting, tmp_path / "class", submissions)
 
 
-@pytest.mark.parametrize(
-    "name", ["start", "reference", "mistake", "right-x", "wrong-x", "ada lovelace", "-rf", "[x]", "a" * 65]
-)
-def test_student_folder_with_a_forbidden_name(
-    setting: SimpleNamespace, submissions: Submissions, tmp_path: Path, name: str
+def test_odd_entries_cost_their_own_student_at_most(
+    setting: SimpleNamespace, submissions: Submissions, tmp_path: Path
 ) -> None:
-    """With the name of a part of the lab, the reference would be graded instead of the student's files."""
-    (tmp_path / "class" / name).mkdir(parents=True)
-    with pytest.raises(BadInput) as refused:
-        handed_in(setting, tmp_path / "class", submissions)
-    assert refused.value.message.startswith(f"{tmp_path / 'class' / name}: ")
-    assert refused.value.hint == "rename it"
+    """All of them are told in one message; nobody else is affected."""
+    folder = tmp_path / "class"
+    for name in ("ok", "11+12", "Ada Example", "O'Neil", "reference", "bob", "Zoë"):
+        put(folder / name)
+    for name in ("Thumbs.db", "notes.pdf", ".DS_Store", "bob.zip", "cid.7z"):
+        (folder / name).write_bytes(b"x")
+    put(folder / unicodedata.normalize("NFD", "Zoë"))
+    put(folder / "__MACOSX")
+    (folder / "dan").symlink_to(folder / "ok")
+    (folder / "eve.zip").symlink_to("/etc/passwd")
+    (folder / "gone").symlink_to("/no/such/file")
+    os.mkfifo(folder / "fay.zip")
+    works = handed_in(setting, folder, submissions)
+    found = {work.who: unreadable(work, setting) for work in works}
+    assert {who for who, why in found.items() if why is None} == {
+        *("ok", "11-12", "Ada-Example", "O-Neil", "student-reference")
+    }
+    refused = {
+        "Zoe": "Zoe\u0308 and Zo\u00eb are both of Zoe",
+        "bob": "bob and bob.zip are both of bob",
+        "cid": "cid.7z: only .zip, .tar.gz and .tgz are unpacked",
+        "dan": "dan: a link, which is not read",
+        "eve": "eve.zip: a link, which is not read",
+        "fay": "fay.zip: no plain file, which is not read",
+    }
+    said = {who: f"submission cannot be read: {why}" for who, why in refused.items()}
+    assert {who: why for who, why in found.items() if why is not None} == said
+    (told,) = submissions.odd
+    others = [
+        f"{name}: not read: neither a student's folder nor an archive" for name in ("Thumbs.db", "gone", "notes.pdf")
+    ]
+    assert [line.strip() for line in told.splitlines()] == [
+        f"{folder}: odd, and nobody else is affected:",
+        *others,
+        *(f"{who}: {why}" for who, why in said.items()),
+        "next: rename, unpack or remove these, and grade again with --resume",
+    ]
+    assert submissions.students["O-Neil"].name == "O'Neil"
 
 
-@pytest.mark.parametrize("kind", ["file", "link"])
-def test_student_that_is_not_a_folder(
-    setting: SimpleNamespace, submissions: Submissions, tmp_path: Path, kind: str
-) -> None:
+def test_an_ordinary_class_has_nothing_odd(setting: SimpleNamespace, submissions: Submissions, tmp_path: Path) -> None:
+    put(tmp_path / "class" / "ada")
+    handed_in(setting, tmp_path / "class", submissions)
+    assert submissions.odd == []
+
+
+def test_only_odd_entries(setting: SimpleNamespace, submissions: Submissions, tmp_path: Path) -> None:
     (tmp_path / "class").mkdir()
-    if kind == "file":
-        (tmp_path / "class" / "ada.rar").write_bytes(b"Rar!")
-    else:
-        (tmp_path / "class" / "ada.zip").symlink_to("/etc")
-    with pytest.raises(BadInput, match=r"(?m)ada\.(rar|zip): not a student's folder or archive$"):
+    (tmp_path / "class" / "rules.iptables").write_text(RULES)
+    with pytest.raises(BadInput, match="has no student's folder or archive; there is: rules.iptables"):
         handed_in(setting, tmp_path / "class", submissions)
+
+
+@pytest.mark.parametrize(
+    ("files", "why"),
+    [
+        (["rules.iptables"], "; rules.iptables: outside the folder of an exercise, so not loaded"),
+        (["work/rules.ipt"], "; rules.ipt: outside the folder of an exercise, so not loaded"),
+        (["EX1-Block/rules.iptables"], "; there is EX1-Block: did you mean ex1-block?"),
+        (["work/ex1_block/rules.iptables"], "; there is ex1_block: did you mean ex1-block?"),
+        (["ex1/rules.iptables"], "; there is ex1: did you mean ex1-block?"),
+        (["work.rar"], "; work.rar: only .zip, .tar.gz and .tgz are unpacked"),
+        (["deep/work.7z"], "; work.7z: only .zip, .tar.gz and .tgz are unpacked"),
+        (["progress.yml", "ex2-other/rules.nft"], ""),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_lies_in_place_of_an_exercise_is_told(
+    setting: SimpleNamespace, submissions: Submissions, tmp_path: Path, files: list[str], why: str, packed: bool
+) -> None:
+    given = dict.fromkeys(files, RULES)
+    make_zip(tmp_path / "class" / "ada.zip", given) if packed else put(tmp_path / "class" / "ada", given)
+    (work,) = handed_in(setting, tmp_path / "class", submissions)
+    assert unreadable(work, setting) == f"nothing handed in: there is no ada/ex1-block{why}"
 
 
 def test_missing_exercise_affects_only_its_student(
@@ -82,7 +142,7 @@ def test_missing_exercise_affects_only_its_student(
     ada, bob, eve = handed_in(setting, tmp_path / "class", submissions)
     assert unreadable(ada, setting) is None
     assert unreadable(bob, setting) == f"nothing handed in: there is no bob/{bob.exercise.id}"
-    assert unreadable(eve, setting) == "run-me.sh: no tool loads such a file"
+    assert unreadable(eve, setting) == "ex1-block has nothing to load: run-me.sh (no tool loads *.sh)"
 
 
 def test_the_submitted_files_are_graded(setting: SimpleNamespace, submissions: Submissions, tmp_path: Path) -> None:
@@ -106,7 +166,7 @@ def test_unreadable_files_are_recorded(setting: SimpleNamespace, submissions: Su
     (tmp_path / "class/ada/ex1-block/rules.nft").mkdir(parents=True)
     handed_in(setting, tmp_path / "class", submissions)
     told = json.loads(submissions.document())["ada"]["ex1-block"]
-    assert told["refused"].endswith("rules.nft: a ruleset is plain files, no links, no folders")
+    assert told["refused"] == "rules.nft: a ruleset is plain files, no links, no folders"
 
 
 @pytest.mark.parametrize("name", [".pytest.ini", "pytest.ini", "conftest.py", "pyproject.toml", ".pytest.toml"])

@@ -84,6 +84,11 @@ def test_partial_marks() -> None:
     assert only(grading, nothing).points == 50
 
 
+def test_nothing_is_given_for_what_doing_nothing_passes() -> None:
+    grading = a_grading(mark("ann", "ex1", "pass", "fail", untouched=True), mark("ann", "ex2", "pass", "pass"))
+    assert only(grading, a_course(partial=0.5)).points == 50
+
+
 def test_what_is_open_leaves_the_grade_open() -> None:
     inconclusive = mark("ann", "ex1", "pass", "inconclusive")
     for work in (inconclusive, mark("ann", "ex1"), mark("ann", "ex1", missing="the DUT died")):

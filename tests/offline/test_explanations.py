@@ -55,6 +55,17 @@ def test_a_missing_or_damaged_file_stops_nobody(tmp_path: Path) -> None:
     assert [row["agrees"] for row in found if row["who"] == "dan" and row["answer"]] == ["yes"]
 
 
+def test_links_are_not_followed(tmp_path: Path) -> None:
+    """A link could show the answers of another student as one's own."""
+    hand_in(tmp_path / "class", "ada", {"lab": LAB.id, "answers": {"rule": {"value": 17.0, "right": True}}})
+    (tmp_path / "class" / "bob").symlink_to("ada")
+    (tmp_path / "class" / "cleo").mkdir()
+    (tmp_path / "class" / "cleo" / "progress.yml").symlink_to("../ada/progress.yml")
+    found = rows(tmp_path / "class")
+    assert [row["why"] for row in found if row["who"] in ("bob", "cleo")] == ["unreadable: a link"] * 2
+    assert sum(row["answer"] == "17" for row in found) == 1
+
+
 @pytest.mark.parametrize("name", ["none", "empty"])
 def test_a_folder_without_students_is_named(tmp_path: Path, name: str) -> None:
     (tmp_path / "empty").mkdir()

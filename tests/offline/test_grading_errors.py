@@ -30,10 +30,12 @@ def checkout(tmp_path: Path) -> Path:
     shutil.copy(ROOT / "tests/offline/errors/good.yml", folder / "lab.yml")
     (folder / "profile.py").write_text(factories.PROFILE)
     (tmp_path / "empty-class").mkdir()
-    (tmp_path / "odd-class" / "reference").mkdir(parents=True)
+    (tmp_path / "odd-class").mkdir()
+    (tmp_path / "odd-class" / "notes.pdf").touch()
     return tmp_path
 
 
+NOTES = "notes.pdf: not read: neither a student's folder nor an archive"
 Grade = Callable[..., tuple[int, str]]
 
 
@@ -62,7 +64,11 @@ def fwlab(words: list[str]) -> int:
     [
         ("no-class", "no folder no-class", "give --submissions the folder that holds one folder per student"),
         ("empty-class", "empty-class is empty", "put one folder per student into it"),
-        ("odd-class", "odd-class/reference: reference is the name of a part of the lab", "rename it"),
+        (
+            "odd-class",
+            f"odd-class has no student's folder or archive; there is: {NOTES}",
+            "put one folder per student into it",
+        ),
     ],
 )
 def test_class_folder_that_cannot_be_graded(grade: Grade, given: str, message: str, hint: str) -> None:

@@ -161,6 +161,10 @@ BUCKETS = "net.netfilter.nf_conntrack_buckets"
         ("pf.conf", "t = bad\ntable <a> persist\ntable <$t> persist\n", pf(tables="a\n"), "tables bad"),
         ("pf.conf", "set skip on lo0\n# block all\n", pf(), None),
         ("a.sysctl", "-net.core.a=1\n", {"sysctl -n net.core.a": "2\n"}, "net.core.a = 1 (it is 2)"),
+        ("a.sysctl", "net.core.a = 00\n", {"sysctl -n net.core.a": "0\n"}, None),
+        ("a.sysctl", "net.core.a = 0x10 010\n", {"sysctl -n net.core.a": "16\t8\n"}, None),
+        ("a.sysctl", "net.core.a = 010\n", {"sysctl -n net.core.a": "10\n"}, "net.core.a = 010 (it is 10)"),
+        ("a.sysctl", "net.core.a = reno\n", {"sysctl -n net.core.a": "cubic\n"}, "net.core.a = reno (it is cubic)"),
     ],
 )
 def test_missing_items_are_named(name: str, text: str, answers: dict[str, str], absent: str | None) -> None:

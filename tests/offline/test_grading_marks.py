@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from fwlab.grading.marks import LONGEST_REASON, NOT_YET, harmless
+from fwlab.grading.record import read_grading
 from tests.offline.fake_grading import EXERCISE, FakeGrading
 
 COMMIT = "*raw\n-A PREROUTING -s 198.18.20.66 -j DROP\nCOMMIT\n"
@@ -114,7 +115,7 @@ def test_odd_names_are_reported_and_affect_nobody_else(grading: FakeGrading) -> 
     assert "\x1b[31m" not in done.stdout + done.stderr
     assert verdicts(grading) == {"ann": "fail", "bob": "fail", "cid": "fail", "dan": "pass", "eve": "pass"}
     reasons = {row["who"]: row["reason"] for row in grading.marks()}
-    assert reasons["ann"] == "not loaded: \\xff.bad: no tool loads such a file"
+    assert reasons["ann"] == f"not loaded: {EXERCISE} has nothing to load: \\xff.bad (no tool loads *.bad)"
     assert max(map(len, reasons.values())) < 200
     assert f"class/bob/{EXERCISE}: \\x1b[31m\\xff.nft" in done.stdout
     kept = json.loads((grading.results / "run.json").read_text())["exercises"]
@@ -123,6 +124,67 @@ def test_odd_names_are_reported_and_affect_nobody_else(grading: FakeGrading) -> 
     assert b"\x1b" not in page
     assert b"\xff" not in page
     ElementTree.parse(grading.top / "j.xml")
+
+
+def test_what_is_not_loaded_is_told_with_the_mark(grading: FakeGrading) -> None:
+    """By all that says why: the marks, the record, the student's page, Gradescope's results."""
+    hand_in(grading, ann="fine", bob="leaks")
+    grading.hand_in("ann", "Thumbs.db", b"\xd0\xcf")
+    grading.hand_in("bob", "more.ipt", COMMIT)
+    grading.hand_in("bob", "second.iptables", COMMIT)
+    grading.hand_in("cid", "iptables-save.txt", COMMIT)
+    done = grading.run()
+    assert done.returncode == 1
+    assert verdicts(grading) == {"ann": "pass", "bob": "fail", "cid": "fail"}
+    why = {
+        "ann": "Not loaded: Thumbs.db (no tool loads *.db).",
+        "bob": "Not blocked. Not loaded: more.ipt (no tool loads *.ipt; iptables-legacy-restore loads *.iptables). "
+        "rules.iptables and second.iptables add up in the table raw, in this order.",
+        "cid": f"not loaded: {EXERCISE} has nothing to load: iptables-save.txt (no tool loads *.txt; "
+        "iptables-legacy-restore loads *.iptables)",
+    }
+    assert {row["who"]: row["reason"] for row in grading.marks()} == why
+    record = read_grading(grading.results)
+    assert {work.student: work.reason for work in record.works} == why
+    for who, text in why.items():
+        own = grading.results / "students" / who
+        assert text.removeprefix("Not blocked. ").split(" (")[0] in (own / "index.html").read_text()
+        (test,) = json.loads((own / "results.json").read_text())["tests"]
+        assert text.removeprefix("Not blocked. ").split(" (")[0] in test["output"]
+    told = json.loads((grading.results / "submissions.json").read_text())
+    assert list(told["ann"][EXERCISE]) == ["rules.iptables"]
+    page = (grading.results / "report.html").read_text()
+    assert "add up in the table raw" in page
+
+
+def test_no_path_of_the_grader_reaches_a_student(grading: FakeGrading) -> None:
+    for who, name, data in (
+        ("ann", "rules.iptables", COMMIT.encode("utf-16")),
+        ("bob", "rules.iptables", COMMIT.encode() + b"\xff"),
+        ("cid", "huge.nft", bytes(33 << 20)),
+        ("dan", "rules.iptables", b"-M /bin/sh\n"),
+    ):
+        grading.hand_in(who, name, data)
+    grading.hand_in("eve", "rules.nft", "x").unlink()
+    (grading.folder / "eve" / EXERCISE / "rules.nft").symlink_to("/etc/passwd")
+    assert grading.run().returncode == 1
+    assert set(verdicts(grading).values()) == {"fail"}
+    for who in ("ann", "bob", "cid", "dan", "eve"):
+        for name in ("index.html", "results.json"):
+            assert str(grading.top) not in (grading.results / "students" / who / name).read_text()
+    assert not [row for row in grading.marks() if str(grading.top) in row["reason"]]
+
+
+def test_what_is_odd_in_a_class_is_told_before_it_is_graded(grading: FakeGrading) -> None:
+    hand_in(grading, ann="fine", reference="fine")
+    (grading.folder / "ada.rar").write_bytes(b"Rar!")
+    (grading.folder / "index.html").write_text("<html>")
+    done = grading.run()
+    assert done.returncode == 1
+    assert verdicts(grading) == {"ada": "fail", "ann": "pass", "student-reference": "pass"}
+    assert done.stderr.count("odd, and nobody else is affected") == 1
+    assert "ada: submission cannot be read: ada.rar: only .zip, .tar.gz and .tgz are unpacked" in done.stderr
+    assert "index.html: not read" in done.stderr
 
 
 def test_a_dut_that_cannot_list_its_rules(grading: FakeGrading) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fwlab.grading.inconclusive import Inconclusive
-from fwlab.grading.outcomes import require_failure
+from fwlab.grading.outcomes import fail, require_failure
 from fwlab.judge.verdicts import judge_exercise
 from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Measured
@@ -18,6 +18,13 @@ from tests.offline.fake_grading import FakeGrading
 
 LAB = factories.a_lab()
 RUN = factories.a_run([])
+
+
+def test_what_a_student_wrote_is_shown_escaped() -> None:
+    """The name of a set may turn the rest of a line around."""
+    with pytest.raises(pytest.fail.Exception) as failure:
+        fail("a.ipset: loaded, but the DUT does not hold: the set \u202egnp\x1b[2J\nnext")
+    assert failure.value.msg == "a.ipset: loaded, but the DUT does not hold: the set \\u202egnp\\x1b[2J\nnext"
 
 
 def verdicts(measured: Measured) -> list[Verdict]:

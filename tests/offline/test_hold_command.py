@@ -124,7 +124,7 @@ def test_a_ruleset_that_cannot_be_loaded_is_named_before_anything_starts(
     (checkout / "labs" / LAB / "work" / "ex1-block" / "rules.sh").touch()
     code, _, complaint = door(LAB, "ex1-block")
     assert code == EXIT_USAGE
-    assert "rules.sh: no tool loads such a file" in complaint
+    assert "rules.sh (no tool loads *.sh)" in complaint
     assert "\n  next: " in complaint
 
 

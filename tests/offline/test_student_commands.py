@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -259,7 +260,21 @@ def test_a_share_is_shown_in_percent(door: Door, checkout: Path) -> None:
 def test_a_check_names_the_files_that_it_loads(door: Door, checkout: Path, session: Measuring) -> None:
     check(door, checkout, "-A PREROUTING -j ACCEPT")
     rules(checkout).with_name("set.nft").write_text("\n")
-    assert f"{EX1}: rules.iptables, set.nft (empty)\n" in door("check", LAB, EX1, "--testbed", "virtual")[2]
+    rules(checkout).with_name("NOTES.MD").write_text("mine\n")
+    _, out, err = door("check", LAB, EX1, "--testbed", "virtual")
+    assert f"{EX1}: rules.iptables, set.nft (empty)\n  Not loaded: NOTES.MD (no tool loads *.MD).\n" in err
+    assert "Not loaded: NOTES.MD (no tool loads *.MD)." in out
+    (document,) = json.loads(door("check", LAB, EX1, "--testbed", "virtual", "--json")[1])["exercises"]
+    assert document["remarks"] == ["Not loaded: NOTES.MD (no tool loads *.MD)."]
+
+
+def test_a_check_without_a_ruleset_names_what_there_is(door: Door, checkout: Path, session: Measuring) -> None:
+    check(door, checkout, "-A PREROUTING -j ACCEPT")
+    rules(checkout).rename(rules(checkout).with_name("iptables-save.txt"))
+    code, out, err = door("check", LAB, EX1, "--testbed", "virtual")
+    assert (code, out, session.opened) == (EXIT_USAGE, "", 1)
+    why = "no tool loads *.txt; iptables-legacy-restore loads *.iptables"
+    assert err.startswith(f"fwlab: {EX1} has nothing to load: iptables-save.txt ({why})\n  next: use one of: *.")
 
 
 # ---- the program -----------------------------------------------------------------------------------

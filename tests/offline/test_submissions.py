@@ -15,7 +15,7 @@ from fwlab.host.project import find_project, load_topology
 from fwlab.measure.plan import work_spec
 from fwlab.model.errors import BadInput
 from fwlab.rulesets import files
-from fwlab.rulesets.files import MOST_FILES, lab_ruleset, student_ruleset
+from fwlab.rulesets.files import MOST_FILES, MOST_NAMED, lab_ruleset, not_loaded, student_ruleset, with_reasons
 from fwlab.rulesets.render import render, ruleset_file
 
 PROJECT = find_project(Path(__file__).parent)
@@ -51,22 +51,84 @@ def test_template_syntax_reaches_the_tool_unchanged(folder: Path, setting: Simpl
     assert (file.name, file.kind, file.text) == ("rules.nft", "nft", text)
 
 
-def test_a_template_in_a_submission_is_refused(folder: Path) -> None:
+def test_a_template_in_a_submission_is_not_loaded(folder: Path) -> None:
     (folder / "rules.nft.j2").write_text("{{ 7*7 }}\n")
-    with pytest.raises(BadInput, match=r"(?m)^rules\.nft\.j2: no tool loads such a file$"):
-        student_ruleset(folder)
+    assert student_ruleset(folder) == []
+    assert not_loaded(folder) == ["rules.nft.j2"]
 
 
-@pytest.mark.parametrize(
-    "name", ["rules.sh", "rules", "Makefile", "rules.py", "my-pf.conf", "rules.nft.bak", "rules.nft.txt"]
-)
-def test_file_of_unknown_kind(folder: Path, name: str) -> None:
+#: What students hand in beside rulesets, and why it is not loaded.
+BESIDE = {
+    "#rules.iptables#": "a backup",
+    ".rules.iptables.swp": "hidden: it begins with a dot",
+    "._rules.iptables": "hidden: it begins with a dot",
+    "Makefile": "no tool loads a file without a suffix",
+    "NOTES.MD": "no tool loads *.MD",
+    "RULES.NFT": "no tool loads *.NFT; nft loads *.nft",
+    "Thumbs.db": "no tool loads *.db",
+    "desktop.ini": "no tool loads *.ini",
+    "iptables-save.txt": "no tool loads *.txt; iptables-legacy-restore loads *.iptables",
+    "my-pf.conf": "no tool loads *.conf; pf loads pf.conf",
+    "nftables.conf": "no tool loads *.conf; nft loads *.nft",
+    "output.log": "no tool loads *.log",
+    "prediction.yml": "no tool loads *.yml",
+    "report.pdf": "no tool loads *.pdf",
+    "rules.ipt": "no tool loads *.ipt; iptables-legacy-restore loads *.iptables",
+    "rules.iptable": "no tool loads *.iptable; iptables-legacy-restore loads *.iptables",
+    "rules.iptables-nft.txt": "no tool loads *.txt; iptables-nft-restore loads *.iptables-nft",
+    "rules.iptables.bak": "a backup",
+    "rules.iptables.orig": "a backup",
+    "rules.iptables~": "a backup",
+    "rules.nft.txt": "no tool loads *.txt; nft loads *.nft",
+    "rules.ntf": "no tool loads *.ntf; nft loads *.nft",
+    "run.sh": "no tool loads *.sh",
+    "set.ips": "no tool loads *.ips; ipset loads *.ipset",
+}
+
+
+@pytest.mark.parametrize(("name", "why"), BESIDE.items())
+def test_what_no_tool_loads_is_told(folder: Path, setting: SimpleNamespace, name: str, why: str) -> None:
+    """With a ruleset beside it, it is told; alone, it fails the exercise."""
     (folder / name).write_text("echo\n")
+    (exercise,) = setting.lab.exercises
     with pytest.raises(BadInput) as refused:
-        student_ruleset(folder)
-    assert refused.value.message == f"{name}: no tool loads such a file"
-    assert "*.iptables" in refused.value.hint
-    assert "*.nft" in refused.value.hint
+        work_spec(setting, exercise, folder)
+    assert refused.value.message == f"ex1-block has nothing to load: {name} ({why})"
+    assert "*.iptables *.ip6tables" in refused.value.hint
+    (folder / "rules.iptables").write_text(RULES)
+    spec = work_spec(setting, exercise, folder)
+    assert [file.name for file in spec.files] == ["rules.iptables"]
+    assert spec.remarks == [f"Not loaded: {name} ({why})."]
+
+
+def test_files_that_fill_one_table_are_told(folder: Path, setting: SimpleNamespace) -> None:
+    exercise = setting.lab.exercises[0]
+    (folder / "a.iptables").write_text(RULES)
+    (folder / "b.iptables").write_text(f"{RULES}*filter\nCOMMIT\n")
+    (folder / "c.ip6tables").write_text("*raw\nCOMMIT\n")
+    assert work_spec(setting, exercise, folder).remarks == [
+        "a.iptables and b.iptables add up in the table raw, in this order."
+    ]
+    (folder / "b.iptables").write_text(f"{RULES}{RULES}".replace("raw", "mangle"))
+    assert work_spec(setting, exercise, folder).remarks == [
+        "b.iptables begins the table mangle 2 times: each replaces what was before it in the file."
+    ]
+
+
+@pytest.mark.parametrize("kind", ["folder", "link", "pipe"])
+def test_what_no_tool_loads_is_not_opened(folder: Path, setting: SimpleNamespace, kind: str) -> None:
+    path = folder / "old.d"
+    path.mkdir() if kind == "folder" else path.symlink_to("/dev/null") if kind == "link" else os.mkfifo(path)
+    (folder / "rules.iptables").write_text(RULES)
+    spec = work_spec(setting, setting.lab.exercises[0], folder)
+    told = "old.d/ (a folder)" if kind == "folder" else "old.d (no tool loads *.d)"
+    assert spec.remarks == [f"Not loaded: {told}."]
+
+
+def test_only_some_of_many_notes_are_named() -> None:
+    told = with_reasons([f"{number}.txt" for number in range(MOST_NAMED + 3)])
+    assert told.count("(") == MOST_NAMED
+    assert told.endswith(", and 3 more")
 
 
 @pytest.mark.parametrize(
@@ -130,7 +192,7 @@ def test_only_plain_files_are_read(folder: Path, kind: str) -> None:
             socket.socket(socket.AF_UNIX).bind(os.path.relpath(path))
     with pytest.raises(BadInput) as refused:
         student_ruleset(folder)
-    assert refused.value.message == f"{path}: a ruleset is plain files, no links, no folders"
+    assert refused.value.message == "rules.nft: a ruleset is plain files, no links, no folders"
     assert refused.value.hint == "remove rules.nft"
 
 
@@ -141,19 +203,13 @@ def test_folder_that_is_a_link(folder: Path, tmp_path: Path) -> None:
         student_ruleset(tmp_path / "link")
 
 
-def test_notes_and_hidden_files_are_ignored(folder: Path) -> None:
-    for name in ("notes.md", "notes.txt", ".rules.nft.swp", "rules.iptables~", "rules.iptables"):
-        (folder / name).write_text(RULES)
-    assert [file.name for file in student_ruleset(folder)] == ["rules.iptables"]
-
-
 def test_file_too_large(folder: Path) -> None:
     path = folder / "huge.ipset"
     with path.open("wb") as file:
         file.truncate(files.LARGEST_FILE + 1)
     with pytest.raises(BadInput) as refused:
         student_ruleset(folder)
-    assert refused.value.message == f"{path}: 32 MiB; a ruleset file has at most 32"
+    assert refused.value.message == "huge.ipset: 32 MiB; a ruleset file has at most 32"
 
 
 def test_file_that_is_not_utf8(folder: Path) -> None:
@@ -161,8 +217,16 @@ def test_file_that_is_not_utf8(folder: Path) -> None:
     path.write_bytes("# für\n".encode("latin-1"))
     with pytest.raises(BadInput) as refused:
         student_ruleset(folder)
-    assert refused.value.message == f"{path}: not text (byte 3)"
-    assert refused.value.hint == "save it as UTF-8"
+    assert refused.value.message == "rules.nft: not text (byte 3): save it as UTF-8"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_file_that_powershell_wrote(folder: Path, encoding: str) -> None:
+    (folder / "rules.iptables").write_bytes(RULES.encode(encoding))
+    with pytest.raises(BadInput) as refused:
+        student_ruleset(folder)
+    said = "rules.iptables: not text (byte 0): save it as UTF-8 (it seems to be UTF-16)"
+    assert refused.value.message == said
 
 
 SETTINGS = {
@@ -206,7 +270,7 @@ def test_too_many_files(folder: Path) -> None:
     (folder / "one-more.nft").write_text("# nothing\n")
     with pytest.raises(BadInput) as refused:
         student_ruleset(folder)
-    assert refused.value.message == f"{folder}: {MOST_FILES + 1} files; an exercise has at most {MOST_FILES}"
+    assert refused.value.message == f"ex1-block: {MOST_FILES + 1} files; an exercise has at most {MOST_FILES}"
 
 
 def test_total_size_is_limited(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +281,7 @@ def test_total_size_is_limited(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     (folder / "c.nft").write_text("#\n")
     with pytest.raises(BadInput) as refused:
         student_ruleset(folder)
-    assert refused.value.message == f"{folder}: more than 2 MiB; an exercise has at most that"
+    assert refused.value.message == "ex1-block: more than 2 MiB; an exercise has at most that"
 
 
 @pytest.mark.parametrize("data", [RULES.replace("\n", "\r\n").encode(), b"\xef\xbb\xbf" + RULES.encode()])
@@ -247,9 +311,7 @@ def test_names_are_shown_escaped(folder: Path, name: bytes, shown: str) -> None:
     """A loadable file is loaded; only the name is escaped."""
     path = folder / os.fsdecode(name)
     path.write_text("# nothing\n")
-    with pytest.raises(BadInput) as refused:
-        student_ruleset(folder)
-    assert refused.value.message == f"{shown}: no tool loads such a file"
+    assert with_reasons(not_loaded(folder)) == f"{shown} (no tool loads *.bad)"
     path.rename(path.with_suffix(".nft"))
     (file,) = student_ruleset(folder)
     assert file.name == shown.replace(".bad", ".nft")

@@ -106,6 +106,7 @@ def _exercise(model: ReportModel, row: Row) -> Document:
         "figures": [_metric(model, row, m) for m in row.metrics],
         "checks": [verdict_document(v) for v in row.verdicts],
         "refused": row.measured.refused,
+        "remarks": row.measured.remarks,
         "problems": list(row.problems),
         "verdict": _word(row.outcome),
     }

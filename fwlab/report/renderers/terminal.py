@@ -213,9 +213,10 @@ def _exercise(row: Row) -> Group:
     lines: list[RenderableType] = [Text.assemble(head, _verdict(row))]
     if row.prediction is not None:
         lines.append(Padding(_prediction(row.prediction), (0, 0, 0, 2)))
+    remarks = [Padding(Text(remark, style="yellow"), (0, 0, 0, 2)) for remark in row.measured.remarks]
     if row.measured.refused is not None:  # every check fails for the same reason
         lines += [Padding(Text(problem), (0, 0, 0, 2)) for problem in row.problems]
-        return Group(*lines)
+        return Group(*lines, *remarks)
     checks = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
     checks.add_column(width=len(Outcome.INCONCLUSIVE.value))
     checks.add_column(max_width=23)
@@ -226,7 +227,7 @@ def _exercise(row: Row) -> Group:
     lines.append(Padding(checks, (0, 0, 0, 2)))
     unexplained = [problem for problem in row.problems if not any(problem in v.text for v in row.verdicts)]
     lines += [Padding(Text(problem, style="yellow"), (0, 0, 0, 2)) for problem in unexplained]
-    return Group(*lines)
+    return Group(*lines, *remarks)
 
 
 def _explanation(verdict: Verdict) -> Text:

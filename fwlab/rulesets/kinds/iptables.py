@@ -4,10 +4,10 @@
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
-from fwlab.rulesets.kind import Faults, Loader, RulesetKind, Shown
+from fwlab.rulesets.kind import Call, Faults, Loader, Machine, RulesetKind, Shown
 from fwlab.rulesets.kinds.jumps import MOST_RULES, Chain, too_many
 from fwlab.rulesets.kinds.lines import longer_than, unquoted
 from fwlab.rulesets.kinds.memory import BUCKET, MOST_BYTES, number
@@ -106,18 +106,14 @@ def _values(words: list[str], option: re.Pattern[str]) -> Iterator[str]:
 
 
 def _bombs(lines: list[str]) -> Faults:
-    """Chains that call each other too often, table by table: a table replaces what it was before."""
+    """Chains that call each other too often, table by table. What a table has in several files adds up."""
     if len(lines) < MOST_RULES and not any(map(_OWN_CHAIN.search, lines)):
         return
-    begin = 1
-    chains: dict[Hashable, Chain] = {}
-    renamed: dict[str, str] = {}
-    for place, line in enumerate([*lines, "*"], 1):
+    tables: dict[str, tuple[int, dict[Hashable, Chain], dict[str, str]]] = {}
+    _, chains, renamed = tables.setdefault("", (1, {}, {}))
+    for place, line in enumerate(lines, 1):
         if line.startswith("*"):
-            complaint = too_many(chains, BUILT_IN)
-            if complaint:
-                yield begin, *complaint
-            begin, chains, renamed = place, {}, {}
+            _, chains, renamed = tables.setdefault("".join(line[1:].split()[:1]), (place, {}, {}))
         elif line.startswith("-A ") and '"' not in line and "'" not in line:  # as iptables-save writes it
             words = line.split()
             _put(chains, renamed, "".join(words[1:2]), words[2:])
@@ -128,6 +124,10 @@ def _bombs(lines: list[str]) -> Faults:
                 renamed.update({new: renamed.get(name, name) for new in words[after : after + 1]})
             for chain in [*_values(words, _PUTS)][:1]:
                 _put(chains, renamed, chain, words)
+    for begin, chains, _ in tables.values():
+        complaint = too_many(chains, BUILT_IN)
+        if complaint:
+            yield begin, *complaint
 
 
 def _put(chains: dict[Hashable, Chain], renamed: dict[str, str], chain: str, words: list[str]) -> None:
@@ -145,7 +145,11 @@ _DELETES = re.compile(r"(-D|--delete)\b")
 _FLUSHES = re.compile(r"(-F|--flush)\b")
 #: With its counters, or without.
 _APPENDS = re.compile(r"(\[\d+:\d+\]\s*)?(-A|-I|--append|--insert)\b")
-_TABLE = re.compile(r"^\*(\w+)", re.MULTILINE)
+_TABLE = re.compile(r"^\*[ \t]*(\w+)", re.MULTILINE)
+#: The lines that begin a table, declare a chain, or make one.
+_DECLARES = re.compile(
+    r"^(\*[ \t]*(?P<table>\w+)|(:[ \t]*|(-N|--new-chain)[ \t]+)(?P<chain>\S+)[ \t]*(?P<policy>\S*)).*", re.MULTILINE
+)
 #: The built-in chains of each table.
 CHAINS = {
     "raw": ("PREROUTING", "OUTPUT"),
@@ -194,11 +198,61 @@ def _met(saved: Iterable[str]) -> int:
     return sum(rules[key] for key in reached)
 
 
+def _remarks(texts: Mapping[str, str]) -> Iterator[str]:
+    """Tables that several files fill, or that one file fills more than once."""
+    filled: dict[str, list[str]] = {}
+    for name, text in texts.items():
+        for table, times in Counter(_TABLE.findall(text)).items():
+            filled.setdefault(table, []).append(name)
+            if times > 1:
+                yield f"{name} begins the table {table} {times} times: each replaces what was before it in the file."
+    for table, names in filled.items():
+        if len(names) > 1:
+            yield f"{' and '.join(names)} add up in the table {table}, in this order."
+
+
 class IptablesNftLoader(Loader):
-    """Has no undo of its own: undoing nft flushes these tables too."""
+    """Does not take its tables away: undoing nft flushes them, too.
+
+    The tool replaces a table. So a file that says more of one is loaded with --noflush, and without the lines that
+    would empty a chain again: what several files say of a table adds up.
+
+    _chains  by table, the chains of the files that were loaded
+    """
 
     tool = ("iptables-nft-restore",)
     command: ClassVar[str] = "iptables-nft"
+
+    def __init__(self, machine: Machine) -> None:
+        super().__init__(machine)
+        self._chains: dict[str, set[str]] = {}
+
+    def calls(self, name: str, text: str, *, each: bool) -> Sequence[Call]:
+        if each:
+            return super().calls(name, text, each=each)
+        if self._chains.keys().isdisjoint(_TABLE.findall(text)):
+            self._declared(text)
+            return [([*self.tool], text)]
+        return [([*self.tool, "--noflush"], self._declared(text))]
+
+    def _declared(self, text: str) -> str:
+        """Remember the tables and chains; returns the text without the chains that are there, but for a policy DROP."""
+        chains = set[str]()
+
+        def declare(line: re.Match[str]) -> str:
+            nonlocal chains
+            if line["table"]:
+                chains = self._chains.setdefault(line["table"], set())
+            elif line["chain"] in chains and line["policy"] != "DROP":
+                return ""  # the line stays, so that the others keep their numbers
+            else:
+                chains.add(line["chain"])
+            return line[0]
+
+        return _DECLARES.sub(declare, text)
+
+    def undo(self, loaded: bool) -> None:
+        self._chains.clear()
 
     def one_by_one(self, name: str, text: str) -> Iterator[list[str]]:
         table = "filter"
@@ -221,6 +275,7 @@ class IptablesLoader(IptablesNftLoader):
 
     def undo(self, loaded: bool) -> None:
         """Empty every table, whatever filled it: no rule, no chain but the built-in ones, and the default policies."""
+        super().undo(loaded)
         emptied = ""
         for table in self._tables():
             policies = "".join(f":{chain} ACCEPT\n" for chain in CHAINS.get(table, ()))
@@ -265,7 +320,9 @@ def _kind(name: str, position: int, loader: type[Loader], save: str, legacy: boo
         validate=validate,
         loader=loader,
         absent=_absent(save),
+        cumulative=True,
         hooks=hooks,
+        remarks=_remarks,
     )
 
 

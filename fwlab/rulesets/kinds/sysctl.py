@@ -71,9 +71,15 @@ def absent(shown: Shown, lines: list[str]) -> str | None:
             and 0 <= (number(held.strip()) or 0) - (number(value) or 0) < BUCKETS_OF_A_PAGE
         ):
             continue  # the kernel fills the last page
-        if value and held.split() != value.split():
+        if value and list(map(_read, held.split())) != list(map(_read, value.split())):
             return f"{key} = {value} (it is {held.strip() or 'unknown'})"
     return None
+
+
+def _read(word: str) -> int | str:
+    """A word of a value as the kernel reads it: 00 is 0, and 0x10 is 16."""
+    found = number(word)
+    return word if found is None else found
 
 
 class SysctlLoader(Loader):
