@@ -236,13 +236,17 @@ def refuse_settings(exercise: Exercise, files: list[RulesetFile]) -> None:
             continue
         line = kind.setting_in(file.text) if kind.setting_in else None
         if kind.machine_setting or line is not None:
-            topics = " and ".join(["rules", *(f"*.{kind}" for kind in exercise.settings)])
+            topics = " and ".join([*["rules"] * exercise.rules, *(f"*.{kind}" for kind in exercise.settings)])
             what = f"*.{file.kind} files" if line is None else f"`{line}`"
             raise BadInput(
                 f"{file.name}: {exercise.id} does not allow {what}: such settings change the cost of "
                 f"every packet, and the exercise is about {topics}",
                 f"remove {file.name if line is None else 'the line'}",
             )
+        if not exercise.rules:
+            kinds = " and ".join(f"*.{name}" for name in exercise.settings)
+            message = f"{file.name}: {exercise.id} is about {kinds} files and accepts no rules"
+            raise BadInput(message, f"remove {file.name}")
 
 
 def refuse_other_systems(lab: Lab, exercise: Exercise, files: list[RulesetFile]) -> None:

@@ -56,6 +56,7 @@ class Exercise(Strict):
                     It must still do under load what it does at a light load
     settings        kinds of settings files (ethtool, rps, routes, sysctl) that are accepted beside rules, and tc, for
                     queues at a link's exit. They change what every packet costs
+    rules           false: no rules are accepted, settings alone. Else a rule could do what the settings should
     only            patterns such as net.netfilter.*: sysctl files may set nothing else
     further         true: for those who want more. A class's grading leaves it out unless it is asked for
     predict         the prediction that is asked for
@@ -73,6 +74,7 @@ class Exercise(Strict):
     load_dependent: bool = False
     stateful: bool = False
     settings: list[SettingsKind] = []
+    rules: bool = True
     only: list[str] = ["*"]
     further: bool = False
     predict: Predict

@@ -4,6 +4,7 @@
 import json
 import statistics as stats
 from collections.abc import Iterator
+from typing import Any
 
 from fwlab.host.project import Project, find_project, lab_ids
 from fwlab.judge.statistics import figure
@@ -12,6 +13,16 @@ from fwlab.measure.saved_runs import load_run, published_files
 from fwlab.metrics.registry import METRICS
 from fwlab.model.metric import Metric
 from fwlab.model.results import Run
+
+#: How the documents of `fwlab author repeatability` were measured.
+RUNS = "twelve runs over three boots, idle and busy host"
+#: Of what they have: words, metrics, and the least figure. Of a share below that, chance decides how far it is apart.
+REPEATED = (
+    ("capacity", ("capacity",), 0.0),
+    ("throughput (NDR)", ("throughput",), 0.0),
+    ("connections per second", ("connections",), 0.0),
+    ("shares of at least 1 %", ("survival", "passed", "delivered"), 0.01),
+)
 
 
 def repeatability() -> str:
@@ -36,23 +47,16 @@ def differences(one: Run, two: Run, metric: Metric) -> dict[str, float]:
 def _rows(project: Project) -> Iterator[str]:
     yield "| compared | figures | median | 90th percentile | largest |"
     yield "|---|---:|---:|---:|---|"
+    for what, metrics, least in REPEATED:
+        apart = {
+            f"{lab_id[:5]} {case}": by_metric[name]["spread_over_all_medians"]
+            for lab_id, spreads in _spreads(project).items()
+            for case, by_metric in spreads.items()
+            for name in metrics
+            if name in by_metric and max(_medians(by_metric[name])) >= least
+        }
+        yield _row(f"{RUNS}, {what}: spread", apart)
     lab03 = project.root / "results" / "lab03-ipset"
-    boots = json.loads((lab03 / "2026-11-20-repeatability.json").read_bytes())["spreads"]
-    over_boots = {f"lab03 {case}": found["spread_over_all_medians"] for case, found in boots.items()}
-    yield _row("lab03, three boots, idle and busy host, capacity: spread of all medians", over_boots)
-    in_a_boot = {
-        f"lab03 {case}, {host} host": found[host]["largest_spread_in_a_boot"]
-        for case, found in boots.items()
-        for host in ("idle", "busy")
-    }
-    yield _row("the same: spread of the trials of one boot", in_a_boot)
-    limits = json.loads((lab03.parent / "lab12-resolver" / "2026-11-26-repeatability.json").read_bytes())["spreads"]
-    shares = {
-        f"lab12 {case}": found["survival"]["spread_over_all_medians"]
-        for case, found in limits.items()
-        if "survival" in found
-    }
-    yield _row("lab12, twelve runs over three boots, idle and busy host, shares behind a limit: spread", shares)
     hosts = [load_run(lab03 / f"{name}.json", "lab03-ipset") for name in ("2026-11-20-full", "2026-11-21-other-host")]
     cpus = " and ".join(run.host.cpu.split("(")[0].split()[0] for run in hosts)
     yield _row(f"lab03 on two hosts ({cpus}), capacity", differences(hosts[0], hosts[1], METRICS["capacity"]))
@@ -65,6 +69,22 @@ def _rows(project: Project) -> Iterator[str]:
                 one, two = load_run(path, lab_id), load_run(again[-1], lab_id)
                 every |= differences(one, two, METRICS["capacity"])
     yield _row("all labs in another boot (`*-full.json` and `*-labs.json`), capacity", every)
+
+
+def _spreads(project: Project) -> dict[str, dict[str, Any]]:
+    """By lab, what `fwlab author repeatability` last found: by case and metric."""
+    found = {}
+    for lab_id in lab_ids(project):
+        documents = sorted((project.root / "results" / lab_id).glob("*-repeatability.json"))
+        if documents:
+            found[lab_id] = json.loads(documents[-1].read_bytes())["spreads"]
+    return found
+
+
+def _medians(spread: dict[str, Any]) -> list[float]:
+    """The medians of all runs, on an idle host and on a busy one."""
+    listed = (found for kind in ("idle", "busy") for name, found in spread[kind].items() if name.startswith("medians"))
+    return [median for medians in listed for median in medians]
 
 
 def _row(what: str, apart: dict[str, float]) -> str:

@@ -127,10 +127,12 @@ def test_a_queue_is_a_setting_and_a_filter_is_a_rule(text: str, line: str | None
     files = [ruleset_file("a.tc", text)]
     refuse_settings(exercises["ex6-budget"], files)
     if line is None:
-        refuse_settings(exercises["ex3-tuning"], files)
-    else:
-        with pytest.raises(BadInput, match=re.escape(f"a.tc: ex3-tuning does not allow `{line}`: such settings")):
+        refuse_settings(exercises["ex5-download"], files)
+        with pytest.raises(BadInput, match=re.escape("a.tc: ex3-tuning is about *.sysctl files and accepts no rules")):
             refuse_settings(exercises["ex3-tuning"], files)
+    else:
+        with pytest.raises(BadInput, match=re.escape(f"a.tc: ex5-download does not allow `{line}`: such settings")):
+            refuse_settings(exercises["ex5-download"], files)
 
 
 @pytest.mark.parametrize(
