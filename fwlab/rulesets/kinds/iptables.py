@@ -136,7 +136,7 @@ def _put(chains: dict[Hashable, Chain], renamed: dict[str, str], chain: str, wor
     for at, word in enumerate(words):
         if word[:1] == "-" and ("j" in word or "g" in word):
             for name in _values(words[at : at + 2], _CALLS):
-                into.calls[(renamed.get(name, name),)] += 1
+                into.calls[renamed.get(name, name)] += 1
                 break
 
 
