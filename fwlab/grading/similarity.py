@@ -32,7 +32,7 @@ FEW, RARE = 2, 0.1
 _COMMENT = re.compile(r"#.*")
 _COUNTERS = re.compile(r"\[\d+:\d+\]")
 _ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2})?\b")
-_DATA = re.compile(r"(?:[\d./:-]|ADDRESS)*")
+_DATA = re.compile(r"(?:[\d./:-]+|ADDRESS)*+")
 
 
 class Pair(Frozen):

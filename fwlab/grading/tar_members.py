@@ -2,9 +2,10 @@
 """The members of a .tar.gz."""
 
 import gzip
+import re
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO
@@ -14,6 +15,8 @@ from fwlab.model.printable import printable
 
 #: Bytes of a long name or of other attributes, which tarfile reads into memory.
 _LONGEST_HEADER = 1 << 16
+#: Digits in a row among attributes. Before Python 3.11.10, tarfile's time grows with their square (CVE-2024-6232).
+_MOST_DIGITS = 32
 
 
 class TarMembers(AbstractContextManager["Iterator[Member]"]):
@@ -38,7 +41,7 @@ class TarMembers(AbstractContextManager["Iterator[Member]"]):
     def _member(self, info: tarfile.TarInfo) -> Member:
         if info.isdir():
             return Member(info.name, None)
-        if not info.isreg() or info.issparse():
+        if not info.isreg() or info.issparse() or info.size < 0:
             kind = "a link" if info.islnk() or info.issym() else "a device" if info.isdev() else "not a plain file"
             raise Unreadable(f"{printable(info.name)}: {kind}", "hand in plain files")
         return Member(info.name, lambda: _opened(self._tar, info))
@@ -48,20 +51,40 @@ class _Header(tarfile.TarInfo):
     """A header of limited length, and not of a file with holes: their list may be as long as the archive."""
 
     def _proc_pax(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
-        return self._limited(super()._proc_pax, tar)  # type: ignore[misc]  # not in the type stubs
+        self._refuse_long()
+        file: IO[bytes] = tar.fileobj  # type: ignore[assignment]  # it is open
+        place = file.tell()
+        _refuse_odd_records(file.read(self.size))
+        file.seek(place)
+        made: tarfile.TarInfo = super()._proc_pax(tar)  # type: ignore[misc]  # not in the type stubs
+        return made
 
     def _proc_gnulong(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
-        return self._limited(super()._proc_gnulong, tar)  # type: ignore[misc]
+        self._refuse_long()
+        made: tarfile.TarInfo = super()._proc_gnulong(tar)  # type: ignore[misc]
+        return made
 
     def _no_holes(self, *_: object) -> tarfile.TarInfo:
         raise tarfile.HeaderError("a sparse file")
 
     _proc_sparse = _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _no_holes
 
-    def _limited(self, process: Callable[[tarfile.TarFile], tarfile.TarInfo], tar: tarfile.TarFile) -> tarfile.TarInfo:
-        if self.size > _LONGEST_HEADER:
+    def _refuse_long(self) -> None:
+        if not 0 <= self.size <= _LONGEST_HEADER:
             raise tarfile.HeaderError(f"a header of {self.size} bytes")
-        return process(tar)
+
+
+def _refuse_odd_records(data: bytes) -> None:
+    """Attributes are records, `LENGTH KEY=VALUE` and a line end each. tarfile searches others again and again."""
+    if max(map(len, re.findall(rb"\d+", data)), default=0) > _MOST_DIGITS:
+        raise tarfile.HeaderError(f"a header with a number of more than {_MOST_DIGITS} digits")
+    place = 0
+    while place < len(data):
+        length, blank, _ = data[place : place + _MOST_DIGITS].partition(b" ")
+        record = data[place : place + int(length)] if blank and length.isdigit() else b""
+        if b"=" not in record or not record.endswith(b"\n") or len(record) != int(length):
+            raise tarfile.HeaderError("a header that is no list of attributes")
+        place += len(record)
 
 
 def _opened(tar: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import stat
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ from fwlab.model.errors import BadInput
 LARGEST_FILE = 1 << 20
 #: Levels of nesting. Parsers recurse for each level and would overflow the stack.
 DEEPEST = 50
+#: Entries that merge keys (<<) copy, all together. A mapping that merges another tenfold may itself be merged tenfold.
+MOST_MERGED = 100_000
 #: No count, rate or time in the project is larger, and much of Python takes no larger integer.
 LARGEST_NUMBER = 1 << 63
+_MERGE = "tag:yaml.org,2002:merge"
 #: Raised by PyYAML's constructors for a value that does not match its tag, such as the date 2001-99-99.
 _UNFIT = (ValueError, KeyError, IndexError, AttributeError, TypeError, OverflowError)
 
@@ -66,32 +70,77 @@ def parse_yaml(text: str, *, any_tag: bool = False) -> object:
 
     libyaml is eight times as fast as PyYAML's own parser, but the latter explains errors better.
     """
-    fast, plain = (_FastAnyTag, _AnyTag) if any_tag else (_FastLoader, _Loader)
-    try:
-        _check_depth(text, fast)
-        return yaml.load(text, Loader=fast)  # noqa: S506 - a SafeLoader
-    except _TooDeep:
-        raise
-    except yaml.YAMLError:
-        _check_depth(text, plain)
-        return yaml.load(text, Loader=plain)  # noqa: S506 - a SafeLoader
+    loaders = (_FastAnyTag, _AnyTag) if any_tag else (_FastLoader, _Loader)
+    for loader in loaders:
+        try:
+            _check_size(text, loader)
+            return yaml.load(text, Loader=loader)  # noqa: S506 - a SafeLoader
+        except _TooMuch:
+            raise
+        except yaml.YAMLError:
+            if loader is loaders[-1]:
+                raise
+    raise AssertionError
 
 
-class _TooDeep(yaml.MarkedYAMLError):
-    """Data nested deeper than DEEPEST levels."""
+class _TooMuch(yaml.MarkedYAMLError):
+    """Data nested deeper than DEEPEST levels, or merged beyond MOST_MERGED."""
 
 
-def _check_depth(text: str, loader: type[_Loader | _FastLoader]) -> None:
-    """Raise _TooDeep. Parse events come one by one, without recursion; building the data would recurse."""
-    depth = 0
+@dataclass
+class _Open:
+    """A collection that has not ended.
+
+    into     the mapping that merges it, or what it lists; None for ordinary data
+    nodes    keys and values so far; `merge`: the last key merges its value
+    entries  of a mapping, with those that it merges
+    """
+
+    anchor: str | None
+    mapping: bool
+    into: _Open | None
+    nodes: int = 0
+    merge: bool = False
+    entries: int = 0
+
+
+def _check_size(text: str, loader: type[_Loader | _FastLoader]) -> None:
+    """Raise _TooMuch. Parse events come one by one; building the data would recurse, and copy what is merged."""
+    opened: list[_Open] = []
+    entries: dict[str | None, int] = {}
+    merged = 0
     for event in yaml.parse(text, Loader=loader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > DEEPEST:
-                mark: Any = event.start_mark  # libyaml has a Mark of its own
-                raise _TooDeep(problem=f"nested more than {DEEPEST} deep", problem_mark=mark)
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
+        copied: tuple[_Open, int] | None = None
+        if isinstance(event, yaml.CollectionEndEvent):
+            ended = opened.pop()
+            entries[ended.anchor] = ended.entries
+            copied = (ended.into, ended.entries) if ended.mapping and ended.into else None
+        elif isinstance(event, yaml.NodeEvent):
+            into = _merging(opened[-1], event) if opened else None
+            if isinstance(event, yaml.CollectionStartEvent):
+                opened.append(_Open(event.anchor, isinstance(event, yaml.MappingStartEvent), into))
+            elif isinstance(event, yaml.AliasEvent) and into:
+                copied = into, entries.get(event.anchor, 0)
+        if copied:
+            copied[0].entries += copied[1]
+            merged += copied[1]
+        if len(opened) > DEEPEST or merged > MOST_MERGED:
+            what = f"over {MOST_MERGED} merged entries" if merged > MOST_MERGED else f"nested more than {DEEPEST} deep"
+            mark: Any = event.start_mark  # libyaml has a Mark of its own
+            raise _TooMuch(problem=what, problem_mark=mark)
+
+
+def _merging(parent: _Open, event: Any) -> _Open | None:
+    """Count the node in its parent. Returns the mapping that merges it, if one does."""
+    parent.nodes += 1
+    if not parent.mapping:
+        return parent.into
+    if parent.nodes % 2 == 0:
+        return parent if parent.merge else None
+    parent.entries += 1
+    scalar = isinstance(event, yaml.ScalarEvent)
+    parent.merge = scalar and (event.tag == _MERGE or (event.value == "<<" and event.implicit[0]))
+    return None
 
 
 class _Checked(yaml.constructor.SafeConstructor):

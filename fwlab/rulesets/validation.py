@@ -12,7 +12,7 @@ from fwlab.rulesets.registry import KINDS
 CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 
 #: A line that only a shell could run. In a file of nft, words such as `tc` may begin a line.
-SHELL = re.compile(r"^[ \t]*(sudo|ip6?tables(-\w+)*|ipset|nft|tc|ethtool|sysctl|xdp-filter|pfctl)[ \t]", re.MULTILINE)
+SHELL = re.compile(r"^[ \t]*(sudo|ip6?tables(-\w+)*+|ipset|nft|tc|ethtool|sysctl|xdp-filter|pfctl)[ \t]", re.MULTILINE)
 SHELL_IN_NFT = re.compile(r"^[ \t]*(sudo|nft)[ \t]", re.MULTILINE)
 
 

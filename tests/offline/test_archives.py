@@ -256,6 +256,55 @@ def test_a_tar_with_an_endless_header(tmp_path: Path) -> None:
     assert refused(tmp_path / "b" / "a.tgz").startswith("damaged archive: a header of ")
 
 
+def with_attributes(path: Path, attributes: bytes, size: int | None = None) -> Path:
+    """A .tgz whose first header holds these bytes in place of a list of attributes, and claims this size."""
+    info = tarfile.TarInfo("attributes")
+    info.type, info.size = tarfile.XHDTYPE, len(attributes) if size is None else size
+    header = info.tobuf(tarfile.GNU_FORMAT) + attributes + bytes(-len(attributes) % 512)
+    path.write_bytes(gzip.compress(header + tarfile.TarInfo("a.nft").tobuf() + bytes(1024)))
+    return path
+
+
+def record(key: bytes, value: bytes) -> bytes:
+    rest = b" " + key + b"=" + value + b"\n"
+    length = next(n for n in range(len(rest), len(rest) + 9) if n == len(str(n)) + len(rest))
+    return str(length).encode() + rest
+
+
+def test_attributes_of_a_tar(tmp_path: Path) -> None:
+    usual = record(b"mtime", b"1700000000.123456789") + record(b"LIBARCHIVE.xattr.x", b"\xff=\x00 1 a")
+    assert unpacked(with_attributes(tmp_path / "a.tgz", usual + record(b"path", b"b.nft"))) == {"b.nft": b""}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "what"),
+    [
+        (b"1" * 60_000, "digits"),
+        (record(b"comment", b"1" * 60_000), "digits"),
+        (b"2 " * 30_000 + b"=", "no list of attributes"),
+        (b"1 " * 30_000 + b"=", "no list of attributes"),
+        (b"0 a=b\n", "no list of attributes"),
+        (b"99 a=b\n", "no list of attributes"),
+        (b"6 a=b", "no list of attributes"),
+        (b"6 abc\n", "no list of attributes"),
+        (b"\0" * 100, "no list of attributes"),
+    ],
+)
+def test_odd_attributes_of_a_tar_are_refused_before_they_are_searched(
+    tmp_path: Path, attributes: bytes, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tarfile.TarInfo, "_proc_pax", lambda *_: pytest.fail("searched"))
+    assert refused(with_attributes(tmp_path / "a.tgz", attributes)).endswith(what)
+
+
+def test_a_header_that_claims_less_than_nothing(tmp_path: Path) -> None:
+    assert refused(with_attributes(tmp_path / "a.tgz", b"", size=-512)).endswith("a header of -512 bytes")
+    info = tarfile.TarInfo("a.nft")
+    info.size = -512
+    (tmp_path / "b.tgz").write_bytes(gzip.compress(info.tobuf(tarfile.GNU_FORMAT) + bytes(1024)))
+    assert refused(tmp_path / "b.tgz")
+
+
 def test_a_zip_with_an_endless_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is refused before zipfile reads it."""
     many = make_zip(tmp_path / "a.zip", {str(number): "" for number in range(20)})

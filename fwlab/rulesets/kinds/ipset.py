@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fwlab.rulesets.kind import Faults, Loader, RulesetKind, Shown
-from fwlab.rulesets.kinds.lines import longer_than, unquoted
+from fwlab.rulesets.kinds.lines import asks_for, is_address, is_host_name, longer_than, unquoted
 from fwlab.rulesets.kinds.memory import BUCKET, ENTRY, MOST_BYTES, MOST_ENTRIES, number
 
 COMMANDS = {
@@ -24,8 +24,16 @@ _HARMLESS = {"-!", "-exist", "--exist", "-q", "-quiet", "--quiet"}
 LONGEST_LINE = 1000
 _CREATES = {"create", "-N", "--create"}
 _ADDS = {"add", "-A", "--add"}
+_ELEMENTS = {*_ADDS, "del", "-D", "--del"}
 #: The kernel's defaults.
 _USUAL_HASH, _USUAL_MOST = 1024, 65536
+#: ipset's largest number. It is no limit: packets may fill such a set (SET --add-set).
+_UNLIMITED = (1 << 32) - 1
+#: Bytes of a comment beside its text. Each entry of a range has one of its own.
+COMMENT = 32
+_COMMENT = re.compile(r"\scomment\s")
+#: A host's name without dots. With a hyphen, ipset takes it for a range.
+_NAME = re.compile(r"\w+", re.ASCII)
 _LESS = "make the sets smaller, or fewer"
 _PORTS = re.compile(r"(?P<first>\d{1,5})-(?P<last>\d{1,5})", re.ASCII)
 
@@ -34,26 +42,39 @@ _PORTS = re.compile(r"(?P<first>\d{1,5})-(?P<last>\d{1,5})", re.ASCII)
 class _Set:
     """One set.
 
-    empty  bytes that it takes without entries
-    most   how many entries it may have; `held`: how many it has
-    nets   a prefix is one entry
+    empty      bytes that it takes without entries
+    most       how many entries it may have; `held`: how many it has
+    nets       a prefix is one entry
+    addresses  which parts of an element are addresses; nothing if that is not known
     """
 
     empty: int
     most: int
     nets: bool = False
+    addresses: tuple[bool, ...] = ()
     held: int = 0
 
     def add(self, element: str) -> int:
-        """Bytes that the element takes; none if the set is full."""
+        """How many entries the element becomes; none if the set is full."""
         more = max(0, min(_entries(element, self.nets), self.most - self.held))
         self.held += more
-        return more * ENTRY
+        return more
+
+    def host(self, element: str) -> str | None:
+        """The first part of an element that is a host's name instead of an address."""
+        if is_address(element):
+            return None
+        for part, address in zip(element.split(","), self.addresses or (None,), strict=False):
+            name = part.partition("/")[0].strip("[]")
+            plain = address and not is_address(name) and _NAME.fullmatch(name)
+            if plain or (address is not False and is_host_name(name)):
+                return name
+        return None
 
 
 def validate(lines: list[str]) -> Faults:
-    """Only the commands of COMMANDS, and no more memory than the DUT has for sets."""
-    taken, unknown = 0, _Set(0, MOST_ENTRIES)
+    """Only the commands of COMMANDS, no host's name, and no more memory than the DUT has for sets."""
+    taken, unknown = 0, _Set(0, _UNLIMITED)
     sets: dict[str, _Set] = {}
     for place, line in enumerate(lines, 1):
         if longer_than(line, LONGEST_LINE):
@@ -71,14 +92,22 @@ def validate(lines: list[str]) -> Faults:
             for word in words[1:]:
                 if REFUSED.fullmatch(word):
                     yield place, f"{word} is not allowed in a ruleset", f"remove {word}"
+        host = None
         if words[0] in _CREATES and len(words) > 2:
             made = _declared(words)
-            if made.most > MOST_ENTRIES:
+            if made.most >= _UNLIMITED:
                 yield place, f"maxelem {made.most}: the DUT has memory for {MOST_ENTRIES} entries", _LESS
             sets[words[1]] = made
             taken += made.empty
-        elif words[0] in _ADDS and len(words) > 2:
-            taken += sets.get(words[1], unknown).add(words[2])
+            host = made.host(_given(words).get("range", "")) if made.addresses[:1] == (True,) else None
+        elif words[0] in _ELEMENTS and len(words) > 2:
+            of = sets.get(words[1], unknown)
+            host = of.host(words[2])
+            if words[0] in _ADDS:
+                text = _COMMENT.search(line)
+                taken += of.add(words[2]) * (ENTRY + (COMMENT + len(line[text.end() :].encode()) if text else 0))
+        if host is not None:
+            yield place, *asks_for(host)
         if taken > MOST_BYTES:
             yield place, f"the sets take more than {MOST_BYTES >> 20} MiB of the DUT's memory", _LESS
             return
@@ -89,16 +118,23 @@ def command(words: list[str]) -> list[str]:
     return [word for word in words if word not in _HARMLESS] or words[:1]
 
 
+def _given(words: list[str]) -> dict[str, str]:
+    """The options of a set, by name."""
+    return {word.lstrip("-"): value for word, value in itertools.pairwise(words[2:])}
+
+
 def _declared(words: list[str]) -> _Set:
-    given = {word.lstrip("-"): value for word, value in itertools.pairwise(words[2:])}
-    kind = words[2]
+    given, kind = _given(words), words[2]
+    parts = kind.partition(":")[2] or kind  # without a colon: a type of ipset 4, such as iphash
+    addresses = tuple(part.startswith(("ip", "net")) for part in parts.split(","))
     if kind.startswith(("bitmap:", "ipmap", "macipmap", "portmap")):
-        return _Set(min(_entries(given.get("range", "")), _USUAL_MOST) * ENTRY, 0)
+        size = min(_entries(given.get("range", "")), _USUAL_MOST)
+        return _Set(size * ENTRY, 0, addresses=addresses)
     if kind.startswith(("list:", "setlist")):
-        return _Set(0, _USUAL_MOST)
+        return _Set(0, _USUAL_MOST, addresses=addresses)
     buckets = number(given.get("hashsize", "")) or _USUAL_HASH
     most = number(given.get("maxelem", "")) or _USUAL_MOST
-    return _Set(BUCKET * (1 << max(buckets - 1, 0).bit_length()), most, "net" in kind)
+    return _Set(BUCKET * (1 << max(buckets - 1, 0).bit_length()), most, "net" in kind, addresses)
 
 
 def _entries(element: str, nets: bool = False) -> int:

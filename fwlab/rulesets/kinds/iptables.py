@@ -4,12 +4,14 @@
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import ClassVar
 
 from fwlab.rulesets.kind import Call, Faults, Loader, Machine, RulesetKind, Shown
-from fwlab.rulesets.kinds.jumps import MOST_RULES, Chain, too_many
-from fwlab.rulesets.kinds.lines import longer_than, unquoted
+from fwlab.rulesets.kinds.iptables_lines import Line, options, read
+from fwlab.rulesets.kinds.jumps import Chain, too_many
+from fwlab.rulesets.kinds.lines import asks_for, is_address, longer_than, unquoted
 from fwlab.rulesets.kinds.memory import BUCKET, MOST_BYTES, number
 
 #: The tools run the program that this option names. getopt accepts abbreviations, and -M after other letters.
@@ -20,29 +22,34 @@ NAMES_AN_OBJECT = re.compile(r"--ob.*")
 LONGEST_LINE = 10_000
 #: The chains in which packets begin.
 BUILT_IN = ("PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING")
-#: Which of them a table has, if it has not all of them.
-_CHAINS_OF = {
-    "raw": ("PREROUTING", "OUTPUT"),
-    "filter": ("INPUT", "FORWARD", "OUTPUT"),
-    "nat": ("PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"),
-}
 #: Those of them that packets on their way through the machine enter.
 THROUGH = ("PREROUTING", "FORWARD", "POSTROUTING")
-#: Options that put a rule into a chain, call a chain, make one or rename one. Long options may be abbreviated.
-_PUTS = re.compile(r"-[46fnvxw]*[AIR](?P<short>.*)|--(ap\w*|ins\w*|repl\w*)(=(?P<long>.*))?")
-_CALLS = re.compile(r"-[46fnvxw]*[jg](?P<short>.*)|--(j\w*|g\w*)(=(?P<long>.*))?")
-_MAKES = re.compile(r"-[46fnvxw]*N(?P<short>.*)|--new\w*(=(?P<long>.*))?")
-_RENAMES = re.compile(r"-[46fnvxw]*E(?P<short>.*)|--ren\w*(=(?P<long>.*))?")
+#: The built-in chains of each table.
+CHAINS = {
+    "raw": ("PREROUTING", "OUTPUT"),
+    "mangle": BUILT_IN,
+    "nat": ("PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"),
+    "filter": ("INPUT", "FORWARD", "OUTPUT"),
+    "security": ("INPUT", "FORWARD", "OUTPUT"),
+}
 _HASH = re.compile(r"--hashlimit-htable-s\w*(=(?P<long>.*))?")
 _HASH_NAME = re.compile(r"--hashlimit-na\w*(=.*)?")
-#: A file without these has built-in chains only.
-_OWN_CHAIN = re.compile(r"^:\s*\S+\s+[\"']?-|-[46fnvxw]*N|--n")
 #: Default number of hashlimit's buckets, on a machine with as much memory as the DUT.
 _USUAL_HASH = 8192
+#: Bytes of a rule or chain with its target and counters, roughly, and of a match; some matches are large.
+RULE, MATCH = 256, 128
+_MATCHES = {"u32": 2016, "comment": 288, "bpf": 600, "cgroup": 4160, "recent": 4096, "policy": 320, "sctp": 256}
+#: Commands for a chain that must be there.
+_OF_A_CHAIN = ("A", "I", "R", "D", "C", "F", "Z", "P")
+#: Characters of a host's name.
+_NAME = re.compile(r"[\w.-]+", re.ASCII)
 
 
-def validate(lines: list[str]) -> Faults:
-    """No program or file named, no hash that takes all memory, no chains that call each other too often."""
+def validate(lines: list[str], other: str = "6") -> Faults:
+    """No program, file or host named, no more memory than the DUT has, no chains that call each other too often.
+
+    other  the family whose lines the tool passes over
+    """
     hashes = 0
     for place, line in enumerate(lines, 1):
         if longer_than(line, LONGEST_LINE):
@@ -62,27 +69,7 @@ def validate(lines: list[str]) -> Faults:
                 what = f"the hashes of hashlimit take more than {MOST_BYTES >> 20} MiB of the DUT's memory"
                 yield place, what, "make --hashlimit-htable-size smaller, or limit with fewer rules"
                 return
-    yield from _missing_chains(lines)
-    yield from _bombs(lines)
-
-
-def _missing_chains(lines: list[str]) -> Faults:
-    """Rules outside of a table, or for a built-in chain that it does not have. The tool would only give a number."""
-    table = ""
-    for place, line in enumerate(lines, 1):
-        if line.startswith("*"):
-            table = line[1:].strip()
-        elif line.rstrip() == "COMMIT":
-            table = ""
-        elif line.startswith(("-A ", "-I ")) and not table:
-            yield place, "a rule outside of a table", "begin with a line such as *raw or *filter, and end with COMMIT"
-            return
-        elif line.startswith("-A ") and table in _CHAINS_OF:
-            chain = line[3:40].split(None, 1)[:1]
-            if chain and chain[0] in BUILT_IN and chain[0] not in _CHAINS_OF[table]:
-                there = ", ".join(_CHAINS_OF[table])
-                yield place, f"the table {table} has no chain {chain[0]}", f"use one of its chains: {there}"
-                return
+    yield from _tables(lines, other)
 
 
 def _words(line: str) -> list[str]:
@@ -101,43 +88,109 @@ def _values(words: list[str], option: re.Pattern[str]) -> Iterator[str]:
     for place, word in enumerate(words):
         found = option.fullmatch(word)
         if found:
-            attached = found.groupdict().get("short") or found.groupdict().get("long")
-            yield attached or (words[place + 1] if place + 1 < len(words) else "")
+            yield found["long"] or (words[place + 1] if place + 1 < len(words) else "")
 
 
-def _bombs(lines: list[str]) -> Faults:
-    """Chains that call each other too often, table by table. What a table has in several files adds up."""
-    if len(lines) < MOST_RULES and not any(map(_OWN_CHAIN.search, lines)):
-        return
-    tables: dict[str, tuple[int, dict[Hashable, Chain], dict[str, str]]] = {}
-    _, chains, renamed = tables.setdefault("", (1, {}, {}))
-    for place, line in enumerate(lines, 1):
-        if line.startswith("*"):
-            _, chains, renamed = tables.setdefault("".join(line[1:].split()[:1]), (place, {}, {}))
-        elif line.startswith("-A ") and '"' not in line and "'" not in line:  # as iptables-save writes it
-            words = line.split()
-            _put(chains, renamed, "".join(words[1:2]), words[2:])
-        elif line.startswith(":") or ("-" in line and not line.lstrip().startswith("#")):
-            words = _words(line)
-            for name in _values(words, _RENAMES):
-                after = words.index(name) + 1 if name in words else len(words)
-                renamed.update({new: renamed.get(name, name) for new in words[after : after + 1]})
-            for chain in [*_values(words, _PUTS)][:1]:
-                _put(chains, renamed, chain, words)
-    for begin, chains, _ in tables.values():
-        complaint = too_many(chains, BUILT_IN)
+class _Table:
+    """What is said of one table.
+
+    own      chains that are declared; one may have the name of another table's built-in chain
+    renamed  what a chain was called at first
+    """
+
+    def __init__(self, begin: int) -> None:
+        self.begin = begin
+        self.own: set[str] = set()
+        self.chains: dict[Hashable, Chain] = {}
+        self.renamed: dict[str, str] = {}
+
+    def called(self, name: str) -> str:
+        """What the chain was called at first."""
+        return self.renamed.get(name, name)
+
+    def put(self, chain: str, calls: Iterable[str]) -> None:
+        """Add a rule."""
+        name = self.called(chain)
+        if name not in self.chains:
+            self.chains[name] = Chain()
+        self.chains[name].rules += 1
+        for call in calls:
+            self.chains[name].calls[self.called(call)] += 1
+
+
+def _tables(lines: list[str], other: str) -> Faults:
+    """Commands outside of a table or for a chain that it does not have, of which the tool would only give a number;
+    hosts; memory; and chains that call each other too often."""
+    table, taken = _Table(1), 0
+    tables = {"": table}  # what a table has in several files adds up
+    for line in read(lines):
+        if line.kind == "*":
+            table = tables.setdefault(line.table, _Table(line.place))
+        elif line.kind == ":":
+            taken += RULE
+            if line.words[1:2] == ["-"]:
+                table.own.add(line.words[0])
+        elif line.kind == "A":
+            taken += RULE
+            yield from _misplaced(line, line.words[0], table)
+            table.put(line.words[0], line.words[1:])
+        else:
+            taken += yield from _command(line, table, other)
+        if taken > MOST_BYTES:
+            what = f"the rules take more than {MOST_BYTES >> 20} MiB of the DUT's memory"
+            yield line.place, what, "match with a set, or with fewer matches"
+            return
+    for table in tables.values():
+        complaint = too_many(table.chains, BUILT_IN)
         if complaint:
-            yield begin, *complaint
+            yield table.begin, *complaint
 
 
-def _put(chains: dict[Hashable, Chain], renamed: dict[str, str], chain: str, words: list[str]) -> None:
-    into = chains.setdefault(renamed.get(chain, chain), Chain())
-    into.rules += 1
-    for at, word in enumerate(words):
-        if word[:1] == "-" and ("j" in word or "g" in word):
-            for name in _values(words[at : at + 2], _CALLS):
-                into.calls[(renamed.get(name, name),)] += 1
-                break
+def _misplaced(line: Line, chain: str, table: _Table) -> Faults:
+    there = CHAINS.get(line.table, BUILT_IN)
+    if not line.table:
+        yield line.place, "a rule outside of a table", "begin with a line such as *raw or *filter, and end with COMMIT"
+    elif chain in BUILT_IN and chain not in there and chain not in table.own:
+        yield line.place, f"the table {line.table} has no chain {chain}", f"use one of its chains: {', '.join(there)}"
+
+
+def _command(line: Line, table: _Table, other: str) -> Generator[tuple[int, str, str], None, int]:
+    """The faults of one command. Returns the bytes that it takes."""
+    command = chain = ""
+    calls: list[str] = []
+    taken, passed_over = 0, False
+    for letter, value in options(line.words):
+        if letter in _OF_A_CHAIN:
+            command, chain = (command, chain) if command else (letter, value)
+        elif letter in ("j", "g"):
+            calls.append(value)
+        elif letter == "m":
+            taken += _MATCHES.get(value, MATCH)
+        elif letter in ("s", "d", "@"):
+            yield from _hosts(line.place, value)
+        elif letter == other:
+            passed_over = True
+        elif letter == "N":
+            taken += RULE
+            table.own.add(value)
+        elif letter == "E":  # -E OLD NEW
+            new = [word for word in line.words if word[:1] != "-"][-1:]
+            table.renamed.update({name: table.called(value) for name in new})
+            table.own.update(new)
+    if command and not passed_over:
+        yield from _misplaced(line, chain, table)
+    if command in ("A", "I", "R"):
+        taken += RULE
+        table.put(chain, calls)
+    return taken
+
+
+def _hosts(place: int, value: str) -> Faults:
+    """An address may be a list, with prefixes; one of NAT may have a port."""
+    for part in value.split(","):
+        name = part if is_address(part) else re.split("[/:]", part, maxsplit=1)[0]
+        if not is_address(name) and _NAME.fullmatch(name):
+            yield place, *asks_for(name)
 
 
 #: A file may delete its own rules, or those of another file.
@@ -150,14 +203,6 @@ _TABLE = re.compile(r"^\*[ \t]*(\w+)", re.MULTILINE)
 _DECLARES = re.compile(
     r"^(\*[ \t]*(?P<table>\w+)|(:[ \t]*|(-N|--new-chain)[ \t]+)(?P<chain>\S+)[ \t]*(?P<policy>\S*)).*", re.MULTILINE
 )
-#: The built-in chains of each table.
-CHAINS = {
-    "raw": ("PREROUTING", "OUTPUT"),
-    "mangle": ("PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"),
-    "nat": ("PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"),
-    "filter": ("INPUT", "FORWARD", "OUTPUT"),
-    "security": ("INPUT", "FORWARD", "OUTPUT"),
-}
 
 
 def _absent(save: str) -> Callable[[Shown, list[str]], str | None]:
@@ -317,7 +362,7 @@ def _kind(name: str, position: int, loader: type[Loader], save: str, legacy: boo
         name=name,
         suffix=f".{name}",
         position=position,
-        validate=validate,
+        validate=partial(validate, other="4" if name == "ip6tables" else "6"),
         loader=loader,
         absent=_absent(save),
         cumulative=True,

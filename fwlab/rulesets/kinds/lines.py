@@ -6,6 +6,24 @@ from collections.abc import Iterator
 
 #: The DUT's two links (topology.yml). A ruleset has nothing to do with the management NIC.
 LINKS = ("eth0", "eth1")
+_LABELS = re.compile(r"[\w-]+(?:\.[\w-]+)++\.?", re.ASCII)
+_LETTER = re.compile("[A-Za-z]")
+_ADDRESS = re.compile(r"(?:0[xX][0-9a-fA-F]+|[\d./-]+)*+|[0-9a-fA-F]*:[0-9a-fA-F:./-]*", re.ASCII)
+
+
+def is_address(word: str) -> bool:
+    """Whether it is an address, a prefix or a range in numbers."""
+    return _ADDRESS.fullmatch(word) is not None
+
+
+def is_host_name(word: str) -> bool:
+    """Whether it is a name with dots: its last part is no number."""
+    return _LABELS.fullmatch(word) is not None and _LETTER.search(word.rstrip(".").rpartition(".")[2]) is not None
+
+
+def asks_for(name: str) -> tuple[str, str]:
+    """The fault and the hint where a tool would ask for a host's address."""
+    return f"the name {name[:100]}: a ruleset must not ask a name server", "use its address"
 
 
 def instructions(lines: list[str]) -> Iterator[tuple[int, list[str]]]:

@@ -7,106 +7,65 @@ from collections.abc import Iterator
 
 from fwlab.rulesets.kind import Faults, Loader, RulesetKind, Shown
 from fwlab.rulesets.kinds import nft_entries, nft_text
-from fwlab.rulesets.kinds.jumps import too_many
-from fwlab.rulesets.kinds.lines import LINKS
 from fwlab.rulesets.kinds.memory import MOST_ENTRIES
-from fwlab.rulesets.kinds.nft_chains import chains_of
+from fwlab.rulesets.kinds.nft_chains import Chains
+from fwlab.rulesets.kinds.nft_devices import Devices
+from fwlab.rulesets.kinds.nft_names import Names
+from fwlab.rulesets.kinds.nft_tokens import Reader, Token, read, tokens
 
-#: Tokens as nft's own scanner finds them: quoted strings, comments, words.
-NFT_TOKENS = re.compile(r'"[^"]*"|#[^\n]*|[A-Za-z_][\w./\\-]*|\n|.')
 #: Commands that read another file or never end.
 NFT_REFUSED = {"include": "a ruleset must not include another file", "monitor": "a ruleset must not monitor"}
-#: Devices that may have hooks and be sent packets. The loopback device does no harm.
-_DEVICES = {*LINKS, "lo"}
-_NAMING_DEVICES = {"device", "devices", "fwd", "dup"}
-_DEFINED = re.compile(r"\b(?:re)?define\s+(?P<name>\w+)\s*=\s*(?P<value>\{[^}]*\}|[^\n;]*)")
-_SIZE = re.compile(r"\bsize\s+(0x[0-9a-fA-F]{1,16}|\d{1,20})\b")
-_WORD = re.compile(r'"[^"]*"|[0-9a-fA-F]{1,4}:[0-9a-fA-F:.]+|[$@]?[A-Za-z_][\w.\\/*-]*|[\d.]+|[{}:,;\n=]')
-_ADDRESS = re.compile(r"[0-9a-fA-F]*[.:][0-9a-fA-F.:]*")
-#: After these words the device is computed, not named.
-_COMPUTED = {
-    *("ip", "ip6", "meta", "symhash", "jhash", "numgen"),
-    *("iif", "iifname", "oif", "oifname", "mark", "vlan", "ether"),
-}
+_SIZE = re.compile(r"(0x[0-9a-fA-F]{1,16}|\d{1,20})[ \t]*")
 
 
 def validate(lines: list[str]) -> Faults:
-    """No word of NFT_REFUSED, no large set, no other device, no chains that call each other too often."""
+    """No word of NFT_REFUSED, large set, other device or host's name; no chains that call each other too often."""
     text = "\n".join(lines)
     if any(word in text for word in NFT_REFUSED):
-        number = 1
-        for token in NFT_TOKENS.findall(text):
-            if token in NFT_REFUSED:
-                yield number, NFT_REFUSED[token], f"remove {token}"
-            number += token.count("\n")
-    yield from _sizes(text)
-    if any(word in text for word in ("device", "fwd", "dup")):
-        yield from _devices(text)
-    if "jump" in text or "goto" in text:
-        complaint = too_many(*chains_of(text))
-        if complaint:
-            yield 1, *complaint
+        for token in tokens(text):
+            if token.is_mark(*NFT_REFUSED):
+                yield _line(text, token.at), NFT_REFUSED[token.text], f"remove {token.text}"
+    readers: list[Reader] = [reader() for reader in (Sizes, Devices, Names, Chains) if reader.concerned(text)]
+    for token in read(text) if readers else ():
+        for reader in readers:
+            reader.take(token)
+    for reader in readers:
+        for at, fault, hint in reader.faults():
+            yield _line(text, at), fault, hint
 
 
-def _sizes(text: str) -> Faults:
+def _line(text: str, at: int) -> int:
+    return text.count("\n", 0, at) + 1
+
+
+class Sizes:
     """Sets that declare a size: the kernel allocates their memory at once."""
-    whole = 0
-    for found in _SIZE.finditer(_without_comments(text)) if "size" in text else ():
-        whole += int(found[1], 0) if found[1][:2] == "0x" else int(found[1])
-        if whole > MOST_ENTRIES:
-            number = text.count("\n", 0, found.start()) + 1
+
+    def __init__(self) -> None:
+        self._whole = 0
+        self._declares = False
+        self._at = 0
+        self._found: list[tuple[int, int]] = []
+
+    @staticmethod
+    def concerned(text: str) -> bool:
+        """Whether a text needs reading."""
+        return "size" in text
+
+    def take(self, token: Token) -> None:
+        """The next token."""
+        size = _SIZE.fullmatch(token.text) if self._declares and not token.quoted else None
+        if size is not None:
+            self._whole += int(size[1], 0) if size[1][:2] == "0x" else int(size[1])
+            if self._whole > MOST_ENTRIES:
+                self._found.append((self._at, self._whole))
+        self._declares, self._at = token.is_mark("size"), token.at
+
+    def faults(self) -> Iterator[tuple[int, str, str]]:
+        """Place, fault and hint where the sets become too large."""
+        for at, whole in self._found[:1]:
             what = f"sets of {whole} entries: the DUT has memory for {MOST_ENTRIES}"
-            yield number, what, "make the sets smaller, or fewer"
-            return
-
-
-def _without_comments(text: str) -> str:
-    """The same text with blanks in place of comments and line continuations, so that positions stay."""
-    blank = re.compile(r'"[^"]*"|#[^\n]*|\\\n')
-    return blank.sub(lambda found: found[0] if found[0][0] == '"' else " " * len(found[0]), text)
-
-
-def _devices(text: str) -> Faults:
-    """Devices of hooks and flowtables, and targets of fwd and dup: none may be the management NIC."""
-    plain = _without_comments(text)
-    defined: dict[str, list[str]] = {}
-    for found in _DEFINED.finditer(plain):
-        defined.setdefault("$" + found["name"], []).extend(_WORD.findall(found["value"]))
-    tokens = [(found[0].strip('"'), found.start()) for found in _WORD.finditer(plain)]
-    for place, (token, at) in enumerate(tokens):
-        if token not in _NAMING_DEVICES:
-            continue
-        for device in _named(token, [word for word, _ in tokens[place + 1 : place + 64]], defined):
-            if device not in _DEVICES:
-                number = plain.count("\n", 0, at) + 1
-                yield number, f"{device} is not one of the DUT's test links", f"use {' or '.join(LINKS)}"
-
-
-def _named(token: str, after: list[str], defined: dict[str, list[str]]) -> Iterator[str]:
-    """The devices that this token names, with the words after it."""
-    if token == "device":
-        yield from _meant(after[:1], defined)
-    elif token == "devices" and after[:1] == ["="]:
-        end = after.index("}") if "}" in after and after[1:2] == ["{"] else 2
-        yield from _meant(after[1:end], defined)
-    elif token in ("fwd", "dup") and after[:1] == ["to"]:
-        target = "".join(after[1:2])
-        if not (target.startswith("@") or target in _COMPUTED or _ADDRESS.fullmatch(target)):
-            yield from _meant([target], defined)
-
-
-def _meant(words: list[str], defined: dict[str, list[str]]) -> Iterator[str]:
-    """Words, with each variable replaced by all of its definitions."""
-    seen: set[str] = set()
-    todo = list(words)
-    while todo:
-        word = todo.pop().strip('"')
-        if word.startswith("$"):
-            if word not in seen:
-                seen.add(word)
-                todo += defined.get(word, [])
-        elif word and word not in "{}:,;\n=":
-            yield word
+            yield at, what, "make the sets smaller, or fewer"
 
 
 LIST = "nft -a -t list ruleset"

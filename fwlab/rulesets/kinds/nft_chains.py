@@ -5,15 +5,13 @@ This is no parser of the language. It knows blocks, statements and the words tha
 rather than too few.
 """
 
-import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
-from fwlab.rulesets.kinds.jumps import Chain
+from fwlab.rulesets.kinds.jumps import MOST_RULES, TOO_MANY_BRANCHES, Chain, too_many
+from fwlab.rulesets.kinds.nft_tokens import VERBS, Token
 
-_TOKEN = re.compile(r'"[^"]*"|#[^\n]*|\\\n|[@$]?[A-Za-z_][\w.-]*|[{};\n]')
 _FAMILIES = {"ip", "ip6", "inet", "arp", "bridge", "netdev"}
-_VERBS = {"add", "create", "insert", "replace", "reset"}
 #: Statements of a chain's block that begin with these words are no rules.
 _NO_RULE = {"type", "policy", "comment", "devices", "flags", "hook", "elements"}
 Key = tuple[Hashable, ...]
@@ -21,151 +19,152 @@ Key = tuple[Hashable, ...]
 
 @dataclass
 class _Block:
-    """The text between two braces (or at the top level), with the statement that is being read.
+    """What stands between two braces (or at the top level), with the statement that is being read.
 
-    kind   top, table, chain, map, branches (of a verdict map within a rule), other
-    owner  the table, chain or map that it belongs to
+    kind   top, table, chain, map (of verdicts, named or within a rule), other
+    table  family and table that names in it belong to
+    owner  the chain or map
+    calls  what the statement calls
     """
 
     kind: str
+    table: Key = ()
     owner: Key = ()
     words: list[str] = field(default_factory=list)
     calls: list[Key] = field(default_factory=list)
-    branches: list[list[Key]] = field(default_factory=list)
 
 
-def chains_of(text: str) -> tuple[dict[Hashable, Chain], set[Hashable]]:
-    """All chains, and the names of those that have a hook."""
-    return _Reader().read(text)
+class Chains:
+    """Reads a file token by token, as a Reader."""
 
-
-class _Reader:
     def __init__(self) -> None:
-        self._rules: dict[Key, int] = {}
-        self._calls: list[tuple[Key, list[Key], list[list[Key]]]] = []
+        self._stack = [_Block("top")]
+        self._made: dict[Key, Chain] = {}
         self._hooked: set[Key] = set()
-        self._maps: dict[Key, list[Key]] = {}
-        self._names: dict[Key, Key] = {}
-        self._defined: dict[str, list[str]] = {}
+        self._names: dict[Hashable, Hashable] = {}
+        #: By table and value, the map that a variable stands for there. The value is kept: its id stands for it.
+        self._values: dict[Key, tuple[Key, list[Token]]] = {}
+        self._branches = 0
 
-    def read(self, text: str) -> tuple[dict[Hashable, Chain], set[Hashable]]:
-        stack = [_Block("top")]
-        for token in _TOKEN.findall(text):
-            block = stack[-1]
-            if token[0] in "#\\":
-                continue
-            if token == "{":
-                stack.append(self._opened(block))
-            elif token == "}":
-                self._end(block)
-                if len(stack) > 1:
-                    stack.pop()
-                    if stack[-1].kind in ("top", "table") and "rule" not in stack[-1].words:
-                        stack[-1].words = []
-            elif token in ";\n":
-                if block.kind in ("top", "table", "chain"):
-                    self._end(block)
-            else:
-                self._word(stack, token.strip('"'))
-        for block in reversed(stack):
+    @staticmethod
+    def concerned(text: str) -> bool:
+        return "jump" in text or "goto" in text
+
+    def take(self, token: Token) -> None:
+        block = self._stack[-1]
+        if token.is_mark("{"):
+            self._stack.append(self._opened(block))
+        elif token.is_mark("}"):
             self._end(block)
-        return self._chains(), {self._known(key) for key in self._hooked}
+            if len(self._stack) > 1:
+                self._stack.pop()
+                if self._stack[-1].kind in ("top", "table") and "rule" not in self._stack[-1].words[:1]:
+                    self._stack[-1].words = []
+        elif token.is_mark(";", "\n"):
+            if block.kind in ("top", "table", "chain"):
+                self._end(block)
+        elif token.is_word or token.text[:1] in ("$", "@"):
+            self._word(block, token)
+        elif token.quoted:
+            block.words.append("")
+
+    def faults(self) -> Iterator[tuple[int, str, str]]:
+        """The fault and a hint if a packet may pass too many rules."""
+        for block in reversed(self._stack):
+            self._end(block)
+        known: dict[Hashable, Chain] = {}
+        for key, chain in self._made.items():
+            into = known.setdefault(self._known(key), Chain(one=chain.one))
+            into.rules += chain.rules
+            for called, times in chain.calls.items():
+                into.calls[self._known(called)] += times
+        complaint = too_many(known, {self._known(key) for key in self._hooked})
+        if self._branches > MOST_RULES:
+            complaint = TOO_MANY_BRANCHES
+        if complaint:
+            yield 0, *complaint
 
     def _opened(self, block: _Block) -> _Block:
-        words = [word for word in block.words if word not in _VERBS] or [""]
-        if block.kind in ("top", "table") and words[0] in ("define", "redefine"):
-            return _Block("map", ("$" + "".join(words[1:2]),))
-        if block.kind == "top":
-            made = {"table": "table", "chain": "chain", "map": "map", "element": "map"}.get(words[0])
-            if made:
-                return _Block(made, _key(words[1:], 1 if made == "table" else 2))
-        if block.kind == "table" and words[0] in ("chain", "map"):
-            return _Block(words[0], (*block.owner, "".join(words[1:2])))
+        words = block.words or [""]
+        if block.kind == "top" and words[0] == "table":
+            return _Block("table", _key(words[1:], 1))
+        if block.kind in ("top", "table") and words[0] in ("chain", "map", "element"):
+            name = (*block.table, *words[1:2]) if block.kind == "table" else _key(words[1:], 2)
+            return _Block("chain", name[:2], name) if words[0] == "chain" else self._map(name[:2], ("@", *name))
         if block.kind == "map":
-            return block if words[0] == "" else _Block("map", block.owner)
-        if block.kind == "branches":
-            return block
+            return _Block("map", block.table, block.owner)
+        table = self._table(block)
         if words[-1] == "vmap":
-            group: list[Key] = []
-            block.branches.append(group)
-            return _Block("branches", self._table(block), calls=group)
+            made = self._map(table, ("vmap", len(self._made)))
+            block.calls.append(made.owner)
+            return made
         if words[-1] in ("jump", "goto"):  # an anonymous chain: its rules count as the caller's
-            return _Block("chain", block.owner if block.kind == "chain" else _key(words[1:], 2))
-        return _Block("other", block.owner)
+            return _Block("chain", table, block.owner if block.kind == "chain" else _key(words[1:], 2))
+        return _Block("other", table)
 
-    def _word(self, stack: list[_Block], word: str) -> None:
-        block, before = stack[-1], stack[-1].words[-1:]
-        if block.kind in ("top", "chain", "branches", "map") and before in (["jump"], ["goto"]):
-            targets = [word] if word[:1] != "$" else self._defined.get(word[1:], [])
-            for target in targets:
-                block.calls.append((*self._table(block), target))
-            if block.kind == "map":
-                self._maps.setdefault(block.owner, []).extend(block.calls)
-                block.calls.clear()
-        elif before == ["vmap"] and word[:1] in ("@", "$"):
-            block.branches.append([(word[0], *self._table(block), word[1:] if word[0] == "@" else word)])
-        block.words.append(word)
+    def _map(self, table: Key, owner: Key) -> _Block:
+        self._made.setdefault(owner, Chain(one=True))
+        return _Block("map", table, owner)
+
+    def _word(self, block: _Block, token: Token) -> None:
+        before = block.words[-1] if block.words else ""
+        if before in ("jump", "goto") and block.kind != "other":
+            meant = token.meaning
+            if len(meant) == 1:  # nft refuses a variable of several words
+                called = (*self._table(block), meant[0].text)
+                if block.kind == "map":
+                    self._made[block.owner].calls[called] += 1
+                else:
+                    block.calls.append(called)
+        elif before == "vmap" and token.text[0] == "@":
+            block.calls.append(("@", *self._table(block), token.text[1:]))
+        elif before == "vmap" and token.value is not None:
+            block.calls.append(self._variable(self._table(block), token.meaning))
+        if token.text not in VERBS:
+            block.words.append(token.text)
+
+    def _variable(self, table: Key, value: list[Token]) -> Key:
+        """The map of verdicts that a variable stands for."""
+        place = (*table, id(value))
+        if place not in self._values:
+            made = self._map(table, ("vmap", len(self._made)))
+            self._values[place] = made.owner, value
+            self._branches += len(value)
+            for token in value if self._branches <= MOST_RULES else ():
+                if token.is_word or token.value is not None:
+                    self._word(made, token)
+        return self._values[place][0]
 
     def _table(self, block: _Block) -> Key:
         """Family and table that a name in this block belongs to."""
-        if block.kind == "top":
-            return _key([word for word in block.words if word not in _VERBS][1:], 1)
-        return block.owner[:2]
+        return _key(block.words[1:], 1) if block.kind == "top" else block.table
 
     def _end(self, block: _Block) -> None:
-        words = [word for word in block.words if word not in _VERBS]
+        words = block.words
         if block.kind == "chain" and words:
-            self._rule(block, block.owner, words)
+            self._rule(block, block.owner)
         elif block.kind == "top" and words[:1] == ["rule"]:
-            self._rule(block, _key(words[1:], 2), words)
-        elif block.kind in ("top", "table") and words[:1] in (["define"], ["redefine"]):
-            self._defined.setdefault("".join(words[1:2]), []).extend(words[2:])
+            self._rule(block, _key(words[1:], 2))
         elif block.kind == "top" and words[:2] == ["rename", "chain"]:
             self._renamed(words[2:])
-        if block.kind != "branches":
-            block.words, block.calls, block.branches = [], [], []
+        block.words, block.calls = [], []
 
-    def _rule(self, block: _Block, chain: Key, words: list[str]) -> None:
-        if "hook" in words and words[0] in _NO_RULE:
-            self._hooked.add(chain)
-        if words[0] in _NO_RULE:
+    def _rule(self, block: _Block, chain: Key) -> None:
+        if block.words[0] in _NO_RULE:
+            if "hook" in block.words:
+                self._hooked.add(chain)
             return
-        self._rules[chain] = self._rules.get(chain, 0) + 1
-        if block.calls or block.branches:
-            self._calls.append((chain, block.calls, block.branches))
+        made = self._made.setdefault(chain, Chain())
+        made.rules += 1
+        made.calls.update(block.calls)
 
     def _renamed(self, words: list[str]) -> None:
         key = _key(words, 2)
         new = words[3:4] if words[:1] and words[0] in _FAMILIES else words[2:3]
         self._names[(*key[:2], *new)] = self._known(key)
 
-    def _known(self, key: Key) -> Key:
+    def _known(self, key: Hashable) -> Hashable:
         return self._names.get(key, key)
-
-    def _chains(self) -> dict[Hashable, Chain]:
-        made: dict[Hashable, Chain] = {}
-        groups: dict[Key, tuple[Hashable, ...]] = {}
-        for key, count in self._rules.items():
-            made.setdefault(self._known(key), Chain()).rules += count
-        for chain, calls, branches in self._calls:
-            into = made[self._known(chain)].calls
-            for target in calls:
-                into[(self._known(target),)] += 1
-            for group in branches:
-                if len(group) == 1 and group[0][0] in ("@", "$"):
-                    if group[0] not in groups:
-                        groups[group[0]] = tuple(self._in_map(group[0]))
-                    into[groups[group[0]]] += 1
-                else:
-                    into[tuple(self._known(key) for key in group)] += 1
-        return made
-
-    def _in_map(self, key: Key) -> list[Key]:
-        """The chains that a named map ("@", family, table, name) or a variable ("$", ...) leads to."""
-        sign, family, table, *name = key
-        if sign == "@":
-            return [self._known(key) for key in self._maps.get((family, table, *name), ())]
-        return [self._known((family, table, key[-1])) for key in self._maps.get(tuple(name), ())]
 
 
 def _key(words: list[str], names: int) -> Key:

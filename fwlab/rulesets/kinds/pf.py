@@ -11,12 +11,13 @@ import re
 from collections.abc import Iterator
 
 from fwlab.rulesets.kind import Faults, RulesetKind, Shown
+from fwlab.rulesets.kinds.lines import asks_for, is_host_name
 from fwlab.rulesets.kinds.memory import MOST_BYTES
 from fwlab.rulesets.kinds.pf_text import Statement, Token, Unreadable, statements
 
-#: The DUT's two links under FreeBSD (topology.yml), and the loopback, which does no harm.
+#: The DUT's two links under FreeBSD (topology.yml), and the loopback, which does no harm; `lo` is its group.
 LINKS = ("vtnet0", "vtnet1")
-_PORTS = {*LINKS, "lo0"}
+_PORTS = {*LINKS, "lo0", "lo"}
 #: Words by which pfctl reads other files: include, load anchor ... from, table ... file, set fingerprints. A macro's
 #: value becomes words where it is used, so they are refused in quotes, too.
 _READING = {"include", "load", "file", "fingerprints"}
@@ -25,12 +26,13 @@ _HIDES = re.compile(r"\\(?!$)|\S\\$")
 _ROUTING = ("route-to", "reply-to", "dup-to", "bridge-to")
 #: After these words comes a name that is no address.
 _NAMING = ("label", "tag", "tagged", "anchor", "nat-anchor", "rdr-anchor", "binat-anchor", "os", "user", "group")
-_HOST_NAME = re.compile(r"[\w-]+(?:\.[\w-]+)*\.[\w-]*[A-Za-z][\w-]*\.?")
 _ADDRESS = re.compile(r"[0-9a-fA-F:]*[.:0-9][0-9a-fA-F.:]*")
 #: Bytes that the kernel needs for one of each, roughly, with its keys and counters.
 _BYTES = {"states": 640, "src-nodes": 256, "frags": 256, "table-entries": 256, "anchors": 4096, "eth-anchors": 4096}
 #: Rules after all lists were expanded. A rule takes some 4 KiB of the kernel's memory.
 MOST_RULES = MOST_BYTES // 4096
+#: Larger products are not computed: they may have a million digits.
+_LARGEST = 10**12
 _RULES = ("pass", "block", "match", "scrub", "nat", "rdr", "binat", "no", "antispoof", "ether")
 
 
@@ -66,8 +68,8 @@ def _faults(statement: Statement) -> Faults:
             yield from _ports(name for name in itertools.islice(after, 1) if name.text != "none")
         elif token.text in _ROUTING:
             yield from _ports(_routed(after))
-        elif _HOST_NAME.fullmatch(token.text) and not _is_name(statement, place):
-            yield token.line, f"the name {token.text}: a ruleset must not ask a name server", "use its address"
+        elif is_host_name(token.text) and not _is_name(statement, place):
+            yield token.line, *asks_for(token.text)
     if statement[0].is_word("set") and len(statement) > 2:
         yield from _option(statement)
 
@@ -157,9 +159,9 @@ def _expanded_rules(statement: Statement) -> int:
         if depth and (table or (token.kind != "mark" and not before.is_mark("/", "<", ">", "=", "-"))):
             items += 1
         elif not depth and items:
-            product, items = product * items, 0
+            product, items = min(product * items, _LARGEST), 0
         before = token
-    return product * max(1, items)
+    return min(product * max(1, items), _LARGEST)
 
 
 def absent(shown: Shown, lines: list[str]) -> str | None:

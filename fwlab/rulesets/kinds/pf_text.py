@@ -9,11 +9,11 @@ from dataclasses import dataclass
 #: an underscore, and may hold almost any mark, quotes too (yylex and allowed_in_string of pfctl's parse.y).
 _TOKEN = re.compile(
     r"""(?P<skip>[ \t\f]+|\\\n)
-    |(?P<comment>\#(?:\\\n|[^\n])*)
+    |(?P<comment>\#(?:[^\n\\]+|\\\n?)*+)
     |(?P<newline>\n)
     |(?P<quoted>"[^"]*"|'[^']*')
     |\$(?P<macro>\w*)
-    |(?P<word>[0-9A-Za-z:_](?:[^\s(){}<>!=/\#,\\]|\\\n)*)
+    |(?P<word>[0-9A-Za-z:_](?:[^\s(){}<>!=/\#,\\]+|\\\n)*+)
     |(?P<mark>.)""",
     re.VERBOSE | re.ASCII,
 )
@@ -21,6 +21,8 @@ _TOKEN = re.compile(
 _HIDING = re.compile(r"[\"'#$\\]")
 #: Macros may be made of macros, each twice as long as the one before.
 LONGEST_MACRO = 1 << 16
+#: Characters of all macros where they are used. A word that is read anew for each use takes its time.
+MOST_EXPANDED = 1 << 19
 #: Tokens of a file with macros expanded: a table of 100 000 addresses with commas has 200 000.
 MOST_TOKENS = 2_000_000
 
@@ -57,9 +59,9 @@ Statement = list[Token]
 def statements(text: str) -> Iterator[Statement]:
     """Every statement; definitions of macros too, as they are. A list may hold line ends, the block of an anchor ends
     its statement. Raises Unreadable."""
-    macros: dict[str, str] = {}
+    macros: dict[str, Statement] = {}
     statement: Statement = []
-    lists = count = 0
+    lists = count = expanded = 0
     for token in _tokens(text):
         if token.kind == "newline":
             lists -= _opens_block(statement)
@@ -68,10 +70,14 @@ def statements(text: str) -> Iterator[Statement]:
                 yield statement
                 statement, lists = [], 0
             continue
-        for part in _expanded(token, macros):
+        for part in [token] if token.kind != "macro" else _expanded(token, macros):
             count += 1
+            expanded += len(part.text) + 1 if part.macro else 0
             if count > MOST_TOKENS:
                 raise Unreadable(token.line, f"more than {MOST_TOKENS} words", "use fewer and shorter macros")
+            if expanded > MOST_EXPANDED:
+                what = f"macros that stand for more than {MOST_EXPANDED >> 10} KiB"
+                raise Unreadable(token.line, what, "use a table in place of a long macro")
             lists += part.is_mark("{") - part.is_mark("}")
             statement.append(part)
     if statement:
@@ -104,16 +110,12 @@ def _tokens(text: str, line: int = 1) -> Iterator[Token]:
         line += value.count("\n")
 
 
-def _expanded(token: Token, macros: dict[str, str]) -> Iterator[Token]:
-    """The token, or what its macro stands for; nothing for an unknown macro, which pfctl refuses."""
-    if token.kind != "macro":
-        yield token
-        return
-    for part in _tokens(macros.get(token.text, "")):
-        yield Token(token.line, part.text, part.kind, macro=True)
+def _expanded(token: Token, macros: dict[str, Statement]) -> Iterator[Token]:
+    """What the macro stands for; nothing for an unknown macro, which pfctl refuses."""
+    return (Token(token.line, part.text, part.kind, macro=True) for part in macros.get(token.text, ()))
 
 
-def _define(statement: Statement, macros: dict[str, str]) -> None:
+def _define(statement: Statement, macros: dict[str, Statement]) -> None:
     """Keep the macro that the statement defines, if it is a definition."""
     if len(statement) < 2 or statement[0].kind != "word" or not statement[1].is_mark("="):
         return
@@ -123,4 +125,4 @@ def _define(statement: Statement, macros: dict[str, str]) -> None:
         raise Unreadable(line, f"a macro of {len(value)} characters; {LONGEST_MACRO} are allowed", "use a table")
     if _HIDING.search(value):
         raise Unreadable(line, "a macro with a quotation mark, # or $ in it", "write that part where it is used")
-    macros[statement[0].text] = value
+    macros[statement[0].text] = list(_tokens(value))

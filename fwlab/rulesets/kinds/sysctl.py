@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """sysctl: settings of the kernel's network. sysctl could change the whole machine, so only net.* is accepted.
 
-Patterns, paths that leave net, and settings that cannot be read are refused: a reset could not restore them.
+Patterns, paths that leave net, and settings that cannot be read are refused: a reset could not restore them. But one
+pattern is common, as in net.ipv4.conf.*.rp_filter: it stands for the lab's links, `all` and `default`.
 """
 
 import re
@@ -11,7 +12,7 @@ from fwlab.rulesets.kind import Call, Faults, Loader, Machine, Refusal, RulesetK
 from fwlab.rulesets.kinds.lines import LINKS
 from fwlab.rulesets.kinds.memory import BUCKET, MOST_BYTES, number
 
-NETWORK_SETTING = re.compile(r"net(\.[\w-]+)+|net(/[\w-]+)+", re.ASCII)
+NETWORK_SETTING = re.compile(r"net(\.[\w-]+)++|net(/[\w-]+)++", re.ASCII)
 #: Directories of settings.
 _FOLDERS = re.compile(
     r"net[./](core|unix|netfilter|bridge|mptcp|ipv4|ipv6)"
@@ -26,17 +27,28 @@ _OF_A_DEVICE = re.compile(r"net[./]ipv[46][./](?:conf|neigh)[./](\w+)[./]\w+")
 #: A page holds so many buckets.
 BUCKETS_OF_A_PAGE = 512
 _DEVICES = {*LINKS, "all", "default", "lo"}
+#: A setting of every device. `forwarding` is none: that of `all` changes the others.
+_PATTERN = re.compile(
+    r"^([ \t]*-?[ \t]*net([./])ipv[46]\2conf\2)\*(\2(?!forwarding\b)\w+[ \t]*(?:=.*)?)$", re.MULTILINE | re.ASCII
+)
+
+
+def expanded(text: str) -> str:
+    """The same with a line for each device that a pattern stands for."""
+    lines = "\n".join(rf"\g<1>{device}\g<3>" for device in ("all", "default", *LINKS))
+    return _PATTERN.sub(lines, text)
 
 
 def named_in(text: str) -> list[str]:
     """The settings that a file changes, with dots."""
-    names = (line.split("=")[0].strip().lstrip("-").strip() for line in text.splitlines())
+    names = (line.split("=")[0].strip().lstrip("-").strip() for line in expanded(text).splitlines())
     return [name.replace("/", ".") for name in names if name and name[0] not in "#;"]
 
 
 def validate(lines: list[str]) -> Faults:
     """Only settings under net that a reset can restore, and of the test links only."""
-    for place, line in enumerate(lines, 1):
+    places = ((place, each) for place, line in enumerate(lines, 1) for each in expanded(line).split("\n"))
+    for place, line in places:
         key, equals, value = (part.strip() for part in line.partition("="))
         key = key.lstrip("-").strip()
         if not key or key[0] in "#;":
@@ -59,7 +71,7 @@ def validate(lines: list[str]) -> Faults:
 
 def absent(shown: Shown, lines: list[str]) -> str | None:
     """The first setting with another value."""
-    for line in lines:
+    for line in expanded("\n".join(lines)).splitlines():
         if line.startswith(";"):
             continue
         key, _, value = (part.strip() for part in line.lstrip("-").partition("="))
@@ -118,4 +130,5 @@ KIND = RulesetKind(
     absent=absent,
     machine_setting=True,
     named_in=named_in,
+    sent=expanded,
 )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from fwlab.rulesets.kind import Faults, Loader, RulesetKind, Shown
-from fwlab.rulesets.kinds.lines import LINKS, instructions
+from fwlab.rulesets.kinds.lines import LINKS, asks_for, instructions, is_address, is_host_name
 from fwlab.rulesets.kinds.memory import MOST_BYTES, MOST_QUEUED
 
 TC_OBJECTS = {"qdisc", "class", "filter", "chain", "action", "actions"}
@@ -15,6 +15,9 @@ DEVICE = re.compile(r"(eth|if)\d+")
 BYTES = {"tbf", "bfifo", "red", "gred", "choke", "police"}
 AMOUNT = re.compile(r"(\d{1,20}(?:\.\d{1,9})?)([a-zA-Z]{0,8})", re.ASCII)
 UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+#: What comes before an address; a name of one word may be anything elsewhere.
+_ADDRESSES = {"src_ip", "dst_ip", "enc_src_ip", "enc_dst_ip", "arp_sip", "arp_tip"}
+_NAME = re.compile(r"[\w-]+", re.ASCII)
 TC_VERBS = {"add", "del", "delete", "replace", "change"}
 #: Results of an action; an action may name two.
 TC_FATE = "(?:drop|ok|pass|pipe|continue|reclassify|shot|unspec)"
@@ -42,6 +45,8 @@ def validate(lines: list[str]) -> Faults:
             for word in words:
                 if TC_REFUSED.fullmatch(word):
                     yield number, f"a ruleset must not name a file or a program ({word})", f"remove {word}"
+            for name in _hosts(words):
+                yield number, *asks_for(name)
             for device in _devices(words):
                 if device not in LINKS:
                     yield number, f"{device} is not one of the DUT's test links", f"use {' or '.join(LINKS)}"
@@ -59,17 +64,33 @@ def queue_in(text: str) -> str | None:
 
 def _whole(lines: list[str]) -> Iterator[str]:
     """The lines as tc -batch reads them: a backslash at the end joins the next line, which is left empty here."""
-    begun, empty = "", 0
+    parts: list[str] = []
+    empty = 0
     for line in lines:
-        begun += line.partition("#")[0]
-        if "#" not in line and begun.endswith("\\"):
-            begun, empty = begun[:-1], empty + 1
+        part = line.partition("#")[0]
+        if part or not parts:
+            parts.append(part)
+        if "#" not in line and parts[-1].endswith("\\"):
+            last, empty = parts.pop()[:-1], empty + 1
+            if last or not parts:
+                parts.append(last)
         else:
-            yield begun
+            yield "".join(parts)
             yield from [""] * empty
-            begun, empty = "", 0
-    if begun:
-        yield begun
+            parts, empty = [], 0
+    if any(parts):
+        yield "".join(parts)
+
+
+def _hosts(words: list[str]) -> Iterator[str]:
+    """Names where addresses belong, and words with dots that are no amounts."""
+    padded = ["", "", "", *words]
+    for first, second, before, word in zip(padded, padded[1:], padded[2:], words, strict=False):
+        name = word.partition("/")[0]
+        matched = before in ("src", "dst") and first == "match" and second in ("ip", "ip6")
+        dotted = is_host_name(name) and not AMOUNT.fullmatch(name)
+        if dotted or ((matched or before in _ADDRESSES) and not is_address(name) and _NAME.fullmatch(name)):
+            yield name
 
 
 def _devices(words: list[str]) -> Iterator[str]:
