@@ -55,7 +55,8 @@ def _rows(project: Project) -> Iterator[str]:
             for name in metrics
             if name in by_metric and max(_medians(by_metric[name])) >= least
         }
-        yield _row(f"{RUNS}, {what}: spread", apart)
+        if len(apart) > 1:
+            yield _row(f"{RUNS}, {what}: spread", apart)
     lab03 = project.root / "results" / "lab03-ipset"
     hosts = [load_run(lab03 / f"{name}.json", "lab03-ipset") for name in ("2026-11-20-full", "2026-11-21-other-host")]
     cpus = " and ".join(run.host.cpu.split("(")[0].split()[0] for run in hosts)
