@@ -33,6 +33,8 @@ CONFIGURATION = frozenset(
 )
 _MOODLE = re.compile(r"(?P<name>.+)_(?P<number>\d+)_assignsubmission_(?P<kind>file|onlinetext)_(?P<rest>.*)")
 _WHAT_IT_IS = "give --submissions the folder that holds one folder per student"
+#: The folder of a student's archive while it is unpacked.
+UNPACKED = "student"
 #: How deep exercises may lie in what a student hands in, and how many folders are searched for them.
 _DEEPEST, _MOST_FOLDERS = 4, 2000
 
@@ -173,7 +175,7 @@ def exercises_of(student: Student, exercises: Sequence[str], scratch: Path) -> I
 
     Raises Unreadable with the reason, which costs only this student, and NoRoom.
     """
-    inside = scratch / "student"
+    inside = scratch / UNPACKED
     try:
         if len(student.paths) == 1 and student.paths[0].is_dir():
             home = _home(student.paths[0], exercises)
