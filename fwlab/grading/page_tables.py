@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fwlab.grading import confined
 from fwlab.grading.archive_members import EXPORT, STUDENT
+from fwlab.grading.grading_session import STUDENT_S
 from fwlab.host.project import find_project
 
 
@@ -62,6 +63,7 @@ def student_limits() -> str:
         ("CPU time to unpack what was handed in, and again to validate it", f"{confined.CPU_S} s"),
         ("Memory for that", f"{confined.MEMORY >> 20} MiB"),
         ("Time for that, on a busy host", f"{confined.WALL_S:g} s"),
+        ("Time for all exercises on the machines", f"{STUDENT_S / 60:g} min"),
     ]
     head = "| limit of one student | value |\n|---|---:|"
     return "\n".join(["", head, *(f"| {' | '.join(row)} |" for row in rows), ""])
