@@ -62,6 +62,13 @@ def test_a_folder_without_students_is_named(tmp_path: Path, name: str) -> None:
         explanations(PROJECT, LAB, tmp_path / name)
 
 
+def test_a_link_is_no_student(tmp_path: Path) -> None:
+    hand_in(tmp_path / "elsewhere", "ann", {})
+    (tmp_path / "class" / "bob").mkdir(parents=True)
+    (tmp_path / "class" / "ann").symlink_to(tmp_path / "elsewhere" / "ann")
+    assert {row["who"] for row in rows(tmp_path / "class")} == {"bob"}
+
+
 def test_a_file_of_many_aliases_takes_no_time(tmp_path: Path) -> None:
     """A megabyte of YAML may stand for millions of tries."""
     tries = "[" + ",".join(["*t"] * 2000) + "]"
