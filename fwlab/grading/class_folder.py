@@ -31,6 +31,8 @@ CONFIGURATION = frozenset(
     }
 )
 _WHAT_IT_IS = "give --submissions the folder that holds one folder per student"
+#: The folder of a student's archive while it is unpacked.
+INSIDE = "student"
 #: How deep exercises may lie in what a student hands in, and how many folders are searched for them.
 _DEEPEST, _MOST_FOLDERS = 4, 2000
 #: A part of the name of an exercise, or of a folder.
@@ -194,7 +196,7 @@ def exercises_of(student: Student, exercises: Sequence[str], scratch: Path) -> I
 
     Raises Unreadable with the reason, which costs only this student, and NoRoom.
     """
-    inside = scratch / "student"
+    inside = scratch / INSIDE
     if student.refused is not None:
         raise Unreadable(student.refused, "hand it in again")
     try:

@@ -101,7 +101,7 @@ def alike(context: RunContext, works: Sequence[Work]) -> list[Pair]:
             if start not in starts:
                 starts[start] = statements(_texts(partial(_start, context, work.exercise)))
             assert work.handed_in is not None  # noqa: S101 - see above
-            texts = [file.copy.read_bytes().decode(errors="replace") for file in work.handed_in.files]
+            texts = [data.decode(errors="replace") for _, data in work.handed_in.again()]
             said[work.who] = statements(texts) - starts[start]
             contents[work.who] = content_of(work.handed_in)
         pairs += similar(exercise.id, said, contents)

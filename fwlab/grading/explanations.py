@@ -29,7 +29,8 @@ def explanations(project: Project, lab: Lab, folder: Path) -> str:
         raise BadInput(f"{lab.id} has no workbook", f"fwlab list {lab.id}")
     if not folder.is_dir():
         raise BadInput(f"no folder {folder}", "name the folder that holds one folder per student")
-    students = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+    entries = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    students = [path for path in entries if path.is_dir()]
     if not students:
         raise BadInput(f"{folder}: there is no student's folder in it", "put one folder per student into it")
     runs = published_runs(project, lab)

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The works that a grading covers: a class's submissions, or the lab's own rulesets."""
 
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fwlab.grading.archive_members import Unreadable
-from fwlab.grading.class_folder import class_at, exercises_of, students_in
+from fwlab.grading.class_folder import class_at, students_in
 from fwlab.grading.course import Course
+from fwlab.grading.reading import read
 from fwlab.grading.submissions import HandedIn, Submissions
 from fwlab.grading.variant_files import FOLDERS, RIGHT, WRONG, load_variants, variant_folder
 from fwlab.measure.context import RunContext
@@ -121,20 +120,11 @@ def handed_in(
     with class_at(folder, submissions.scratch) as there:
         for student in students_in(there, folder, submissions.odd.append):
             own = _own(context, course or Course(), student.id, submissions)
-            known = (own or context).lab.whole.exercises
-            exercises = [exercise for exercise in known if not exercise.further]
             submissions.students[student.id] = student
             home = folder / student.id
-            read: list[HandedIn] = []
-            try:
-                with exercises_of(student, [e.id for e in known], submissions.scratch) as inside:
-                    exercises = [e for e in known if not e.further or (further and os.path.lexists(inside / e.id))]
-                    read = [submissions.read(student.id, e.id, inside / e.id) for e in exercises]
-            except Unreadable as error:
-                read = [submissions.unreadable(student.id, e.id, error) for e in exercises]
-            works += [
-                Work(student.id, e, home / e.id, handed_in=r, own=own) for e, r in zip(exercises, read, strict=True)
-            ]
+            for exercise, one in read(own or context, student, submissions, further=further):
+                submissions.keep(student.id, exercise.id, one)
+                works.append(Work(student.id, exercise, home / exercise.id, handed_in=one, own=own))
     return works
 
 

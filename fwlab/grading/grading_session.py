@@ -3,6 +3,7 @@
 
 import contextlib
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 import testinfra
@@ -31,6 +32,9 @@ from fwlab.model.results import Measured
 from fwlab.model.verdict import Verdict
 from fwlab.report.progress import listener
 
+#: Time for all exercises of a student on the machines (s): half of what ten that each exceed their limit twice would
+#: take. An ordinary student takes ten minutes.
+STUDENT_S = 2400.0
 #: How often a grading that waits for another set of machines looks at what it has saved (s).
 POLL_S = 0.5
 
@@ -56,6 +60,8 @@ class GradingSession:
         self._loaded: Key | None = None
         #: The student whose ruleset was measured last: for the next one, the DUT is restored.
         self._student: str | None = None
+        #: Seconds that each student's rulesets took so far.
+        self._spent: defaultdict[str, float] = defaultdict(float)
         self._down: dict[str, CannotMeasure] = {}
         self._present: dict[str, Present] = {}
         self._saving = Saving(plan, self.records, self._known)
@@ -226,6 +232,9 @@ class GradingSession:
         if self.kept(lab, work):  # taken over as the machines came up, which may be just now
             return self._known.verdicts[(lab, work.name)]
         reason = unreadable(work, self.plan.contexts[lab])
+        if reason is None and work.handed_in is not None and self._spent[work.who] > STUDENT_S:
+            minutes = f"{STUDENT_S / 60:g} minutes"
+            reason = f"the exercises of {work.who} before it took more than {minutes}, and no student has more"
         if reason is None:
             measured = self._measure(lab, work)
         else:
@@ -256,10 +265,12 @@ class GradingSession:
         session, context = self.session(lab), self.plan.contexts[lab]
         self._measure_cases(session, [c.id for c in base_cases(context.lab, [work.exercise])])
         self._loaded = None
+        began = time.monotonic()
         if work.handed_in is not None and work.who != self._student:
             session.start_over()
             self._student = work.who
         session.measure_exercises([work.spec(context)], *([work.own] if work.own else []))
+        self._spent[work.who] += time.monotonic() - began
         measured = session.run.exercises[-1]
         if not measured.problems and why_not_loaded(measured) is None:
             self._loaded = (lab, work.name)

@@ -7,7 +7,7 @@ from testinfra.backend.base import CommandResult
 from testinfra.host import Host
 
 from fwlab.grading.inconclusive import Inconclusive
-from fwlab.model.printable import printable
+from fwlab.model.printable import LONGEST_LINE, printable
 from fwlab.model.ruleset import RulesetFile
 from fwlab.rulesets.registry import KINDS
 
@@ -19,7 +19,7 @@ def absent_from(dut: Host, files: Iterable[RulesetFile]) -> str | None:
     for file in files:
         absent = missing(dut, file)
         if absent is not None:
-            return f"{file.name}: loaded, but the DUT does not hold: {absent}"
+            return f"{file.name}: loaded, but the DUT does not hold: {printable(absent, LONGEST_LINE)}"
     return None
 
 

@@ -4,7 +4,9 @@
 import json
 from pathlib import Path
 
+from fwlab.grading import confined
 from fwlab.grading.archive_members import EXPORT, STUDENT
+from fwlab.grading.grading_session import STUDENT_S
 from fwlab.host.project import find_project
 
 
@@ -52,4 +54,16 @@ def archive_limits() -> str:
         ("Times as large as packed", f"{STUDENT.ratio}", f"{EXPORT.ratio}"),
     ]
     head = "| limit of an archive | of a student | of a class |\n|---|---:|---:|"
+    return "\n".join(["", head, *(f"| {' | '.join(row)} |" for row in rows), ""])
+
+
+def student_limits() -> str:
+    """One row per limit of what one student may use."""
+    rows = [
+        ("CPU time to unpack what was handed in, and again to validate it", f"{confined.CPU_S} s"),
+        ("Memory for that", f"{confined.MEMORY >> 20} MiB"),
+        ("Time for that, on a busy host", f"{confined.WALL_S:g} s"),
+        ("Time for all exercises on the machines", f"{STUDENT_S / 60:g} min"),
+    ]
+    head = "| limit of one student | value |\n|---|---:|"
     return "\n".join(["", head, *(f"| {' | '.join(row)} |" for row in rows), ""])

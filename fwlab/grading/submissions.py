@@ -8,9 +8,10 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fwlab.grading.class_folder import Student, instead_of
 from fwlab.grading.room import NoRoom
@@ -20,14 +21,13 @@ from fwlab.model.ruleset import RulesetFile
 from fwlab.rulesets.files import not_loaded, plain_files, texts_of
 
 
-@dataclass(frozen=True)
-class Kept:
+class Kept(NamedTuple):
     """One file and the path of its copy."""
 
     name: str
     size: int
     sha256: str
-    copy: Path
+    copy: str
 
 
 @dataclass(frozen=True)
@@ -35,27 +35,32 @@ class HandedIn:
     """What one student handed in for one exercise, as it was read.
 
     ignored  names of what is there and is not loaded
-    refused  why it could not be read; there are no files then
+    files    what was copied
+    refused  why it is no ruleset: it could not be read, or validation failed
+    broken   the error of ours that kept it from being read
     """
 
     files: tuple[Kept, ...] = ()
     ignored: tuple[str, ...] = ()
     refused: BadInput | None = None
+    broken: str | None = None
 
     def ruleset(self) -> list[RulesetFile]:
         """The files as a ruleset. Raises BadInput if they are not one; that fails the student."""
         if self.refused is not None:
             raise self.refused
-        return texts_of((file.name, _again(file.copy)) for file in self.files)
+        if self.broken is not None:
+            raise CannotMeasure(f"internal error while reading a submission: {self.broken}", "report it")
+        return texts_of(self.again(), validated=True)
 
-
-def _again(copy: Path) -> bytes:
-    try:
-        return copy.read_bytes()
-    except OSError as error:
-        raise CannotMeasure(
-            f"{copy}: the copy of a submission is gone: {error.strerror}", "start the grading again"
-        ) from error
+    def again(self) -> Iterator[tuple[str, bytes]]:
+        """Name and bytes of each file, from the copies."""
+        for file in self.files:
+            try:
+                yield file.name, Path(file.copy).read_bytes()
+            except OSError as error:
+                gone = f"{file.copy}: the copy of a submission is gone: {error.strerror}"
+                raise CannotMeasure(gone, "start the grading again") from error
 
 
 class Submissions:
@@ -76,30 +81,21 @@ class Submissions:
         """Where an archive may be unpacked for a while."""
         return Path(self._copies.name)
 
-    def read(self, student: str, exercise: str, folder: Path) -> HandedIn:
-        """Copy one student's exercise. Raises NoRoom if the copies do not fit; a faulty folder is recorded instead."""
-        self._read.setdefault(student, {})
-        return self._add(student, exercise, self._of(folder, len(self._read), exercise, student))
-
-    def unreadable(self, student: str, exercise: str, error: BadInput) -> HandedIn:
-        """Record that nothing of the student's can be read."""
-        reason = BadInput(f"submission cannot be read: {error.message}", error.hint)
-        return self._add(student, exercise, HandedIn(refused=reason))
-
-    def _add(self, student: str, exercise: str, handed_in: HandedIn) -> HandedIn:
+    def keep(self, student: str, exercise: str, handed_in: HandedIn) -> None:
+        """Record what was read."""
         self._read.setdefault(student, {})[exercise] = handed_in
-        return handed_in
 
-    def _of(self, folder: Path, number: int, exercise: str, student: str) -> HandedIn:
+    def copied(self, exercise: str, folder: Path, student: str) -> HandedIn:
+        """Copy an exercise of the student who was added last. A faulty folder is recorded. Raises NoRoom."""
         if not os.path.lexists(folder):
             missing = f"nothing handed in: there is no {student}/{exercise}{instead_of(folder)}"
             return HandedIn(refused=BadInput(missing, "add the folder"))
         files: list[Kept] = []
         try:
             for name, data in plain_files(folder, exercise):
-                copy = Path(self._copies.name) / f"{number}-{exercise}-{len(files)}"
+                copy = self.scratch / f"{len(self.students)}-{exercise}-{len(files)}"
                 self._write(copy, data)
-                files.append(Kept(name, len(data), hashlib.sha256(data).hexdigest(), copy))
+                files.append(Kept(name, len(data), hashlib.sha256(data).hexdigest(), str(copy)))
         except NoRoom:
             raise
         except BadInput as error:
@@ -127,7 +123,7 @@ class Submissions:
 
 def told(handed_in: HandedIn) -> dict[str, Any]:
     """One exercise of one student as submissions.json has it."""
-    if handed_in.refused is not None:
+    if handed_in.refused is not None and not handed_in.files:
         return {"refused": handed_in.refused.message}
     files: dict[str, Any] = {}
     for file in handed_in.files:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from fwlab.grading.submissions import HandedIn
 from fwlab.measure.context import RunContext
-from fwlab.model.errors import BadInput
+from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.lab import Exercise
 from fwlab.rulesets.files import rendered
 
@@ -23,8 +23,8 @@ def untouched(context: RunContext, exercise: Exercise, handed_in: HandedIn) -> b
     if sum(file.size for file in handed_in.files) > sum(map(len, start)) + MOST_COMMENTS:
         return False
     try:
-        own = _said(file.copy.read_bytes().decode(errors="replace") for file in handed_in.files)
-    except OSError:  # the copy is gone, and with it the grading
+        own = _said(data.decode(errors="replace") for _, data in handed_in.again())
+    except CannotMeasure:  # the copy is gone, and with it the grading
         return False
     return own in ([], _said(start))
 

@@ -134,13 +134,13 @@ class Ssh:
     def login(self, command: str = "") -> int:
         """Log in as `vagrant ssh` does, on our own terminal: a shell, or one command. Returns its exit status.
 
-        Whatever ends us ends the login and what it runs. Raises CannotMeasure if the connection is lost.
+        It uses the shared connection, so it works where the ruleset lets no new one in. Whatever ends us ends the login
+        and what it runs. Raises CannotMeasure if the connection is lost.
         """
         terminal = sys.stdin.isatty() and sys.stdout.isatty()
         watched = bool(command) and not terminal
         words = [_WATCHED.format(command=shlex.quote(command)) if watched else command] if command else []
-        # A connection of its own: the shared one would keep the command running, and our output open.
-        argv = [*self._base[:-1], "-o", "ControlPath=none", "-t" if terminal else "-T", self.role, *words]
+        argv = [*self._base[:-1], "-o", "ControlMaster=no", "-t" if terminal else "-T", self.role, *words]
         process = subprocess.Popen(argv, stdin=subprocess.PIPE if watched else None)
         try:
             status = process.wait()

@@ -148,8 +148,9 @@ class Session:
         """Go on with the DUT as it was before the first ruleset that may break it, if one was measured since.
 
         Nothing that such a ruleset left behind can reach the next one. Without a saved state, the reset that follows
-        each ruleset has to do.
+        each ruleset has to do. Nodes that do not answer are revived as often for what follows as at first.
         """
+        self._revivals = 0
         if self._untrusted and self._dead is None and self._recovery.restore():
             self._measurer.forget()
         self._untrusted = False

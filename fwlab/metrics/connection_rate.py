@@ -8,12 +8,13 @@ end, but it always sees packets. So a trial counts packets, and converts them by
 run.
 """
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from fwlab.dut.protocol import Window
-from fwlab.generator.protocol import TcpEndpoints, traffic_guard
+from fwlab.generator.protocol import ConnectionLoad, TcpEndpoints, traffic_guard
 from fwlab.generator.tcp_config import answers
 from fwlab.judge.statistics import scale
 from fwlab.metrics.measurement_spec import MeasurementSpec, given
@@ -22,6 +23,7 @@ from fwlab.metrics.protocol import CONNECTIONS, MeasurableMetric
 from fwlab.metrics.saturation import Attempt
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.declared_traffic import Connections
+from fwlab.model.errors import CannotMeasure, Overdue
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Measured, TestbedFacts
 from fwlab.model.trial import Clients, Delivery, TcpTrial
@@ -155,7 +157,8 @@ def measure(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
             lambda level: _flat_out(nodes, endpoints, spec, level), wanted
         )
         flat = search.attempt
-        found = search.added_to(so_far).plus(problems=flat.problems() if len(flat.valid) == wanted else [])
+        doubts = flat.problems() if len(flat.valid) == wanted else [] if flat.crowded else [_completed(flat.clients)]
+        found = search.added_to(so_far).plus(problems=doubts)
         clients, background = [flat.clients], flat.background
         if spec.asks_for("delivered") and not found.problems:
             light, background = _at_light_rate(nodes, endpoints, flat.clients)
@@ -185,7 +188,10 @@ def _flat_out(nodes: Nodes, endpoints: TcpEndpoints, spec: MeasurementSpec, leve
             settle_s=SETTLE_S,
         )
         with traffic_guard(endpoints.flat_out()) as opening:
-            windows = nodes.dut.collect_by_link(timeout=900)
+            try:
+                windows = nodes.dut.collect_by_link(timeout=900)
+            except Overdue as error:
+                raise _explained(error, opening) from error
         return Attempt(*windows), opening.stop()
 
     before = nodes.dut.received()
@@ -208,6 +214,18 @@ def _flat_out(nodes: Nodes, endpoints: TcpEndpoints, spec: MeasurementSpec, leve
         answers=round(answers(*counts[-1], endpoints.answer_bytes), 2),
         background=background,
     )
+
+
+def _explained(error: Overdue, opening: ConnectionLoad) -> Overdue:
+    with contextlib.suppress(CannotMeasure):
+        return Overdue(f"{error.message}: {_completed(opening.stop())}", error.hint)
+    return Overdue(error.message, error.hint)
+
+
+def _completed(clients: Clients) -> str:
+    """How far the clients came. A DUT that lets few connections begin waits for them most of the time."""
+    came = f"the clients completed {clients.completed} connections in {clients.duration_s:.0f} s"
+    return f"{came}; if that is few, a limit in the ruleset may be the cause"
 
 
 def _at_light_rate(nodes: Nodes, endpoints: TcpEndpoints, flat: Clients) -> tuple[Clients, Background | None]:

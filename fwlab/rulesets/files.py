@@ -15,7 +15,7 @@ from fwlab.model.printable import printable
 from fwlab.model.ruleset import RulesetFile
 from fwlab.model.topology import Topology
 from fwlab.rulesets.registry import files_of, in_loading_order, kind_of, meant
-from fwlab.rulesets.render import TEMPLATE, render, ruleset_file
+from fwlab.rulesets.render import TEMPLATE, render, ruleset_file, unvalidated_file
 from fwlab.rulesets.validation import validate_together
 
 #: Largest file. A list of 265 000 entries has about 8 MB.
@@ -67,13 +67,15 @@ def student_ruleset(folder: Path) -> list[RulesetFile]:
     return texts_of(plain_files(folder, folder.name))
 
 
-def texts_of(files: Iterable[tuple[str, bytes]]) -> list[RulesetFile]:
-    """These files as text, validated, in loading order. Windows line endings become Unix ones.
+def texts_of(files: Iterable[tuple[str, bytes]], *, validated: bool = False) -> list[RulesetFile]:
+    """These files as text in loading order, validated unless they were. Windows line endings become Unix ones.
 
     Raises BadInput if a file is not text, no tool loads it, or validation fails.
     """
-    ordered = in_loading_order([ruleset_file(printable(name), _text(printable(name), data)) for name, data in files])
-    validate_together(ordered)
+    made = unvalidated_file if validated else ruleset_file
+    ordered = in_loading_order([made(printable(name), _text(printable(name), data)) for name, data in files])
+    if not validated:
+        validate_together(ordered)
     return ordered
 
 

@@ -58,12 +58,17 @@ def _compiled(text: str) -> jinja2.Template:
     return ENVIRONMENT.from_string(text)
 
 
-@lru_cache(maxsize=8)  # a grading asks for each ruleset several times, and a list of 265 000 addresses takes a while
-def ruleset_file(name: str, text: str) -> RulesetFile:
-    """A validated file; its name says of which kind. Raises BadInput if no tool loads it, or validation fails."""
+def unvalidated_file(name: str, text: str) -> RulesetFile:
+    """A file; its name says of which kind. Raises BadInput if no tool loads it."""
     kind = kind_of(name)
     if kind is None:
         raise BadInput(f"{name}: no tool loads such a file", f"use one of: {suffixes()}")
-    file = RulesetFile(name, kind.name, text)
+    return RulesetFile(name, kind.name, text)
+
+
+@lru_cache(maxsize=8)  # a lab's ruleset is asked for several times, and a list of 265 000 addresses takes a while
+def ruleset_file(name: str, text: str) -> RulesetFile:
+    """A validated file. Raises BadInput if no tool loads it, or validation fails."""
+    file = unvalidated_file(name, text)
     validate(file)
     return file

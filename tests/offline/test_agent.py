@@ -208,6 +208,20 @@ def test_a_message_truncated_within_a_character(tool: str) -> None:
     assert agent.resets == 1
 
 
+@pytest.mark.parametrize(
+    ("tool", "words"),
+    [
+        ("kill -SEGV $$", "crashed (signal 11) without a message; it gives no line: remove statements until it loads"),
+        ("echo x >&2; kill -ABRT $$", "crashed (signal 6), and said: x; it gives no line: remove statements until"),
+        ("kill -KILL $$", "crashed (signal 9) without a message; the DUT may lack memory"),
+    ],
+)
+def test_a_tool_that_a_signal_ends_has_crashed(tool: str, words: str) -> None:
+    agent = Loading(Cut(tool))
+    assert agent.load({"files": [packed("table ip t {}")]})["refused"].startswith(f"rules.nft: nft {words}")
+    assert agent.resets == 1
+
+
 def test_a_tool_that_cannot_be_run_refuses_the_file() -> None:
     class Without(FakeKernel):
         def call(self, argv: list[str], text: str | None = None) -> subprocess.CompletedProcess[str]:

@@ -17,6 +17,7 @@ from fwlab.metrics.nodes import MeasuringSession, Nodes
 from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Trials
 from fwlab.model.declared_traffic import Connections, Traffic
+from fwlab.model.errors import CannotMeasure, Overdue
 from fwlab.model.results import Measured
 from fwlab.model.trial import Clients, Delivery
 from fwlab.testbed.kinds.virtual import CLOSED_LOOP, OPEN_LOOP
@@ -137,6 +138,37 @@ def test_the_dut_is_throttled_until_it_is_never_idle(enough: int) -> None:
 def test_a_dut_that_stays_idle_is_a_problem() -> None:
     found = Testbed(enough=9).measure(WEB, ["connections"])
     assert "not saturated" in found.problems[0]
+
+
+FEW = "the clients completed 7 connections in 240 s; if that is few, a limit in the ruleset may be the cause"
+
+
+def test_a_dut_that_waits_for_connections_is_a_problem_with_their_number() -> None:
+    found = Testbed(enough=9, clients=counted(completed=7, duration_s=240)).measure(WEB, ["connections", "delivered"])
+    assert found.problems[1:] == [FEW]
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_measurement_that_takes_too_long_tells_how_many_connections_there_were(answers: bool) -> None:
+    class Slow(Testbed):
+        abandoned = 0
+
+        def collect_by_link(self, timeout: float) -> tuple[list[Window], ...]:
+            raise Overdue("dut: it was not measured within 240 s", "fwlab check")
+
+        def stop(self, *_: Any) -> Clients:
+            if not answers:
+                raise CannotMeasure("generator: wrk does not stop")
+            return super().stop()
+
+        def abandon(self) -> None:
+            self.abandoned += 1
+
+    bed = Slow(clients=counted(completed=7, duration_s=240))
+    with pytest.raises(Overdue) as late:
+        bed.measure(WEB, ["connections"])
+    assert late.value.message == "dut: it was not measured within 240 s" + f": {FEW}" * answers
+    assert bed.abandoned == 1
 
 
 @pytest.mark.parametrize(("seen", "agree"), [(5000, True), (5110, True), (4905, True), (5120, False), (4890, False)])

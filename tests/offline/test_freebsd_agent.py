@@ -106,6 +106,19 @@ def test_a_refusal_has_pfctls_words_with_the_users_lines(tmp_path: Path) -> None
     assert runs(told.done, "pfctl")[-3:] == ["pfctl -d", "pfctl -F all", "pfctl -a * -F all"]
 
 
+def test_a_pfctl_that_a_signal_ends_has_crashed(tmp_path: Path) -> None:
+    told = session(tmp_path, system(**{LOAD: output("", -11)}), [pf("block\n")])
+    words = "crashed (signal 11) without a message; it gives no line: remove statements until it loads"
+    assert told.answers[0]["refused"] == f"pf.conf: pfctl -f {words}"
+    code = """
+    local system = require("system").new()
+    for _, line in ipairs({ "exit 3", "kill -SEGV $$", "exit 0" }) do
+      print(select(2, system:run("/bin/sh", "-c", line)))
+    end
+    """
+    assert lua(code).split() == ["3", "-11", "0"]
+
+
 def test_what_the_kernel_refuses_is_undone(tmp_path: Path) -> None:
     said = "No ALTQ support in kernel\nALTQ related functions disabled\npfctl: DIOCADDRULE: Cannot allocate memory\n"
     told = session(tmp_path, system(**{LOAD: output(said, 1)}), [pf("block\n")])

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from fwlab.grading.inconclusive import Inconclusive
-from fwlab.grading.kernel_state import missing
+from fwlab.grading.kernel_state import absent_from, missing
 from fwlab.rulesets.kinds import nft_text
 from fwlab.rulesets.kinds.nft import LIST as NFT
 from fwlab.rulesets.kinds.routes import LISTED as ROUTES
@@ -212,6 +212,12 @@ def test_every_kind_is_missing_on_an_empty_dut() -> None:
 def test_an_unreachable_dut_is_inconclusive(name: str) -> None:
     with pytest.raises(Inconclusive, match="lost the connection to the DUT"):
         missing(LostHost(), ruleset_file(name, EVERY_KIND[name]))
+
+
+def test_a_name_that_turns_the_text_round_is_shown_escaped() -> None:
+    file = ruleset_file("a.ipset", "create \u202eevil hash:ip\n")
+    said = absent_from(FakeHost({"ipset list -n": ""}), [file])
+    assert said == "a.ipset: loaded, but the DUT does not hold: sets \\u202eevil"
 
 
 def test_a_tool_that_cannot_list_is_inconclusive() -> None:

@@ -234,9 +234,7 @@ def test_files_of_one_table_are_validated_together(tmp_path: Path) -> None:
     jumps = [f"-A c{number} -j c{number + 1}\n" * 10 for number in range(8)]
     (tmp_path / "a.iptables").write_text(f"*filter\n-A FORWARD -j c0\n{''.join(jumps[:4])}COMMIT\n")
     (tmp_path / "b.iptables").write_text(f"*filter again\n{''.join(jumps[4:])}-A c8 -j DROP\n-N c8\nCOMMIT\n")
-    with pytest.raises(
-        BadInput, match=r"^a\.iptables, b\.iptables together: a packet may pass more than 300000 rules"
-    ):
+    with pytest.raises(BadInput, match=r"^a\.iptables, b\.iptables together: a packet may pass more than 300000 rules"):
         student_ruleset(tmp_path)
     (tmp_path / "b.iptables").write_text((tmp_path / "b.iptables").read_text().replace("filter", "mangle"))
     assert len(student_ruleset(tmp_path)) == 2

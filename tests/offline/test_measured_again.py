@@ -217,6 +217,16 @@ def test_nodes_that_stay_silent_are_not_asked_for_ever() -> None:
     assert [found.problems for found in session.run.exercises] == [[GONE.message]] * (REVIVALS + 3)
 
 
+def test_the_next_student_does_not_pay_for_nodes_that_stayed_silent() -> None:
+    backup = Backup(0, answers=False)
+    session = Session(None, Scripted(GONE, GOOD), backup, a_run([]), Path("none"), lambda _event: None)
+    session.measure_exercises([TASK] * (REVIVALS + 2))
+    session.start_over()
+    backup.answers = True
+    session.measure_exercises([TASK])
+    assert session.run.exercises[-1].problems == []
+
+
 def test_a_generator_that_fails_twice_is_no_fault_of_the_ruleset() -> None:
     found, _, _ = measure(STUCK, STUCK, restores=2)
     assert (found.lost, found.problems) == ([], [STUCK.message])

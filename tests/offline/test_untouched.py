@@ -44,11 +44,11 @@ def test_an_unchanged_start(
         folder.mkdir(parents=True)
         for name, text in texts.items():
             (folder / name).write_text(text)
-    handed_in = submissions.read("ada", exercise.id, own)
+    handed_in = submissions.copied(exercise.id, own, "ada")
     assert untouched(setting, exercise, handed_in) is same
 
 
 def test_a_lab_without_a_start(setting: SimpleNamespace, submissions: Submissions, tmp_path: Path) -> None:
     (exercise,) = setting.lab.exercises
-    handed_in = submissions.read("ada", exercise.id, tmp_path)
+    handed_in = submissions.copied(exercise.id, tmp_path, "ada")
     assert not untouched(setting, exercise, handed_in)

@@ -45,6 +45,12 @@ function Pf.words(name, output)
 end
 
 local function refused(name, option, output, status)
+  if status < 0 then
+    local words = Pf.words(name, output)
+    local said = words == "" and " without a message" or ", and said: " .. words
+    local helps = "it gives no line: remove statements until it loads"
+    return string.format("%s: pfctl %s crashed (signal %d)%s; %s", name, option, -status, said, helps)
+  end
   return string.format("%s: pfctl %s said (exit %s): %s", name, option, status, Pf.words(name, output))
 end
 

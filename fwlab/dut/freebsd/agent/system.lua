@@ -13,15 +13,16 @@ function System.new()
   return setmetatable({}, System)
 end
 
--- Run a tool with the base system's own path. Returns its output (both streams) and its exit status.
+-- Run a tool with the base system's own path. Returns its output (both streams) and its exit status; the number of a
+-- signal that ended it is negative.
 -- Its standard input is empty, as the agent's own is the conversation with the host.
 function System:run(...)
   local words = {}
   for place, word in ipairs({ ... }) do words[place] = quoted(word) end
   local pipe = assert(io.popen("exec " .. table.concat(words, " ") .. " </dev/null 2>&1"))
   local output = pipe:read("a")
-  local _, _, status = pipe:close()
-  return output, status
+  local _, how, status = pipe:close()
+  return output, how == "signal" and -status or status
 end
 
 -- The same without what the tool says on standard error: for output that is binary or parsed.

@@ -6,6 +6,7 @@ import contextlib
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from signal import SIGKILL
 from typing import Any
 
 from fwlab.dut.linux.agent.kernel import Kernel
@@ -27,6 +28,13 @@ def quick_addresses() -> Iterator[None]:
         yield
     finally:
         del os.environ["RES_OPTIONS"]
+
+
+def crashed(signal: int, message: str) -> str:
+    """What became of a tool that a signal ended, and what helps. It may have had no time to say anything."""
+    said = f", and said: {message}" if message else " without a message"
+    helps = "it gives no line: remove statements until it loads" if signal != SIGKILL else "the DUT may lack memory"
+    return f"crashed (signal {signal}){said}; {helps}"
 
 
 class Rulesets:
@@ -77,6 +85,8 @@ class Rulesets:
         done = self._kernel.call(argv, text)
         if done.returncode:
             message = (done.stderr or done.stdout).strip()[:LONGEST_MESSAGE]
+            if done.returncode < 0:
+                raise Refusal(f"{name}: {argv[0]} {crashed(-done.returncode, message)}")
             raise Refusal(f"{name}: {argv[0]} said (exit {done.returncode}): {message}")
 
     def prepare(self) -> None:

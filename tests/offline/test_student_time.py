@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A student's exercises share a limit of time; what it does not suffice for fails, and nobody else waits longer."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fwlab.grading import grading_session
+from tests.offline.fake_grading import EXERCISE, LAB, FakeGrading
+from tests.offline.hand_ins import RULES
+
+
+@pytest.fixture
+def grading(tmp_path: Path) -> FakeGrading:
+    """A lab with a second exercise, and a class of two who handed in both."""
+    made = FakeGrading(tmp_path)
+    path = made.top / "labs" / LAB / "lab.yml"
+    text = path.read_text()
+    begin, end = text.index("  - id: ex1-block"), text.index("expectations:")
+    again = text[begin:end].replace("ex1-block", "ex2-again")
+    path.write_text(text[:end] + again + text[end:])
+    for who in ("ann", "bob"):
+        first = made.hand_in(who, "rules.iptables", RULES)
+        second = first.parents[1] / "ex2-again"
+        second.mkdir()
+        (second / first.name).write_text(RULES)
+    return made
+
+
+def test_the_rest_fails_once_the_time_is_over(grading: FakeGrading, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grading_session, "STUDENT_S", 0.0)
+    done = grading.run("-s")
+    assert re.findall(r"measured: \S*/(\w+/[\w-]+):", done.stdout) == [f"ann/{EXERCISE}", f"bob/{EXERCISE}"]
+    rows = {f"{row['who']}/{row['exercise']}": (row["verdict"], row["reason"]) for row in grading.marks()}
+    for who in ("ann", "bob"):
+        reason = f"not loaded: the exercises of {who} before it took more than 0 minutes, and no student has more"
+        assert rows[f"{who}/{EXERCISE}"] == ("pass", "")
+        assert rows[f"{who}/ex2-again"] == ("fail", reason)
+    monkeypatch.undo()
+    assert "measured:" not in grading.run("-s", "--resume").stdout
+
+
+def test_an_ordinary_student_has_time_for_all(grading: FakeGrading) -> None:
+    assert grading.run().returncode == 0
+    assert {row["verdict"] for row in grading.marks()} == {"pass"}
