@@ -4,6 +4,7 @@
 import shutil
 import tempfile
 import weakref
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from fwlab.model.topology import Topology
 from fwlab.traffic.classes import OTHER, classify
 from fwlab.traffic.flows import Flow, listed_flows
 from fwlab.traffic.frame_loop import TABLE_FRAMES, Table, build_table
+from fwlab.traffic.varied import varied
 
 #: The link into which the generator sends.
 FIRST_LINK = "generator-dut"
@@ -52,6 +54,7 @@ class TrafficStore:
             streams, most = self.streams(traffic), self._most(traffic)
             try:
                 table = build_table(streams, macs=self._macs, seed=self.seed, most=most)
+                table = replace(table, frames=varied(table.frames, self.seed))
                 self._flows[traffic] = listed_flows(table.frames, self._lab.classes)
                 self._built[traffic] = table
             except BadInput as error:

@@ -62,7 +62,7 @@ def _set_macs(data: bytearray, flags: int, macs: tuple[bytes, bytes]) -> None:
         data[6:12] = macs[1]
 
 
-def _ip_header(data: bytes | bytearray) -> tuple[int, int]:
+def ip_header(data: bytes | bytearray) -> tuple[int, int]:
     """Version and offset of the IP header behind Ethernet and any VLAN tags, or (0, 0)."""
     at = 12
     while at + 2 <= len(data):
@@ -80,7 +80,7 @@ def _ip_header(data: bytes | bytearray) -> tuple[int, int]:
 
 def _unmark(data: bytearray) -> None:
     """Remove the mark from the packet of a stream without statistics."""
-    version, at = _ip_header(data)
+    version, at = ip_header(data)
     if version == 4:
         number = struct.unpack_from(">H", data, at + 4)[0]
         if number >= _FIRST_MARK:
@@ -92,7 +92,7 @@ def _unmark(data: bytearray) -> None:
 
 
 def _mark(data: bytearray, number: int) -> None:
-    version, at = _ip_header(data)
+    version, at = ip_header(data)
     if version == 4:
         _replace_word(data, at, at + 4, number)
         _replace_word(data, at, at, struct.unpack_from(">H", data, at)[0] | _TO_CPU)
