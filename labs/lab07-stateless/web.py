@@ -91,6 +91,10 @@ class Crowd:
                 found.append((host, port or 1024 + int(self.chance.random() * 64512)))
         return found
 
+    def closed(self):
+        """A closed port for each of 64 hosts. From 32768 on, the server may have asked from any."""
+        return [444 + int(self.chance.random() * 32_000) for _ in range(64)]
+
 
 def visits(visitors, own, size):
     """Visitors' segments, after their SYN and the server's answer."""
@@ -155,7 +159,7 @@ def alike(error):
 def uninvited(crowd, rate, size):
     """Connections to closed ports, connections from port 443 to the port that fetches, and UDP from other than 53."""
     return [
-        tcp("probes", crowd.hosts(64), SERVER, 22, "S", rate, size),
+        tcp("probes", crowd.hosts(64), SERVER, 22, "S", rate, size, to=crowd.closed()),
         tcp("callers", crowd.hosts(64, 443), SERVER, FETCHING, "S", rate, size),
         udp("strangers", crowd.hosts(64), ASKING, rate, size),
     ]
@@ -166,24 +170,24 @@ def scans(crowd, rate, size):
     usual = crowd.hosts(64)
     mirrored = [(host, 443) for host, _ in usual]
     return [
-        tcp("scan 1", usual, SERVER, 22, "A", rate, size),
-        tcp("scan 2", usual, SERVER, 3306, "F", rate, size),
-        tcp("scan 3", mirrored, SERVER, 22, "A", rate, size),
-        tcp("scan 4", mirrored, SERVER, 8080, "SA", rate, size),
-        udp("liars", crowd.hosts(64, 53), 161, rate, size),
+        tcp("scan 1", usual, SERVER, 22, "A", rate, size, to=crowd.closed()),
+        tcp("scan 2", usual, SERVER, 22, "F", rate, size, to=crowd.closed()),
+        tcp("scan 3", mirrored, SERVER, 22, "A", rate, size, to=crowd.closed()),
+        tcp("scan 4", mirrored, SERVER, 22, "SA", rate, size, to=crowd.closed()),
+        udp("liars", crowd.hosts(64, 53), 161, rate, size, to=crowd.closed()),
     ]
 
 
-def tcp(name, hosts, server, port, flags, pps, size, isg=0.0, *, back=False):
-    """Segments of these hosts to a server's port; `back`: the server's to them."""
+def tcp(name, hosts, server, port, flags, pps, size, isg=0.0, *, back=False, to=None):
+    """Segments of these hosts to a server's port, or to one each; `back`: the server's to them."""
     seq, ack = NUMBERS[flags]
     headers = framed(server, back) / TCP(**ends(port, back), flags=flags, seq=seq, ack=ack)
-    return stream(name, padded(headers, size) if flags == "A" else headers, pps, hosts, *fields("TCP", back), isg)
+    return stream(name, padded(headers, size) if flags == "A" else headers, pps, hosts, *fields("TCP", back), isg, to)
 
 
-def udp(name, hosts, port, pps, size, isg=0.0, *, back=False):
+def udp(name, hosts, port, pps, size, isg=0.0, *, back=False, to=None):
     packet = padded(framed(SERVER, back) / UDP(**ends(port, back)), size)
-    return stream(name, packet, pps, hosts, *fields("UDP", back), isg)
+    return stream(name, packet, pps, hosts, *fields("UDP", back), isg, to)
 
 
 def ends(port, back):
@@ -208,8 +212,8 @@ def repeated(values, times):
     return [value for value in values for _ in range(times)]
 
 
-def stream(name, packet, pps, hosts, address, port, isg=0.0):
-    """A continuous stream in which these hosts, with their ports, take turns."""
+def stream(name, packet, pps, hosts, address, port, isg=0.0, to=None):
+    """A continuous stream in which these hosts, with their ports, take turns; `to`: the port to which each sends."""
     program = [
         STLVmFlowVar(name="address", value_list=[host for host, _ in hosts], size=4, op="inc"),
         STLVmWrFlowVar(fv_name="address", pkt_offset=address),
@@ -221,6 +225,8 @@ def stream(name, packet, pps, hosts, address, port, isg=0.0):
         program += [
             STLVmFlowVar(name="port", value_list=[port for _, port in hosts], size=2, op="inc"),
             STLVmWrFlowVar(fv_name="port", pkt_offset=port),
+            *(STLVmFlowVar(name="to", value_list=ports, size=2, op="inc") for ports in [to] if ports),
+            *(STLVmWrFlowVar(fv_name="to", pkt_offset=f"{layer}.dport") for ports in [to] if ports),
             STLVmFixChecksumHw(l3_offset="IP", l4_offset=layer, l4_type=13 if layer == "TCP" else 11),
         ]
     packet = STLPktBuilder(pkt=packet, vm=STLScVmRaw(program))

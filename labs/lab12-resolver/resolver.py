@@ -28,7 +28,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 NAMES, MADE_UP = 1000, 4000
 #: Ports from which everybody asks, and bytes on the wire.
 PORTS, SHORT, LONG = 64, 128, 1024
-#: Networks of the clients, a /24 each.
+#: Networks of the clients, a /24 each, of all that are not the victims'.
 NETWORKS = 100
 
 
@@ -39,7 +39,7 @@ class Resolver:
         self, direction=0, clients=30, popular=0, lookups=4, abuse=60, made_up=0,
         answers=0, replies=0, signed=0, networks=1, hosts=250, names=1, known="", place=64, draw=1, **kwargs,
     ):  # fmt: skip
-        """Clients are spread over 100 networks from 198.18.128.0/24 on; victims fill 198.18.`place`.0/24 and the next.
+        """Clients are spread over a hundred networks; victims fill 198.18.`place`.0/24 and the next.
 
         clients    queries of 1000 clients for 1000 names, and as many for a popular name as `popular` says
         lookups    queries of the victims, for the same 1000 names
@@ -49,7 +49,7 @@ class Resolver:
                    to the victims
         hosts      of each of the victims' networks
         known      the abused name's four letters, in place of drawn ones
-        draw       draws the abused names, the ports and the order of the hosts
+        draw       draws the abused names, the ports, the clients' networks and the order of the hosts
         """
         # The generator must not depend on the version of Python: random() is the one function that never changes.
         chance = random.Random(draw)
@@ -57,7 +57,8 @@ class Resolver:
         ports = shuffled(chance, list(range(1024, 65536)))[:PORTS]
         nets = range(place, place + networks)
         victims = [256 * net + host for net in nets for host in range(1, hosts + 1)]
-        many, others = ([256 * (128 + n % NETWORKS) + first + n // NETWORKS for n in range(1000)] for first in (10, 20))
+        far = shuffled(chance, [net for net in range(1, 256) if net not in nets])
+        many, others = ([256 * far[n % NETWORKS] + first + n // NETWORKS for n in range(1000)] for first in (10, 20))
         asked = [f"{words[n % 26]}{words[26 + n // 26]}" for n in range(NAMES)]
         invented = [f"{words[110 + n % 70]}{words[200 + n // 70]}" for n in range(MADE_UP)]
         abused = [known] if known else [f"{words[300 + n]}{words[400 + n]}" for n in range(names)]
