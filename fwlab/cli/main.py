@@ -59,7 +59,6 @@ from fwlab.measure.plan import (
     work_spec,
 )
 from fwlab.measure.saved_runs import folder_beside, latest_run, load_run, reports_folder, runs_of_other_systems
-from fwlab.measure.seeds import draws
 from fwlab.measure.session import open_session
 from fwlab.measure.work_folder import ensure_started
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, EXIT_USAGE, BadInput, FwlabError
@@ -171,8 +170,7 @@ def check_command(
     context = with_able_engine(context, [spec.traffic for spec in [*bases, *specs]])
     refuse_unplayable_traffic(context, (spec.traffic for spec in [*bases, *specs]))
     tries.announce_exercises(context, remarks, bases, specs)
-    if draws(context.lab, exercises):
-        err.print(f"seed {context.seed} draws the traffic; --seed {context.seed} draws the same again", highlight=False)
+    err.print(f"seed {context.seed} draws the traffic; --seed {context.seed} draws the same again", highlight=False)
     with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
         session.measure_cases(bases)
         session.measure_exercises(specs)

@@ -13,7 +13,7 @@ from fwlab.host.project import find_project, lab_ids
 from fwlab.measure.context import RunContext
 from fwlab.measure.individual import with_own_task
 from fwlab.measure.labs import load_lab, on_dut
-from fwlab.measure.seeds import seed_for
+from fwlab.model.drawn import seed_or_new
 from fwlab.testbed.dut_choice import topology_of
 from fwlab.testbed.selection import TestbedRequest
 from fwlab.testbed.testbeds import TESTBEDS
@@ -106,10 +106,8 @@ EngineName = Annotated[
         help=f"The traffic engine: auto (trex if it is there and can play this), or one of: {', '.join(ENGINES)}.",
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Seed for the random choices of a traffic profile, and for drawn traffic.")]
-DrawnSeed = Annotated[
-    int | None, typer.Option("--seed", help="Seed of drawn traffic (default: a new one, where there is such traffic).")
-]
+Seed = Annotated[int, typer.Option(help="Seed that draws the traffic.")]
+DrawnSeed = Annotated[int | None, typer.Option("--seed", help="Seed that draws the traffic (default: a new one).")]
 SavedRun = Annotated[Path | None, typer.Argument(metavar="[RUN.json]", help="A saved run (default: the lab's latest).")]
 
 
@@ -134,13 +132,12 @@ def run_context(
     choose_engine(project, engine)  # to fail at once if it is not there
     topology = topology_of(project, other_lab or lab)
     lab = with_own_task(project, on_dut(lab, topology, other_lab or lab))
-    chosen = seed_for(lab, seed)
     return RunContext(
         project,
         topology,
         lab,
         TestbedRequest(testbed),
-        chosen,
+        seed_or_new(seed),
         keep,
         other_lab,
         engine,

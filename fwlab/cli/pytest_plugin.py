@@ -71,7 +71,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "reference, mistake and the quick cases; none beside --submissions)",
     )
     group.addoption("--further", action="store_true", help="grade what a class handed in of further exercises, too")
-    group.addoption("--traffic-seed", type=int, metavar="N", help="seed of drawn traffic, the same for all students")
+    group.addoption(
+        "--traffic-seed", type=int, metavar="N", help="seed that draws the traffic, the same for all students"
+    )
     group.addoption("--machines", metavar="LAB", help="use the machines of another lab, which must be up")
     group.addoption("--testbed", default="auto", help="auto (virtual: the same marks on every host), virtual or real")
     group.addoption("--engine", default="auto", help="auto (trex if it is there and can play this), trex or replay")
@@ -281,7 +283,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if _GRADING not in config.stash:
         return
     from fwlab.grading.marks import NOT_YET
-    from fwlab.measure.seeds import draws
 
     grading = config.stash[_GRADING]
     for lab in grading.graded:
@@ -289,9 +290,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write(grading.marks(lab))
         if grading.plan.submissions is not None and NOT_YET in grading.marks(lab):
             terminalreporter.write_line("the same command with --resume grades the rest")
-        context = grading.plan.contexts[lab]
-        if draws(context.lab):
-            seed = context.seed
-            terminalreporter.write_line(f"seed {seed} drew the traffic; --traffic-seed {seed} gives the same marks")
+        seed = grading.plan.contexts[lab].seed
+        terminalreporter.write_line(f"seed {seed} drew the traffic; --traffic-seed {seed} gives the same marks")
         if lab in grading.plan.elsewhere:
             terminalreporter.write_line(f"not graded here: {grading.plan.elsewhere[lab]}")

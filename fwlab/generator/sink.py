@@ -16,7 +16,7 @@ from fwlab.traffic.flows import Flow
 #: Makes counter names valid: a class may be named by an nft keyword or start with a digit.
 _PREFIX = "class-"
 #: Types of the sets that are not lists of addresses.
-_TYPES = {"flows": "ipv4_addr . inet_service", "pairs": "ipv4_addr . inet_service", "ports": "inet_service"}
+_TYPES = {"flows": "ipv4_addr . inet_service", "pairs": "ipv4_addr . inet_service"}
 
 
 class Sink:
@@ -114,8 +114,8 @@ def counting_ruleset(
 def _sets(name: str, c: TrafficClass, flows: list[Flow]) -> list[str]:
     """The class's lists as nft sets. They declare their size, which makes lookups cheap."""
     lists: dict[str, list[str]] = {}
-    if c.stream and flows:
-        lists["ports" if c.ports else "flows"] = [" . ".join(filter(None, (ip, str(port)))) for ip, port in flows]
+    if c.stream and flows and c.payload is None:
+        lists["addresses" if c.address else "flows"] = [" . ".join(map(str, flow)) for flow in flows]
     elif c.dports:
         lists["pairs"] = [f"{ipaddress.IPv4Address(source)} . {port}" for source, port in c.pairs()]
     elif c.sources:
@@ -132,8 +132,7 @@ def _sets(name: str, c: TrafficClass, flows: list[Flow]) -> list[str]:
 def _matches(name: str, c: TrafficClass, flows: list[Flow]) -> list[str]:
     """The matches of a class, one for each payload and address family; none for a class without flows."""
     if c.stream:
-        field = f"th {c.ports[0]}port" if c.ports else "ip saddr . th dport"
-        return [f"meta l4proto {{ udp, tcp }} {field} @{_PREFIX}{name}-{'ports' if c.ports else 'flows'}"] * bool(flows)
+        return _stream_matches(name, c, flows)
     prefixes = [ipaddress.ip_network(p) for p in (c.src, c.dst) if p is not None]
     families = {f"ip{'' if p.version == 4 else '6'}" for p in prefixes} or {"ip", "ip6"}
     if c.sources or c.destinations:
@@ -158,10 +157,26 @@ def _matches(name: str, c: TrafficClass, flows: list[Flow]) -> list[str]:
     return found
 
 
+def _stream_matches(name: str, c: TrafficClass, flows: list[Flow]) -> list[str]:
+    if c.payload is not None:
+        alike: dict[tuple[int, int], list[str]] = {}
+        for at, digits in flows:
+            alike.setdefault((int(at), len(str(digits))), []).append(str(digits))
+        return [f"meta l4proto udp {_payload(at, listed)}" for (at, _), listed in alike.items()]
+    if c.address is not None:
+        return [f"ip {c.address[0]}addr @{_PREFIX}{name}-addresses"] * bool(flows)
+    return [f"meta l4proto {{ udp, tcp }} ip saddr . th dport @{_PREFIX}{name}-flows"] * bool(flows)
+
+
 def _payloads(c: TrafficClass) -> list[str]:
-    """A match for each of the class's payloads, counted in bits from the UDP header on; one empty match without any."""
-    if c.payload is None:
+    """A match for each of the class's payloads; one empty match without any."""
+    if c.payload is None or c.payload.at is None:
         return [""]
     protocol = "" if c.proto else "meta l4proto udp "
-    place = 64 + 8 * c.payload.at
-    return [f"{protocol}@th,{place},{4 * len(digits)} 0x{digits}" for digits in c.payload.hex]
+    return [f"{protocol}{_payload(c.payload.at, [digits])}" for digits in c.payload.hex]
+
+
+def _payload(at: int, listed: list[str]) -> str:
+    """A match of any of these bytes, all of one length; nftables counts in bits, from the UDP header on."""
+    one_of = f"0x{listed[0]}" if len(listed) == 1 else f"{{ {', '.join(f'0x{digits}' for digits in listed)} }}"
+    return f"@th,{64 + 8 * at},{4 * len(listed[0])} {one_of}"

@@ -4,6 +4,7 @@
 import shutil
 import tempfile
 import weakref
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.topology import Topology
 from fwlab.traffic.classes import OTHER, classify
-from fwlab.traffic.flows import Flow, listed_flows
+from fwlab.traffic.flows import Flow, stream_classes
 from fwlab.traffic.frame_loop import TABLE_FRAMES, Table, build_table
+from fwlab.traffic.varied import varied
 
 #: The link into which the generator sends.
 FIRST_LINK = "generator-dut"
@@ -54,7 +56,8 @@ class TrafficStore:
             streams, most = self.streams(traffic), self._most(traffic)
             try:
                 table = build_table(streams, macs=self._macs, seed=self.seed, most=most)
-                self._flows[traffic] = listed_flows(table.frames, self._lab.classes)
+                table = replace(table, frames=varied(table.frames, self.seed))
+                self._flows[traffic] = stream_classes(table.frames, self._lab.classes)
                 self._built[traffic] = table
             except BadInput as error:
                 profile = shown(self._project, self._profile(traffic))
@@ -62,7 +65,7 @@ class TrafficStore:
         return self._built[traffic]
 
     def flows(self, traffic: str) -> dict[str, list[Flow]]:
-        """The flows of each class that is declared by a stream. Raises BadInput as `streams` does."""
+        """What tells each class that is declared by a stream. Raises BadInput as `streams` does."""
         self.table(traffic)
         return self._flows[traffic]
 

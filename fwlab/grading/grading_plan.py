@@ -15,7 +15,7 @@ from fwlab.measure.context import RunContext
 from fwlab.measure.labs import load_lab, measured_elsewhere, on_dut
 from fwlab.measure.plan import base_cases, chosen_cases, refuse_unplayable_traffic, with_able_engine
 from fwlab.measure.saved_runs import reports_folder
-from fwlab.measure.seeds import seed_for
+from fwlab.model.drawn import seed_or_new
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.systems import several
@@ -35,7 +35,7 @@ class GradingOptions:
     course       a course.yml
     results      the folder for the files of the grading, instead of reports/LAB/grading
     resume       take over what an earlier grading in that folder has decided
-    seed         of drawn traffic; None means a new one for a class, and 1 for the lab's own rulesets
+    seed         draws the traffic; None means a new one for a class, and 1 for the lab's own rulesets
     sets         how many sets of machines share a class
     force_sets   do not ask whether the host is large enough for them
     one_of_sets  this grading is one further set's (sets.py): it starts the machines that `machines` names
@@ -140,7 +140,7 @@ def _context(project: Project, name: str, options: GradingOptions) -> RunContext
         topology,
         lab,
         TestbedRequest(options.testbed, grading=True),
-        seed_for(lab, 1 if options.seed is None and options.submissions is None else options.seed),
+        seed_or_new(1 if options.seed is None and options.submissions is None else options.seed),
         other_lab=other_lab,
         engine=options.engine,
         starts=options.one_of_sets,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
@@ -42,13 +42,17 @@ class AddressList(Strict):
 class Payload(Strict):
     """Bytes of a UDP payload.
 
-    at   where they begin: bytes behind the UDP header. nftables reaches 255 bytes from the beginning of that header
-    hex  the bytes, two hexadecimal digits each; 16 bytes at most, what one comparison of nftables holds. A list: any of
-         them
+    at     where they begin: bytes behind the UDP header. nftables reaches 255 bytes from the beginning of that header
+    hex    the bytes, two hexadecimal digits each; 16 bytes at most, what one comparison of nftables holds. A list: any
+           of them
+    size   of a class by stream, with `at` and without `hex`: so many bytes, those that its packets have there. `hex`
+           without `at`: these bytes, wherever its packets have them
     """
 
-    at: int = Field(ge=0, le=247)
-    hex: Annotated[list[Annotated[str, Field(pattern="^([0-9a-f]{2}){1,16}$")]], Field(min_length=1)]
+    FURTHEST: ClassVar[int] = 247
+    at: int | None = Field(default=None, ge=0, le=FURTHEST)
+    hex: list[Annotated[str, Field(pattern="^([0-9a-f]{2}){1,16}$")]] = []
+    size: int | None = Field(default=None, ge=1, le=16)
 
     @field_validator("hex", mode="before")
     @classmethod
@@ -56,6 +60,14 @@ class Payload(Strict):
         if isinstance(value, int):
             raise ValueError(f"{value} is a number to YAML: put the hexadecimal digits between quotes")
         return [value] if isinstance(value, str) else value
+
+    def refuse_incomplete(self, *, by_stream: bool) -> None:
+        """Raises ValueError unless it says what a class has in its payload."""
+        drawn = (self.at is None and len(self.hex) == 1) or (self.at is not None and not self.hex)
+        if by_stream and not (drawn and (self.size is not None) == (self.at is not None)):
+            raise ValueError("the payload of a class by stream has either at and size, or hex alone")
+        if not by_stream and (self.at is None or not self.hex or self.size is not None):
+            raise ValueError("payload needs at and hex, and no size")
 
 
 class TrafficClass(Strict):
@@ -68,11 +80,13 @@ class TrafficClass(Strict):
     proto                  udp, tcp or icmp
     sport, dport           a port or a range LOWEST-HIGHEST
     payload                bytes of a UDP payload {at, hex}, for classes that differ in what they carry alone
-    stream                 a stream of the profile, by its name, and no other field but `ports` and `at`: the class has
+    stream                 a stream of the profile, by its name, and no other field but the next three: the class has
                            the flows of that stream (pairs of source address and destination port). It may be another
-                           list of hosts, ports or pairs in each traffic of the lab
-    ports                  with `stream`: source or destination. The class has all packets with such a port of that
-                           stream, whatever their addresses
+                           list of hosts, ports or pairs in each traffic of the lab, and for each seed. A profile may
+                           make it up of several: `visitors 1`, `visitors 2`
+    address                with `stream`: source or destination. The class has all packets with such an address of that
+                           stream, whatever their ports
+    payload                with `stream`: what is in the payload of its packets
     at                     where it is counted: at the sink, or at the generator, for packets that the DUT sends back
 
     Let addresses (or flows, or payloads) be the only difference between the classes of an exercise. If their packets
@@ -89,7 +103,7 @@ class TrafficClass(Strict):
     sport: int | str | None = None
     dport: int | str | None = None
     payload: Payload | None = None
-    ports: Literal["source", "destination"] | None = None
+    address: Literal["source", "destination"] | None = None
     at: Literal["sink", "generator"] = "sink"
 
     @field_validator("src", "dst")
@@ -130,10 +144,12 @@ class TrafficClass(Strict):
 
     @model_validator(mode="after")
     def _stream_alone(self) -> TrafficClass:
-        if self.stream is not None and self.model_fields_set - {"stream", "ports", "at"}:
-            raise ValueError("a class by stream can have no other field, except ports and at")
-        if self.stream is None and self.ports is not None:
-            raise ValueError("ports needs stream: they are those of a stream")
+        if self.stream is not None and self.model_fields_set - {"stream", "address", "payload", "at"}:
+            raise ValueError("a class by stream can have no other field, except address, payload and at")
+        if self.address is not None and (self.stream is None or self.payload is not None):
+            raise ValueError("address needs stream, and no payload: it is that of a stream's packets")
+        if self.payload is not None:
+            self.payload.refuse_incomplete(by_stream=self.stream is not None)
         return self
 
 

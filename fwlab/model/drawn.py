@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import Field, model_validator
 
 from fwlab.model.declared import Strict, Value
+from fwlab.model.errors import BadInput
 
 #: Seeds are below this number, which is short enough to copy by hand.
 SEEDS = 1_000_000
@@ -54,6 +55,10 @@ class Drawn(Strict):
         return low + number % (high - low + 1)
 
 
-def new_seed() -> int:
-    """A seed that nobody can guess from the last one."""
-    return secrets.randbelow(SEEDS - 1) + 1
+def seed_or_new(given: int | None) -> int:
+    """The given seed, or one that nobody can guess from the last one. Raises BadInput for a seed below 0."""
+    if given is None:
+        return secrets.randbelow(SEEDS - 1) + 1
+    if given < 0:
+        raise BadInput(f"a seed of {given} is below 0", "give a whole number from 0 on")
+    return given

@@ -40,6 +40,11 @@ def inverted(sums: np.ndarray) -> np.ndarray:
     return ~fold(sums) & np.uint64(0xFFFF)
 
 
+def amend(heads: np.ndarray, at: int, before: np.ndarray, after: np.ndarray) -> None:
+    """Update checksums for words whose sum was `before` and is `after` (RFC 1624): a wrong checksum remains wrong."""
+    put(heads, at, inverted((~word(heads, at) & np.uint64(0xFFFF)) + (~fold(before) & np.uint64(0xFFFF)) + after))
+
+
 def fix_ipv4(heads: np.ndarray, offset: int) -> None:
     """Recompute the IPv4 header checksum. Each frame states the length of its own header."""
     put(heads, offset + 10, np.zeros(len(heads), dtype=np.uint64))

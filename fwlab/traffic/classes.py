@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from fwlab.model.declared_traffic import Payload, TrafficClass
-from fwlab.traffic.flows import class_flows, flow_keys
+from fwlab.model.declared_traffic import TrafficClass
+from fwlab.traffic.flows import carries, counted_at, members, stream_classes
 from fwlab.traffic.frames import Frames
 from fwlab.traffic.headers import IPV4, IPV6, Headers, ipv4_numbers, read_headers
 
@@ -20,12 +20,17 @@ _PROTOCOLS = {"udp": (17, 17), "tcp": (6, 6), "icmp": (1, 58)}
 def classify(frames: Frames, classes: Mapping[str, TrafficClass]) -> np.ndarray:
     """The index of the first class that matches each frame, or -1: int64 array of shape (n,)."""
     headers = read_headers(frames)
-    flows = class_flows(frames, headers, classes)
+    told = stream_classes(frames, classes)
     found = np.full(len(frames), -1, dtype=np.int64)
     for place, (name, wanted) in enumerate(classes.items()):
-        fits = np.isin(flow_keys(headers, wanted), flows[name]) if name in flows else _fits(headers, wanted)
-        if wanted.payload is not None:
-            fits &= _carries(frames, headers, wanted.payload)
+        if name in told:
+            fits = members(frames, headers, wanted, told[name]) & counted_at(frames, classes, wanted.at)
+        else:
+            fits = _fits(headers, wanted)
+            if wanted.payload is not None and wanted.payload.at is not None:
+                fits &= carries(
+                    frames, headers, wanted.payload.at, [bytes.fromhex(data) for data in wanted.payload.hex]
+                )
         found[(found < 0) & fits] = place
     return found
 
@@ -56,19 +61,6 @@ def _fits(headers: Headers, wanted: TrafficClass) -> np.ndarray:
             low, high = port_range(ports)
             fits &= (values >= low) & (values <= high)
     return fits
-
-
-def _carries(frames: Frames, headers: Headers, wanted: Payload) -> np.ndarray:
-    """Which frames have any of these bytes at this place of their UDP payload: bool array of shape (n,)."""
-    begin, found = headers.payload + wanted.at, np.zeros(len(frames), dtype=bool)
-    table = frames.matrix(int(begin.max(initial=0)) + max(len(data) for data in wanted.hex) // 2)
-    for digits in wanted.hex:
-        data = np.frombuffer(bytes.fromhex(digits), dtype=np.uint8)
-        inside = (headers.payload > 0) & (begin + len(data) <= frames.lengths)
-        # Of a frame that is too short, the first bytes stand in.
-        places = np.where(inside, begin, 0)[:, np.newaxis] + np.arange(len(data))
-        found |= inside & (table[np.arange(len(frames))[:, np.newaxis], places] == data).all(axis=1)
-    return found
 
 
 def port_range(ports: int | str) -> tuple[int, int]:

@@ -24,6 +24,8 @@ class Headers:
     src, dst      IPv4 addresses occupy the first 4 bytes
     protocol      -1 without an IP header
     sport, dport  -1 without ports
+    network       where the IP header begins
+    transport     where the header with the ports begins, -1 without ports
     payload       where the payload of a UDP datagram begins, -1 without a UDP header
     group_mac     whether the destination MAC address is a multicast address
     """
@@ -34,6 +36,8 @@ class Headers:
     protocol: np.ndarray
     sport: np.ndarray
     dport: np.ndarray
+    network: np.ndarray
+    transport: np.ndarray
     payload: np.ndarray
     group_mac: np.ndarray
 
@@ -63,6 +67,8 @@ def read_headers(frames: Frames) -> Headers:
         protocol=np.where(version != 0, protocol, -1),
         sport=np.where(ported, _word(table, rows, l4), -1),
         dport=np.where(ported, _word(table, rows, l4 + 2), -1),
+        network=at,
+        transport=np.where(ported, l4, -1),
         payload=np.where(ported & (protocol == _UDP), l4 + 8, -1),
         group_mac=(table[:, 0] & 1).astype(bool),
     )

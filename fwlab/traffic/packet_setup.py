@@ -66,7 +66,7 @@ def _set_macs(data: bytearray, flags: int, macs: tuple[bytes, bytes]) -> None:
         data[6:12] = macs[1]
 
 
-def _ip_header(data: bytes | bytearray, frame: int = 0) -> tuple[int, int]:
+def ip_header(data: bytes | bytearray, frame: int = 0) -> tuple[int, int]:
     """Version and offset of the IP header behind Ethernet, which begins at `frame`, and any VLAN tags; or (0, 0)."""
     at = frame + 12
     while at + 2 <= len(data):
@@ -84,7 +84,7 @@ def _ip_header(data: bytes | bytearray, frame: int = 0) -> tuple[int, int]:
 
 def _unmark(data: bytearray) -> None:
     """Remove the mark from the packet of a stream without statistics."""
-    version, at = _ip_header(data)
+    version, at = ip_header(data)
     if version == 4:
         number = struct.unpack_from(">H", data, at + 4)[0]
         if number >= _FIRST_MARK:
@@ -97,7 +97,7 @@ def _unmark(data: bytearray) -> None:
 
 def _tunnelled(data: bytearray, label: str) -> int:
     """Offset of the frame within a VXLAN tunnel, which then has the mark. Raises BadInput if there is none."""
-    version, at = _ip_header(data)
+    version, at = ip_header(data)
     length, protocol = ((data[at] & 0x0F) * 4, data[at + 9]) if version == 4 else (40, data[at + 6])
     inner = at + length + _UDP_HEADER + _VXLAN_HEADER
     if not version or protocol != _UDP or inner + _ETHERNET_HEADER > len(data):
@@ -106,7 +106,7 @@ def _tunnelled(data: bytearray, label: str) -> int:
 
 
 def _mark(data: bytearray, frame: int, number: int) -> None:
-    version, at = _ip_header(data, frame)
+    version, at = ip_header(data, frame)
     if version == 4:
         _replace_word(data, at, at + 4, number)
         _replace_word(data, at, at, struct.unpack_from(">H", data, at)[0] | _TO_CPU)

@@ -5,6 +5,8 @@ All packets arrive on one link, even the resolver's questions. Connection tracki
 links: a question opens an entry and is sent back where it came from, and its answers match the entry.
 """
 
+import random
+
 from trex_stl_lib.api import (
     IP,
     UDP,
@@ -22,10 +24,9 @@ from trex_stl_lib.api import (
 #: Bytes of Ethernet's frame check sequence: part of a frame's size on the wire, but not of the packet given to TRex.
 FCS = 4
 RESOLVER, SERVER, DESK = "198.19.10.53", "198.19.10.54", "198.19.10.60"
-#: The resolver asks this many name servers, one after the other, from one port. They have every third address of their
-#: network. Forged answers come from the addresses next to them, and go to the same port. A mask could match every
-#: second address, but not every third.
-ASKED, FIRST_ASKED, FIRST_FORGER, APART = 64, "198.18.53.2", "198.18.53.3", 3
+#: The resolver asks this many name servers, one after the other, from one port. As many hosts of their network forge
+#: answers, and send them to the same port. Blocked hosts have addresses APART from each other.
+ASKED, SERVERS, APART = 64, "198.18.53.1", 3
 RESOLVER_PORT = 20_053
 #: Answers to each question that the desk asks a web server.
 CALLS = 3
@@ -50,6 +51,7 @@ class Resolver:
         probes=0,
         blocked=0,
         size=128,
+        draw=1,
         **kwargs,
     ):
         """Each tunable is a number of packets per second, unless it says something else.
@@ -60,21 +62,28 @@ class Resolver:
         calls      questions of another host to web servers; each has CALLS answers
         queries    packets to the name server, from `clients` x `ports` flows
         replies    packets of the name server to REPLIED x REPLIED_PORTS of those flows
-        probes     packets from those clients to another port of the name server
+        probes     packets from those clients to other ports of the name server
         blocked    packets to the name server from blacklisted hosts: half from a network, half from hosts between the
-                   clients, which then have addresses APART from each other, too
+                   clients
         size       bytes on the wire, FCS included
+        draw       draws who of the name servers' network is asked, forges, or is a stranger; those clients; and the
+                   ports of strangers and probes
         """
+        # The generator must not depend on the version of Python: random() is the one function that never changes.
+        chance = random.Random(draw)
+        network = shuffled(chance, spaced(SERVERS, 254, 1))
+        servers, forgers, others = (network[part * ASKED : (part + 1) * ASKED] for part in range(3))
         streams = []
         if answers:
-            question = udp(RESOLVER, FIRST_ASKED, RESOLVER_PORT, 53, size)
-            answer = udp(FIRST_ASKED, RESOLVER, 53, RESOLVER_PORT, size)
-            streams += conversations(question, answer, spaced(FIRST_ASKED, ASKED, APART), answers)
+            question = udp(RESOLVER, SERVERS, RESOLVER_PORT, 53, size)
+            answer = udp(SERVERS, RESOLVER, 53, RESOLVER_PORT, size)
+            streams += conversations(question, answer, servers, answers, "answers")
         if strangers:
-            streams.append(stream(udp("198.18.67.1", RESOLVER, 4444, 5060, size), strangers, hosts("198.18.67.1")))
+            anywhere = field("IP.src", others) + closed(chance)
+            streams.append(stream(udp(SERVERS, RESOLVER, 4444, 5060, size), strangers, anywhere, name="strangers 1"))
         if forged:
-            lie = udp(FIRST_FORGER, RESOLVER, 53, RESOLVER_PORT, size)
-            streams.append(stream(lie, forged, field("IP.src", spaced(FIRST_FORGER, ASKED, APART))))
+            lie = udp(SERVERS, RESOLVER, 53, RESOLVER_PORT, size)
+            streams.append(stream(lie, forged, field("IP.src", forgers), name="forged"))
         if calls:
             call = udp(DESK, "198.18.80.1", 40_443, 443, size)
             back = udp("198.18.80.1", DESK, 443, 40_443, size)
@@ -84,7 +93,8 @@ class Resolver:
             beside = spaced("198.18.160.2", clients // 2, APART)
             streams.append(stream(udp("198.18.160.2", SERVER, 1025, 53, size), blocked / 2, field("IP.src", beside)))
         if queries and blocked:
-            asking = field("IP.src", spaced("198.18.160.1", clients, APART))
+            around = set(spaced("198.18.160.1", APART * clients, 1)) - set(beside)
+            asking = field("IP.src", shuffled(chance, sorted(around))[:clients])
             streams.append(stream(udp("198.18.160.1", SERVER, 1025, 53, size), queries, asking))
         elif queries:
             query = udp("198.18.128.1", SERVER, 1025, 53, size)
@@ -93,17 +103,24 @@ class Resolver:
             reply = udp(SERVER, "198.18.128.1", 53, 1025, size)
             streams.append(stream(reply, replies, flows(REPLIED, REPLIED_PORTS, "IP.dst", "UDP.dport")))
         if probes:
-            streams.append(stream(udp("198.18.128.1", SERVER, 1025, 5060, size), probes, hosts("198.18.128.1")))
+            anywhere = hosts("198.18.128.1") + closed(chance)
+            packet = udp("198.18.128.1", SERVER, 1025, 5060, size)
+            streams.append(stream(packet, probes, anywhere, name="strangers 2"))
         return streams
 
 
-def conversations(question, answer, asked, answers):
+def shuffled(chance, values):
+    """The values in an order that this seed gives with every version of Python."""
+    return [value for _, value in sorted((chance.random(), value) for value in values)]
+
+
+def conversations(question, answer, asked, answers, name=None):
     """All answers to a question follow it before the next question. All questions are asked within a second."""
     gap_us = 1e6 / len(asked) / answers
     repeated = [server for server in asked for _ in range(answers)]
     return [
         stream(question, len(asked), field("IP.dst", asked)),
-        stream(answer, len(asked) * answers, field("IP.src", repeated), isg=gap_us / 2),
+        stream(answer, len(asked) * answers, field("IP.src", repeated), isg=gap_us / 2, name=name),
     ]
 
 
@@ -137,6 +154,18 @@ def field(place, values):
     ]
 
 
+def closed(chance):
+    """Ports that nobody has opened: one to which and one from which each of ASKED hosts sends."""
+    program = []
+    for port in ("dport", "sport"):
+        values = [1024 + int(19_000 * chance.random()) for _ in range(ASKED)]  # below the resolver's own
+        program += [
+            STLVmFlowVar(name=port, value_list=values, size=2, op="inc"),
+            STLVmWrFlowVar(fv_name=port, pkt_offset=f"UDP.{port}"),
+        ]
+    return program
+
+
 def hosts(first):
     """ASKED source addresses."""
     return field("IP.src", spaced(first, ASKED, 1))
@@ -146,9 +175,9 @@ def spaced(first, count, step):
     return [address(first) + step * number for number in range(count)]
 
 
-def stream(packet, pps, program, isg=0.0):
+def stream(packet, pps, program, isg=0.0, name=None):
     vm = STLScVmRaw([*program, STLVmFixIpv4(offset="IP")])
-    return STLStream(packet=STLPktBuilder(pkt=packet, vm=vm), mode=STLTXCont(pps=pps), isg=isg)
+    return STLStream(name=name, packet=STLPktBuilder(pkt=packet, vm=vm), mode=STLTXCont(pps=pps), isg=isg)
 
 
 def address(dotted):

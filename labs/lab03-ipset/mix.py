@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The traffic of the exercises: an attack, bystanders between its addresses, and a legitimate network."""
 
+import random
 from ipaddress import IPv4Address
 
 from trex_stl_lib.api import (
@@ -33,21 +34,23 @@ class Mix:
         attacker="198.18.64.1",
         attackers=1000,
         step=13,
-        bystander="198.18.64.2",
+        bystander="",
         bystanders=200,
         bystander_step=65,
         listed="198.18.128.1",
         listed_hosts=0,
         listed_step=7,
-        unlisted="198.18.128.2",
         unlisted_hosts=0,
         unlisted_step=133,
         attack_percent=90,
         size=128,
+        draw=1,
         **kwargs,
     ):
         """An attack, bystanders, and 250 hosts of 198.18.10.0/24. Each group has a first address, a number and a step.
 
+        The first bystander is the attacker's neighbour, if no other is named. `draw` draws every fourth bystander:
+        another address between two attackers'.
         `attack_percent` of the packets belong to the attack; the other groups share the rest evenly. If there are
         `listed_hosts`, two thirds of the attack come from them, and half of the bystanders' packets come from the
         `unlisted_hosts` between them. `size` is in bytes on the wire, FCS included.
@@ -56,27 +59,38 @@ class Mix:
         rest_pps = (TOTAL_PPS - attack_pps) / 2
         listed_pps = attack_pps * 2 / 3 if listed_hosts else 0
         unlisted_pps = rest_pps / 2 if unlisted_hosts else 0
+        # The generator must not depend on the version of Python: random() is the one function that never changes.
+        chance = random.Random(draw)
+        nearby = spaced(bystander or str(IPv4Address(attacker) + 1), bystanders, bystander_step)
+        unlisted = spaced(str(IPv4Address(listed) + 1), unlisted_hosts, unlisted_step)
         groups = [
-            (attacker, attackers, step, attack_pps - listed_pps),
-            (listed, listed_hosts, listed_step, listed_pps),
-            (bystander, bystanders, bystander_step, rest_pps - unlisted_pps),
-            (unlisted, unlisted_hosts, unlisted_step, unlisted_pps),
-            ("198.18.10.1", 250, 1, rest_pps),
+            ("attack", spaced(attacker, attackers, step), attack_pps - listed_pps),
+            ("listed", spaced(listed, listed_hosts, listed_step), listed_pps),
+            ("bystanders", moved(chance, nearby, step), rest_pps - unlisted_pps),
+            ("unlisted", moved(chance, unlisted, listed_step), unlisted_pps),
+            ("legitimate", spaced("198.18.10.1", 250, 1), rest_pps),
         ]
         return [stream(*group, size) for group in groups if group[-1]]
 
 
-def stream(source, sources, step, pps, size):
-    """A continuous stream from `sources` addresses, `step` apart, to one destination."""
+def spaced(first, count, step):
+    """`count` addresses from `first` on, `step` apart."""
+    return [int(IPv4Address(first)) + step * turn for turn in range(count)]
+
+
+def moved(chance, hosts, step):
+    """These hosts, every fourth of them at another place before the next of the attackers, who are `step` apart."""
+    return [host + int((step - 1) * chance.random()) * (turn % 4 == 3) for turn, host in enumerate(hosts)]
+
+
+def stream(name, sources, pps, size):
+    """A continuous stream from these addresses to one destination."""
     # No UDP checksum (RFC 768 allows it): it would have to follow the source address.
-    headers = Ether() / IP(src=source, dst="198.19.10.1") / UDP(sport=1025, dport=5000, chksum=0)
+    headers = Ether() / IP(src="198.18.0.9", dst="198.19.10.1") / UDP(sport=1025, dport=5000, chksum=0)
     packet = headers / bytes(size - FCS - len(headers))
-    if sources == 1:
-        return STLStream(packet=STLPktBuilder(pkt=packet), mode=STLTXCont(pps=pps))
-    first = int(IPv4Address(source))
     # In strides of a prime number of sources: those at the end of a list of rules cost more, and every part of the
     # traffic should have its share of both ends.
-    visited = [first + step * (turn * STRIDE % sources) for turn in range(sources)]
+    visited = [sources[turn * STRIDE % len(sources)] for turn in range(len(sources))]
     vm = STLScVmRaw(
         [
             STLVmFlowVar(name="source", value_list=visited, size=4, op="inc"),
@@ -84,7 +98,7 @@ def stream(source, sources, step, pps, size):
             STLVmFixIpv4(offset="IP"),
         ]
     )
-    return STLStream(packet=STLPktBuilder(pkt=packet, vm=vm), mode=STLTXCont(pps=pps))
+    return STLStream(name=name, packet=STLPktBuilder(pkt=packet, vm=vm), mode=STLTXCont(pps=pps))
 
 
 def register():

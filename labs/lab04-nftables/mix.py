@@ -5,6 +5,7 @@ Packets of the three classes differ only in source address and destination port,
 nothing else. The sink uses these two fields as well (lab.yml, `classes`).
 """
 
+import random
 from ipaddress import IPv4Address
 
 from trex_stl_lib.api import (
@@ -38,10 +39,20 @@ def hosts(first, count, step):
     return [int(IPv4Address(first)) + step * place for place in range(count)]
 
 
-def strangers(count, known):
-    """`count` addresses that are neither `known` nor in the legitimate network."""
-    taken = {*known, *legitimate()}
-    return [address for address in STRANGERS if address not in taken][:count]
+def strangers(chance, count, known):
+    """`count` drawn addresses that are neither `known` nor in the legitimate network."""
+    taken, found = {*known, *legitimate()}, []
+    while len(found) < count:
+        address = STRANGERS[below(chance, len(STRANGERS))]
+        if address not in taken:
+            taken.add(address)
+            found.append(address)
+    return found
+
+
+def below(chance, number):
+    """A whole number below this one. random() is the one function that no version of Python changes."""
+    return int(number * chance.random())
 
 
 def legitimate():
@@ -75,8 +86,8 @@ def paired(sources, ports, count):
     return [(sources[place % len(sources)], ports[place % len(ports)]) for place in range(count)]
 
 
-#: By name: a function that returns (flows to block, neighbouring flows that must pass). A flow is a pair of source
-#: address and destination port.
+#: By name: a function that returns (flows to block, neighbouring flows that must pass, a part of which it draws). A
+#: flow is a pair of source address and destination port.
 SCENES = {}
 
 
@@ -86,39 +97,39 @@ def scene(function):
 
 
 @scene
-def ports(first, count, step):
+def ports(chance, first, count, step):
     """Scans of 300 closed ports. The neighbours are the same hosts, and strangers, at open ports."""
     sources, closed = hosts(first, count, step), scanned(20)
     flows = list(zip(sources, closed * (count // 300), strict=True))
-    everybody = spread(sources, 150) + strangers(50, sources)
+    everybody = spread(sources, 150) + strangers(chance, 50, sources)
     return flows, paired(everybody, beside(closed), NEIGHBOUR_FLOWS)
 
 
 @scene
-def few(first, count, step):
+def few(chance, first, count, step):
     """A handful of attackers at any port. The neighbours have addresses around theirs."""
     sources, anywhere = hosts(first, count, step), [WEB, 80, 22, 8080]
     around = sorted({source + way for source in sources for way in range(-6, 7)} - set(sources))
     flows = [(source, port) for port in anywhere for source in sources]
-    return flows, paired(around + strangers(NEIGHBOUR_FLOWS - len(around), sources), anywhere, NEIGHBOUR_FLOWS)
+    return flows, paired(around + strangers(chance, NEIGHBOUR_FLOWS - len(around), sources), anywhere, NEIGHBOUR_FLOWS)
 
 
 @scene
-def pairs(first, count, step):
+def pairs(chance, first, count, step):
     """Each host at its one forbidden port. The neighbours are the same hosts at the forbidden ports of others."""
     sources = hosts(first, count, step)
     blocked = [(source, pair_port(place)) for place, source in enumerate(sources)]
     others = [(source, pair_port(place + 1)) for place, source in enumerate(sources)]
     web = [(source, WEB) for source in sources]
-    elsewhere = paired(strangers(50, sources), [pair_port(place) for place in range(10)], 50)
+    elsewhere = paired(strangers(chance, 50, sources), [pair_port(place) for place in range(10)], 50)
     return blocked, spread(others, 300) + spread(web, 50) + elsewhere
 
 
 @scene
-def chains(first, count, step):
+def chains(chance, first, count, step):
     """Customers at the port that their own chain forbids, and all hosts at telnet's port, which is closed to all."""
     sources = hosts(first, count, step)
-    unknown = strangers(60, sources)
+    unknown = strangers(chance, 60, sources)
     own = [(source, 2000 + place) for place, source in enumerate(sources)]
     blocked = own + [(source, 23) for source in sources + unknown[:50]]
     others = [(source, 2001 + place) for place, source in enumerate(sources)]
@@ -126,13 +137,13 @@ def chains(first, count, step):
 
 
 @scene
-def prefixes(first, count, step):
+def prefixes(chance, first, count, step):
     """Attackers in pairs, each a /31. The neighbours have the addresses just before and after a pair."""
     starts = twos(first, count, step)
     blocked = [(source + second, WEB) for second in (0, 1) for source in starts]
     listed = {source for source, _ in blocked}
     around = [source + way for source in starts for way in (-1, 2, 3) if source + way not in listed]
-    return blocked, [(source, WEB) for source in spread(around, 360) + strangers(40, {*listed, *around})]
+    return blocked, [(source, WEB) for source in spread(around, 360) + strangers(chance, 40, {*listed, *around})]
 
 
 def twos(first, count, step):
@@ -141,7 +152,7 @@ def twos(first, count, step):
 
 
 @scene
-def exceptions(first, count, step):
+def exceptions(chance, first, count, step):
     """Half are blocked hosts, half are strangers and partners at ports that are closed to them.
 
     The neighbours are partners at the port that is open to them, and all hosts at ports that no rule closes.
@@ -152,12 +163,12 @@ def exceptions(first, count, step):
     foreign = list(zip(partners, closed[1:] + closed[:1], strict=True))
     visits = list(zip(others, closed, strict=True))
     blocked = [(source, WEB) for source in bad] + visits[::2] + foreign[::2]
-    open_to_all = paired(partners + others + strangers(50, sources), [WEB, 2999, 3000 + count, 80], 300)
+    open_to_all = paired(partners + others + strangers(chance, 50, sources), [WEB, 2999, 3000 + count, 80], 300)
     return blocked, list(zip(partners, closed, strict=True)) + open_to_all
 
 
 @scene
-def mixed(first, count, step):
+def mixed(chance, first, count, step):
     """Six parts from a blacklist, one of scans, one of pairs. The neighbours are next to all three."""
     sources = hosts(first, 2 * count, step)
     listed, others = sources[:count], sources[count:]
@@ -165,7 +176,7 @@ def mixed(first, count, step):
     bad_pairs = [(source, pair_port(place)) for place, source in enumerate(hosts_of_pairs)]
     scans = list(zip(scanners, scanned(20) * 2, strict=False))
     blocked = [(source, WEB) for source in 3 * listed] + bad_pairs + scans
-    right_beside = [(source + way, WEB) for source in listed for way in (-1, 1)]
+    right_beside = [(source + 1 + below(chance, step - 1), WEB) for source in listed]
     wrong_pairs = [(source, pair_port(place + 1)) for place, source in enumerate(hosts_of_pairs)]
     open_ports = paired(scanners, beside(scanned(20)), 150)
     return blocked, spread(right_beside, 100) + spread(wrong_pairs, 150) + open_ports
@@ -183,14 +194,15 @@ class Mix:
         step=13,
         blocked_percent=90,
         neighbours_percent=5,
+        draw=1,
         **kwargs,
     ):
         """`blocked_percent` of the packets must be blocked, `neighbours_percent` are neighbours, the rest legitimate.
 
         `scene` is one of SCENES. It has `count` addresses (or customers, or prefixes) that begin with `first` and are
-        `step` apart.
+        `step` apart. `draw` draws a part of the neighbours.
         """
-        blocked, neighbours = SCENES[scene](first, count, step)
+        blocked, neighbours = SCENES[scene](random.Random(draw), first, count, step)
         legitimate_percent = 100 - blocked_percent - neighbours_percent
         return [
             stream("blocked", blocked, blocked_percent),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """An attack, and the traffic that should survive it: a legitimate network, and bystanders between the attackers."""
 
+import random
 from ipaddress import IPv4Address
 
 from trex_stl_lib.api import (
@@ -35,41 +36,53 @@ class Mix:
         prefixed=0,
         excepted=0,
         attacker="198.18.64.1",
-        bystander="198.18.64.2",
         attackers=1000,
         step=13,
         target="198.19.10.1",
         size=128,
+        draw=1,
         **kwargs,
     ):
         """`attack` is the load of `attackers` addresses, `step` apart, against `target`; `beside` that of 200 hosts of
         198.18.10.0/24.
 
-        `bystanders` is the load of the addresses next to every fifth attacker's. `prefixed` is that of attackers in
+        `bystanders` is the load of the addresses next to every fifth attacker's; `draw` moves every fourth of them to
+        another address before the next attacker's. `prefixed` is that of attackers in
         ten prefixes, 198.18.128.0/24 and the following, and `excepted` that of one host in each of them. `size` is in
         bytes on the wire, FCS included.
         """
-        streams = [stream("198.18.10.1", 200, 1, beside, size)]
-        if attack:
-            streams.append(stream(attacker, attackers, step, attack, size, target))
-        if bystanders:
-            streams.append(stream(bystander, attackers // 5, 5 * step, bystanders, size))
-        if prefixed:
-            streams.append(stream("198.18.128.1", 640, 4, prefixed, size))
-        if excepted:
-            streams.append(stream("198.18.128.7", 10, 256, excepted, size))
-        return streams
+        nearby = moved(draw, spaced(str(IPv4Address(attacker) + 1), attackers // 5, 5 * step), step)
+        groups = [
+            ("legitimate", spaced("198.18.10.1", 200, 1), beside, "198.19.10.1"),
+            ("attack", spaced(attacker, attackers, step), attack, target),
+            ("bystanders", nearby, bystanders, "198.19.10.1"),
+            ("prefixed", spaced("198.18.128.1", 640, 4), prefixed, "198.19.10.1"),
+            ("excepted", spaced("198.18.128.7", 10, 256), excepted, "198.19.10.1"),
+        ]
+        return [stream(name, hosts, load, size, to) for name, hosts, load, to in groups if load]
 
 
-def stream(source, sources, step, load, size, target="198.19.10.1"):
-    """A continuous stream from `sources` addresses, `step` apart, to `target`."""
+def spaced(first, count, step):
+    """`count` addresses from `first` on, `step` apart."""
+    return [int(IPv4Address(first)) + step * turn for turn in range(count)]
+
+
+def moved(draw, hosts, step):
+    """These hosts, every fourth of them at another place before the next of the attackers, who are `step` apart."""
+    # The generator must not depend on the version of Python: random() is the one function that never changes.
+    chance = random.Random(draw)
+    return [host + int((step - 1) * chance.random()) * (turn % 4 == 3) for turn, host in enumerate(hosts)]
+
+
+def stream(name, sources, load, size, target):
+    """A continuous stream from these addresses to `target`."""
     # No UDP checksum (RFC 768 allows it): it would have to follow the source address.
-    headers = Ether() / IP(src=source, dst=target) / UDP(sport=1025, dport=5000, chksum=0)
+    headers = Ether() / IP(src="198.18.0.9", dst=target) / UDP(sport=1025, dport=5000, chksum=0)
     packet = headers / bytes(size - FCS - len(headers))
-    first, stride = int(IPv4Address(source)), strides(sources)
+    stride = strides(len(sources))
     # Not in order: sources at the end of a list of rules cost more, and every part of the traffic should have its
     # share of both ends.
-    visited = [first + step * (turn * stride % sources) for turn in range(sources)]
+    visited = [sources[turn * stride % len(sources)] for turn in range(len(sources))]
     vm = STLScVmRaw(
         [
             STLVmFlowVar(name="source", value_list=visited, size=4, op="inc"),
@@ -77,7 +90,7 @@ def stream(source, sources, step, load, size, target="198.19.10.1"):
             STLVmFixIpv4(offset="IP"),
         ]
     )
-    return STLStream(packet=STLPktBuilder(pkt=packet, vm=vm), mode=STLTXCont(pps=load * ONE))
+    return STLStream(name=name, packet=STLPktBuilder(pkt=packet, vm=vm), mode=STLTXCont(pps=load * ONE))
 
 
 def strides(sources):

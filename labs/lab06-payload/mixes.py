@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The traffic of the exercises that look into the payload. All streams have the same sources."""
 
+import random
+
 from trex_stl_lib.api import (
     IP,
     UDP,
@@ -18,6 +20,8 @@ from trex_stl_lib.api import (
 FCS = 4
 #: Packets per second for a share of 1 %. Nominal; only the proportions count.
 ONE = 100
+#: Letters of names, and how often the name of ex1 is spelt otherwise.
+LETTERS, SPELLINGS = "abcdefghijklmnopqrstuvwxyz", 16
 #: Sources from 198.18.64.1 on, in an order without a pattern: addresses tell nothing.
 SOURCES = [0xC6124001 + turn * 139 % 250 for turn in range(250)]
 
@@ -25,8 +29,9 @@ SOURCES = [0xC6124001 + turn * 139 % 250 for turn in range(250)]
 class Mixes:
     """Continuous streams that differ in their payload, and in the port where the exercise is about it."""
 
-    def get_streams(self, direction=0, scene="names", size=128, blocked="", **kwargs):
-        """`size` is in bytes on the wire, FCS included. `blocked`: numbers of names, for the scene `many-names`.
+    def get_streams(self, direction=0, scene="names", size=128, blocked="", draw=1, **kwargs):
+        """`size` is in bytes on the wire, FCS included. `blocked`: numbers of names, for the scene `many-names`. `draw`
+        draws spellings, other people's names and the places of signatures.
 
         names       queries for names, and text in which one of the names stands
         port        a few queries beside long packets of another port, some of which quote a query
@@ -35,50 +40,76 @@ class Mixes:
         many-names  queries for 64 names in each of two domains
         """
         listed = [int(number) for number in blocked.split()]
-        return [stream(*item, size) for item in SCENES[scene](listed)]
+        # The generator must not depend on the version of Python: random() is the one function that never changes.
+        return [stream(*item, size) for item in SCENES[scene](listed, random.Random(draw))]
 
 
-def names(_):
-    text = b"GET www.foo.com/index.html"
-    named = [("www.foo.com", 30), ("WwW.fOo.CoM", 20), ("thatfoo.com", 15), ("foo.com.org", 15), ("www.bar.com", 10)]
-    return [*((query(name), 53, share) for name, share in named), (text, 53, 10)]
+def names(_, chance):
+    text = f"{word(chance, 4)} www.foo.com/index.html".encode()
+    named = [("www.foo.com", 30), ("thatfoo.com", 15), ("foo.com.org", 15)]
+    return [
+        *((query(name), 53, share) for name, share in named),
+        (query("www.foo.com"), 53, 20, "mixed", spellings(chance)),
+        (query(f"www.{word(chance, 3)}.com"), 53, 10, "other-names"),
+        (text, 53, 10, "text"),
+    ]
 
 
-def port(_):
+def word(chance, count):
+    """Letters, but neither foo nor bar."""
+    found = "foo"
+    while found in ("foo", "bar"):
+        found = "".join(LETTERS[int(26 * chance.random())] for _ in range(count))
+    return found
+
+
+def spellings(chance):
+    """www.foo.com in letters of both cases, at least one of foo's a capital, as DNS sends it."""
+    found = []
+    while len(found) < SPELLINGS:
+        name = "".join(letter.upper() if chance.random() < 0.5 else letter for letter in "www.foo.com")
+        if name[4:7] != "foo" and encoded(name) not in found:
+            found.append(encoded(name))
+    return found
+
+
+def port(_, chance):
     quoted = bytes(12) + encoded("www.foo.com")
     return [
         (query("www.foo.com"), 53, 5),
-        (query("www.bar.com"), 53, 5),
+        (query(f"www.{word(chance, 3)}.com"), 53, 5, "other-names"),
         (quoted, 5004, 30),
         (bytes(12) + encoded("www.bar.com"), 5004, 60),
     ]
 
 
-def place(_):
+def place(*_):
     """NTP. In mode 7 of implementation 3, request 42 asks for the list of clients; in mode 3 a client asks for time."""
     request = bytes.fromhex("1700032a00000008")
     time = bytes.fromhex("230206e8") + bytes(36)
     return [
         (request, 123, 30),
-        (request, 123, 10, True),
+        (request, 123, 10, None, None, True),
         (bytes.fromhex("1700030000000008"), 123, 15),
         (time + bytes.fromhex("ec5a1c8e1700032a"), 123, 15),
         (time + bytes.fromhex("ec5a1c8e3b6420c5"), 123, 30),
     ]
 
 
-def repetitive(_):
-    word = b"aaaab" * 400
+def repetitive(_, chance):
+    """The signature is at eight places, 100 on average: a search ends where it finds."""
+    words = b"aaaab" * 400
     signature = b"GATEaaaabaaabaaa"
+    early = [25 * part + int(25 * chance.random()) for part in range(4)]
+    places = sorted([*early, *(200 - place for place in early)])
     return [
-        (word, 5000, 80),
-        (signature + word, 5000, 5),
-        (word[:200] + signature + word, 5000, 5),
-        (word[:100] + b"GATE" + word, 5000, 10),
+        (words, 5000, 80),
+        *((words[:at] + signature + words, 5000, 10 / 8, f"marked {at}") for at in places),
+        (words[: int(200 * chance.random())] + b"GATE" + words, 5000, 10, "gates"),
     ]
 
 
-def many_names(listed):
+def many_names(listed, _):
     """Queries for names in foo.com, of which some are listed, and for the same hosts of bar.com."""
     found = [(query(f"w{number:02}.foo.com"), 53, 1.0) for number in range(64)]
     return [*found, *((query(f"w{number:02}.bar.com"), 53, 0.5) for number in listed)]
@@ -98,21 +129,28 @@ def query(name):
 
 
 def stream(payload, dport, share, *rest):
-    """A continuous stream; its payload is cut, or filled with zeros. The last value is the size."""
-    *options, size = rest
+    """A continuous stream; its payload is cut, or filled with zeros. The last value is the size.
+
+    Before it may come a name, names of DNS that take turns at byte 12, and whether the IP header has options.
+    """
+    name, spelt, options, size = (*rest[:-1], None, None, None)[:3] + rest[-1:]
     nothing = {"options": b"\1\1\1\1"} if options else {}
     # No UDP checksum (RFC 768 allows it): it would have to follow the source address.
     headers = Ether() / IP(src="198.18.64.1", dst="198.19.10.1", **nothing) / UDP(sport=1025, dport=dport, chksum=0)
     room = size - FCS - len(headers)
-    vm = STLScVmRaw(
-        [
-            STLVmFlowVar(name="source", value_list=SOURCES, size=4, op="inc"),
-            STLVmWrFlowVar(fv_name="source", pkt_offset="IP.src"),
-            STLVmFixIpv4(offset="IP"),
+    program = [
+        STLVmFlowVar(name="source", value_list=SOURCES, size=4, op="inc"),
+        STLVmWrFlowVar(fv_name="source", pkt_offset="IP.src"),
+        STLVmFixIpv4(offset="IP"),
+    ]
+    for begin in range(0, 12, 4) if spelt else ():
+        values = [int.from_bytes(one[begin : begin + 4], "big") for one in spelt]
+        program += [
+            STLVmFlowVar(name=f"letters{begin}", value_list=values, size=4, op="inc"),
+            STLVmWrFlowVar(fv_name=f"letters{begin}", pkt_offset=len(headers) + 12 + begin),
         ]
-    )
-    packet = headers / payload[:room].ljust(room, b"\0")
-    return STLStream(packet=STLPktBuilder(pkt=packet, vm=vm), mode=STLTXCont(pps=share * ONE))
+    packet = STLPktBuilder(pkt=headers / payload[:room].ljust(room, b"\0"), vm=STLScVmRaw(program))
+    return STLStream(name=name, packet=packet, mode=STLTXCont(pps=share * ONE))
 
 
 def register():

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A crowd of a thousand hosts in a few networks, and clients in many other networks."""
 
+import random
+
 from trex_stl_lib.api import (
     IP,
     UDP,
@@ -25,17 +27,23 @@ BASE = 0xC6120000
 class Senders:
     """Continuous streams. Loads are multiples of the same unit; hosts of a stream send in turn."""
 
-    def get_streams(self, direction=0, crowd=0.9, clients=0.08, neighbours=0.02, size=128, **kwargs):
+    def get_streams(self, direction=0, crowd=0.9, clients=0.08, neighbours=0.02, place=16, draw=0, size=128, **kwargs):
         """All addresses lie in 198.18.0.0/16; `size` is in bytes on the wire, FCS included.
 
-        crowd       1000 hosts: 250 of each of 198.18.64.0/24 to 198.18.67.0/24
-        clients     200 hosts: 2 of each of 198.18.128.0/24 and the 99 networks after it
+        crowd       1000 hosts: 250 of each network of a /22, the one of this `place` among all
+        clients     200 hosts: 2 of each of a hundred networks, from 198.18.128.0/24 on or, with `draw`, drawn by it
         neighbours  16 hosts: 4 of each network of the crowd
         """
+        nets = list(range(128, 228))
+        if draw:
+            # The generator must not depend on the version of Python: random() is the one function that never changes.
+            chance = random.Random(draw)
+            others = [(chance.random(), net) for net in range(4, 256) if net // 4 != place]
+            nets = [net for _, net in sorted(others)][:100]
         hosts = {
-            "crowd": [256 * (64 + turn % 4) + 1 + turn // 4 for turn in range(1000)],
-            "clients": [256 * (128 + turn % 100) + 10 + turn // 100 for turn in range(200)],
-            "neighbours": [256 * (64 + turn % 4) + 251 + turn // 4 for turn in range(16)],
+            "crowd": [256 * (4 * place + turn % 4) + 1 + turn // 4 for turn in range(1000)],
+            "clients": [256 * nets[turn % 100] + 10 + turn // 100 for turn in range(200)],
+            "neighbours": [256 * (4 * place + turn % 4) + 251 + turn // 4 for turn in range(16)],
         }
         loads = {"crowd": crowd, "clients": clients, "neighbours": neighbours}
         return [stream(name, hosts[name], load, size) for name, load in loads.items() if load]

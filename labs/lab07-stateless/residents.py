@@ -5,6 +5,7 @@ All packets arrive on one link, even those of servers behind the DUT. Connection
 not links.
 """
 
+import random
 from ipaddress import IPv4Address
 
 from trex_stl_lib.api import (
@@ -30,6 +31,8 @@ PPS = 100_000
 #: between a connection's first packet and its answer, as they do on a real line.
 TOGETHER = 250
 SERVER = "198.19.10.80"
+#: The first address of the clients' network.
+FIRST = int(IPv4Address("198.18.64.1"))
 #: What residents send for each connection, one after the other: from the client (True) or from the server, and what.
 KINDS = {
     "unanswered": [(True, "udp")],
@@ -58,31 +61,39 @@ class Residents:
         hosts=250,
         ports=20,
         size=64,
+        draw=1,
         **kwargs,
     ):
         """Newcomers, members, and then residents with `hosts` x `ports` connections, a multiple of 250.
 
         newcomers  hosts that begin one connection, to the port that residents use, too
-        members    hosts that begin `each` connections. Newcomers, members and residents have every third address of one
-                   network
+        members    hosts that begin `each` connections
         kind       what residents send: see KINDS
         greeting   the packet of newcomers and members, if it is another than the residents' first one
         rounds     residents send the same packets so often, all of them before any of them again
         size       bytes of a UDP packet on the wire, FCS included
+        draw       draws who of one network is a newcomer, a member or a resident
         """
+        # The generator must not depend on the version of Python: random() is the one function that never changes.
+        chance = random.Random(draw)
+        network = [FIRST + place for place in range(3 * max(newcomers, members, hosts))]
+        network = [host for _, host in sorted((chance.random(), host) for host in network)]
+        newcoming, belonging = network[:newcomers], network[newcomers : newcomers + members]
+        residing = network[newcomers + members :][:hosts]
         first = greeting or KINDS[kind][0][1]
         streams, begin = [], 0.0
         if newcomers:
-            streams.append(burst("newcomers", first, size, spaced("198.18.64.3", newcomers), 1, begin))
+            streams.append(burst("newcomers", first, size, newcoming, 1, begin))
             begin += newcomers / PPS
         if members:
-            streams.append(burst("members", first, size, spaced("198.18.64.2", members), each, begin))
+            streams.append(burst("members", first, size, belonging, each, begin))
             begin += members * each / PPS
         packets, flows = KINDS[kind], hosts * ports
         for _ in range(rounds if flows else 0):
             for turn, (from_client, what) in enumerate(packets):
                 slot = begin + turn * TOGETHER / PPS
-                streams.append(resident(from_client, what, size, hosts, ports, slot, len(packets)))
+                name = f"residents {len(streams)}" if from_client else None
+                streams.append(resident(name, from_client, what, size, residing, ports, slot, len(packets)))
             begin += flows * len(packets) / PPS
         return streams
 
@@ -101,7 +112,7 @@ def burst(name, first, size, sources, ports, begin):
     return STLStream(name=name, packet=built(packet, program, tcp), mode=mode, isg=begin * 1e6)
 
 
-def resident(from_client, what, size, hosts, ports, begin, turns):
+def resident(name, from_client, what, size, hosts, ports, begin, turns):
     """One packet of each connection of the residents, in bursts; other packets of the same connections lie between."""
     tcp, where = what != "udp", "UDP" if what == "udp" else "TCP"
     ends = ["198.18.64.1", SERVER, 2000, 443]
@@ -109,23 +120,16 @@ def resident(from_client, what, size, hosts, ports, begin, turns):
         ends = [ends[1], ends[0], ends[3], ends[2]]
     place, port = ("IP.src", f"{where}.sport") if from_client else ("IP.dst", f"{where}.dport")
     program = [
-        STLVmFlowVar(
-            name="host",
-            value_list=spaced("198.18.64.1", hosts),
-            size=4,
-            op="inc",
-            next_var="port",
-            split_to_cores=False,
-        ),
+        STLVmFlowVar(name="host", value_list=hosts, size=4, op="inc", next_var="port", split_to_cores=False),
         STLVmFlowVar(name="port", min_value=2000, max_value=2000 + ports - 1, size=2, op="inc", split_to_cores=False),
         STLVmWrFlowVar(fv_name="host", pkt_offset=place),
         STLVmWrFlowVar(fv_name="port", pkt_offset=port),
     ]
-    packet, bursts = framed(*ends, what, size), hosts * ports // TOGETHER
+    packet, bursts = framed(*ends, what, size), len(hosts) * ports // TOGETHER
     # A burst takes half of its time, so that bursts keep their order.
     gap = (turns - 0.5) * TOGETHER / PPS * 1e6
     mode = STLTXMultiBurst(pps=2 * PPS, pkts_per_burst=TOGETHER, ibg=gap, count=bursts)
-    return STLStream(packet=built(packet, program, tcp), mode=mode, isg=begin * 1e6)
+    return STLStream(name=name, packet=built(packet, program, tcp), mode=mode, isg=begin * 1e6)
 
 
 def framed(src, dst, sport, dport, what, size):
@@ -143,11 +147,6 @@ def built(packet, program, tcp):
     """The packet with its program, and with checksums that follow from what that changes."""
     fix = STLVmFixChecksumHw(l3_offset="IP", l4_offset="TCP" if tcp else "UDP", l4_type=13 if tcp else 11)
     return STLPktBuilder(pkt=packet, vm=STLScVmRaw([*program, fix]))
-
-
-def spaced(first, count):
-    """Every third address from `first` on."""
-    return [int(IPv4Address(first)) + 3 * turn for turn in range(count)]
 
 
 def register():

@@ -4,9 +4,11 @@
 All packets arrive on one link, even those of the server. They are sent back where they came from.
 """
 
+import random
 from ipaddress import IPv4Address
 
 from scapy.layers.inet import ICMP
+from scapy.utils import checksum
 from trex_stl_lib.api import (
     IP,
     TCP,
@@ -31,6 +33,8 @@ ASKING, FETCHING = 40_053, 40_443
 VISITORS, NAMES, MIRRORS = 64, 32, 16
 #: Packets of an open conversation, each way.
 IN, OUT = 20, 10
+#: The first of so many addresses that hosts have, and the checksum of all ICMP errors.
+FIRST, HOSTS, ICMP_CHECKSUM = int(IPv4Address("198.18.1.0")), 0xFF00, 0x5A5A
 #: Sequence and acknowledgement numbers, by flags.
 NUMBERS = {"S": (0, 0), "SA": (0, 1), "A": (1, 1), "F": (1, 0)}
 
@@ -39,8 +43,9 @@ class Web:
     """Continuous streams. Their rates (packets per second) are nominal; only the proportions count."""
 
     def get_streams(
-        self, direction=0, own=1, asked=1, scan=0, errors=64, small=0, large=0, large_size=1400, size=128, **kwargs
-    ):
+        self, direction=0, own=1, asked=1, scan=0, errors=64, small=0, large=0, large_size=1400, size=128, draw=1,
+        **kwargs,
+    ):  # fmt: skip
         """Visitors and, unless `own` is 0, the server's packets and what answers them; and the following.
 
         asked   0: no visitors
@@ -50,138 +55,182 @@ class Web:
         small   packets to the branch behind the tunnel
         large   the same with `large_size` bytes on the wire
         size    bytes on the wire of UDP packets and of segments with data, FCS included
+        draw    draws all hosts from 198.18.1.0 on, and the ports that they choose
         """
-        streams = []
+        crowd = Crowd(draw)
+        visitors, streams = crowd.hosts(VISITORS), []
         if asked:
-            streams += visits(own, size)
+            streams += visits(visitors, own, size)
         if own:
-            streams += lookups(size) + downloads(size)
+            streams += lookups(crowd.hosts(NAMES), size) + downloads(crowd.hosts(MIRRORS), size)
         if errors:
-            streams += icmp(errors) + uninvited(errors, size)
+            streams += icmp(crowd, visitors[0], errors) + uninvited(crowd, errors, size)
         if scan:
-            streams += scans(scan, size)
-        for name, first, rate, length in (
-            ("small", "198.18.40.1", small, size),
-            ("large", "198.18.41.1", large, large_size),
-        ):
+            streams += scans(crowd, scan, size)
+        for name, rate, length in (("small", small, size), ("large", large, large_size)):
             if rate:
-                streams.append(tcp(first, BRANCH, 2000, 443, "A", rate, hosts(first, 64), length, name=name))
+                streams.append(tcp(name, crowd.hosts(64), BRANCH, 443, "A", rate, length))
         return streams
 
 
-def visits(own, size):
+class Crowd:
+    """Hosts and their ports, drawn one after the other."""
+
+    def __init__(self, draw):
+        # The generator must not depend on the version of Python: random() is the one function that never changes.
+        self.chance = random.Random(draw)
+        self.taken = set()
+
+    def hosts(self, count, port=None):
+        """So many hosts with a port each: this one, or one that the host chose."""
+        found = []
+        while len(found) < count:
+            host = FIRST + int(self.chance.random() * HOSTS)
+            if host not in self.taken:
+                self.taken.add(host)
+                found.append((host, port or 1024 + int(self.chance.random() * 64512)))
+        return found
+
+    def closed(self):
+        """A closed port for each of 64 hosts. From 32768 on, the server may have asked from any."""
+        return [444 + int(self.chance.random() * 32_000) for _ in range(64)]
+
+
+def visits(visitors, own, size):
     """Visitors' segments, after their SYN and the server's answer."""
-    first, each = "198.18.32.1", hosts("198.18.32.1", VISITORS)
     gap = 1e6 / VISITORS
     streams = [
-        tcp(first, SERVER, 2000, 443, "S", VISITORS, each, size),
-        tcp(first, SERVER, 2000, 443, "A", VISITORS * IN, repeated(each, IN), size, isg=gap * 0.3),
+        tcp("visitors 1", visitors, SERVER, 443, "S", VISITORS, size),
+        tcp("visitors 2", repeated(visitors, IN), SERVER, 443, "A", VISITORS * IN, size, isg=gap * 0.3),
     ]
     if own:
         streams += [
-            tcp(SERVER, first, 443, 2000, "SA", VISITORS, each, size, isg=gap * 0.1, field="IP.dst"),
-            tcp(SERVER, first, 443, 2000, "A", VISITORS * OUT, repeated(each, OUT), size, gap * 0.35, "IP.dst"),
+            tcp(None, visitors, SERVER, 443, "SA", VISITORS, size, isg=gap * 0.1, back=True),
+            tcp(None, repeated(visitors, OUT), SERVER, 443, "A", VISITORS * OUT, size, isg=gap * 0.35, back=True),
         ]
     return streams
 
 
-def lookups(size):
-    first, each = "198.18.53.1", hosts("198.18.53.1", NAMES)
+def lookups(names, size):
+    names = [(host, 53) for host, _ in names]
     return [
-        udp(SERVER, first, ASKING, 53, NAMES, each, size, field="IP.dst"),
-        udp(first, SERVER, 53, ASKING, NAMES, each, size, isg=1e6 / NAMES / 2),
+        udp(None, names, ASKING, NAMES, size, back=True),
+        udp("replies", names, ASKING, NAMES, size, isg=1e6 / NAMES / 2),
     ]
 
 
-def downloads(size):
-    first, each, gap = "198.18.81.1", hosts("198.18.81.1", MIRRORS), 1e6 / MIRRORS
+def downloads(mirrors, size):
+    mirrors, gap = [(host, 443) for host, _ in mirrors], 1e6 / MIRRORS
     return [
-        tcp(SERVER, first, FETCHING, 443, "S", MIRRORS, each, size, field="IP.dst"),
-        tcp(first, SERVER, 443, FETCHING, "SA", MIRRORS, each, size, isg=gap * 0.1),
-        tcp(SERVER, first, FETCHING, 443, "A", MIRRORS, each, size, isg=gap * 0.2, field="IP.dst"),
-        tcp(first, SERVER, 443, FETCHING, "A", MIRRORS * 4, repeated(each, 4), size, isg=gap * 0.3),
+        tcp(None, mirrors, SERVER, FETCHING, "S", MIRRORS, size, back=True),
+        tcp("downloads 1", mirrors, SERVER, FETCHING, "SA", MIRRORS, size, isg=gap * 0.1),
+        tcp(None, mirrors, SERVER, FETCHING, "A", MIRRORS, size, isg=gap * 0.2, back=True),
+        tcp("downloads 2", repeated(mirrors, 4), SERVER, FETCHING, "A", MIRRORS * 4, size, isg=gap * 0.3),
     ]
 
 
-def icmp(rate):
-    """Errors of routers on the way, about one of the server's segments; and redirects, from hosts between the routers.
+def icmp(crowd, visitor, rate):
+    """Errors of routers on the way, about one of the server's segments to this visitor; and redirects of other hosts.
 
     The checksum of ICMP does not cover the sender's address.
     """
-    quoted = IP(src=SERVER, dst="198.18.32.1", flags="DF", len=1500) / TCP(sport=443, dport=2000, flags="A", seq=1)
+    host, port = visitor
+    quoted = IP(src=SERVER, dst=str(IPv4Address(host)), flags="DF", len=1500)
+    quoted /= TCP(sport=443, dport=port, flags="A", seq=1)
     about = bytes(quoted)[:28]
-    too_big = framed("198.18.90.2") / ICMP(type=3, code=4, nexthopmtu=1400) / about
-    redirect = framed("198.18.90.3") / ICMP(type=5, code=1, gw="198.18.90.99") / about
+    too_big, redirect = ICMP(type=3, code=4, nexthopmtu=1400), ICMP(type=5, code=1, gw="198.18.90.99")
     return [
-        stream(too_big, rate, "IP.src", hosts("198.18.90.2", 64, step=3), None),
-        stream(redirect, rate, "IP.src", hosts("198.18.90.3", 64, step=3), None),
+        stream(name, framed() / alike(error / about), rate, crowd.hosts(64), "IP.src", None)
+        for name, error in (("too-big", too_big), ("redirects", redirect))
     ]
 
 
-def uninvited(rate, size):
+def alike(error):
+    """The error, with a checksum that does not follow from its type.
+
+    The sequence number that it quotes, at the end of the packet, makes up for it.
+    """
+    data = bytes(error)
+    data = data[:2] + bytes(2) + data[4:-2] + bytes(2)
+    rest = (checksum(data) - ICMP_CHECKSUM) % 0xFFFF
+    return ICMP(data[:2] + ICMP_CHECKSUM.to_bytes(2, "big") + data[4:-2] + rest.to_bytes(2, "big"))
+
+
+def uninvited(crowd, rate, size):
     """Connections to closed ports, connections from port 443 to the port that fetches, and UDP from other than 53."""
     return [
-        tcp("198.18.100.1", SERVER, 2000, 22, "S", rate, hosts("198.18.100.1", 64), size),
-        tcp("198.18.101.1", SERVER, 443, FETCHING, "S", rate, hosts("198.18.101.1", 64), size),
-        udp("198.18.102.1", SERVER, 5060, ASKING, rate, hosts("198.18.102.1", 64), size),
+        tcp("probes", crowd.hosts(64), SERVER, 22, "S", rate, size, to=crowd.closed()),
+        tcp("callers", crowd.hosts(64, 443), SERVER, FETCHING, "S", rate, size),
+        udp("strangers", crowd.hosts(64), ASKING, rate, size),
     ]
 
 
-def scans(rate, size):
+def scans(crowd, rate, size):
     """Segments of no connection, to closed ports, from an ordinary port and from 443; and UDP from 53."""
-    first = "198.18.103.1"
-    each = hosts(first, 64)
+    usual = crowd.hosts(64)
+    mirrored = [(host, 443) for host, _ in usual]
     return [
-        tcp(first, SERVER, 2000, 22, "A", rate, each, size),
-        tcp(first, SERVER, 2000, 3306, "F", rate, each, size),
-        tcp(first, SERVER, 443, 22, "A", rate, each, size),
-        tcp(first, SERVER, 443, 8080, "SA", rate, each, size),
-        udp("198.18.104.1", SERVER, 53, 161, rate, hosts("198.18.104.1", 64), size),
+        tcp("scan 1", usual, SERVER, 22, "A", rate, size, to=crowd.closed()),
+        tcp("scan 2", usual, SERVER, 22, "F", rate, size, to=crowd.closed()),
+        tcp("scan 3", mirrored, SERVER, 22, "A", rate, size, to=crowd.closed()),
+        tcp("scan 4", mirrored, SERVER, 22, "SA", rate, size, to=crowd.closed()),
+        udp("liars", crowd.hosts(64, 53), 161, rate, size, to=crowd.closed()),
     ]
 
 
-def tcp(src, dst, sport, dport, flags, pps, values, size, isg=0.0, field="IP.src", name=None):
+def tcp(name, hosts, server, port, flags, pps, size, isg=0.0, *, back=False, to=None):
+    """Segments of these hosts to a server's port, or to one each; `back`: the server's to them."""
     seq, ack = NUMBERS[flags]
-    headers = framed(src, dst) / TCP(sport=sport, dport=dport, flags=flags, seq=seq, ack=ack)
-    packet = padded(headers, size) if flags == "A" else headers
-    return stream(packet, pps, field, values, "TCP", isg, name)
+    headers = framed(server, back) / TCP(**ends(port, back), flags=flags, seq=seq, ack=ack)
+    return stream(name, padded(headers, size) if flags == "A" else headers, pps, hosts, *fields("TCP", back), isg, to)
 
 
-def udp(src, dst, sport, dport, pps, values, size, isg=0.0, field="IP.src"):
-    return stream(padded(framed(src, dst) / UDP(sport=sport, dport=dport), size), pps, field, values, "UDP", isg)
+def udp(name, hosts, port, pps, size, isg=0.0, *, back=False, to=None):
+    packet = padded(framed(SERVER, back) / UDP(**ends(port, back)), size)
+    return stream(name, packet, pps, hosts, *fields("UDP", back), isg, to)
 
 
-def framed(src, dst=SERVER):
-    return Ether() / IP(src=src, dst=dst, flags="DF")
+def ends(port, back):
+    return {"sport": port, "dport": 2000} if back else {"sport": 2000, "dport": port}
+
+
+def fields(layer, back):
+    """Where a host and its port are."""
+    return ("IP.dst", f"{layer}.dport") if back else ("IP.src", f"{layer}.sport")
+
+
+def framed(server=SERVER, back=False):
+    host = "198.18.32.1"
+    return Ether() / (IP(src=server, dst=host, flags="DF") if back else IP(src=host, dst=server, flags="DF"))
 
 
 def padded(headers, size):
     return headers / bytes(max(0, size - FCS - len(headers)))
 
 
-def hosts(first, count, step=1):
-    return [int(IPv4Address(first)) + step * turn for turn in range(count)]
-
-
 def repeated(values, times):
     return [value for value in values for _ in range(times)]
 
 
-def stream(packet, pps, field, values, layer, isg=0.0, name=None):
-    """A continuous stream in which the address takes these values in turn."""
-    fix = (
-        STLVmFixIpv4(offset="IP")
-        if layer is None
-        else STLVmFixChecksumHw(l3_offset="IP", l4_offset=layer, l4_type=13 if layer == "TCP" else 11)
-    )
+def stream(name, packet, pps, hosts, address, port, isg=0.0, to=None):
+    """A continuous stream in which these hosts, with their ports, take turns; `to`: the port to which each sends."""
     program = [
-        STLVmFlowVar(name="address", value_list=values, size=4, op="inc"),
-        STLVmWrFlowVar(fv_name="address", pkt_offset=field),
-        fix,
+        STLVmFlowVar(name="address", value_list=[host for host, _ in hosts], size=4, op="inc"),
+        STLVmWrFlowVar(fv_name="address", pkt_offset=address),
     ]
-    return STLStream(
-        name=name, packet=STLPktBuilder(pkt=packet, vm=STLScVmRaw(program)), mode=STLTXCont(pps=pps), isg=isg
-    )
+    if port is None:
+        program.append(STLVmFixIpv4(offset="IP"))
+    else:
+        layer = port.split(".")[0]
+        program += [
+            STLVmFlowVar(name="port", value_list=[port for _, port in hosts], size=2, op="inc"),
+            STLVmWrFlowVar(fv_name="port", pkt_offset=port),
+            *(STLVmFlowVar(name="to", value_list=ports, size=2, op="inc") for ports in [to] if ports),
+            *(STLVmWrFlowVar(fv_name="to", pkt_offset=f"{layer}.dport") for ports in [to] if ports),
+            STLVmFixChecksumHw(l3_offset="IP", l4_offset=layer, l4_type=13 if layer == "TCP" else 11),
+        ]
+    packet = STLPktBuilder(pkt=packet, vm=STLScVmRaw(program))
+    return STLStream(name=name, packet=packet, mode=STLTXCont(pps=pps), isg=isg)
 
 
 def register():

@@ -5,6 +5,7 @@ Packets of one stream differ only in source address and destination port. The si
 fields as well (lab.yml, `classes`).
 """
 
+import random
 from ipaddress import IPv4Address
 
 from trex_stl_lib.api import (
@@ -27,10 +28,10 @@ SIZE = 128  # bytes on the wire, FCS included
 #: Packets per second of all streams together. Nominal; only the proportions count.
 TOTAL_PPS = 10_000
 STRIDE = 389  # prime, so that it reaches every flow of a list
-OPEN_PORTS = [22, 80, 443, 1999, 5201, 8080, 33_000]
-#: The first port of the rules on UDP, and of those on TCP.
-UDP_PORT, TCP_PORT = 2000, 4000
-NEIGHBOUR_FLOWS = 400
+#: The first port of the rules on UDP, and of those on TCP. No rule closes a port from FREE on.
+UDP_PORT, TCP_PORT, FREE = 2000, 4000, 5000
+#: The number of neighbouring flows; where rules are on TCP, so many of them are TCP, too.
+NEIGHBOUR_FLOWS, BY_TCP = 400, 4
 
 
 def hosts(first, count, step):
@@ -44,54 +45,72 @@ def legitimate():
 
 
 def spread(flows, count):
-    """At most `count` of these flows, spread evenly from the first to the last."""
-    return [flows[place * len(flows) // count] for place in range(count)] if len(flows) > count else flows
+    """`count` of these flows, spread evenly from the first to the last."""
+    return [flows[place * len(flows) // count] for place in range(count)]
 
 
-def services(first, step, tcp, udp):
-    """Flows to block by rules of one address and one port each: on TCP, on UDP; and neighbours of both, on UDP."""
+def below(chance, number):
+    """A whole number below this one. random() is the one function that no version of Python changes."""
+    return int(number * chance.random())
+
+
+def free_ports(chance, count):
+    """Ports that no rule closes."""
+    return [FREE + below(chance, 60_000) for _ in range(count)]
+
+
+def services(chance, first, step, tcp, udp):
+    """Flows to block by rules of one address and one port each: on TCP, on UDP; and neighbours of both."""
     sources = hosts(first, tcp + udp, step)
     by_tcp = [(source, TCP_PORT + place) for place, source in enumerate(sources[:tcp])]
     by_udp = [(source, UDP_PORT + place) for place, source in enumerate(sources[tcp:])]
-    others = [(source, port) for source, own in by_udp for port in [own + 1, *OPEN_PORTS]]
+    others = [(source, port) for source, own in by_udp for port in [own + 1, *free_ports(chance, 7)]]
     wrong = [(source, port + 1) for source, port in by_tcp]
-    return {"blocked": by_udp, "blocked-tcp": by_tcp}, others + spread(wrong, 240)
+    beside = others + spread(wrong, NEIGHBOUR_FLOWS - BY_TCP - len(others))
+    free = [(sources[below(chance, tcp)], port) for port in free_ports(chance, BY_TCP)]
+    return {"blocked": by_udp, "blocked-tcp": by_tcp}, {"neighbours 1": beside, "neighbours 2": free}
 
 
-def ports(first, step, servers, closed):
+def ports(chance, first, step, servers, closed):
     """Flows from each of some hosts to each of some ports. The neighbours: the same hosts at other ports, others."""
     sources = hosts(first, servers, step)
     blocked = [(source, UDP_PORT + place) for source in sources for place in range(closed)]
-    elsewhere = [(source, port) for source in sources for port in [UDP_PORT + closed, *OPEN_PORTS]]
-    beside = [(source + 1, UDP_PORT + place) for place, source in enumerate(sources[:closed])]
-    return {"blocked": blocked}, spread(elsewhere + beside, NEIGHBOUR_FLOWS)
+    elsewhere = [(source, port) for source in sources for port in [UDP_PORT + closed, *free_ports(chance, 6)]]
+    beside = [(source + 1 + below(chance, step - 1), UDP_PORT + below(chance, closed)) for source in sources]
+    return {"blocked": blocked}, {"neighbours": elsewhere + beside}
 
 
-def listed(first, step, count):
-    """Flows of listed addresses to any port. The neighbours have the addresses around theirs."""
+def listed(chance, first, step, count):
+    """Flows of listed addresses to any port. The neighbours have addresses between theirs."""
     sources = hosts(first, count, step)
-    around = sorted({source + way for source in sources for way in (-1, 1)} - set(sources))
-    anywhere = [(source, OPEN_PORTS[place % len(OPEN_PORTS)]) for place, source in enumerate(sources)]
-    return {"blocked": anywhere}, [(source, 443) for source in spread(around, NEIGHBOUR_FLOWS)]
+    beside = [source + 1 + below(chance, step - 1) for source in spread(sources, NEIGHBOUR_FLOWS)]
+    return {"blocked": anywhere(chance, sources)}, {"neighbours": anywhere(chance, beside)}
+
+
+def anywhere(chance, sources):
+    """Flows of these hosts, half of them to one port."""
+    free = free_ports(chance, len(sources))
+    return [(source, free[place] if place % 2 else 443) for place, source in enumerate(sources)]
 
 
 class Mix:
     """Continuous streams, named after the classes that the sink counts."""
 
     def get_streams(
-        self, direction=0, first="198.18.64.1", step=13, tcp=0, udp=0, servers=0, closed=0, count=1000, **kwargs
+        self, direction=0, first="198.18.64.1", step=13, tcp=0, udp=0, servers=0, closed=0, count=1000, draw=1, **kwargs
     ):
         """Either `tcp` and `udp` rules of a host and a port, `servers` hosts with `closed` ports, or `count` hosts.
 
         The addresses begin with `first` and are `step` apart. Nine packets of ten are to be blocked; neighbours and the
-        legitimate network share the rest.
+        legitimate network share the rest. `draw` draws the neighbours.
         """
+        chance = random.Random(draw)
         if udp:
-            blocked, neighbours = services(first, step, tcp, udp)
+            blocked, neighbours = services(chance, first, step, tcp, udp)
         elif servers:
-            blocked, neighbours = ports(first, step, servers, closed)
+            blocked, neighbours = ports(chance, first, step, servers, closed)
         else:
-            blocked, neighbours = listed(first, step, count)
+            blocked, neighbours = listed(chance, first, step, count)
         rare = {name: 5 for name in blocked if name != "blocked"}
         shares = {"blocked": 90 - sum(rare.values()), **rare}
         return [
@@ -99,7 +118,10 @@ class Mix:
                 stream(name, flows, shares[name], TCP if name == "blocked-tcp" else UDP)
                 for name, flows in blocked.items()
             ),
-            stream("neighbours", neighbours, 5, UDP),
+            *(
+                stream(name, flows, 5 * len(flows) / NEIGHBOUR_FLOWS, TCP if len(flows) == BY_TCP else UDP)
+                for name, flows in neighbours.items()
+            ),
             stream("legitimate", legitimate(), 5, UDP),
         ]
 

@@ -5,6 +5,7 @@ All packets arrive on one link, even the resolver's questions. States and conntr
 a question opens one and is sent back where it came from, and its answers match it.
 """
 
+import random
 from ipaddress import IPv4Address
 
 from trex_stl_lib.api import (
@@ -24,19 +25,19 @@ from trex_stl_lib.api import (
 #: Bytes of Ethernet's frame check sequence: part of a frame's size on the wire, but not of the packet given to TRex.
 FCS = 4
 RESOLVER, SERVER = "198.19.10.53", "198.19.10.54"
-#: The resolver asks this many name servers, one after the other, from one port. They have every second address of their
-#: network. Forged answers come from the addresses between them, and go to the same port.
-ASKED, FIRST_ASKED, FIRST_FORGER = 64, "198.18.53.2", "198.18.53.3"
+#: The resolver asks this many name servers, one after the other, from one port. As many hosts of their network forge
+#: answers, and send them to the same port.
+ASKED, SERVERS, CLIENT = 64, "198.18.53.1", "198.18.128.1"
 RESOLVER_PORT = 20_053
-STRANGER, CLIENT = "198.18.67.1", "198.18.128.1"
 
 
 class Resolver:
     """Continuous streams. Their rates (packets per second) are nominal; only the proportions count."""
 
     def get_streams(
-        self, direction=0, answers=15, strangers=0, forged=0, queries=0, clients=250, ports=32, size=128, **kwargs
-    ):
+        self, direction=0, answers=15, strangers=0, forged=0, queries=0, clients=250, ports=32, size=128, draw=1,
+        **kwargs,
+    ):  # fmt: skip
         """Each tunable is a number of packets per second, unless it says something else.
 
         answers    answers to each question; there are ASKED questions per second
@@ -44,22 +45,26 @@ class Resolver:
         forged     the same, but they look like answers, from addresses that were not asked
         queries    packets to the name server, from `clients` x `ports` flows
         size       bytes on the wire, FCS included
+        draw       draws who of the name servers' network is asked, forges, or is a stranger, and strangers' ports
         """
-        asked = spaced(FIRST_ASKED, 2)
-        question = udp(RESOLVER, FIRST_ASKED, RESOLVER_PORT, 53, size)
-        answer = udp(FIRST_ASKED, RESOLVER, 53, RESOLVER_PORT, size)
+        # The generator must not depend on the version of Python: random() is the one function that never changes.
+        chance, first = random.Random(draw), int(IPv4Address(SERVERS))
+        network = [host for _, host in sorted((chance.random(), first + host) for host in range(254))]
+        asked, forgers, others = (network[part * ASKED : (part + 1) * ASKED] for part in range(3))
+        question = udp(RESOLVER, SERVERS, RESOLVER_PORT, 53, size)
+        answer = udp(SERVERS, RESOLVER, 53, RESOLVER_PORT, size)
         # All answers to a question follow it before the next question.
         repeated = [server for server in asked for _ in range(answers)]
         streams = [
             stream(question, ASKED, field("IP.dst", asked)),
-            stream(answer, ASKED * answers, field("IP.src", repeated), isg=1e6 / ASKED / answers / 2),
+            stream(answer, ASKED * answers, field("IP.src", repeated), isg=1e6 / ASKED / answers / 2, name="answers"),
         ]
         if strangers:
-            packet = udp(STRANGER, RESOLVER, 4444, 5060, size)
-            streams.append(stream(packet, strangers, field("IP.src", spaced(STRANGER, 1))))
+            packet = udp(SERVERS, RESOLVER, 4444, 5060, size)
+            program = field("IP.src", others) + closed(chance)
+            streams.append(stream(packet, strangers, program, name="strangers"))
         if forged:
-            packet = udp(FIRST_FORGER, RESOLVER, 53, RESOLVER_PORT, size)
-            streams.append(stream(packet, forged, field("IP.src", spaced(FIRST_FORGER, 2))))
+            streams.append(stream(answer, forged, field("IP.src", forgers), name="forged"))
         if queries:
             streams.append(stream(udp(CLIENT, SERVER, 1025, 53, size), queries, flows(clients, ports)))
         return streams
@@ -90,14 +95,21 @@ def field(place, values):
     ]
 
 
-def spaced(first, step):
-    """ASKED addresses."""
-    return [int(IPv4Address(first)) + step * number for number in range(ASKED)]
+def closed(chance):
+    """Ports that nobody has opened: one to which and one from which each stranger sends."""
+    program = []
+    for port in ("dport", "sport"):
+        values = [1024 + int(19_000 * chance.random()) for _ in range(ASKED)]  # below the resolver's own
+        program += [
+            STLVmFlowVar(name=port, value_list=values, size=2, op="inc"),
+            STLVmWrFlowVar(fv_name=port, pkt_offset=f"UDP.{port}"),
+        ]
+    return program
 
 
-def stream(packet, pps, program, isg=0.0):
+def stream(packet, pps, program, isg=0.0, name=None):
     vm = STLScVmRaw([*program, STLVmFixIpv4(offset="IP")])
-    return STLStream(packet=STLPktBuilder(pkt=packet, vm=vm), mode=STLTXCont(pps=pps), isg=isg)
+    return STLStream(name=name, packet=STLPktBuilder(pkt=packet, vm=vm), mode=STLTXCont(pps=pps), isg=isg)
 
 
 def register():

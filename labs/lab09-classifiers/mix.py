@@ -4,6 +4,7 @@
 All are UDP packets of one length to one host. The three classes differ only in source address and destination port.
 """
 
+import random
 from ipaddress import IPv4Address
 
 from trex_stl_lib.api import (
@@ -47,8 +48,13 @@ def spread(flows, count):
     return [flows[place * len(flows) // count] for place in range(min(count, len(flows)))]
 
 
-#: By name: a function that returns (flows to block, neighbouring flows that must pass). A flow is a pair of source
-#: address and destination port.
+def below(chance, number):
+    """A whole number below this one. random() is the one function that no version of Python changes."""
+    return int(number * chance.random())
+
+
+#: By name: a function that returns (flows to block, neighbouring flows that must pass, a part of which it draws). A
+#: flow is a pair of source address and destination port.
 SCENES = {}
 
 
@@ -58,10 +64,10 @@ def scene(function):
 
 
 @scene
-def listed(first, count, step):
+def listed(chance, first, count, step):
     """Listed hosts. The neighbours have the addresses before and after theirs."""
     sources = hosts(first, count, step)
-    around = [source + way for source in sources for way in (-1, 1)]
+    around = [source + way for source in sources for way in (-1, 1 + below(chance, step - 2))]
     return [(source, ATTACKED) for source in sources], [(source, ATTACKED) for source in spread(around, 400)]
 
 
@@ -77,7 +83,7 @@ def exempt(place, step):
 
 
 @scene
-def exceptions(first, count, step):
+def exceptions(chance, first, count, step):
     """Networks with a thousand closed ports each. Twenty hosts of each may use a hundred of these.
 
     A network has the addresses 1 to `step` - 2 of a block of `step`.
@@ -91,7 +97,7 @@ def exceptions(first, count, step):
         closed = [(host, number) for host, number in around if not (host in members and number in ports)]
         blocked += [(network + host, number) for host, number in closed if port <= number < port + 1000]
         neighbours += [
-            (network + members[place % 20], ports[place * 7 % 100]),
+            (network + members[below(chance, 20)], ports[below(chance, 100)]),
             (network + members[-(place % 2)], ports[-(place // 2 % 2)]),
             (network + (1, 60, step - 2)[place % 3], (port - 1, port + 1000, WEB, 53)[place % 4]),
         ]
@@ -106,7 +112,7 @@ def own_port(place):
 
 
 @scene
-def services(first, count, step):
+def services(chance, first, count, step):
     """Customers at ports that nobody has (eighteen of nineteen packets), and at other customers' ports.
 
     A customer has the addresses 1 to 8 of a block of `step`. The neighbours are customers at their own ports.
@@ -115,18 +121,19 @@ def services(first, count, step):
     nobodys = [53, 123, 161, 1900, 5060, 7999, 11211, 8010, 9600]
     scans = [(customer + 1 + place % 8, nobodys[place % 9]) for place, customer in enumerate(customers)]
     foreign = [(customer + 3, own_port(place + 1)) for place, customer in enumerate(customers)]
-    own = [(customer + (1, 8, 2, 5)[place % 4], own_port(place)) for place, customer in enumerate(customers)]
+    inside = (1, 8, 1 + below(chance, 8), 1 + below(chance, 8))
+    own = [(customer + inside[place % 4], own_port(place)) for place, customer in enumerate(customers)]
     return scans + spread(foreign, count // 18), spread(own, NEIGHBOUR_FLOWS)
 
 
 @scene
-def tenants(first, count, step):
+def tenants(chance, first, count, step):
     """Attackers of the tenant at port 5000, and a few of the tenant at port 7000.
 
     The neighbours are other hosts at these two ports, and everybody at port 6000, a third tenant's.
     """
     blue, red = hosts(first, count, step), hosts("198.18.160.0", 256, 32)
-    around = [(source + 1, ATTACKED) for source in blue]
+    around = [(source + 1 + below(chance, step - 1), ATTACKED) for source in blue]
     third = [(source, 6000) for source in blue]
     at_red = [(source + 16, 7000) for source in red]
     blocked = [(source, ATTACKED) for source in blue] + [(source, 7000) for source in spread(red, count // 19)]
@@ -134,7 +141,7 @@ def tenants(first, count, step):
 
 
 @scene
-def hot(first, count, step):
+def hot(chance, first, count, step):
     """Packets of one rule, and a tenth of four others. Neighbours: its exception, and what is around the others."""
     sources = [host for host in hosts(first, count, step) if not 100 <= host - int(IPv4Address("198.18.64.0")) < 120]
     blocked = [(source, 5000 + 7 * place % 1000) for place, source in enumerate(sources)]
@@ -145,7 +152,7 @@ def hot(first, count, step):
         ends = int(IPv4Address(low)), int(IPv4Address(high))
         blocked += [(ends[turn % 2], (lowest, highest)[turn // 2 % 2]) for turn in range(12)]
         around += [(ends[0] - 1, lowest), (ends[1] + 1, highest), (ends[0], lowest - 1), (ends[1], highest + 1)]
-    around += [(source, port) for source in spread(sources, 60) for port in (4999, 6000)]
+    around += [(source, port) for source in spread(sources, 60) for port in (4999, 6000 + below(chance, 2000))]
     around += [(int(IPv4Address(host)), 5500) for host in ("198.18.64.0", "198.18.127.255", "198.18.63.255")]
     return blocked, around + [(host, port) for host in exception for port in (5000, 5003, 5009)]
 
@@ -154,13 +161,14 @@ class Mix:
     """Three continuous streams, named after the classes that the sink counts."""
 
     def get_streams(
-        self, direction=0, scene="listed", first="198.18.64.1", count=600, step=13, blocked_percent=90, **kwargs
+        self, direction=0, scene="listed", first="198.18.64.1", count=600, step=13, blocked_percent=90, draw=1, **kwargs
     ):
         """`blocked_percent` of the packets must be blocked; neighbours and legitimate network share the rest.
 
         `scene` is one of SCENES. It has `count` hosts, networks or customers that begin with `first`, `step` apart.
+        `draw` draws a part of the neighbours.
         """
-        blocked, neighbours = SCENES[scene](first, count, step)
+        blocked, neighbours = SCENES[scene](random.Random(draw), first, count, step)
         rest = (100 - blocked_percent) / 2
         return [
             stream("blocked", blocked, blocked_percent),

@@ -26,9 +26,9 @@ BASE, RESOLVER = 0xC6120000, "198.19.10.53"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 #: Names that honest hosts ask for, and names that an attacker makes up.
 NAMES, MADE_UP = 1000, 4000
-#: Ports of each stream, and bytes on the wire.
+#: Ports from which everybody asks, and bytes on the wire.
 PORTS, SHORT, LONG = 64, 128, 1024
-#: Networks of the clients, a /24 each.
+#: Networks of the clients, a /24 each, of all that are not the victims'.
 NETWORKS = 100
 
 
@@ -37,28 +37,31 @@ class Resolver:
 
     def get_streams(
         self, direction=0, clients=30, popular=0, lookups=4, abuse=60, made_up=0,
-        answers=0, replies=0, signed=0, networks=1, hosts=250, names=1, place=64, draw=1, **kwargs,
+        answers=0, replies=0, signed=0, networks=1, hosts=250, names=1, known="", place=64, draw=1, **kwargs,
     ):  # fmt: skip
-        """Clients are spread over 100 networks from 198.18.128.0/24 on; victims fill 198.18.`place`.0/24 and the next.
+        """Clients are spread over a hundred networks; victims fill 198.18.`place`.0/24 and the next.
 
         clients    queries of 1000 clients for 1000 names, and as many for a popular name as `popular` says
         lookups    queries of the victims, for the same 1000 names
         abuse      queries for `names` other names, as if the victims had sent them
         made_up    the same, each for another made-up name; and as many long answers, which reach the victims
-        answers    short answers to clients; `signed`: long ones; `replies`: short ones to the victims
+        answers    short answers to clients; `signed`: long ones to others of the same networks; `replies`: short ones
+                   to the victims
         hosts      of each of the victims' networks
-        draw       draws the abused names, the ports and the order of the hosts
+        known      the abused name's four letters, in place of drawn ones
+        draw       draws the abused names, the ports, the clients' networks and the order of the hosts
         """
         # The generator must not depend on the version of Python: random() is the one function that never changes.
         chance = random.Random(draw)
         words = shuffled(chance, [first + second for first in LETTERS for second in LETTERS])
-        ports = shuffled(chance, list(range(1024, 65536)))
+        ports = shuffled(chance, list(range(1024, 65536)))[:PORTS]
         nets = range(place, place + networks)
         victims = [256 * net + host for net in nets for host in range(1, hosts + 1)]
-        many = [256 * (128 + turn % NETWORKS) + 10 + turn // NETWORKS for turn in range(1000)]
+        far = shuffled(chance, [net for net in range(1, 256) if net not in nets])
+        many, others = ([256 * far[n % NETWORKS] + first + n // NETWORKS for n in range(1000)] for first in (10, 20))
         asked = [f"{words[n % 26]}{words[26 + n // 26]}" for n in range(NAMES)]
         invented = [f"{words[110 + n % 70]}{words[200 + n // 70]}" for n in range(MADE_UP)]
-        abused = [f"{words[300 + n]}{words[400 + n]}" for n in range(names)]
+        abused = [known] if known else [f"{words[300 + n]}{words[400 + n]}" for n in range(names)]
         plan = [
             ("clients", clients, query("site", asked), many, "source"),
             ("popular", popular, query("site", [words[500] + words[501]]), many, "source"),
@@ -67,15 +70,15 @@ class Resolver:
             ("made-up", made_up, query("site", invented), victims, "source"),
             ("answers", answers, answer(asked, SHORT), many, "destination"),
             ("replies", replies, answer(asked, SHORT), victims, "destination"),
-            ("signed", signed, answer(asked, LONG), many, "destination"),
+            ("signed", signed, answer(asked, LONG), others, "destination"),
             ("reflected", made_up, answer(invented, LONG), victims, "destination"),
         ]
-        streams = []
-        for number, (name, share, message, group, side) in enumerate(plan):
-            mine = ports[PORTS * number : PORTS * number + PORTS]
-            if share:
-                streams.append(stream(name, share, message, shuffled(chance, group), mine, side))
-        return streams
+        # Hosts and ports in an order of its own for each stream: forged and honest queries come from the same ports.
+        return [
+            stream(name, share, message, shuffled(chance, group), shuffled(chance, ports), side)
+            for name, share, message, group, side in plan
+            if share
+        ]
 
 
 def shuffled(chance, values):

@@ -172,8 +172,13 @@ def test_classes_are_the_same(seen: dict[str, Seen]) -> None:
 
 
 def test_frames_are_the_same_bytes(seen: dict[str, Seen]) -> None:
-    """The order of packets with equal times may differ."""
-    assert sorted(seen["trex"].frames) == sorted(seen["replay"].frames)
+    """The order of packets with equal times may differ, and each engine draws identification and TTL."""
+    assert undrawn(seen["trex"].frames) == undrawn(seen["replay"].frames)
+
+
+def undrawn(frames: list[str]) -> list[str]:
+    """Without bytes 18 to 19, 22, and 24 to 25, the checksum."""
+    return sorted(frame[:36] + frame[40:44] + frame[46:48] + frame[52:] for frame in frames)
 
 
 def test_nothing_runs_on_after_the_session(bench: Bench, seen: dict[str, Seen]) -> None:

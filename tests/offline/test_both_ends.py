@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Classes by the ports of a stream, and classes that are counted where the DUT sends packets back to."""
+"""Classes by the addresses of a stream, and classes that are counted where the DUT sends packets back to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 from types import SimpleNamespace
 
 import pytest
-from pydantic import ValidationError
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
@@ -15,22 +14,21 @@ from fwlab.generator.both_ends import BothEnds, returning
 from fwlab.generator.sink import counting_ruleset
 from fwlab.metrics.nodes import Nodes, through
 from fwlab.model.declared_traffic import TrafficClass
-from fwlab.model.errors import BadInput
 from fwlab.traffic import expand
 from fwlab.traffic.classes import classify
-from fwlab.traffic.flows import listed_flows
+from fwlab.traffic.flows import stream_classes
 from tests.offline.traffic_forms import burst, stream
 
-ASKED = TrafficClass(stream="asked", ports="source")
-ANSWERED = TrafficClass(stream="answered", ports="destination", at="generator")
+ASKED = TrafficClass(stream="asked", address="source")
+ANSWERED = TrafficClass(stream="answered", address="destination", at="generator")
 CLASSES = {"asked": ASKED, "answered": ANSWERED}
 
 
-def query(port: int, host: int = 1) -> Ether:
+def query(host: int, port: int = 4000) -> Ether:
     return Ether() / IP(src=f"198.18.0.{host}", dst="198.19.0.1") / UDP(sport=port, dport=53)
 
 
-def answer(port: int, host: int = 1) -> Ether:
+def answer(host: int, port: int = 4000) -> Ether:
     return Ether() / IP(src="198.19.0.1", dst=f"198.18.0.{host}") / UDP(sport=53, dport=port)
 
 
@@ -41,34 +39,28 @@ def frames(*named):
     return expand(streams, limit=len(named))
 
 
-SENT = frames(("asked", query(4000)), ("answered", answer(5000)), ("more", query(4000, 9)), ("others", query(4001)))
+SENT = frames(("asked", query(1)), ("answered", answer(1)), ("more", query(1, 9)), ("others", query(2)))
 
 
-def test_a_class_by_ports_has_every_packet_with_such_a_port_whatever_its_addresses() -> None:
+def test_each_end_has_classes_of_its_own() -> None:
     assert classify(SENT, CLASSES).tolist() == [0, 1, 0, -1]
 
 
-def test_an_answer_does_not_belong_to_queries_from_its_port() -> None:
-    assert classify(frames(("asked", query(5000)), ("answered", answer(5000))), CLASSES).tolist() == [0, 1]
+def test_what_tells_classes_at_different_ends_may_be_the_same() -> None:
+    same = {"payload": {"at": 0, "size": 2}}
+    classes = {
+        "asked": TrafficClass(stream="asked", **same),
+        "told": TrafficClass(stream="told", at="generator", **same),
+    }
+    sent = frames(("asked", query(1) / b"ab"), ("told", answer(1) / b"ab"), ("others", query(1) / b"ab"))
+    assert classify(sent, classes).tolist() == [0, 1, 0]
 
 
-def test_two_classes_that_share_a_port_are_refused() -> None:
-    sent = frames(("asked", query(4000)), ("more", query(4000, 9)))
-    classes = {"asked": ASKED, "more": TrafficClass(stream="more", ports="source")}
-    with pytest.raises(BadInput, match="classes asked and more share source port 4000"):
-        listed_flows(sent, classes)
-
-
-def test_both_ends_count_by_the_same_ports() -> None:
-    rules = counting_ruleset("eth0", CLASSES, flows=listed_flows(SENT, CLASSES)).splitlines()
-    assert "  set class-asked-ports { type inet_service; size 1; elements = { 4000 } }" in rules
-    assert '    meta l4proto { udp, tcp } th sport @class-asked-ports counter name "class-asked" drop' in rules
-    assert '    meta l4proto { udp, tcp } th dport @class-answered-ports counter name "class-answered" drop' in rules
-
-
-def test_ports_are_those_of_a_stream() -> None:
-    with pytest.raises(ValidationError, match="ports needs stream"):
-        TrafficClass(src="198.18.0.0/24", ports="source")
+def test_both_ends_count_by_the_same_addresses() -> None:
+    rules = counting_ruleset("eth0", CLASSES, flows=stream_classes(SENT, CLASSES)).splitlines()
+    assert "  set class-asked-addresses { type ipv4_addr; size 1; elements = { 198.18.0.1 } }" in rules
+    assert '    ip saddr @class-asked-addresses counter name "class-asked" drop' in rules
+    assert '    ip daddr @class-answered-addresses counter name "class-answered" drop' in rules
 
 
 class Node:
@@ -88,7 +80,7 @@ class Node:
 def test_each_class_is_counted_at_its_end() -> None:
     sink, generator = Node(7), Node(3)
     both = BothEnds(sink, "eth0", generator, "eth1")
-    both.set_flows(listed_flows(SENT, CLASSES))
+    both.set_flows(stream_classes(SENT, CLASSES))
     both.load_counters(CLASSES)
     assert both.counts() == {"asked": 7, "answered": 3, "other": 10}
     assert "class-answered" not in sink.loaded

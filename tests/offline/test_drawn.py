@@ -4,17 +4,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from pydantic import ValidationError
 
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.host.project import find_project, load_topology
-from fwlab.measure import seeds
 from fwlab.measure.labs import load_lab
 from fwlab.model.declared_traffic import Traffic
-from fwlab.model.drawn import Drawn, new_seed
+from fwlab.model.drawn import Drawn, seed_or_new
 from fwlab.model.errors import BadInput
 
 PROJECT = find_project(Path(__file__))
@@ -98,23 +96,11 @@ def test_an_unknown_tunable_names_the_profile_and_the_tunable() -> None:
         TrafficStore(PROJECT, TOPOLOGY, lab).streams("mix")
 
 
-def a_lab(drawn: dict) -> SimpleNamespace:
-    traffic = {"mix": SimpleNamespace(drawn=drawn)}
-    return SimpleNamespace(exercises=[SimpleNamespace(traffic="mix")], traffic=traffic)
-
-
-def test_only_drawn_traffic_needs_a_new_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seeds, "new_seed", lambda: 4711)
-    assert seeds.seed_for(a_lab({"names": 1}), None) == 4711
-    assert seeds.seed_for(a_lab({}), None) == 1
-    assert seeds.seed_for(a_lab({"names": 1}), 0) == 0
-    assert not seeds.draws(a_lab({"names": 1}), [])
+def test_a_given_seed_is_taken_and_new_ones_differ() -> None:
+    assert seed_or_new(0) == 0
+    assert len({seed_or_new(None) for _ in range(20)}) > 10
 
 
 def test_a_seed_below_zero_is_refused() -> None:
     with pytest.raises(BadInput, match="a seed of -1 is below 0"):
-        seeds.seed_for(a_lab({}), -1)
-
-
-def test_new_seeds_differ() -> None:
-    assert len({new_seed() for _ in range(20)}) > 10
+        seed_or_new(-1)

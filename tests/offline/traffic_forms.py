@@ -6,8 +6,11 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+import numpy as np
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
+
+from fwlab.traffic import Frames
 
 SOURCE, DESTINATION = "198.18.0.9", "198.19.0.9"
 
@@ -16,6 +19,17 @@ def packet(size: int = 60, src: str = SOURCE, dst: str = DESTINATION) -> bytes:
     """A UDP packet of `size` bytes between lab addresses."""
     ethernet = Ether(dst="00:00:00:01:00:00", src="00:00:00:02:00:00")
     return bytes(ethernet / IP(src=src, dst=dst) / UDP(sport=1025, dport=12) / bytes(size - 42))
+
+
+def undrawn(frames: Frames) -> np.ndarray:
+    """The bytes of IPv4 frames, with zeros where a seed draws, and in the checksums that depend on it."""
+    whole = frames.matrix(int(frames.lengths.max()))
+    for part in (slice(18, 20), 22, slice(24, 26)):
+        whole[:, part] = 0
+    tcp = whole[:, 23] == 6
+    for part in (slice(38, 46), slice(50, 52)):
+        whole[tcp, part] = 0
+    return whole
 
 
 def rate(value: float, kind: str = "pps") -> dict[str, Any]:

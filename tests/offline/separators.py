@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Looks for a field that tells packets that must be dropped from those that must pass, whatever the seed.
+
+A rule is learnt from the traffic of some seeds and tried on that of another one, as whoever reads a profile may do and
+is graded afterwards. A rule knows one field: a list of its values or of their prefixes, one bit, or one range. Of the
+payload it may compare a few places. Or it counts packets by the values of a field, and bans the busy ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from fwlab.generator.traffic_store import TrafficStore
+from fwlab.model.lab import Exercise
+from fwlab.traffic import Frames
+from fwlab.traffic.headers import IPV4, read_headers
+
+#: A rule separates if it errs on at most this share of the class to drop, and of each class to pass: next to nothing
+#: where each packet counts, some where survival is judged.
+ERRORS, ERRORS_OF_SURVIVAL = 0.005, 0.05
+#: Bytes of the payload, and packets of a class whose payload is looked at.
+PAYLOAD, LOOKED_AT = 232, 2000
+#: The share of what must pass that is to be of values that no other seed has shown.
+FRESH = 0.001
+#: Lowest bits that a list may ignore.
+IGNORED = (0, 4, 8, 10, 12)
+#: Comparisons of the payload in one ruleset, of so many bytes.
+PLACES, WORD = 8, 4
+#: Metrics of which a check says that a class must be dropped, or must pass.
+_METRICS = ("delivered", "survival", "returned")
+#: Name, place in the header, bytes. `ip`: of IPv4.
+_FIELDS = [
+    ("eth.dst", "ethernet", 0, 6),
+    ("eth.src", "ethernet", 6, 6),
+    ("ip.header", "ip", 0, 1),
+    ("ip.tos", "ip", 1, 1),
+    ("ip.length", "ip", 2, 2),
+    ("ip.id", "ip", 4, 2),
+    ("ip.fragment", "ip", 6, 2),
+    ("ip.ttl", "ip", 8, 1),
+    ("ip.protocol", "ip", 9, 1),
+    ("ip.checksum", "ip", 10, 2),
+    ("ip.src", "ip", 12, 4),
+    ("ip.dst", "ip", 16, 4),
+    ("sport", "ports", 0, 2),
+    ("dport", "ports", 2, 2),
+    ("udp.length", "udp", 4, 2),
+    ("udp.checksum", "udp", 6, 2),
+    ("tcp.seq", "tcp", 4, 4),
+    ("tcp.ack", "tcp", 8, 4),
+    ("tcp.flags", "tcp", 12, 2),
+    ("tcp.window", "tcp", 14, 2),
+    ("tcp.checksum", "tcp", 16, 2),
+    ("tcp.urgent", "tcp", 18, 2),
+    ("icmp.type", "icmp", 0, 2),
+    ("icmp.checksum", "icmp", 2, 2),
+    ("icmp.rest", "icmp", 4, 4),
+]
+_HEADER = {6: 20, 17: 8, 1: 8}
+
+
+@dataclass
+class Sample:
+    """Packets of one class. fields: by name, one value for each packet, -1 where there is no such field; payload: its
+    first bytes, filled with zeros."""
+
+    fields: dict[str, np.ndarray]
+    payload: np.ndarray
+
+    def joined(self, other: Sample) -> Sample:
+        fields = {name: np.concatenate([values, other.fields[name]]) for name, values in self.fields.items()}
+        return Sample(fields, np.concatenate([self.payload, other.payload]))
+
+
+def judged(exercise: Exercise) -> tuple[set[str], set[str]]:
+    """The classes that must be dropped, and those that must pass."""
+    checks = [check for check in exercise.checks if check.traffic_class and check.metric in _METRICS]
+    # A class of which most of a large packet's senders are told is dropped, and what returns is the firewall's own.
+    drop = {str(check.traffic_class) for check in checks if check.metric != "returned" and check.between[1] <= 0.1}
+    if any(check.metric == "passed" for check in exercise.checks):  # the honest ones of a table that others fill
+        return {"residents"}, {"newcomers", "members"}
+    return drop, {str(check.traffic_class) for check in checks if check.between[0] >= 0.7} - drop
+
+
+def samples(store: TrafficStore, traffic: str) -> dict[str, Sample]:
+    """The packets of a traffic, by class."""
+    frames, found = store.table(traffic).frames, store.classified(traffic)
+    every, taken = _fields(frames), {}
+    for number, name in enumerate(store.known_frames(traffic).names):
+        rows = np.flatnonzero(found == number)
+        if len(rows):
+            some = rows[:: max(1, len(rows) // LOOKED_AT)]
+            taken[name] = Sample({field: values[rows] for field, values in every.fields.items()}, every.payload[some])
+    return taken
+
+
+def _fields(frames: Frames) -> Sample:
+    headers = read_headers(frames)
+    table = frames.matrix(14 + 8 + 60 + 20 + PAYLOAD + WORD)
+    rows, at = np.arange(len(frames)), headers.network
+    four = headers.version == IPV4
+    transport = at + np.where(four, (table[rows, at] & 15).astype(np.int64) * 4, 40)
+    there = {
+        "ethernet": (np.zeros(len(frames), dtype=np.int64), np.full(len(frames), fill_value=True)),
+        "ip": (at, four),
+        "ports": (transport, headers.sport >= 0),
+        "udp": (transport, headers.protocol == 17),
+        "tcp": (transport, headers.protocol == 6),
+        "icmp": (transport, headers.protocol == 1),
+    }
+    fields = {"length": frames.lengths}
+    for name, layer, offset, size in _FIELDS:
+        begin, has = there[layer]
+        value = np.zeros(len(frames), dtype=np.int64)
+        for byte in range(size):
+            value = value << 8 | table[rows, begin + offset + byte]
+        fields[name] = np.where(has, value, -1)
+    size = np.select([headers.protocol == protocol for protocol in _HEADER], list(_HEADER.values()), 0)
+    begin = (transport + size)[:, np.newaxis] + np.arange(PAYLOAD + WORD)
+    return Sample(fields, table[rows[:, np.newaxis], np.minimum(begin, table.shape[1] - 1)])
+
+
+def separators(
+    drop: str,
+    learnt: Mapping[str, Sample],
+    tried: Mapping[str, Sample],
+    may_pass: set[str],
+    idea: set[str],
+    errors: float = ERRORS,
+) -> Iterator[str]:
+    """What tells the class `drop` from all that must pass, though the exercise is not about it."""
+    passing = [name for name in may_pass if name in learnt and name in tried]
+    if not passing:
+        return
+    bad, good = learnt[drop], learnt[passing[0]]
+    for name in passing[1:]:
+        good = good.joined(learnt[name])
+    for field in bad.fields:
+        if field not in idea:
+            goods = {name: tried[name].fields[field] for name in passing}
+            how = _one_field(bad.fields[field], good.fields[field], tried[drop].fields[field], goods, errors)
+            if how:
+                yield f"{field}, {how}"
+    if "payload" not in idea:
+        atoms = _atoms(bad.payload, good.payload, errors)
+        if atoms and _fits(atoms, tried[drop].payload, [tried[name].payload for name in passing], errors):
+            yield "payload at " + ", ".join(str(place) for place, _ in atoms)
+
+
+def _one_field(
+    bad: np.ndarray, good: np.ndarray, new_bad: np.ndarray, new_good: Mapping[str, np.ndarray], errors: float
+) -> str | None:
+    """The kind of rule that separates by this field; None if none does."""
+
+    def works(dropped: np.ndarray, passed: list[np.ndarray]) -> bool:
+        return 1 - dropped.mean() <= errors and all(share.mean() <= errors for share in passed)
+
+    fresh = list(new_good.values())
+    for ignored in IGNORED:
+        # A value that is more frequent among what must be dropped; one that was never seen is dropped, or is not.
+        places, inverse = np.unique(np.concatenate([bad, good]) >> ignored, return_inverse=True)
+        counts = [np.bincount(part, minlength=len(places)) for part in (inverse[: len(bad)], inverse[len(bad) :])]
+        blocked, seen = places[counts[0] / len(bad) > counts[1] / len(good)], places
+        for unseen in (False, True):
+            hits = [
+                np.isin(values >> ignored, blocked) | (unseen & ~np.isin(values >> ignored, seen))
+                for values in (new_bad, *fresh)
+            ]
+            if works(hits[0], hits[1:]):
+                return f"a list of {len(blocked)} values" + (f" without {ignored} bits" if ignored else "")
+    for bit in range(32):
+        for wanted in (0, 1):
+            hits = [(values >= 0) & (values >> bit & 1 == wanted) for values in (new_bad, *fresh)]
+            if works(hits[0], hits[1:]):
+                return f"bit {bit}"
+    for low, high, inside in ((bad.min(), bad.max(), True), (good.min(), good.max(), False)):
+        hits = [((values >= low) & (values <= high)) == inside for values in (new_bad, *fresh)]
+        if works(hits[0], hits[1:]):
+            return f"the range {low} to {high}"
+    return None
+
+
+def busy(drop: str, tried: Mapping[str, Sample], may_pass: set[str], idea: set[str]) -> Iterator[str]:
+    """Which fields have values that only the packets of the class `drop` have so often."""
+    passing = [name for name in may_pass if name in tried]
+    for field in (field for field in tried[drop].fields if field not in idea and passing):
+        every = np.concatenate([sample.fields[field] for sample in tried.values()])
+        values, counts = np.unique(every, return_counts=True)
+        often = {name: counts[np.searchsorted(values, tried[name].fields[field])] for name in (drop, *passing)}
+        for limit in np.unique(often[drop]):
+            shares = [(often[name] >= limit).mean() for name in (drop, *passing)]
+            if 1 - shares[0] <= ERRORS_OF_SURVIVAL and max(shares[1:]) <= ERRORS_OF_SURVIVAL:
+                yield f"{field}, values with at least {limit} packets"
+                break
+
+
+def all_known(learnt: Mapping[str, Sample], tried: Mapping[str, Sample], may_pass: set[str], field: str) -> bool:
+    """Whether those that must pass had to pass before, so that a list of them could replace a ruleset."""
+    known = [learnt[name].fields[field] for name in may_pass if name in learnt]
+    fresh = [tried[name].fields[field] for name in may_pass if name in tried]
+    return bool(np.isin(np.concatenate(fresh), np.concatenate(known)).mean() > 1 - FRESH)
+
+
+def _atoms(bad: np.ndarray, good: np.ndarray, errors: float) -> list[tuple[int, int]]:
+    """A few comparisons of the payload that fit much of what must be dropped and nothing that must pass."""
+    chosen: list[tuple[int, int]] = []
+    words = {place: (_word(bad, place), _word(good, place)) for place in range(PAYLOAD)}
+    left = np.full(len(bad), fill_value=True)
+    while len(chosen) < PLACES and left.mean() > errors:
+        best: tuple[int, int, int] = (0, 0, 0)
+        for place, (wrong, right) in words.items():
+            values, counts = np.unique(wrong[left], return_counts=True)
+            counts[np.isin(values, right)] = 0
+            if len(counts) and counts.max() > best[0]:
+                best = (int(counts.max()), place, int(values[counts.argmax()]))
+        if not best[0]:
+            break
+        chosen.append(best[1:])
+        left &= words[best[1]][0] != best[2]
+    return chosen
+
+
+def _word(payload: np.ndarray, place: int) -> np.ndarray:
+    return np.asarray(payload[:, place : place + WORD].astype(np.int64) @ (1 << 8 * np.arange(WORD)[::-1]))
+
+
+def _fits(atoms: list[tuple[int, int]], bad: np.ndarray, goods: list[np.ndarray], errors: float) -> bool:
+    """Whether these comparisons separate."""
+
+    def hit(payload: np.ndarray) -> np.ndarray:
+        return np.asarray(np.any([_word(payload, place) == value for place, value in atoms], axis=0))
+
+    return 1 - hit(bad).mean() <= errors and all(hit(good).mean() <= errors for good in goods)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""No field that an exercise is not about tells packets that must be dropped from those that must pass.
+
+Otherwise whoever reads the profile, or has looked at the traffic once, passes without the exercise's idea.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from fwlab.generator.traffic_store import TrafficStore
+from fwlab.host.project import find_project, lab_ids, load_topology
+from fwlab.measure.labs import load_lab
+from fwlab.model.lab import Exercise, Lab
+from tests.offline.separators import ERRORS, ERRORS_OF_SURVIVAL, Sample, all_known, busy, judged, samples, separators
+
+PROJECT = find_project(Path(__file__))
+TOPOLOGY = load_topology(PROJECT)
+LABS: dict[str, Lab] = {name: load_lab(PROJECT, name).whole for name in lab_ids(PROJECT)}
+#: The seeds that a rule is learnt from, and the one that it is tried on.
+LEARNT, TRIED = (2, 3), 4
+SOURCE, DESTINATION, PORT, PORTS = {"ip.src"}, {"ip.dst"}, {"dport"}, {"sport", "dport"}
+#: A resolver asks from one port, port 53. Whatever is not from there is a stranger.
+ASKED = {"strangers": PORTS, "forged": set()}
+ERROR = {"icmp.type", "icmp.rest"}  # of which the type decides what the rest means
+SIZE = {"length", "ip.length"}
+#: By exercise and class, the fields that one may go by alone: those that are the idea, and those that the page gives.
+IDEAS: Mapping[str, Mapping[str, Mapping[str, set[str]]]] = {
+    "lab01-forwarding": {"*": {"*": DESTINATION}},
+    "lab02-conntrack": {
+        "*": ASKED,
+        "ex2-established-first": ASKED
+        | {"blocked": SOURCE, "blocked-hosts": SOURCE, "calls": SOURCE | DESTINATION | PORTS},
+        # The name server's queries have one destination and one port, and the strangers are the resolver's.
+        "ex5-table": {"strangers": PORTS | SOURCE | DESTINATION},
+    },
+    "lab03-ipset": {"*": {"*": SOURCE}},
+    "lab04-nftables": {"ex1-ports": {"*": PORT}, "ex2-few": {"*": SOURCE}, "ex5-prefixes": {"*": SOURCE}},
+    "lab05-drop-early": {"*": {"*": SOURCE}},
+    "lab06-payload": {
+        "ex1-names": {"asked": {"payload"}},
+        "ex3-place": {"*": {"payload"}},
+        "ex6-many-names": {"*": {"payload"}},
+    },
+    "lab07-stateless": {
+        "*": {"*": PORTS | {"tcp.flags"}, "redirects": ERROR},
+        # Large is what does not fit into the tunnel. Of UDP there are strangers alone.
+        "ex5-mtu": {
+            "*": PORTS | {"tcp.flags"},
+            "large": SIZE,
+            "redirects": ERROR,
+            "strangers": PORTS | {"ip.protocol", "udp.length", "udp.checksum"},
+        },
+    },
+    "lab08-pf": {"*": ASKED, "ex4-table": {"*": SOURCE}},
+    "lab09-classifiers": {"ex1-tree": {"*": SOURCE}},
+    "lab10-cores": {"ex1-toeplitz": {"*": SOURCE}, "ex2-ten-places": {"*": SOURCE}, "ex4-fields": {"*": {"sport"}}},
+    "lab11-sriov": {"*": {"*": SOURCE}},
+    "lab12-resolver": {"ex1-source": {"*": {"payload"}}},
+}
+#: What a limit may count by.
+COUNTED = SOURCE | DESTINATION
+#: Who must pass is known here: ten hosts whose places are looked for, the hosts of a list, or twenty sessions.
+KNOWN = {"lab10-cores"}
+
+
+def exercises(*metrics: str) -> list[tuple[str, str]]:
+    return [
+        (name, exercise.id)
+        for name, lab in LABS.items()
+        for exercise in lab.exercises
+        if judged(exercise)[0] and {check.metric for check in exercise.checks} & set(metrics)
+    ]
+
+
+def idea(name: str, exercise: str, dropped: str) -> set[str]:
+    of_lab = IDEAS.get(name, {})
+    of_exercise = of_lab.get(exercise, of_lab.get("*", {}))
+    return of_exercise.get(dropped, of_exercise.get("*", set()))
+
+
+@cache
+def of_seed(name: str, traffic: str, seed: int) -> dict[str, Sample]:
+    return samples(TrafficStore(PROJECT, TOPOLOGY, LABS[name], seed), traffic)
+
+
+def sampled(name: str, exercise: str) -> tuple[dict[str, Sample], dict[str, Sample], set[str], set[str]]:
+    """What a rule is learnt from, what it is tried on; the classes to drop, and to pass."""
+    one: Exercise | None = LABS[name].exercise(exercise)
+    assert one is not None
+    connections = LABS[name].traffic[one.traffic].connections
+    traffic = one.traffic if connections is None else str(connections.background)
+    first, second, tried = (of_seed(name, traffic, seed) for seed in (*LEARNT, TRIED))
+    drop, may_pass = judged(one)
+    assert drop <= set(first) & set(tried)
+    return {name: first[name].joined(second[name]) for name in first if name in second}, tried, drop, may_pass
+
+
+@pytest.mark.parametrize(("name", "exercise"), exercises("delivered", "survival", "passed"))
+def test_no_field_separates_but_those_of_the_idea(name: str, exercise: str) -> None:
+    learnt, tried, drop, may_pass = sampled(name, exercise)
+    judged_by_survival = any(check.metric == "survival" for check in LABS[name].exercise(exercise).checks)
+    errors = ERRORS_OF_SURVIVAL if judged_by_survival else ERRORS
+    found = {one: list(separators(one, learnt, tried, may_pass, idea(name, exercise, one), errors)) for one in drop}
+    assert not {one: how for one, how in found.items() if how}
+
+
+@pytest.mark.parametrize(("name", "exercise"), exercises("survival"))
+def test_no_field_is_busier_with_what_a_limit_must_stop(name: str, exercise: str) -> None:
+    _, tried, drop, may_pass = sampled(name, exercise)
+    found = {one: list(busy(one, tried, may_pass, COUNTED)) for one in drop}
+    assert not {one: how for one, how in found.items() if how}
+
+
+@pytest.mark.parametrize(("name", "exercise"), [one for one in exercises("delivered") if one[0] not in KNOWN])
+def test_who_must_pass_cannot_be_listed(name: str, exercise: str) -> None:
+    learnt, tried, drop, may_pass = sampled(name, exercise)
+    fields = {field for one in drop for field in idea(name, exercise, one)}
+    if fields <= SOURCE | DESTINATION:
+        assert not [field for field in fields if all_known(learnt, tried, may_pass, field)]
