@@ -152,7 +152,8 @@ def hot(chance, first, count, step):
         ends = int(IPv4Address(low)), int(IPv4Address(high))
         blocked += [(ends[turn % 2], (lowest, highest)[turn // 2 % 2]) for turn in range(12)]
         around += [(ends[0] - 1, lowest), (ends[1] + 1, highest), (ends[0], lowest - 1), (ends[1], highest + 1)]
-    around += [(source, port) for source in spread(sources, 60) for port in (4999, 6000 + below(chance, 2000))]
+    for turn, source in enumerate(spread(sources, 60)):
+        around += [(source, 4999), (source, 6001 + below(chance, 2000) if turn % 4 == 3 else 6000)]
     around += [(int(IPv4Address(host)), 5500) for host in ("198.18.64.0", "198.18.127.255", "198.18.63.255")]
     return blocked, around + [(host, port) for host in exception for port in (5000, 5003, 5009)]
 
