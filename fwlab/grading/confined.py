@@ -16,6 +16,7 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from os import _exit
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -108,7 +109,10 @@ def _work(work: Callable[[Tell], None], writing: int) -> NoReturn:
             except Exception as error:  # noqa: BLE001 - the parent raises it
                 tell(f"{type(error).__name__}: {error}")
     finally:
-        os._exit(code)
+        try:
+            _exit(code)
+        finally:  # whatever a lab's code has done to `os`: a child must not go on as the parent
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _limit(what: int, most: int) -> None:

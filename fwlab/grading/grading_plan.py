@@ -110,10 +110,18 @@ def plan_grading(project: Project, options: GradingOptions) -> GradingPlan:
     contexts = {name: _context(project, name, options) for name in labs}
     wanted = 1 if options.one_of_sets else options.sets
     sets = () if wanted == 1 else further_machines(contexts[labs[0]], wanted, force=options.force_sets)
+    course = Course() if options.course is None else read_course(project, options.course)
+    for context in contexts.values():
+        refuse_unknown(course, context.lab, str(options.course))
+    plan = GradingPlan(project, contexts, {}, course=course, results=options.results, options=options, sets=sets)
+    if options.resume:
+        plan = _continued(plan)
+        if plan.earlier is not None and options.seed is None and plan.earlier.run.seed != contexts[labs[0]].seed:
+            # The whole class gets the traffic that was drawn for its first part.
+            return plan_grading(project, replace(options, seed=plan.earlier.run.seed))
     # The first set removes what a further one leaves, even if that is killed.
     inside = options.submissions.parent if options.submissions is not None and options.one_of_sets else None
     submissions = Submissions(inside) if options.submissions is not None else None
-    course = Course() if options.course is None else read_course(project, options.course)
     works = {name: _works(context, options, submissions, course) for name, context in contexts.items()}
     for name, context in contexts.items():
         exercises = [work.exercise for work in works[name]]
@@ -122,13 +130,9 @@ def plan_grading(project: Project, options: GradingOptions) -> GradingPlan:
         contexts[name] = with_able_engine(context, traffics)
         refuse_unplayable_traffic(contexts[name], traffics)
     elsewhere = {name: reason for name, context in contexts.items() if (reason := _elsewhere(context))}
-    for context in contexts.values():
-        refuse_unknown(course, context.lab, str(options.course))
-    notes = tuple(submissions.odd) if submissions is not None else ()
-    plan = GradingPlan(
-        project, contexts, works, submissions, elsewhere, course, options.results, None, notes, options, sets
-    )
-    return _continued(plan, options) if options.resume else plan
+    odd = tuple(submissions.odd) if submissions is not None else ()
+    found = replace(plan, works=works, submissions=submissions, elsewhere=elsewhere)
+    return replace(found, contexts=contexts, notes=(*plan.notes, *odd))
 
 
 def _context(project: Project, name: str, options: GradingOptions) -> RunContext:
@@ -148,7 +152,8 @@ def _context(project: Project, name: str, options: GradingOptions) -> RunContext
     )
 
 
-def _continued(plan: GradingPlan, options: GradingOptions) -> GradingPlan:
+def _continued(plan: GradingPlan) -> GradingPlan:
+    """The plan with the earlier grading that it goes on with, if there is one."""
     [lab] = plan.contexts
     earlier, why = read_earlier(plan.project, plan.contexts[lab].lab, plan.class_folder(lab))
     if earlier is not None and plan.course.secret is None and any(one.individual for one in earlier.grading.students):
@@ -156,11 +161,6 @@ def _continued(plan: GradingPlan, options: GradingOptions) -> GradingPlan:
             "the earlier grading has individual tasks, and without the course's secret nobody has one",
             "the same command with --course course.yml",
         )
-    if earlier is not None and options.seed is None and earlier.run.seed != plan.contexts[lab].seed:
-        # The whole class gets the traffic that was drawn for its first part.
-        if plan.submissions is not None:
-            plan.submissions.close()
-        return plan_grading(plan.project, replace(options, seed=earlier.run.seed))
     note = f"nothing is taken over from an earlier grading: {why}"
     return replace(plan, earlier=earlier, notes=(*plan.notes, note) if earlier is None else plan.notes)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Callable
+from os import _exit
 from pathlib import Path
 
 from fwlab.model.errors import BadInput
@@ -30,8 +31,10 @@ def said(work: Callable[[], object]) -> str:
         except BadInput as refused:
             message = refused.message
         finally:
-            os.write(writing, message.encode()[:1000])
-            os._exit(0)
+            try:
+                os.write(writing, message.encode(errors="replace")[:1000])
+            finally:
+                _exit(0)
     os.close(writing)
     with os.fdopen(reading) as told:
         message = told.read()

@@ -59,7 +59,7 @@ def test_a_child_tells_what_it_found() -> None:
         (spin, "it takes more than 1 s of CPU time to read"),
         (hoard, "it takes more than 64 MiB of memory to read"),
         (lambda: os.kill(os.getpid(), signal.SIGSEGV), "its reader ended by signal 11"),
-        (lambda: os._exit(9), "its reader ended with exit code 9"),
+        (lambda: confined._exit(9), "its reader ended with exit code 9"),
     ],
 )
 def test_a_child_is_ended_and_what_it_told_before_is_kept(work: Callable[[], None], limit: str) -> None:
@@ -73,6 +73,14 @@ def test_a_child_that_waits_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_bug_is_no_limit() -> None:
     assert told_by(lambda tell: [tell("at"), 1 // 0]) == Told(["at"], bug=ZERO)
+
+
+def test_no_child_goes_on_as_the_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A traffic profile of a lab is code, and may have done this."""
+    monkeypatch.setattr(os, "_exit", None)
+    assert told_by(lambda tell: tell(1)) == Told([1])
+    monkeypatch.setattr(confined, "_exit", None)
+    assert told_by(lambda tell: tell(1)) == Told([1], limit="its reader ended by signal 9")
 
 
 def test_no_child_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
