@@ -36,6 +36,9 @@ class MadeUpNodes:
         self.rules = 0
         return []
 
+    def must_admit_logins(self) -> None:
+        """They are admitted."""
+
     def load(self, files: list[Any], *, each: bool, times: int = 1, timed: bool = True) -> list[list[float]]:
         self.rules = sum(file.text.count("drop") for file in files)
         return [[0.5]] * times
