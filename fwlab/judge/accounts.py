@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from fwlab.model.results import Measured
 from fwlab.model.trial import Delivery
 
-#: Where QEMU counts, nothing is lost and nothing is counted twice. So many packets are no doubt an accident.
+#: QEMU loses no packet and counts none twice. Up to this many may still be an accident.
 STRAY = 2
 
 
@@ -34,5 +34,5 @@ def _copies(delivery: Delivery) -> dict[str, int]:
     """Packets that left more often than they came, at a load of which none was lost; recorded by QEMU."""
     if not delivery.returned or delivery.intended_load is None:
         return {}
-    sent = Counter(delivery.arrived)
-    return {"sent more than once": sum(max(0, sent[name] - offered) for name, offered in delivery.offered.items())}
+    more = (delivery.arrived.get(name, 0) - offered for name, offered in delivery.offered.items())
+    return {"sent more than once": sum(max(0, count) for count in more)}

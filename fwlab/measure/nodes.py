@@ -2,7 +2,7 @@
 """Open the three nodes of running machines: engine, sink and DUT. Each measurement restores the DUT's start state."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from fwlab.dut.protocol import CoreModel, Dut
@@ -10,9 +10,9 @@ from fwlab.dut.registry import dut_system
 from fwlab.generator import selection as engines
 from fwlab.generator.both_ends import BothEnds
 from fwlab.generator.echo import EchoProbes
-from fwlab.generator.pacing.paced_load import PacedLoad, Sent
+from fwlab.generator.pacing.paced_load import PacedLoad, Recorder
 from fwlab.generator.protocol import TcpEndpoints
-from fwlab.generator.traffic_store import FIRST_LINK, TrafficStore
+from fwlab.generator.traffic_store import FIRST_LINK
 from fwlab.measure.context import RunContext
 from fwlab.measure.measurer import Measurer
 from fwlab.measure.recovery import Recovery
@@ -28,7 +28,6 @@ from fwlab.testbed.saved_state import SavedState
 LAST_LINK = "dut-sink"
 #: The kind of link whose frames QEMU itself passes on.
 PACED_LINK = "socket"
-Recording = Callable[[TrafficStore, str], contextlib.AbstractContextManager[Callable[[], Sent]]]
 OpenNodes = tuple[Measurer, Recovery, DutFacts]
 
 
@@ -114,7 +113,7 @@ def open_nodes(
 
 def _own_time(
     machines: Machines, topology: Topology, dut: Dut, links: PacedLoad
-) -> tuple[int, PacedLoad | None, Recording | None]:
+) -> tuple[int, PacedLoad | None, Recorder | None]:
     """Nanoseconds of the DUT's clock for each instruction, and what QEMU can do on these links: play, and record."""
     by_qemu = machines.made.link == PACED_LINK
     recording = links.recording if by_qemu else None

@@ -111,12 +111,10 @@ def _flood(nodes: Nodes, spec: MeasurementSpec, level: int) -> Flood:
         nodes.dut.reset()
         nodes.dut.load(spec.files)
     counted = spec.asks_for("delivered") or (spec.accounted and nodes.recording is not None)
-    before = (0, 0)
-    if counted:
-        if nodes.recording is None:
-            nodes.sink.load_counters(nodes.classes)
-        before = through(nodes)
     record = nodes.recording if counted else None
+    if counted and record is None:
+        nodes.sink.load_counters(nodes.classes)
+    before = through(nodes) if counted else (0, 0)
     with record(nodes.store, spec.traffic_name) if record else contextlib.nullcontext() as seen:
         trials, played = _flat_out(nodes, spec, level)
         delivery = _delivery(nodes, spec, played.sent, before, seen) if counted else None

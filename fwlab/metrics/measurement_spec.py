@@ -26,7 +26,8 @@ class MeasurementSpec:
     beside   a case to measure in turns with this one where the DUT's clock is the host's
     cpus     CPUs that the DUT must have
     nic      model of NIC that it must have beside the usual one
-    accounted  where QEMU sees each frame, those that the DUT sends in the flood are recorded
+    accounted  of an exercise: what the DUT sends in the flood is recorded where QEMU sees each frame, connections are
+             counted in a flood as well, and the ruleset must let new logins in
     remarks  what to say of the ruleset beside the verdict
     load_dependent  the ruleset may treat a packet differently before the flood and after it
     """

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fwlab.dut.protocol import Dut
 from fwlab.generator.both_ends import BothEnds, returning
 from fwlab.generator.echo import Echoes
-from fwlab.generator.pacing.paced_load import PacedLoad, Sent
+from fwlab.generator.pacing.paced_load import PacedLoad, Recorder
 from fwlab.generator.protocol import Engine, TcpEndpoints
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.metrics.saturation import Saturation
@@ -59,7 +59,7 @@ class Nodes:
     echo: Callable[[int, float], Echoes] = _no_echoes
     ns_per_instruction: int = 1
     pacing: PacedLoad | None = None
-    recording: Callable[[TrafficStore, str], contextlib.AbstractContextManager[Callable[[], Sent]]] | None = None
+    recording: Recorder | None = None
 
 
 def through(nodes: Nodes) -> tuple[int, int]:

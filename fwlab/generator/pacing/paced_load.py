@@ -59,6 +59,10 @@ class Sent:
         return {**self.forwarded, **{name: self.returned[name] for name in back}}
 
 
+#: Counts what the DUT sends of this traffic while it is open. The function that it yields returns the counts.
+Recorder = Callable[[TrafficStore, str], contextlib.AbstractContextManager[Callable[[], Sent]]]
+
+
 @dataclass(frozen=True)
 class Load:
     """What to play.

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
-#: Rules for one packet. lab03's longest list is nearly as long; each packet of SSH then costs a DUT some 50 ms.
+#: Rules for one packet, somewhat more than lab03's longest list. Packets of SSH may have to pass them, too.
 MOST_RULES = 300_000
 #: Rules that the kernel visits while it checks a ruleset. There every branch of a verdict map counts.
 MOST_CHECKED = 10_000_000

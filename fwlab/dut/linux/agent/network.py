@@ -96,8 +96,8 @@ class Network:
             run("ip", "address", "add", *line.split(), *nodad)
             if nodad:
                 run("ip", "address", "change", *line.split())
-        # Rules are not put back. Once there was one of its own, this kernel looks up rules for each packet until it is
-        # booted again: plain routing processes 136.5 kpps instead of 196.3.
+        # Routing rules are reported and not undone. Once one was added, this kernel looks up rules for every packet
+        # until it boots again, even if the rule is gone: only the saved state is as fast as before.
         for section in ("route", "neighbour"):
             for line in more[section]:
                 family, *words = line.split()
