@@ -23,7 +23,7 @@ class SearchTerms:
 #: Settings for a class room: RFC 2544 wants trials of 60 s.
 BY_HOST_CLOCK = SearchTerms(trial_s=1.0, decided_s=5.0, width=0.01)
 #: A load in the DUT's own time gives the same counts each time, so one trial decides. Seconds of the reference CPU.
-BY_DUT_CLOCK = SearchTerms(trial_s=0.25, decided_s=0.25, width=0.002)
+BY_DUT_CLOCK = SearchTerms(trial_s=0.5, decided_s=0.5, width=0.002)
 #: Coarser searches before the last one.
 COARSER = 2
 #: Seconds for the whole search. A search without noise takes some 12 trials, one with much noise some 30.

@@ -223,10 +223,10 @@ def test_in_the_duts_own_time_rates_are_those_of_the_reference_cpu(
 ) -> None:
     found = measure(Paced(10_000, blocked=blocked), monkeypatch, clock="instructions")
     assert found.problems == []
-    # A DUT that is never idle for half a percent of its time did not keep up.
-    assert figures(found, "throughput") == [pytest.approx(39_800, rel=0.004)]
+    # What is left undone at the end of a trial is lost, if it is more than a tick's packets and 0.2 %.
+    assert figures(found, "throughput") == [pytest.approx(40_000, rel=0.004)]
     assert figures(found, "pdr") == [pytest.approx(40_000, rel=0.006)]
-    assert [round(trial.loss_ratio, 2) for trial in found.benchmarks.curve] == [0.44, 0.38, 0.29, 0.17, 0, 0, 0]
+    assert [round(trial.loss_ratio, 2) for trial in found.benchmarks.curve] == [0.44, 0.38, 0.29, 0.17, 0, 0]
     assert all_doubts(found, a_run([]), METRICS) == []
 
 
