@@ -28,6 +28,7 @@ RESOLVER, SERVER, DESK = "198.19.10.53", "198.19.10.54", "198.19.10.60"
 #: answers, and send them to the same port. Blocked hosts have addresses APART from each other.
 ASKED, SERVERS, APART = 64, "198.18.53.1", 3
 RESOLVER_PORT = 20_053
+ELSEWHERE, OTHERS = "10.0.0.1", 168
 #: Answers to each question that the desk asks a web server.
 CALLS = 3
 #: The name server answers only these clients and ports, so that all of its traffic fits into one table of frames.
@@ -63,8 +64,8 @@ class Resolver:
         queries    packets to the name server, from `clients` x `ports` flows
         replies    packets of the name server to REPLIED x REPLIED_PORTS of those flows
         probes     packets from those clients to other ports of the name server
-        blocked    packets to the name server from blacklisted hosts: half from a network, half from hosts between the
-                   clients
+        blocked    packets to the name server from blacklisted hosts: half from a network, half from hosts: those
+                   between the clients, and as many that are drawn from OTHERS elsewhere
         size       bytes on the wire, FCS included
         draw       draws who of the name servers' network is asked, forges, or is a stranger; those clients; and the
                    ports of strangers and probes
@@ -91,14 +92,17 @@ class Resolver:
         if blocked:
             streams.append(stream(udp("198.18.100.1", SERVER, 1025, 53, size), blocked / 2, hosts("198.18.100.1")))
             beside = spaced("198.18.160.2", clients // 2, APART)
-            streams.append(stream(udp("198.18.160.2", SERVER, 1025, 53, size), blocked / 2, field("IP.src", beside)))
+            listed = beside + shuffled(chance, spaced(ELSEWHERE, OTHERS, 2))[: len(beside)]
+            packet = udp("198.18.160.2", SERVER, 1025, 53, size)
+            streams.append(stream(packet, blocked / 2, field("IP.src", listed), name="blocked hosts"))
         if queries and blocked:
-            around = set(spaced("198.18.160.1", APART * clients, 1)) - set(beside)
+            around = {*spaced("198.18.160.1", APART * clients, 1), *spaced(ELSEWHERE, 2 * OTHERS, 1)}
+            around -= {*beside, *spaced(ELSEWHERE, OTHERS, 2)}
             asking = field("IP.src", shuffled(chance, sorted(around))[:clients])
-            streams.append(stream(udp("198.18.160.1", SERVER, 1025, 53, size), queries, asking))
+            streams.append(stream(udp("198.18.160.1", SERVER, 1025, 53, size), queries, asking, name="queries"))
         elif queries:
             query = udp("198.18.128.1", SERVER, 1025, 53, size)
-            streams.append(stream(query, queries, flows(clients, ports, "IP.src", "UDP.sport")))
+            streams.append(stream(query, queries, flows(clients, ports, "IP.src", "UDP.sport"), name="queries"))
         if replies:
             reply = udp(SERVER, "198.18.128.1", 53, 1025, size)
             streams.append(stream(reply, replies, flows(REPLIED, REPLIED_PORTS, "IP.dst", "UDP.dport")))

@@ -2,7 +2,7 @@
 """The traffic of the exercises: an attack, bystanders between its addresses, and a legitimate network."""
 
 import random
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv4Network
 
 from trex_stl_lib.api import (
     IP,
@@ -21,6 +21,9 @@ from trex_stl_lib.api import (
 FCS = 4
 #: Packets per second of all streams together. Nominal; only the proportions count.
 TOTAL_PPS = 10_000
+#: Hosts drawn from the list elsewhere.
+PROBES = 1000
+ELSEWHERE, MANAGEMENT = IPv4Network("10.0.0.0/8"), IPv4Network("10.0.2.0/24")
 STRIDE = 389  # prime, so that it reaches every source of a thousand and of four
 
 
@@ -42,6 +45,7 @@ class Mix:
         listed_step=7,
         unlisted_hosts=0,
         unlisted_step=133,
+        elsewhere=0,
         attack_percent=90,
         size=128,
         draw=1,
@@ -52,22 +56,27 @@ class Mix:
         The first bystander is the attacker's neighbour, if no other is named. `draw` draws every fourth bystander:
         another address between two attackers'.
         `attack_percent` of the packets belong to the attack; the other groups share the rest evenly. If there are
-        `listed_hosts`, two thirds of the attack come from them, and half of the bystanders' packets come from the
-        `unlisted_hosts` between them. `size` is in bytes on the wire, FCS included.
+        `listed_hosts`, a third of the attack comes from them, and a third from a few drawn from a list of `elsewhere`
+        hosts of 10.0.0.0/8, every second address. Half of the bystanders' packets come from the `unlisted_hosts`
+        between the listed ones, and from some between and behind those elsewhere. `size` is in bytes on the wire, FCS
+        included.
         """
         attack_pps = TOTAL_PPS * attack_percent / 100
         rest_pps = (TOTAL_PPS - attack_pps) / 2
-        listed_pps = attack_pps * 2 / 3 if listed_hosts else 0
+        listed_pps = attack_pps / 3 if listed_hosts else 0
         unlisted_pps = rest_pps / 2 if unlisted_hosts else 0
         # The generator must not depend on the version of Python: random() is the one function that never changes.
         chance = random.Random(draw)
         nearby = spaced(bystander or str(IPv4Address(attacker) + 1), bystanders, bystander_step)
         unlisted = spaced(str(IPv4Address(listed) + 1), unlisted_hosts, unlisted_step)
+        found = drawn(chance, elsewhere, PROBES if elsewhere else 0)
+        spared = [host + 1 for host in found[::10]] + drawn(chance, PROBES, PROBES // 10, elsewhere + 100)
         groups = [
-            ("attack", spaced(attacker, attackers, step), attack_pps - listed_pps),
+            ("attack", spaced(attacker, attackers, step), attack_pps - 2 * listed_pps),
             ("listed", spaced(listed, listed_hosts, listed_step), listed_pps),
+            ("elsewhere", found, listed_pps),
             ("bystanders", moved(chance, nearby, step), rest_pps - unlisted_pps),
-            ("unlisted", moved(chance, unlisted, listed_step), unlisted_pps),
+            ("unlisted", moved(chance, unlisted, listed_step) + spared, unlisted_pps),
             ("legitimate", spaced("198.18.10.1", 250, 1), rest_pps),
         ]
         return [stream(*group, size) for group in groups if group[-1]]
@@ -81,6 +90,13 @@ def spaced(first, count, step):
 def moved(chance, hosts, step):
     """These hosts, every fourth of them at another place before the next of the attackers, who are `step` apart."""
     return [host + int((step - 1) * chance.random()) * (turn % 4 == 3) for turn, host in enumerate(hosts)]
+
+
+def drawn(chance, length, count, begin=0):
+    """`count` of the `length` hosts from 10.0.0.1 on, 2 apart, without the first `begin` of them and without those of
+    the network by which the nodes are managed."""
+    hosts = [int(ELSEWHERE[1]) + 2 * (begin + int(length * chance.random())) for _ in range(count)]
+    return [host for host in hosts if IPv4Address(host) not in MANAGEMENT]
 
 
 def stream(name, sources, pps, size):

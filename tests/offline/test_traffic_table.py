@@ -118,7 +118,7 @@ def test_the_first_class_that_fits_counts():
 @pytest.mark.parametrize(
     ("layer", "message"),
     [
-        (IP(src="10.0.0.1", dst="198.19.1.1"), "source 10.0.0.1 is not a lab address"),
+        (IP(src="11.0.0.1", dst="198.19.1.1"), "source 11.0.0.1 is not a lab address"),
         (IP(src="198.18.0.1", dst="8.8.8.8"), "destination 8.8.8.8 is not a lab address"),
         (IP(src="198.18.0.1", dst="198.20.0.0"), "destination 198.20.0.0 is not a lab address"),
         (IP(src="198.18.0.1", dst="224.0.0.5"), "destination 224.0.0.5 is a multicast address"),
