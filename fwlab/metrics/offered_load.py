@@ -139,8 +139,8 @@ class AtPacedLoad:
         [trial], seen = play.trials, play.watched
         sent, wanted = sum(trial.offered.values()), round(intended_load * intended_duration)
         sent = wanted if abs(sent - wanted) <= 1 else sent  # a tick holds whole frames
-        # The ring, and QEMU's queue before it, hold all that a load just above the capacity leaves undone in a trial. So
-        # that is what was lost: in a longer trial it would have been.
+        # The ring, and QEMU's queue before it, hold all that a load just above the capacity leaves undone in a trial.
+        # That is what was lost: in a longer trial it would have been.
         came = load.pps * seen.duration_s
         kept_up = came - seen.processed <= load.per_tick + min(BATCH, self.terms.width * came)
         processed = min(sent - 1, round(seen.processed / seen.duration_s * trial.duration_s))
