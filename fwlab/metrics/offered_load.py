@@ -28,9 +28,9 @@ from fwlab.model.trial import Delivery
 FLAT_OUT_TRIALS, FLAT_OUT_S = 3, 1.0
 #: A search begins at this share of what the generator sends flat out: closer to it, it cannot keep a rate.
 OF_CEILING = 0.95
-#: In the DUT's own time flat out is this load (pps of the reference CPU), above what any ruleset lets it process, and a
-#: search begins at this multiple of what it then processes.
-BEYOND, OF_PROCESSED = 2_000_000.0, 1.1
+#: In the DUT's own time flat out is this load (pps of the reference CPU), above what any ruleset lets it process, for so
+#: long (s), and a search begins at this multiple of what it then processes.
+BEYOND, BEYOND_S, OF_PROCESSED = 2_000_000.0, 0.125, 1.1
 #: A curve of frame loss begins at this multiple of it.
 CURVE_FROM = 2.0
 #: Before a trial in the DUT's own time the load lasts so long, and after it: the DUT counts, too, as long as the trial
@@ -160,7 +160,7 @@ class AtPacedLoad:
         )
 
     def flat_out(self, duration: float) -> TrialResult:
-        return self.measure(self.terms.trial_s, BEYOND).model_copy(update={"intended_load": None})
+        return self.measure(BEYOND_S, BEYOND).model_copy(update={"intended_load": None})
 
 
 def passed(light: Delivery, offered: Mapping[str, int]) -> int:
