@@ -28,8 +28,8 @@ from fwlab.model.trial import Delivery
 FLAT_OUT_TRIALS, FLAT_OUT_S = 3, 1.0
 #: A search begins at this share of what the generator sends flat out: closer to it, it cannot keep a rate.
 OF_CEILING = 0.95
-#: In the DUT's own time flat out is this load (pps of the reference CPU), above what any ruleset lets it process, for so
-#: long (s), and a search begins at this multiple of what it then processes.
+#: In the DUT's own time flat out is this load (pps of the reference CPU), above what any ruleset lets it process, for
+#: this time (s). A search begins at this multiple of what it then processes.
 BEYOND, BEYOND_S, OF_PROCESSED = 2_000_000.0, 0.125, 1.1
 #: A curve of frame loss begins at this multiple of it.
 CURVE_FROM = 2.0
