@@ -63,7 +63,7 @@ def student_limits() -> str:
         ("CPU time to unpack what was handed in, and again to validate it", f"{confined.CPU_S} s"),
         ("Memory for that", f"{confined.MEMORY >> 20} MiB"),
         ("Time for that, on a busy host", f"{confined.WALL_S:g} s"),
-        ("Time for all exercises on the machines", f"{STUDENT_S / 60:g} min"),
+        ("Time on the machines for rulesets that cannot be measured", f"{STUDENT_S / 60:g} min"),
     ]
     head = "| limit of one student | value |\n|---|---:|"
     return "\n".join(["", head, *(f"| {' | '.join(row)} |" for row in rows), ""])

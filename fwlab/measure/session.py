@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fwlab.generator import selection as engines
-from fwlab.judge.verdicts import too_far_apart, worth_again
+from fwlab.judge.verdicts import all_doubts, suspected, too_far_apart, worth_again
 from fwlab.measure.context import RunContext
 from fwlab.measure.in_turns import in_turns
 from fwlab.measure.measurer import Measurer
@@ -19,7 +19,7 @@ from fwlab.measure.recovery import Recovery
 from fwlab.measure.summary_line import summary
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.registry import METRICS
-from fwlab.model.errors import CannotMeasure, CannotStart, DutLost, Overdue
+from fwlab.model.errors import CannotMeasure, CannotStart, DutLost, Hindered
 from fwlab.model.events import (
     ItemFinished,
     ItemLeftOut,
@@ -38,6 +38,8 @@ from fwlab.testbed.session_lock import machines_held
 
 #: Time limit of one submission (s). The slowest exercise took 89 s on a busy host.
 EXERCISE_S = 240.0
+#: Without the ruleset it must take no longer than this (s), or else the host is slow.
+WITHOUT_S = EXERCISE_S / 2
 #: Trials of a second measurement, if those of the first were too far apart: the interval of a median needs many.
 TRIALS_IF_APART = 15
 #: Nodes that did not answer are tried again before so many later measurements: a busy host may have become quieter.
@@ -145,14 +147,16 @@ class Session:
         return self._measurer.playing(played.store, played.lab.classes) if played else contextlib.nullcontext()
 
     def start_over(self) -> None:
-        """Go on with the DUT as it was before the first ruleset that may break it, if one was measured since.
+        """Go on with the nodes as they were before the first ruleset that may break them, if one was measured since.
 
         Nothing that such a ruleset left behind can reach the next one. Without a saved state, the reset that follows
         each ruleset has to do. Nodes that do not answer are revived as often for what follows as at first.
         """
         self._revivals = 0
-        if self._untrusted and self._dead is None and self._recovery.restore():
-            self._measurer.forget()
+        if self._untrusted and self._dead is None:
+            if self._recovery.restore():
+                self._measurer.forget()
+            self._measurer.put_back_ends()
         self._untrusted = False
 
     @contextlib.contextmanager
@@ -200,7 +204,19 @@ class Session:
                 # Lost twice, and the restored DUT answered in between: the ruleset is the cause.
                 update |= {"lost": lost + measured.lost, "problems": []}
             measured = measured.model_copy(update=update)
+            if limit_s is not None and self._dead is None and suspected(measured, self.run, METRICS):
+                measured = measured.model_copy(update={"fine_without": self._fine_without(spec)})
         return measured
+
+    def _fine_without(self, spec: MeasurementSpec) -> bool:
+        """Whether the same can be measured without the ruleset. If so, the host is not what keeps it from that."""
+        self._tell(LogLine(f"{spec.id}: in doubt twice: measuring it without the ruleset"))
+        if self._recovery.restore():
+            self._measurer.forget()
+        self._measurer.put_back_ends()
+        alone = replace(spec, id=f"{spec.id} without it", ruleset="nothing", files=[], remarks=[], beside=None)
+        found, _ = self._attempt(alone, WITHOUT_S)
+        return found.refused is None and not all_doubts(found, self.run, METRICS)
 
     def _attempt(self, spec: MeasurementSpec, limit_s: float | None) -> tuple[Measured, bool]:
         """The measurement, and whether a second attempt could help."""
@@ -223,7 +239,7 @@ class Session:
                 # Nothing can be measured until the nodes answer again; earlier results stay valid.
                 self._dead = error.message
             lost = [error.message] if isinstance(error, DutLost) else []
-            return _unmeasured(spec, error.message, lost=lost), not isinstance(error, Overdue)
+            return _unmeasured(spec, error.message, lost=lost, suspected=isinstance(error, Hindered)), True
 
     def _revived(self) -> bool:
         """Whether nodes that did not answer do so now. A lost link does not come back."""
@@ -244,7 +260,7 @@ class Session:
         return lost is not None
 
 
-def _unmeasured(spec: MeasurementSpec, problem: str, lost: Sequence[str] = ()) -> Measured:
+def _unmeasured(spec: MeasurementSpec, problem: str, lost: Sequence[str] = (), *, suspected: bool = False) -> Measured:
     return Measured(
         id=spec.id,
         title=spec.title,
@@ -253,6 +269,7 @@ def _unmeasured(spec: MeasurementSpec, problem: str, lost: Sequence[str] = ()) -
         traffic=spec.traffic,
         metric=spec.metrics[0],
         problems=[problem],
+        suspects=[problem] * suspected,
         lost=list(lost),
     )
 

@@ -63,12 +63,13 @@ class Search(Generic[A]):
         On the host's clock no throttle helps where the generator is too slow for the DUT. That says nothing against
         figures that need no overload, such as a share that was delivered.
         """
-        return measured.plus(
+        host = clock == "host"
+        return measured.hindered([] if host else self.problems).plus(
             slowed=self.level,
             idle_trials=len(self.attempt.unsaturated),
             disturbed_trials=len(self.attempt.perturbed),
             disturbed_by=self.attempt.shares(),
-            **{"unsaturated" if clock == "host" else "problems": list(self.problems)},
+            unsaturated=self.problems if host else [],
         )
 
 
