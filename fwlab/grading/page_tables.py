@@ -47,11 +47,17 @@ def _waited(path: Path) -> str:
 
 def archive_limits() -> str:
     """One row per limit of what is unpacked."""
+    one = confined.CPU_S
     rows = [
         ("Files and folders", f"{STUDENT.members}", f"{EXPORT.members}"),
         ("Size of a file", f"{STUDENT.file >> 20} MiB", f"{EXPORT.file >> 20} MiB"),
         ("Unpacked size", f"{STUDENT.total >> 20} MiB", f"{EXPORT.total >> 20} MiB"),
         ("Times as large as packed", f"{STUDENT.ratio}", f"{EXPORT.ratio}"),
+        (
+            "CPU time to unpack it; of a class, by its size",
+            f"{one} s",
+            f"{one * confined.CLASS} to {one * confined.MOST_CLASS} s",
+        ),
     ]
     head = "| limit of an archive | of a student | of a class |\n|---|---:|---:|"
     return "\n".join(["", head, *(f"| {' | '.join(row)} |" for row in rows), ""])
