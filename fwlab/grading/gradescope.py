@@ -64,7 +64,7 @@ def _submitters(entry: Mapping[Any, Any]) -> tuple[str, str | None]:
         _text(person.get(":name")) or _text(person.get(":email")) or "?" for person in people[:MOST_PEOPLE]
     )
     at = _time(entry.get(":created_at"))
-    return shown_name(names), at and at.isoformat()
+    return shown_name(names), None if at is None else at.isoformat()
 
 
 def _text(value: object) -> str:
