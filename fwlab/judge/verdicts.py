@@ -28,7 +28,7 @@ CLEAR_OF_BOUND = 2
 #: A DUT that died so often while a ruleset was on it died of the ruleset.
 TWICE = 2
 #: What is said of a ruleset that keeps itself from being measured.
-BLAME = "it could not be measured with this ruleset, twice, and could without it: {}"
+BLAME = "it could not be measured with this ruleset, twice, and could in between without it: {}"
 
 
 def judge_cases(lab: Lab, run: Run, metrics: Metrics) -> list[Verdict]:

@@ -140,7 +140,7 @@ class Measured(Frozen):
     remarks   what to say of a student's ruleset beside the verdict; written only if there is anything
     problems  why a figure cannot be trusted; any makes the verdict inconclusive, unless the ruleset is to blame
     suspects  those of the problems that a ruleset may cause; written only if there are any
-    fine_without  it was in doubt twice, and nothing was when it was measured without the ruleset; written only if so
+    fine_without  it was in doubt twice, and in between nothing was without the ruleset; written only if so
     """
 
     id: str

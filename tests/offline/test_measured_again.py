@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fwlab.judge.verdicts import judge_exercise
-from fwlab.measure.session import REVIVALS, Session
+from fwlab.measure.session import EXERCISE_S, REVIVALS, WITHOUT_S, Session
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Trials
@@ -46,10 +46,12 @@ class Scripted:
         self.counts: list[int] = []
         self.forgotten = self.put_back = 0
         self.files: list[int] = []
+        self.limits: list[float | None] = []
 
     def measure(self, task: MeasurementSpec, limit_s: float | None = None) -> Measured:
         self.counts.append(task.trial.count)
         self.files.append(len(task.files))
+        self.limits.append(limit_s)
         found = self._found.pop(0)
         if isinstance(found, Exception):
             raise found
@@ -207,12 +209,13 @@ def judged(found: Measured) -> tuple[Outcome, str]:
 
 @pytest.mark.parametrize("doubt", [LATE, LIMITED, SCATTERED])
 def test_a_ruleset_in_doubt_twice_fails_if_all_is_well_without_it(doubt: dict | Exception) -> None:
-    found, measurer = exercise(doubt, doubt, GOOD)
-    assert measurer.files == [1, 1, 0]
+    found, measurer = exercise(doubt, GOOD, doubt)
+    assert measurer.files == [1, 0, 1]
     assert measurer.put_back == 1
+    assert measurer.limits == [EXERCISE_S, WITHOUT_S if doubt is LATE else EXERCISE_S, EXERCISE_S]
     outcome, text = judged(found)
     assert outcome is Outcome.FAIL
-    assert text.startswith("it could not be measured with this ruleset, twice, and could without it: ")
+    assert text.startswith("it could not be measured with this ruleset, twice, and could in between without it: ")
     assert doubt is not LATE or "limit" in text
 
 
@@ -221,7 +224,7 @@ def test_a_ruleset_in_doubt_twice_fails_if_all_is_well_without_it(doubt: dict | 
 def test_it_is_inconclusive_if_the_host_keeps_the_start_state_from_it_too(
     doubt: dict | Exception, alone: dict | Exception
 ) -> None:
-    found, measurer = exercise(doubt, doubt, alone)
+    found, measurer = exercise(doubt, alone, doubt)
     assert (measurer.left, judged(found)[0]) == (0, Outcome.INCONCLUSIVE)
 
 
@@ -229,10 +232,12 @@ def test_it_is_inconclusive_if_the_host_keeps_the_start_state_from_it_too(
 def test_what_no_ruleset_can_cause_is_never_its_fault(doubt: dict | Exception) -> None:
     found, measurer = exercise(doubt, doubt, GOOD)
     assert (measurer.left, judged(found)[0]) == (1, Outcome.INCONCLUSIVE)
+    found, _ = exercise(LATE, GOOD, doubt)
+    assert judged(found)[0] is Outcome.INCONCLUSIVE
 
 
 def test_a_ruleset_that_is_measured_at_the_second_try_counts() -> None:
-    found, measurer = exercise(LATE, GOOD)
+    found, measurer = exercise(LATE, GOOD, GOOD)
     assert (measurer.left, found.fine_without, found.problems) == (0, False, [])
 
 
@@ -242,7 +247,8 @@ def test_a_lab_s_case_is_not_measured_without_its_ruleset() -> None:
 
 
 def test_the_next_item_is_measured_on_a_restored_dut() -> None:
-    session = Session(None, Scripted(GONE, GONE, GOOD), Backup(2), a_run([]), Path("none"), lambda _event: None)
+    measurer = Scripted(GONE, GOOD, GONE, GOOD)
+    session = Session(None, measurer, Backup(3), a_run([]), Path("none"), lambda _event: None)
     session.measure_exercises([TASK, TASK])
     assert [len(found.trials) for found in session.run.exercises] == [0, len(GOOD["trials"])]
 
