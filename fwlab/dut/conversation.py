@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from fwlab.host.environment import patience
 from fwlab.host.ssh import Ssh
-from fwlab.model.errors import CannotMeasure, DutLost, Overdue
+from fwlab.model.errors import CannotMeasure, DutLost, Hindered, Overdue
 
 #: How long the agent of an interrupted session may take to stop and restore the start state (s).
 CLEARING_UP_S = 60
@@ -130,7 +130,7 @@ class Conversation:
         operation = answer.pop("op", None)
         if "failed" in answer:
             # Not DutLost: an agent that answers lives, and what it lacks, such as packets, may be anybody's fault.
-            raise CannotMeasure(f"dut: {answer['failed']}", "vagrant reload LAB")
+            raise Hindered(f"dut: {answer['failed']}", "vagrant reload LAB")
         if operation != self._operation:
             raise CannotMeasure(f"dut: the answer to {self._operation} was one to {operation}", "vagrant reload LAB")
         return answer

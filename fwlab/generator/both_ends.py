@@ -38,6 +38,11 @@ class BothEnds(Sink):
         if self._returning:
             self._generator.load_counters(_at("generator", classes))
 
+    def put_back(self) -> None:
+        """Forget at both ends what they have learnt from frames."""
+        super().put_back()
+        self._generator.put_back()
+
     def counts(self) -> dict[str, int]:
         """Packets that have arrived since `load_counters`, by class, at either end."""
         here = super().counts()

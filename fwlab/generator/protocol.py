@@ -152,8 +152,11 @@ class EngineKind(Protocol):
     def availability(self, project: Project) -> Availability:
         """Whether the generator's image holds the engine. No machine is contacted."""
 
-    def check(self, store: TrafficStore, traffic: str) -> None:
-        """Raises BadInput if the engine cannot play this traffic. No machine is contacted."""
+    def check(self, store: TrafficStore, traffic: str, *, asked: bool) -> None:
+        """Raises BadInput if the engine cannot play this traffic. No machine is contacted.
+
+        asked  the engine was asked for by name: then it may leave alike what others draw for each frame
+        """
 
     def make(self, ssh: Ssh, topology: Topology, *, emulated: bool) -> Engine:
         """The engine on the generator that `ssh` leads to. Nothing is started there yet.

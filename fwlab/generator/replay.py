@@ -142,7 +142,7 @@ class ReplayKind:
     def availability(self, project: Project) -> Availability:
         return Availability(True, "part of every generator image")
 
-    def check(self, store: TrafficStore, traffic: str) -> None:
+    def check(self, store: TrafficStore, traffic: str, *, asked: bool) -> None:
         store.path(traffic)
 
     def make(self, ssh: Ssh, topology: Topology, *, emulated: bool) -> Replay:

@@ -67,7 +67,7 @@ def instead(project: Project, store: TrafficStore, traffics: Iterable[str]) -> C
     for engine in there if len(there) > 1 else ():
         try:
             for traffic in traffics:
-                engine.check(store, traffic)
+                engine.check(store, traffic, asked=False)
         except BadInput as refusal:
             refusals.append(f"{engine.name} cannot play {refusal.message}")
         else:
@@ -77,7 +77,7 @@ def instead(project: Project, store: TrafficStore, traffics: Iterable[str]) -> C
 
 def check(choice: Choice, store: TrafficStore, traffic: str) -> None:
     """Raises BadInput if the engine cannot play this traffic. No machine is contacted."""
-    ENGINES[choice.name].check(store, traffic)
+    ENGINES[choice.name].check(store, traffic, asked=True)
 
 
 def make(choice: Choice, ssh: Ssh, topology: Topology, testbed: Testbed) -> Engine:

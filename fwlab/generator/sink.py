@@ -18,6 +18,9 @@ _PREFIX = "class-"
 #: Types of the sets that are not lists of addresses.
 _TYPES = {"flows": "ipv4_addr . inet_service", "pairs": "ipv4_addr . inet_service"}
 
+#: Path MTUs and redirects, what TCP remembers of other hosts, and neighbours that are not static.
+_FORGET = "ip route flush cache; ip -6 route flush cache; ip tcp_metrics flush all; ip neigh flush all; true"
+
 
 class Sink:
     """The counters on the sink. `verdict`: what becomes of a packet that was counted, drop or accept."""
@@ -57,6 +60,13 @@ class Sink:
         self._ssh.run(f"{reset}nft -f -", data=ruleset.encode())
         self._loaded = ruleset
         self._absorbs_all = connections is None and not echo
+
+    def put_back(self) -> None:
+        """Forget what the node has learnt from frames, such as an ICMP error or a redirect.
+
+        Its neighbours are static and it accepts no router's advertisement. Raises CannotMeasure.
+        """
+        self._ssh.run(_FORGET)
 
     def counts(self) -> dict[str, int]:
         """Packets that have arrived since `load_counters`, by class."""

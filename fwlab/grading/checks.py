@@ -8,6 +8,7 @@ from fwlab.grading.grading_session import GradingSession, why_not_loaded
 from fwlab.grading.inconclusive import Inconclusive
 from fwlab.grading.kernel_state import absent_from
 from fwlab.grading.outcomes import fail, require, require_case, require_failure
+from fwlab.judge.verdicts import blamed
 
 
 class CheckAt(Protocol):
@@ -45,6 +46,8 @@ def test_case(grading: GradingSession, lab: str, case: str) -> None:
 def test_loaded(grading: GradingSession, lab: str, work: Work) -> None:
     """The kernel holds what the files say, as listed by the tools themselves."""
     measured = grading.measured(lab, work)
+    if (blame := blamed(measured)) is not None:
+        fail(blame)
     if measured.problems:
         raise Inconclusive("; ".join(measured.problems))
     reason = why_not_loaded(measured)

@@ -17,6 +17,7 @@ from pathlib import Path
 from fwlab.grading.archive_members import EXPORT, STUDENT, Unreadable
 from fwlab.grading.archives import UNPACKED, discard, is_archive, is_packed, unpack
 from fwlab.grading.class_names import Owner, owner_of
+from fwlab.grading.confined import returned
 from fwlab.grading.gradescope import METADATA, Submitters, read_metadata
 from fwlab.model.errors import BadInput
 from fwlab.model.printable import printable
@@ -75,19 +76,25 @@ def shown(path: Path) -> str:
 
 @contextlib.contextmanager
 def class_at(path: Path, scratch: Path) -> Iterator[Path]:
-    """The folder of the class; an export that is one archive is unpacked into `scratch` meanwhile. Raises BadInput."""
+    """The folder of the class; an export that is one archive is unpacked into `scratch` meanwhile, by a child process.
+
+    Raises BadInput naming the archive, NoRoom, and CannotMeasure for an error of ours.
+    """
     if not (is_archive(path.name) and path.is_file() and not path.is_symlink()):
         yield path
         return
     inside = scratch / "export"
+    hint = "download it again; or unpack it, remove what is refused, and name the folder"
+
+    def unpacked() -> None:
+        try:
+            unpack(path, inside, EXPORT)
+        except Unreadable as error:
+            raise BadInput(f"{shown(path)}: {error.message}", hint) from error
+
     try:
-        unpack(path, inside, EXPORT)
+        returned(unpacked, path.stat().st_size, shown(path), hint)
         yield inside
-    except Unreadable as error:
-        raise BadInput(
-            f"{shown(path)}: {error.message}",
-            "download it again; or unpack it, remove what is refused, and name the folder",
-        ) from error
     finally:
         discard(inside)
 
@@ -102,7 +109,7 @@ def students_in(folder: Path, named: Path, tell: Callable[[str], object] = lambd
     folder = _export_inside(folder)
     _refuse_configuration(folder, named)
     entries = _entries(folder, named)
-    metadata = read_metadata(folder / METADATA) if (folder / METADATA).is_file() else {}
+    metadata = read_metadata(folder / METADATA)
     owned: dict[str, list[tuple[Owner, Path]]] = {}
     texts: dict[str, str] = {}
     odd: list[str] = []

@@ -54,6 +54,7 @@ def record(
         fwlab=__version__,
         files=lab_files(context.project, lab),
         exercises={exercise.id: ExerciseRecord.of(exercise) for exercise in lab.exercises},
+        start_passes=known.start_passes(context),
         conditions=Conditions.of(run),
         students=_students(submissions, works),
         works=[_mark(context, work, known) for work in works if work.handed_in is not None],

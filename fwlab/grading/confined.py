@@ -20,11 +20,17 @@ from os import _exit
 from pathlib import Path
 from typing import Any, NoReturn
 
+from fwlab.grading.room import NoRoom
+from fwlab.model.errors import BadInput, CannotMeasure
+
 #: Limits of one child: CPU time (s), memory beyond what the parent has, and time (s), of which a busy host may need
 #: much. The costliest exercises, lists of 265 000 addresses, take a second and 25 MiB; those of other labs 0.1 s.
 CPU_S = 10
 MEMORY = 512 << 20
 WALL_S = 300.0
+#: An archive of a whole class takes longer, and no more memory: of 25 000 students it took 10 s of CPU time. It has so
+#: many times a child's time, once more for each so many bytes, and so many times at most.
+CLASS, CLASS_BYTES, MOST_CLASS = 6, 4 << 20, 60
 #: How a child says that it had no memory left, or that there is a bug in its work.
 _NO_MEMORY, _BUG = 3, 4
 
@@ -45,17 +51,42 @@ class Told:
     bug: str | None = None
 
 
-def told_by(work: Callable[[Tell], None]) -> Told:
-    """Do the work in a child process."""
+def returned(work: Callable[[], Any], size: int, name: str, hint: str) -> Any:
+    """What the work returns, which is JSON; it is done in a child process, and reads so many bytes of a class.
+
+    Raises BadInput and NoRoom as the work does, BadInput naming `name` if it exceeds the limits, and CannotMeasure for
+    an error of ours.
+    """
+
+    def tell_it(tell: Tell) -> None:
+        try:
+            tell({"found": work()})
+        except BadInput as error:
+            tell({"no room" if isinstance(error, NoRoom) else "refused": [error.message, error.hint]})
+
+    told = told_by(tell_it, min(CLASS + size // CLASS_BYTES, MOST_CLASS))
+    if told.bug is not None:
+        raise CannotMeasure(f"{name}: internal error while reading it: {told.bug}", "report it")
+    if told.limit is not None:
+        raise BadInput(f"{name}: {told.limit}", hint)
+    [value] = told.values
+    if "found" in value:
+        return value["found"]
+    raise NoRoom(*value["no room"]) if "no room" in value else BadInput(*value["refused"])
+
+
+def told_by(work: Callable[[Tell], None], times: int = 1) -> Told:
+    """Do the work in a child process; `times`: so many times the time of one."""
+    cpu_s, wall_s = CPU_S * times, WALL_S * times
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reading)
-        _work(work, writing)
+        _work(work, writing, cpu_s)
     os.close(writing)
     parts: list[bytes] = []
     ended = False
-    last = time.monotonic() + WALL_S
+    last = time.monotonic() + wall_s
     try:
         while not ended and select.select([reading], [], [], max(0.0, last - time.monotonic()))[0]:
             parts.append(os.read(reading, 1 << 16))
@@ -70,20 +101,20 @@ def told_by(work: Callable[[Tell], None]) -> Told:
         return Told(values)
     if code == _BUG:
         return Told(values[:-1], bug="".join(map(str, values[-1:])))
-    return Told(values, limit=_why(code, ended))
-
-
-def _why(code: int, ended: bool) -> str:
     if not ended:
-        return f"it takes more than {WALL_S:g} s to read"
+        return Told(values, limit=f"it takes more than {wall_s:g} s to read")
     if code == -signal.SIGXCPU:
-        return f"it takes more than {CPU_S} s of CPU time to read"
+        return Told(values, limit=f"it takes more than {cpu_s} s of CPU time to read")
+    return Told(values, limit=_why(code))
+
+
+def _why(code: int) -> str:
     if code == _NO_MEMORY:
         return f"it takes more than {MEMORY >> 20} MiB of memory to read"
     return f"its reader ended with exit code {code}" if code >= 0 else f"its reader ended by signal {-code}"
 
 
-def _work(work: Callable[[Tell], None], writing: int) -> NoReturn:
+def _work(work: Callable[[Tell], None], writing: int, cpu_s: int) -> NoReturn:
     """The child."""
     code = _BUG
     try:
@@ -93,7 +124,7 @@ def _work(work: Callable[[Tell], None], writing: int) -> NoReturn:
         gc.disable()  # it would copy the parent's memory page by page
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         _limit(resource.RLIMIT_CORE, 0)
-        _limit(resource.RLIMIT_CPU, CPU_S)
+        _limit(resource.RLIMIT_CPU, cpu_s)
         _limit(resource.RLIMIT_AS, pages * resource.getpagesize() + MEMORY)
         with os.fdopen(writing, "w") as out:
 

@@ -51,7 +51,7 @@ def grade_class(grading: Grading, course: Course) -> list[Grade]:
 def _grade(grading: Grading, course: Course, student: StudentRecord) -> Grade:
     lab = course.lab(grading.lab)
     exercises = tuple(
-        ExerciseGrade(work, weight_of(work.exercise, grading, lab), share_of(work, course, grading.lab))
+        ExerciseGrade(work, weight_of(work.exercise, grading, lab), share_of(work, grading, course))
         for work in grading.of_student(student.id)
     )
     days = course.days_late(grading.lab, student.id, student.handed_in)
@@ -70,18 +70,23 @@ def weight_of(exercise: str, grading: Grading, lab: GradedLab) -> float:
     return lab.exercises.get(exercise, 0.0 if known is not None and known.further else 1.0)
 
 
-def share_of(work: WorkMark, course: Course, lab_id: str) -> float | None:
-    """The share of an exercise that was reached: all, none, or in part; None if that is open."""
+def share_of(work: WorkMark, grading: Grading, course: Course) -> float | None:
+    """The share of an exercise that was reached: all, none, or in part; None if that is open.
+
+    In part: the share of the way from what the exercise's start passes to all. What a ruleset breaks counts against it.
+    """
     if work.outcome is Outcome.PASS:
         return 1.0
     if work.outcome is not Outcome.FAIL:
         return None
     if work.untouched:  # what it passes, doing nothing passes
         return 0.0
-    weights = course.lab(lab_id).checks.get(work.exercise, {})
-    passed = sum(weights.get(check.check, 1.0) for check in work.checks if check.outcome is Outcome.PASS)
-    every = sum(weights.get(check.check, 1.0) for check in work.checks)
-    return course.partial * passed / every if every else 0.0
+    weights = course.lab(grading.lab).checks.get(work.exercise, {})
+    weighed = {check.check: weights.get(check.check, 1.0) for check in work.checks}
+    start = sum(weighed.get(name, 0.0) for name in grading.start_passes.get(work.exercise, []))
+    passed = sum(weighed[check.check] for check in work.checks if check.outcome is Outcome.PASS)
+    every = sum(weighed.values())
+    return course.partial * max(0.0, passed - start) / (every - start) if every > start else 0.0
 
 
 def grades_csv(grading: Grading, course: Course) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fwlab.grading.class_names import shown_name
+from fwlab.grading.confined import returned
 from fwlab.host.yaml_files import yaml_in
 from fwlab.model.errors import BadInput
 from fwlab.model.printable import printable
@@ -29,7 +30,19 @@ class Submitters:
 
 
 def read_metadata(path: Path) -> dict[str, Submitters]:
-    """By submission, who made it. What an entry lacks is left out. Raises BadInput if the file is not YAML."""
+    """By submission, who made it; nothing without the file. What an entry lacks is left out.
+
+    It is read in a child process. Raises BadInput if the file is not YAML.
+    """
+    if not path.is_file():
+        return {}
+    size, hint = path.stat().st_size, "export the submissions again, or remove the file"
+    found = returned(lambda: _people_in(path), size, printable(path.name), hint)
+    return {key: Submitters(names, at and datetime.fromisoformat(at)) for key, (names, at) in found.items()}
+
+
+def _people_in(path: Path) -> dict[str, tuple[str, str | None]]:
+    """By submission, the names and the time, as JSON has it."""
     name = printable(path.name)
     try:
         with path.open("rb") as file:
@@ -44,13 +57,14 @@ def read_metadata(path: Path) -> dict[str, Submitters]:
     return {str(key): _submitters(entry) for key, entry in read.items() if isinstance(entry, Mapping)}
 
 
-def _submitters(entry: Mapping[Any, Any]) -> Submitters:
+def _submitters(entry: Mapping[Any, Any]) -> tuple[str, str | None]:
     listed = entry.get(":submitters")
     people = [person for person in listed if isinstance(person, Mapping)] if isinstance(listed, list) else []
     names = "; ".join(
         _text(person.get(":name")) or _text(person.get(":email")) or "?" for person in people[:MOST_PEOPLE]
     )
-    return Submitters(shown_name(names), _time(entry.get(":created_at")))
+    at = _time(entry.get(":created_at"))
+    return shown_name(names), None if at is None else at.isoformat()
 
 
 def _text(value: object) -> str:

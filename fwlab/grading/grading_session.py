@@ -32,8 +32,8 @@ from fwlab.model.results import Measured
 from fwlab.model.verdict import Verdict
 from fwlab.report.progress import listener
 
-#: Time for all exercises of a student on the machines (s): half of what ten that each exceed their limit twice would
-#: take. An ordinary student takes ten minutes.
+#: Time for all rulesets of a student that crash the DUT or keep themselves from being measured (s): half of what ten
+#: that each exceed their limit twice would take.
 STUDENT_S = 2400.0
 #: How often a grading that waits for another set of machines looks at what it has saved (s).
 POLL_S = 0.5
@@ -60,7 +60,7 @@ class GradingSession:
         self._loaded: Key | None = None
         #: The student whose ruleset was measured last: for the next one, the DUT is restored.
         self._student: str | None = None
-        #: Seconds that each student's rulesets took so far.
+        #: Seconds that such rulesets of each student took so far.
         self._spent: defaultdict[str, float] = defaultdict(float)
         self._down: dict[str, CannotMeasure] = {}
         self._present: dict[str, Present] = {}
@@ -234,7 +234,9 @@ class GradingSession:
         reason = unreadable(work, self.plan.contexts[lab])
         if reason is None and work.handed_in is not None and self._spent[work.who] > STUDENT_S:
             minutes = f"{STUDENT_S / 60:g} minutes"
-            reason = f"the exercises of {work.who} before it took more than {minutes}, and no student has more"
+            reason = (
+                f"exercises of {work.who} that could not be measured took more than {minutes}, and no student has more"
+            )
         if reason is None:
             measured = self._measure(lab, work)
         else:
@@ -270,8 +272,9 @@ class GradingSession:
             session.start_over()
             self._student = work.who
         session.measure_exercises([work.spec(context)], *([work.own] if work.own else []))
-        self._spent[work.who] += time.monotonic() - began
         measured = session.run.exercises[-1]
+        if measured.lost or measured.fine_without:  # else the host may be slow
+            self._spent[work.who] += time.monotonic() - began
         if not measured.problems and why_not_loaded(measured) is None:
             self._loaded = (lab, work.name)
         return measured

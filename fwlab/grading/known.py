@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from fwlab.grading.graded import Work
 from fwlab.grading.resume import Earlier
-from fwlab.grading.untouched import untouched
+from fwlab.grading.untouched import start_passes, untouched
 from fwlab.judge.verdicts import judge_exercise
 from fwlab.measure.context import RunContext
 from fwlab.metrics.registry import METRICS
@@ -31,6 +31,8 @@ class Known:
     lost: dict[Key, str] = field(default_factory=dict)
     held: set[Key] = field(default_factory=set)
     kept: set[Key] = field(default_factory=set)
+    #: By lab and exercise, the checks that the start passes, where that was asked.
+    _start_passes: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     #: Whether a student has done anything, where that was asked.
     _untouched: dict[Key, bool] = field(default_factory=dict)
     #: By the name of another grading, its run.
@@ -45,6 +47,12 @@ class Known:
         """What to say of the ruleset beside the verdict."""
         measured = self.measured.get((lab, work.name))
         return [] if measured is None else measured.remarks
+
+    def start_passes(self, context: RunContext) -> dict[str, list[str]]:
+        """By exercise, the checks that its start passes."""
+        if context.lab.id not in self._start_passes:
+            self._start_passes[context.lab.id] = start_passes(context.project, context.lab.whole)
+        return self._start_passes[context.lab.id]
 
     def untouched(self, context: RunContext, work: Work) -> bool:
         """Whether a submission that passes some checks passes them without doing anything."""

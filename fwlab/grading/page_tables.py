@@ -47,11 +47,17 @@ def _waited(path: Path) -> str:
 
 def archive_limits() -> str:
     """One row per limit of what is unpacked."""
+    one = confined.CPU_S
     rows = [
         ("Files and folders", f"{STUDENT.members}", f"{EXPORT.members}"),
         ("Size of a file", f"{STUDENT.file >> 20} MiB", f"{EXPORT.file >> 20} MiB"),
         ("Unpacked size", f"{STUDENT.total >> 20} MiB", f"{EXPORT.total >> 20} MiB"),
         ("Times as large as packed", f"{STUDENT.ratio}", f"{EXPORT.ratio}"),
+        (
+            "CPU time to unpack it; of a class, by its size",
+            f"{one} s",
+            f"{one * confined.CLASS} to {one * confined.MOST_CLASS} s",
+        ),
     ]
     head = "| limit of an archive | of a student | of a class |\n|---|---:|---:|"
     return "\n".join(["", head, *(f"| {' | '.join(row)} |" for row in rows), ""])
@@ -63,7 +69,7 @@ def student_limits() -> str:
         ("CPU time to unpack what was handed in, and again to validate it", f"{confined.CPU_S} s"),
         ("Memory for that", f"{confined.MEMORY >> 20} MiB"),
         ("Time for that, on a busy host", f"{confined.WALL_S:g} s"),
-        ("Time for all exercises on the machines", f"{STUDENT_S / 60:g} min"),
+        ("Time on the machines for rulesets that cannot be measured", f"{STUDENT_S / 60:g} min"),
     ]
     head = "| limit of one student | value |\n|---|---:|"
     return "\n".join(["", head, *(f"| {' | '.join(row)} |" for row in rows), ""])

@@ -157,6 +157,7 @@ class Grading(Frozen):
     """A grading of a class, finished or not.
 
     files  SHA-256 of each file of the lab that a measurement or a verdict depends on
+    start_passes  by exercise, the checks that its start passes; none where no measurement of it is published
     """
 
     format: Literal["fwlab-grading/1"] = FORMAT
@@ -166,6 +167,7 @@ class Grading(Frozen):
     fwlab: str
     files: dict[str, str]
     exercises: dict[str, ExerciseRecord]
+    start_passes: dict[str, list[str]] = {}
     conditions: Conditions | None = None
     students: list[StudentRecord] = []
     works: list[WorkMark] = []

@@ -18,6 +18,7 @@ from fwlab.grading.record import (
     read_grading,
 )
 from fwlab.host.project import Project
+from fwlab.judge.verdicts import blamed
 from fwlab.measure.saved_runs import load_run
 from fwlab.model.lab import Lab
 from fwlab.model.results import Measured, Run
@@ -44,7 +45,7 @@ class Earlier:
             if (mark.student, mark.exercise, mark.content) != (work.who, work.exercise.id, content):
                 continue
             measured = measured_of(self.run, work.who, work.exercise.id)
-            settled = measured is not None and (mark.holds or measured.refused is not None or bool(measured.lost))
+            settled = measured is not None and (mark.holds or _against_the_ruleset(measured))
             if measured is not None and settled and mark.outcome in (Outcome.PASS, Outcome.FAIL):
                 return mark, measured
         return None
@@ -79,3 +80,8 @@ def changed_files(grading: Grading, project: Project, lab: Lab) -> list[str]:
     """The lab's files that are not what they were, or that are new or gone."""
     now = lab_files(project, lab)
     return sorted(path for path in {*now, *grading.files} if now.get(path) != grading.files.get(path))
+
+
+def _against_the_ruleset(measured: Measured) -> bool:
+    """Whether it cannot be on the DUT: a tool refused it, it crashed the DUT, or it kept itself from being measured."""
+    return measured.refused is not None or bool(measured.lost) or blamed(measured) is not None

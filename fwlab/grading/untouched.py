@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether a student has done anything: an unchanged start, or nothing at all, passes some checks and earns none."""
+"""What doing nothing passes: the start, unchanged or with a change that has no effect, passes some checks."""
 
+import contextlib
 from collections.abc import Iterable
 
 from fwlab.grading.submissions import HandedIn
+from fwlab.host.project import Project
+from fwlab.judge.verdicts import judge_exercise
 from fwlab.measure.context import RunContext
+from fwlab.measure.saved_runs import load_run
+from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput, CannotMeasure
-from fwlab.model.lab import Exercise
+from fwlab.model.lab import Exercise, Lab
+from fwlab.model.verdict import Outcome
 from fwlab.rulesets.files import rendered
 
 #: Bytes of comments and blanks by which an unchanged start may be longer. More is not looked at.
@@ -27,6 +33,27 @@ def untouched(context: RunContext, exercise: Exercise, handed_in: HandedIn) -> b
     except CannotMeasure:  # the copy is gone, and with it the grading
         return False
     return own in ([], _said(start))
+
+
+def start_passes(project: Project, lab: Lab) -> dict[str, list[str]]:
+    """By exercise, the checks that its start passes, by the newest published measurement of it.
+
+    One of an older form of the exercise, in which nothing of today's checks fails, says nothing.
+    """
+    found: dict[str, list[str]] = {}
+    for path in sorted((project.root / "results" / lab.id).glob("*.json"), reverse=True):
+        left = {f"{exercise.id}/start": exercise for exercise in lab.exercises if exercise.id not in found}
+        with contextlib.suppress(BadInput, OSError):  # another kind of document
+            if not left or not any(f'"{name}"' in path.read_text() for name in left):
+                continue
+            run = load_run(path, lab.id)
+            for measured in run.exercises:
+                if (exercise := left.get(measured.ruleset)) is None:
+                    continue
+                verdicts = judge_exercise(exercise, measured, run, METRICS)
+                if any(verdict.outcome is Outcome.FAIL for verdict in verdicts):
+                    found[exercise.id] = [one.check for one in verdicts if one.outcome is Outcome.PASS]
+    return found
 
 
 def _said(texts: Iterable[str]) -> list[list[str]]:

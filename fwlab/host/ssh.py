@@ -134,8 +134,8 @@ class Ssh:
     def login(self, command: str = "") -> int:
         """Log in as `vagrant ssh` does, on our own terminal: a shell, or one command. Returns its exit status.
 
-        It uses the shared connection, so it works where the ruleset lets no new one in. Whatever ends us ends the login
-        and what it runs. Raises CannotMeasure if the connection is lost.
+        It never becomes the shared connection, which outlives its command. Whatever ends us ends the login and what it
+        runs. Raises CannotMeasure if the connection is lost.
         """
         terminal = sys.stdin.isatty() and sys.stdout.isatty()
         watched = bool(command) and not terminal

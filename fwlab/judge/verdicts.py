@@ -25,6 +25,10 @@ LARGEST_INTERVAL = 0.05
 NEAR_CEILING = 0.9
 #: Such trials still decide if the nearest bound is further from all of them than this multiple of their own distance.
 CLEAR_OF_BOUND = 2
+#: A DUT that died so often while a ruleset was on it died of the ruleset.
+TWICE = 2
+#: What is said of a ruleset that keeps itself from being measured.
+BLAME = "it could not be measured with this ruleset, twice, and could in between without it: {}"
 
 
 def judge_cases(lab: Lab, run: Run, metrics: Metrics) -> list[Verdict]:
@@ -98,6 +102,27 @@ def all_doubts(measured: Measured, run: Run, metrics: Metrics) -> list[str]:
         return []
     reasons = [reason for name in measured.metrics for reason in doubts(measured, metrics[name], run)]
     return list(dict.fromkeys(reasons))
+
+
+def suspected(measured: Measured, run: Run, metrics: Metrics) -> list[str]:
+    """Why this measurement is in doubt, if the ruleset may be the cause of all of it; else nothing.
+
+    The DUT's virtual clock runs alike on every host, so if trials by it scatter, or find the DUT idle, the host is an
+    unlikely cause, too.
+    """
+    reasons = all_doubts(measured, run, metrics) if len(measured.lost) < TWICE else []
+    return reasons if all(_may_be_the_rulesets(reason, measured, run) for reason in reasons) else []
+
+
+def _may_be_the_rulesets(reason: str, measured: Measured, run: Run) -> bool:
+    return reason in measured.suspects or (reason not in measured.problems and run.testbed.clock != "host")
+
+
+def blamed(measured: Measured) -> str | None:
+    """What the ruleset is to blame for, so that no figure could be measured; None if it is not."""
+    if not (measured.fine_without and measured.problems and set(measured.problems) <= set(measured.suspects)):
+        return None
+    return BLAME.format("; ".join(dict.fromkeys(measured.problems)))
 
 
 def worth_again(measured: Measured, run: Run, metrics: Metrics) -> list[str]:
@@ -174,7 +199,7 @@ def _verdict(
     traffic_class: str = "",
 ) -> Verdict:
     verdict = partial(_verdict_of, rule, measured, between, base)
-    if len(measured.lost) > 1:
+    if len(measured.lost) >= TWICE:
         return verdict(Outcome.FAIL, f"the DUT did not survive this ruleset, twice: {measured.lost[-1]}")
     if measured.refused is not None:
         return verdict(Outcome.FAIL, f"not loaded: {measured.refused}")
@@ -184,10 +209,11 @@ def _verdict(
     clear = _clear(paired or own, None if paired else base_figure, between, run) and not (base and base_figure is None)
     doubted = faults if clear or paired else doubts
     reasons = doubted(measured, metric, run)
-    if base is not None:
-        reasons += [f"{base.id}: {doubt}" for doubt in doubted(base, metric, run)]
     if (paired or base is None) and not clear and metric.least_busy is not None:
         reasons += _scattered(paired or own, run)
+    own_reasons = list(dict.fromkeys(reasons))
+    if base is not None:
+        reasons += [f"{base.id}: {doubt}" for doubt in doubted(base, metric, run)]
     if own is None or (base is not None and base_figure is None):
         clock = refused_by_clock(metric, run.testbed.clock)
         reasons = [*reasons, clock] if clock else reasons or measured.unsaturated or [f"{metric.name} was not measured"]
@@ -198,6 +224,14 @@ def _verdict(
         reasons.append("this range holds on the virtual testbed only")
     if isinstance(rule, Check) and base is None and metric.needs_clock and not rule.applies_to(run.dut.kernel):
         reasons.append(f"this range was measured on kernel {rule.kernel}, the DUT runs {run.dut.kernel}")
+    reasons = list(dict.fromkeys(reasons))
+    if (
+        reasons
+        and measured.fine_without
+        and own_reasons == reasons
+        and all(_may_be_the_rulesets(r, measured, run) for r in reasons)
+    ):
+        return verdict(Outcome.FAIL, BLAME.format("; ".join(reasons)))
     if reasons or own is None:
         return verdict(Outcome.INCONCLUSIVE, "; ".join(dict.fromkeys(reasons)))
     value = paired.median if paired else own.median if base_figure is None else own.median / base_figure.median

@@ -46,6 +46,11 @@ class Measurer:
         """The DUT was restored: it holds no ruleset."""
         self._on_dut = None
 
+    def put_back_ends(self) -> None:
+        """Undo what frames that a ruleset sent may have changed at generator and sink."""
+        with contextlib.suppress(CannotMeasure):  # the next measurement fails for the same reason, and reports it
+            self._session.nodes.sink.put_back()
+
     @contextlib.contextmanager
     def playing(self, store: TrafficStore, classes: dict[str, TrafficClass]) -> Iterator[None]:
         """Play this traffic, and count by these classes, while the context is open."""

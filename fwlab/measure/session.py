@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fwlab.generator import selection as engines
-from fwlab.judge.verdicts import too_far_apart, worth_again
+from fwlab.judge.verdicts import all_doubts, suspected, too_far_apart, worth_again
 from fwlab.measure.context import RunContext
 from fwlab.measure.in_turns import in_turns
 from fwlab.measure.measurer import Measurer
@@ -19,7 +19,7 @@ from fwlab.measure.recovery import Recovery
 from fwlab.measure.summary_line import summary
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.registry import METRICS
-from fwlab.model.errors import CannotMeasure, CannotStart, DutLost, Overdue
+from fwlab.model.errors import CannotMeasure, CannotStart, DutLost, Hindered, Overdue
 from fwlab.model.events import (
     ItemFinished,
     ItemLeftOut,
@@ -38,6 +38,9 @@ from fwlab.testbed.session_lock import machines_held
 
 #: Time limit of one submission (s). The slowest exercise took 89 s on a busy host.
 EXERCISE_S = 240.0
+#: Where a ruleset took longer, the same without it must take no longer than this (s), or else the host is slow. A long
+#: list takes a few times as long as nothing.
+WITHOUT_S = EXERCISE_S / 4
 #: Trials of a second measurement, if those of the first were too far apart: the interval of a median needs many.
 TRIALS_IF_APART = 15
 #: Nodes that did not answer are tried again before so many later measurements: a busy host may have become quieter.
@@ -145,14 +148,16 @@ class Session:
         return self._measurer.playing(played.store, played.lab.classes) if played else contextlib.nullcontext()
 
     def start_over(self) -> None:
-        """Go on with the DUT as it was before the first ruleset that may break it, if one was measured since.
+        """Go on with the nodes as they were before the first ruleset that may break them, if one was measured since.
 
         Nothing that such a ruleset left behind can reach the next one. Without a saved state, the reset that follows
         each ruleset has to do. Nodes that do not answer are revived as often for what follows as at first.
         """
         self._revivals = 0
-        if self._untrusted and self._dead is None and self._recovery.restore():
-            self._measurer.forget()
+        if self._untrusted and self._dead is None:
+            if self._recovery.restore():
+                self._measurer.forget()
+            self._measurer.put_back_ends()
         self._untrusted = False
 
     @contextlib.contextmanager
@@ -184,11 +189,15 @@ class Session:
         """Measure, and once more if the first figures are in doubt: a busy host may be quiet the second time.
 
         The second measurement counts, whatever it says; the reason for it is recorded. It takes more trials if those of
-        the first were too far apart.
+        the first were too far apart. Between the two of a student's ruleset, the same is measured without it if the
+        ruleset may be the cause: in between, so that a host that grows busy or quiet decides nothing.
         """
-        measured, repeatable = self._attempt(spec, limit_s)
+        measured, error = self._attempt(spec, limit_s)
         reasons = worth_again(measured, self.run, METRICS)
-        if reasons and repeatable and self._dead is None:
+        if reasons and not isinstance(error, CannotStart) and self._dead is None:
+            fine_without = False
+            if limit_s is not None and suspected(measured, self.run, METRICS):
+                fine_without = self._fine_without(spec, WITHOUT_S if isinstance(error, Overdue) else limit_s)
             self._tell(LogLine(f"{spec.id}: {reasons[0].splitlines()[0]}: measuring once more"))
             lost = measured.lost
             if too_far_apart(measured, self.run, METRICS):
@@ -200,30 +209,42 @@ class Session:
                 # Lost twice, and the restored DUT answered in between: the ruleset is the cause.
                 update |= {"lost": lost + measured.lost, "problems": []}
             measured = measured.model_copy(update=update)
+            if fine_without and suspected(measured, self.run, METRICS):
+                measured = measured.model_copy(update={"fine_without": True})
         return measured
 
-    def _attempt(self, spec: MeasurementSpec, limit_s: float | None) -> tuple[Measured, bool]:
-        """The measurement, and whether a second attempt could help."""
+    def _fine_without(self, spec: MeasurementSpec, limit_s: float) -> bool:
+        """Whether the same can be measured without the ruleset. If so, the host is not what keeps it from that."""
+        self._tell(LogLine(f"{spec.id}: in doubt: measuring the same without the ruleset"))
+        if self._recovery.restore():
+            self._measurer.forget()
+        self._measurer.put_back_ends()
+        alone = replace(spec, id=f"{spec.id} without it", ruleset="nothing", files=[], remarks=[], beside=None)
+        found, _ = self._attempt(alone, limit_s)
+        return found.refused is None and not all_doubts(found, self.run, METRICS)
+
+    def _attempt(self, spec: MeasurementSpec, limit_s: float | None) -> tuple[Measured, CannotMeasure | None]:
+        """The measurement, and the error that ended it."""
         if self._dead is not None and not self._revived():
-            return _unmeasured(spec, self._dead), False
+            return _unmeasured(spec, self._dead), None
         try:
             if self.run.testbed.clock == "host":
                 measured = in_turns(self._measurer.measure, spec, limit_s)
             else:
                 measured = self._measurer.measure(spec, limit_s)
             if not measured.problems or not self._link_is_lost():
-                return measured, True
-            return _unmeasured(spec, str(self._dead)), False
+                return measured, None
+            return _unmeasured(spec, str(self._dead)), None
         except CannotStart as error:
-            return _unmeasured(spec, error.message), False
+            return _unmeasured(spec, error.message), error
         except CannotMeasure as error:
             if self._link_is_lost():
-                return _unmeasured(spec, str(self._dead)), False
+                return _unmeasured(spec, str(self._dead)), error
             if not (self._recovery.restore() or self._recovery.reconnect()):
                 # Nothing can be measured until the nodes answer again; earlier results stay valid.
                 self._dead = error.message
             lost = [error.message] if isinstance(error, DutLost) else []
-            return _unmeasured(spec, error.message, lost=lost), not isinstance(error, Overdue)
+            return _unmeasured(spec, error.message, lost=lost, suspected=isinstance(error, Hindered)), error
 
     def _revived(self) -> bool:
         """Whether nodes that did not answer do so now. A lost link does not come back."""
@@ -244,7 +265,7 @@ class Session:
         return lost is not None
 
 
-def _unmeasured(spec: MeasurementSpec, problem: str, lost: Sequence[str] = ()) -> Measured:
+def _unmeasured(spec: MeasurementSpec, problem: str, lost: Sequence[str] = (), *, suspected: bool = False) -> Measured:
     return Measured(
         id=spec.id,
         title=spec.title,
@@ -253,6 +274,7 @@ def _unmeasured(spec: MeasurementSpec, problem: str, lost: Sequence[str] = ()) -
         traffic=spec.traffic,
         metric=spec.metrics[0],
         problems=[problem],
+        suspects=[problem] * suspected,
         lost=list(lost),
     )
 

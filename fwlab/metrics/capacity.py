@@ -96,8 +96,8 @@ def measure(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
     # Each reply cost the DUT as much as a packet of a trial, and the trials do not count them.
     replied = back > MOST_BACK * received
     flood = search.attempt
-    return search.added_to(so_far, nodes.clock).plus(
-        problems=[f"the sink replied with {back} packets; it must stay silent"] if replied else [],
+    found = search.added_to(so_far, nodes.clock)
+    return found.hindered([f"the sink replied with {back} packets; it must stay silent"] if replied else []).plus(
         trials=flood.valid,
         generator_sent=flood.sent,
         generator_pps=flood.pps,

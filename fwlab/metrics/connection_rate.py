@@ -111,7 +111,7 @@ class FlatOut(Attempt[Window]):
         # wrk lets all connections end. TRex has some open when it is stopped: half of them count.
         # Beside a flood acknowledgements are lost and some answers cross the DUT twice: no more ended than began.
         connections = (self.clients.opened + min(self.answers, self.clients.opened)) / 2
-        each = connections / sum(self.packets[first:])
+        each = connections / max(1, sum(self.packets[first:]))  # none, if the ruleset drops all
         return [
             TcpTrial(
                 duration_s=window.duration_s,
@@ -158,7 +158,7 @@ def measure(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
         )
         flat = search.attempt
         doubts = flat.problems() if len(flat.valid) == wanted else [] if flat.crowded else [_completed(flat.clients)]
-        found = search.added_to(so_far).plus(problems=doubts)
+        found = search.added_to(so_far).hindered(doubts)
         clients, background = [flat.clients], flat.background
         if spec.asks_for("delivered") and not found.problems:
             light, background = _at_light_rate(nodes, endpoints, flat.clients)

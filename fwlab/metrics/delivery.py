@@ -19,7 +19,7 @@ from fwlab.metrics.capacity import FLOOD, busy_rates
 from fwlab.metrics.connection_rate import CONNECT
 from fwlab.metrics.measurement_spec import MeasurementSpec, given
 from fwlab.metrics.nodes import MeasuringSession, Nodes, through
-from fwlab.metrics.paced import play_paced
+from fwlab.metrics.paced import failed, play_paced
 from fwlab.metrics.protocol import ANY_TRAFFIC, MeasurableMetric
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.errors import CannotMeasure
@@ -106,7 +106,12 @@ class Passage:
 def deliver_few(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
     """The same few packets before the flood and after it: a ruleset must not treat them differently."""
     delivery, problems = few_packets(session.nodes, spec)
-    return so_far.plus(deliveries=[delivery], problems=problems)
+    return with_losses(session.nodes, so_far.plus(deliveries=[delivery]), problems)
+
+
+def with_losses(nodes: Nodes, so_far: Measured, problems: list[str]) -> Measured:
+    """The result and these problems. The host loses no packet of a load in the DUT's own time, so a ruleset may."""
+    return so_far.plus(problems=problems) if nodes.pacing is None else so_far.hindered(problems)
 
 
 def few_packets(nodes: Nodes, spec: MeasurementSpec) -> tuple[Delivery, list[str]]:
@@ -130,7 +135,7 @@ def deliver(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
     loads = [max(20.0, share * carried) for share in LIGHT]
     plays = [(load, int(min(high, max(low, load * seconds)))) for load in loads]
     delivery, problems = _deliver(session.nodes, spec, plays)
-    return so_far.plus(deliveries=[delivery], problems=problems)
+    return with_losses(session.nodes, so_far.plus(deliveries=[delivery]), problems)
 
 
 def _deliver(nodes: Nodes, spec: MeasurementSpec, plays: Sequence[tuple[float, int]]) -> tuple[Delivery, list[str]]:
@@ -241,7 +246,7 @@ def _play_paced(nodes: Nodes, traffic: str, load: float, count: int) -> tuple[Pa
     before = through(nodes)
     paced = play_paced(nodes, traffic, Load.of_count(count, load))
     if paced.problems:
-        raise CannotMeasure("; ".join(paced.problems), "fwlab doctor")
+        raise failed(paced)
     taken, sent_on = (after - then for after, then in zip(through(nodes), before, strict=True))
     passage = Passage(paced.offered, taken, sent_on, None, paced.trials[0].duration_s, before)
     return passage, Sent(paced.forwarded, paced.returned, paced.errors, paced.foreign)

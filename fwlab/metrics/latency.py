@@ -17,13 +17,12 @@ from fwlab.metrics.delivery import RATE_PACKETS, once_taken
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession, Nodes, through
 from fwlab.metrics.offered_load import FLAT_OUT, LIGHT_LOAD, SETTLE_S, found, with_found
-from fwlab.metrics.paced import play_paced
+from fwlab.metrics.paced import failed, play_paced
 from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.rate_goals import PDR
 from fwlab.metrics.step import Phase, Step
 from fwlab.metrics.throughput import SEARCH, doubt_about
 from fwlab.model.benchmarks import LatencyTrial
-from fwlab.model.errors import CannotMeasure
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Measured, TestbedFacts
 
@@ -90,7 +89,7 @@ def _paced_trial(nodes: Nodes, spec: MeasurementSpec, share: float, load: float)
     asked = Load(pps=load / scale, settle_s=SETTLE_S, trials=1, trial_s=PACED_S, timed=True)
     play = play_paced(nodes, spec.traffic_name, asked)
     if play.problems:
-        raise CannotMeasure("; ".join(play.problems), "fwlab doctor")
+        raise failed(play)
     times = [time / scale for time in play.transit_s]
     return LatencyTrial(of_pdr=share, offered_load=load, probes=max(1, len(times)), round_trips_s=times)
 

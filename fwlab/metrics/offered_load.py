@@ -16,7 +16,7 @@ from fwlab.generator.protocol import traffic_guard
 from fwlab.metrics.delivery import few_packets, play
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession, Nodes, through
-from fwlab.metrics.paced import play_paced
+from fwlab.metrics.paced import failed, play_paced
 from fwlab.metrics.rate_goals import BY_DUT_CLOCK, BY_HOST_CLOCK, SearchTerms
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.benchmarks import Benchmarks, TrialResult
@@ -134,8 +134,10 @@ class AtPacedLoad:
             pps=intended_load / scale, settle_s=SETTLE_S, trials=1, trial_s=trial_s, tail_s=TAIL_S, rotated=True
         )
         play = play_paced(self.nodes, self.traffic, load, watch_s=trial_s)
-        if play.problems or play.watched is None:
-            raise CannotMeasure("; ".join(play.problems) or "the DUT did not see the load", "fwlab doctor")
+        if play.problems:
+            raise failed(play)
+        if play.watched is None:
+            raise CannotMeasure("the DUT did not see the load", "fwlab doctor")
         [trial], seen = play.trials, play.watched
         sent, wanted = sum(trial.offered.values()), round(intended_load * intended_duration)
         sent = wanted if abs(sent - wanted) <= 1 else sent  # a tick holds whole frames

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from fwlab.generator.pacing.paced_load import Load
 from fwlab.metrics.nodes import Nodes, through
-from fwlab.model.errors import CannotMeasure
+from fwlab.model.errors import CannotMeasure, Hindered
 from fwlab.model.paced import PacedPlay
 from fwlab.model.trial import Trial
 
@@ -45,11 +45,17 @@ def play_paced(nodes: Nodes, traffic: str, load: Load, *, watch_s: float = 0.0) 
         taken, dropped = through(nodes)[0] - before, nodes.dut.queue_drops() - dropped
         # QEMU 7.2 leaves out memory barriers, so a NIC can miss that there is something to send.
         stalled = [f"the DUT's NIC stalled: {dropped} packets found no room in its queue"] if dropped > 0 else []
-        found = {"taken": taken, "watched": seen[0] if seen else None, "problems": [*play.problems, *stalled]}
-        play = play.model_copy(update=found)
+        faults = {"problems": [*play.problems, *stalled], "suspects": [*play.suspects, *stalled]}
+        play = play.model_copy(update={"taken": taken, "watched": seen[0] if seen else None, **faults})
         if not play.problems:
             break
     return play
+
+
+def failed(play: PacedPlay) -> CannotMeasure:
+    """The error for a play whose load was not as it should have been."""
+    kind = Hindered if play.problems == play.suspects else CannotMeasure
+    return kind("; ".join(play.problems), "fwlab doctor")
 
 
 def _looked(nodes: Nodes, seen: list[Trial]) -> Callable[[], None]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fwlab.metrics.capacity import FLOOD
-from fwlab.metrics.delivery import first_plays, play, play_recorded
+from fwlab.metrics.delivery import first_plays, play, play_recorded, with_losses
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession, Nodes
 from fwlab.metrics.protocol import MeasurableMetric
@@ -81,7 +81,7 @@ def count_returned(session: MeasuringSession, spec: MeasurementSpec, so_far: Mea
             break
     else:
         lost = f"{passage.lost_before} of {passage.sent} packets were lost on their way to the DUT"
-        return so_far.plus(problems=[lost])
+        return with_losses(nodes, so_far, [lost])
     counted = Delivery(
         intended_load=load,
         sent=passage.sent,

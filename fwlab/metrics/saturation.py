@@ -14,6 +14,9 @@ from fwlab.model.results import Clock, Measured
 
 T = TypeVar("T", bound=TimedTrial)
 
+#: A DUT that is busy for less than this share of every trial is not saturated at the last level either, where it gets a
+#: twentieth of the real time at most.
+HOPELESS = 0.02
 #: A message names this many of the programs that took CPU time.
 NAMED = 3
 
@@ -45,6 +48,12 @@ class Attempt(Generic[T]):
         programs = sum(took for name, took in self.ran.items() if not name.startswith("["))
         return len(self.perturbed) > len(self.valid) + len(self.unsaturated) and programs * 2 > sum(self.ran.values())
 
+    @property
+    def hopeless(self) -> bool:
+        """Whether the DUT was idle almost all the time: what it is offered is limited, and not by its speed."""
+        idle = [trial.busy_share < HOPELESS for trial in self.unsaturated]
+        return bool(idle) and all(idle) and not self.valid and not self.perturbed
+
 
 A = TypeVar("A", bound=Attempt[Any])
 
@@ -63,12 +72,13 @@ class Search(Generic[A]):
         On the host's clock no throttle helps where the generator is too slow for the DUT. That says nothing against
         figures that need no overload, such as a share that was delivered.
         """
-        return measured.plus(
+        host = clock == "host"
+        return measured.hindered([] if host else self.problems).plus(
             slowed=self.level,
             idle_trials=len(self.attempt.unsaturated),
             disturbed_trials=len(self.attempt.perturbed),
             disturbed_by=self.attempt.shares(),
-            **{"unsaturated" if clock == "host" else "problems": list(self.problems)},
+            unsaturated=self.problems if host else [],
         )
 
 
@@ -89,7 +99,7 @@ class Saturation:
                 # several seconds more. So the next case tries one level lower, unless that is known to be too low.
                 self._level = max(0, level - (not attempt.unsaturated))
                 return Search(attempt, level)
-            if attempt.crowded:
+            if attempt.crowded or attempt.hopeless:
                 break
         else:
             self._level = self._levels - 1

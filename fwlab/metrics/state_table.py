@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from types import MappingProxyType
 
 from fwlab.generator.protocol import traffic_guard
-from fwlab.metrics.delivery import RATE_S, once_taken, play, real_rate
+from fwlab.metrics.delivery import RATE_S, once_taken, play, real_rate, with_losses
 from fwlab.metrics.measurement_spec import MeasurementSpec, given
 from fwlab.metrics.nodes import MeasuringSession, Nodes, through
 from fwlab.metrics.protocol import MeasurableMetric
@@ -91,7 +91,7 @@ def fill(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> 
     if missing > MOST_LOST:
         lost = round(missing * passage.sent)
         problems.append(f"{lost} of {passage.sent} packets were lost before the DUT could track them")
-    return so_far.plus(states=States(played=passage.sent, **nodes.dut.states()), problems=problems)
+    return with_losses(nodes, so_far.plus(states=States(played=passage.sent, **nodes.dut.states())), problems)
 
 
 def _loads(nodes: Nodes, spec: MeasurementSpec, count: int) -> list[float]:

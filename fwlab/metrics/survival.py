@@ -111,7 +111,7 @@ def survive_paced(session: MeasuringSession, spec: MeasurementSpec, so_far: Meas
     trial_s = max(spec.trial.seconds, min(LONGEST_TRIAL_S, IN_A_TRIAL / (of_class * pps)))
     load = Load(pps=pps, settle_s=spec.trial.settle, trials=spec.trial.count, trial_s=trial_s, rotated=True)
     play = play_paced(nodes, spec.traffic_name, load)
-    return so_far.plus(paced=[play], problems=play.problems)
+    return so_far.plus(paced=[play], problems=play.problems, suspects=play.suspects)
 
 
 def _unit(session: MeasuringSession, spec: MeasurementSpec) -> float | None:

@@ -47,9 +47,13 @@ class CannotStart(CannotMeasure):
     """A program on the generator ended while it started, as it would again. The machines are fine otherwise."""
 
 
-class DutLost(CannotMeasure):
-    """The DUT died or does not answer any more. Its ruleset may be the cause, which is not so for other nodes."""
+class Hindered(CannotMeasure):
+    """The DUT could not be measured, and its ruleset may be the cause."""
 
 
-class Overdue(CannotMeasure):
-    """A measurement exceeded its time limit. A retry would take as long."""
+class DutLost(Hindered):
+    """The DUT died or does not answer any more."""
+
+
+class Overdue(Hindered):
+    """A measurement exceeded its time limit."""

@@ -47,6 +47,7 @@ class PacedPlay(Frozen):
     transit_s  from the first NIC to the last, by the DUT's clock: for frames of all trials, in equal steps from the
                shortest to the longest time; empty unless they were asked for
     problems   why the load was not as it should have been
+    suspects   those of the problems that a ruleset may cause; they are not kept
     """
 
     load: float = Field(gt=0)
@@ -62,3 +63,4 @@ class PacedPlay(Frozen):
     watched: Trial | None = None
     transit_s: list[float] = []
     problems: list[str] = []
+    suspects: list[str] = Field(default=[], exclude=True)

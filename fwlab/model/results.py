@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
@@ -137,7 +138,9 @@ class Measured(Frozen):
     extra     values of metrics that have no field of their own, by the metric's name; written only if there are any
     unsaturated  why the DUT was not saturated, where only figures that need it are in doubt; written only if it was not
     remarks   what to say of a student's ruleset beside the verdict; written only if there is anything
-    problems  why a figure cannot be trusted; any makes the verdict inconclusive
+    problems  why a figure cannot be trusted; any makes the verdict inconclusive, unless the ruleset is to blame
+    suspects  those of the problems that a ruleset may cause; written only if there are any
+    fine_without  it was in doubt twice, and in between nothing was without the ruleset; written only if so
     """
 
     id: str
@@ -173,6 +176,8 @@ class Measured(Frozen):
     unsaturated: list[str] = []
     remarks: list[str] = []
     problems: list[str] = []
+    suspects: list[str] = []
+    fine_without: bool = False
     refused: str | None = None
     lost: list[str] = []
     beside: Measured | None = None
@@ -183,7 +188,8 @@ class Measured(Frozen):
     @model_serializer(mode="wrap")
     def _without_what_is_rare(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         data: dict[str, Any] = handler(self)
-        for name in ("beside", "benchmarks", "extra", "functions", "paced", "remarks", "unsaturated"):
+        rare = {"beside", "benchmarks", "extra", "functions", "paced", "remarks", "unsaturated"}
+        for name in (*rare, "fine_without", "suspects"):
             if not getattr(self, name):
                 data.pop(name, None)
         return data
@@ -210,9 +216,14 @@ class Measured(Frozen):
             wall_s=round(self.wall_s + later.wall_s, 1),
             unsaturated=[reason for reason in later.unsaturated if reason not in self.unsaturated],
             problems=[problem for problem in later.problems if problem not in self.problems],
+            suspects=[suspect for suspect in later.suspects if suspect not in self.suspects],
             refused=later.refused,
             lost=later.lost,
         )
+
+    def hindered(self, problems: Sequence[str]) -> Measured:
+        """This result and these problems, which a ruleset may cause."""
+        return self.plus(problems=problems, suspects=problems)
 
     def plus(self, **found: Any) -> Measured:
         """This result and these fields: lists and mappings are extended, other values replaced, None left out."""

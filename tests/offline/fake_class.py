@@ -5,6 +5,7 @@ A file of a submission may hold the line `# on the DUT: WORD`, where WORD is
 
     leaks    the attacker's packets arrive: the check fails
     idle     the DUT was never saturated: inconclusive
+    hides    so it was, and it is not without the ruleset: the ruleset is to blame
     dies     the DUT dies, and stays dead
     raises   a bug in our own code
     stops    Ctrl-C while it is measured
@@ -82,10 +83,11 @@ class FakeSession:
             os.kill(os.getpid(), signal.SIGKILL)
         if word == "dies":
             self._dead = "the DUT does not answer"
-        problems = [self._dead] if self._dead else ["the DUT was not saturated"] if word == "idle" else []
+        problems = [self._dead] if self._dead else ["the DUT was not saturated"] * (word in ("idle", "hides"))
+        blame = {"suspects": problems, "fine_without": True} if word == "hides" else {}
         arrived = 900 if word == "leaks" else 0
         known = {name: getattr(task, name) for name in ("id", "title", "ruleset", "traffic", "remarks")}
-        return factories.attempt(250_000, 250_000, arrived=arrived, problems=problems, **known)
+        return factories.attempt(250_000, 250_000, arrived=arrived, problems=problems, **blame, **known)
 
 
 @contextlib.contextmanager

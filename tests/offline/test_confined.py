@@ -5,21 +5,24 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from fwlab.grading import class_folder, confined, reading
+from fwlab.grading import class_folder, confined, gradescope, reading
 from fwlab.grading.confined import Told, told_by
 from fwlab.grading.graded import Work, handed_in, unreadable
+from fwlab.grading.room import NoRoom
 from fwlab.grading.submissions import Submissions
 from fwlab.host.project import find_project, load_topology
 from fwlab.measure.labs import load_lab
-from fwlab.model.errors import CannotMeasure
+from fwlab.model.errors import BadInput, CannotMeasure
 from tests.offline.fake_grading import EXERCISE, FakeGrading
 from tests.offline.hand_ins import RULES, make_tar, make_zip
 
@@ -195,3 +198,81 @@ def test_a_continued_grading_remembers_the_limit(tmp_path: Path) -> None:
     done = grading.run("-s", "--resume")
     assert "measured:" not in done.stdout
     assert grading.marks() == marks
+
+
+# ---- what an instructor has of a class ------------------------------------------------------------------------
+
+
+def export(folder: Path, name: str) -> Path:
+    """The whole class as one archive."""
+    path = folder / name
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr(f"Ada Example_11_assignsubmission_file/{EXERCISE}/rules.iptables", RULES)
+    return path
+
+
+@pytest.fixture
+def tight(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confined, "CLASS", 1)
+    unpack = class_folder.unpack
+
+    def unpacked(archive: Path, folder: Path, *limits: object) -> None:
+        unpack(archive, folder, *limits)
+        for word, act in (("spin", spin), ("hoard", hoard), ("bug", lambda: 1 // 0), ("full", no_room)):
+            if word in archive.name:
+                act()
+
+    monkeypatch.setattr(class_folder, "unpack", unpacked)
+
+
+def no_room() -> None:
+    raise NoRoom("/tmp: cannot copy a submission: No space left on device", "free space there, or set TMPDIR")
+
+
+@pytest.mark.usefixtures("tight")
+@pytest.mark.parametrize(
+    ("name", "error", "said"),
+    [
+        ("spin.zip", BadInput, "spin.zip: it takes more than 1 s of CPU time to read"),
+        ("hoard.zip", BadInput, "hoard.zip: it takes more than 64 MiB of memory to read"),
+        ("bug.zip", CannotMeasure, f"bug.zip: internal error while reading it: {ZERO}"),
+        ("full.zip", NoRoom, "No space left on device"),
+    ],
+)
+def test_an_archive_of_a_class_is_unpacked_in_a_child_and_nothing_is_left(
+    submissions: Submissions, tmp_path: Path, name: str, error: type[Exception], said: str
+) -> None:
+    with (
+        pytest.raises(error, match=re.escape(said)),
+        class_folder.class_at(export(tmp_path, name), submissions.scratch),
+    ):
+        pass
+    assert list(submissions.scratch.iterdir()) == []
+
+
+@pytest.mark.usefixtures("tight")
+def test_a_grading_of_such_an_archive_ends_with_the_next_command(tmp_path: Path) -> None:
+    grading = FakeGrading(tmp_path)
+    grading.folder = export(tmp_path, "spin.zip")
+    done = grading.run()
+    said = done.stdout + done.stderr
+    assert (done.returncode, "Traceback" in said) == (4, False)
+    assert "spin.zip: it takes more than 1 s of CPU time to read" in said
+    assert "next: download it again" in said
+    assert not (grading.top / "reports").exists()
+
+
+def test_a_larger_class_has_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    times: list[int] = []
+    monkeypatch.setattr(confined, "told_by", lambda work, times_of: times.append(times_of) or Told([{"found": 1}]))
+    for size in (0, 12 << 20, 4 << 30):
+        confined.returned(lambda: 1, size, "a.zip", "")
+    assert times == [6, 9, 60]
+
+
+def test_metadata_of_an_export_is_read_in_a_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confined, "CLASS", 1)
+    monkeypatch.setattr(gradescope, "yaml_in", lambda *_, **__: spin())
+    (tmp_path / gradescope.METADATA).write_text("submission_1: {}\n")
+    with pytest.raises(BadInput, match=r"submission_metadata.yml: it takes more than 1 s of CPU time to read"):
+        gradescope.read_metadata(tmp_path / gradescope.METADATA)

@@ -16,7 +16,8 @@ from fwlab.grading.course import Course, read_course, refuse_unknown
 from fwlab.grading.grades import Grade, grade_class, grades_csv
 from fwlab.grading.record import CheckMark, ExerciseRecord, Grading, StudentRecord, WorkMark
 from fwlab.grading.totals import totals_csv
-from fwlab.host.project import Project, find_project
+from fwlab.grading.untouched import start_passes
+from fwlab.host.project import Project, find_project, is_measured, lab_ids
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
 from tests.offline.factories import a_lab
@@ -87,6 +88,35 @@ def test_partial_marks() -> None:
 def test_nothing_is_given_for_what_doing_nothing_passes() -> None:
     grading = a_grading(mark("ann", "ex1", "pass", "fail", untouched=True), mark("ann", "ex2", "pass", "pass"))
     assert only(grading, a_course(partial=0.5)).points == 50
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "share"),
+    [
+        (("pass", "pass", "fail", "fail"), 0),  # as the start: a comment, a counter
+        (("pass", "pass", "pass", "fail"), 0.5),
+        (("pass", "fail", "pass", "fail"), 0),  # what it gains it breaks elsewhere
+        (("fail", "fail", "pass", "pass"), 0),  # drop everything
+        (("fail", "fail", "fail", "pass"), 0),
+        (("pass", "fail", "pass", "pass"), 0.5),
+    ],
+)
+def test_a_partial_mark_is_a_share_of_the_way_from_the_start(outcomes: tuple[str, ...], share: float) -> None:
+    grading = a_grading(mark("ann", "ex1", *outcomes)).model_copy(update={"start_passes": {"ex1": ["c0", "c1"]}})
+    assert only(grading, a_course(partial=0.8)).points == pytest.approx(80 * share)
+    heavy = a_course(partial=1, labs={LAB: {"checks": {"ex1": {"c3": 3}}}})
+    if outcomes == ("pass", "pass", "pass", "fail"):
+        assert only(grading, heavy).points == 25
+
+
+def test_every_start_was_measured_and_fails() -> None:
+    project = find_project(Path(__file__).parent)
+    for name in lab_ids(project):
+        lab = load_lab(project, name).whole
+        passed = start_passes(project, lab)
+        assert set(passed) == {exercise.id for exercise in lab.exercises if is_measured(project, name)}, name
+        for exercise in lab.exercises:
+            assert set(passed.get(exercise.id, [])) < {check.id for check in exercise.checks}
 
 
 def test_what_is_open_leaves_the_grade_open() -> None:

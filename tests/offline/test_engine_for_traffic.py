@@ -20,6 +20,7 @@ from fwlab.testbed.selection import TestbedRequest
 from tests.offline.trex_server import PROJECT, TOPOLOGY
 
 ENDS = "new: the profile ends, and TRex does not repeat it"
+ALIKE = "scans: TRex does not number the segments of TCP"
 ORDERED = "tcp-train: the order of its frames matters, and TRex does not keep it between streams"
 
 
@@ -42,6 +43,8 @@ def trex(monkeypatch: pytest.MonkeyPatch) -> None:
         ("lab01-forwarding", ["download"], ORDERED.replace("tcp-train", "download")),
         ("lab02-conntrack", ["web"], ""),
         ("lab07-stateless", ["new", None], ENDS),
+        ("lab03-ipset", ["attack"], ""),
+        ("lab04-nftables", ["scans"], ALIKE),
     ],
 )
 def test_auto_plays_what_trex_cannot_by_the_replay_engine(lab: str, traffics: list[str | None], why: str) -> None:
@@ -101,6 +104,11 @@ def test_one_line_says_which_engine_plays_and_why(monkeypatch: pytest.MonkeyPatc
         ):
             pass
     assert told == [Warned(f"engine: replay, because trex cannot play {ENDS}")]
+
+
+@pytest.mark.usefixtures("trex")
+def test_an_engine_that_was_asked_for_may_leave_segments_as_the_profile_has_them() -> None:
+    refuse_unplayable_traffic(context("lab04-nftables", "trex"), ["scans"])
 
 
 def test_a_choice_that_nobody_asked_for_is_no_request_for_an_engines_own_tcp(trex: None) -> None:

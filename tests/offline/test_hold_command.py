@@ -178,19 +178,6 @@ def test_an_error_has_its_exit_code_and_next_command(door: Door, session: Held, 
 # ---- the login ------------------------------------------------------------------------------------
 
 
-def test_a_ruleset_that_lets_no_new_connection_in_is_held_all_the_same(
-    door: Door, session: Held, checkout: Path
-) -> None:
-    """The login uses the connection that was opened before the ruleset was loaded; it never becomes the shared one."""
-    alone = "case $* in *ControlPath=none*) echo 'Connection timed out during banner exchange' >&2; exit 255;; esac"
-    first = "case $* in *ControlMaster=no*) ;; *ControlMaster*) exit 255;; esac"
-    (checkout / "bin" / "ssh").write_text(SSH.replace("\n", f"\n{alone}\n{first}\n", 1))
-    code, said, complaint = door(LAB, "raw-drop", "--", "echo held")
-    assert (code, said) == (0, "held\n")
-    assert "banner exchange" not in complaint
-    assert session.done[-1] == "reset"
-
-
 def test_a_lost_connection_is_not_the_commands_status(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert Ssh(Path("none"), "dut").login("exit 255") == 255, "the DUT still answers"
     monkeypatch.setenv("ANSWERS", "255")

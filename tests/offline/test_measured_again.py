@@ -3,18 +3,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fwlab.judge.verdicts import judge_exercise
-from fwlab.measure.session import REVIVALS, Session
+from fwlab.measure.session import EXERCISE_S, REVIVALS, WITHOUT_S, Session
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Trials
 from fwlab.model.errors import CannotMeasure, CannotStart, DutLost, Overdue
 from fwlab.model.events import LogLine
 from fwlab.model.results import Measured
+from fwlab.model.ruleset import RulesetFile
 from fwlab.model.verdict import Outcome
 from tests.offline.factories import a_lab, a_run, measured, testbed, trials
 
@@ -42,17 +44,24 @@ class Scripted:
     def __init__(self, *found: dict | Exception) -> None:
         self._found = list(found)
         self.counts: list[int] = []
-        self.forgotten = 0
+        self.forgotten = self.put_back = 0
+        self.files: list[int] = []
+        self.limits: list[float | None] = []
 
     def measure(self, task: MeasurementSpec, limit_s: float | None = None) -> Measured:
         self.counts.append(task.trial.count)
+        self.files.append(len(task.files))
+        self.limits.append(limit_s)
         found = self._found.pop(0)
         if isinstance(found, Exception):
             raise found
-        return measured(LAB, task.id, **found)
+        return measured(LAB, TASK.id, **found)
 
     def forget(self) -> None:
         self.forgotten += 1
+
+    def put_back_ends(self) -> None:
+        self.put_back += 1
 
     @property
     def left(self) -> int:
@@ -178,14 +187,68 @@ def test_a_dut_lost_once_and_then_slow_is_inconclusive() -> None:
     assert (found.lost, found.problems) == ([], ["it was not measured within 240 s"])
 
 
-def test_what_takes_too_long_is_not_measured_again() -> None:
-    found, measurer, _ = measure(Overdue("it was not measured within 240 s"), GOOD, restores=1)
+LATE = Overdue("it was not measured within 240 s: the clients completed 9 connections; a limit may be the cause")
+LIMITED = {"trials": [], "problems": ["DUT not saturated"], "suspects": ["DUT not saturated"]}
+#: On both sides of the bound.
+SCATTERED = {"trials": trials(230_000, 250_000)}
+BUSY_HOST = {"trials": [], "problems": ["3 ticks came late"]}
+
+
+def exercise(*found: dict | Exception, restores: int = 9) -> tuple[Measured, Scripted]:
+    """The result of one ruleset of a student."""
+    measurer = Scripted(*found)
+    session = Session(None, measurer, Backup(restores), a_run([]), Path("none"), lambda _event: None)
+    session.measure_exercises([replace(TASK, files=[RulesetFile("rules.nft", "", "nft")])])
+    return session.run.exercises[0], measurer
+
+
+def judged(found: Measured) -> tuple[Outcome, str]:
+    verdict, *_ = judge_exercise(LAB.exercises[0], found, a_run([]), METRICS)
+    return verdict.outcome, verdict.text
+
+
+@pytest.mark.parametrize("doubt", [LATE, LIMITED, SCATTERED])
+def test_a_ruleset_in_doubt_twice_fails_if_all_is_well_without_it(doubt: dict | Exception) -> None:
+    found, measurer = exercise(doubt, GOOD, doubt)
+    assert measurer.files == [1, 0, 1]
+    assert measurer.put_back == 1
+    assert measurer.limits == [EXERCISE_S, WITHOUT_S if doubt is LATE else EXERCISE_S, EXERCISE_S]
+    outcome, text = judged(found)
+    assert outcome is Outcome.FAIL
+    assert text.startswith("it could not be measured with this ruleset, twice, and could in between without it: ")
+    assert doubt is not LATE or "limit" in text
+
+
+@pytest.mark.parametrize("doubt", [LATE, LIMITED, SCATTERED])
+@pytest.mark.parametrize("alone", [LATE, IDLE, BUSY_HOST, APART])
+def test_it_is_inconclusive_if_the_host_keeps_the_start_state_from_it_too(
+    doubt: dict | Exception, alone: dict | Exception
+) -> None:
+    found, measurer = exercise(doubt, alone, doubt)
+    assert (measurer.left, judged(found)[0]) == (0, Outcome.INCONCLUSIVE)
+
+
+@pytest.mark.parametrize("doubt", [BUSY_HOST, STUCK])
+def test_what_no_ruleset_can_cause_is_never_its_fault(doubt: dict | Exception) -> None:
+    found, measurer = exercise(doubt, doubt, GOOD)
+    assert (measurer.left, judged(found)[0]) == (1, Outcome.INCONCLUSIVE)
+    found, _ = exercise(LATE, GOOD, doubt)
+    assert judged(found)[0] is Outcome.INCONCLUSIVE
+
+
+def test_a_ruleset_that_is_measured_at_the_second_try_counts() -> None:
+    found, measurer = exercise(LATE, GOOD, GOOD)
+    assert (measurer.left, found.fine_without, found.problems) == (0, False, [])
+
+
+def test_a_lab_s_case_is_not_measured_without_its_ruleset() -> None:
+    _, measurer, _ = measure(LIMITED, LIMITED, GOOD)
     assert measurer.left == 1
-    assert found.problems == ["it was not measured within 240 s"]
 
 
 def test_the_next_item_is_measured_on_a_restored_dut() -> None:
-    session = Session(None, Scripted(GONE, GONE, GOOD), Backup(2), a_run([]), Path("none"), lambda _event: None)
+    measurer = Scripted(GONE, GOOD, GONE, GOOD)
+    session = Session(None, measurer, Backup(3), a_run([]), Path("none"), lambda _event: None)
     session.measure_exercises([TASK, TASK])
     assert [len(found.trials) for found in session.run.exercises] == [0, len(GOOD["trials"])]
 

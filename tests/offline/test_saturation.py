@@ -115,3 +115,20 @@ def test_an_attempt_that_raises_leaves_the_level_unchanged() -> None:
         saturation.search(breaks, WANTED)
     searched(saturation, dut)
     assert dut.tried == [0, 1, 0, 1]
+
+
+def test_a_dut_that_is_idle_almost_all_the_time_is_not_throttled_in_vain() -> None:
+    """A ruleset that lets two connections a second begin keeps it idle at every level, for minutes."""
+    tried: list[int] = []
+    idle = Trial(duration_s=2, busy_s=0.03, processed=9)
+
+    def attempt(level: int) -> Attempt[Trial]:
+        tried.append(level)
+        return Attempt([], [idle] * 11, [])
+
+    saturation = Saturation(5)
+    found = saturation.search(attempt, WANTED)
+    assert (tried, found.level, found.attempt.hopeless) == ([0], 0, True)
+    assert "busy 1.5% of the idlest" in found.problems[0]
+    assert saturation.search(lambda _level: Attempt([FULL] * WANTED, [], []), WANTED).level == 0
+    assert not Attempt([], [idle, STARVED], []).hopeless

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A student's exercises share a limit of time; what it does not suffice for fails, and nobody else waits longer."""
+"""A student's rulesets that keep themselves from being measured share a limit of time; after it the rest fails."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fwlab.grading import grading_session
+from fwlab.judge.verdicts import BLAME
 from tests.offline.fake_grading import EXERCISE, LAB, FakeGrading
 from tests.offline.hand_ins import RULES
 
@@ -32,13 +33,16 @@ def grading(tmp_path: Path) -> FakeGrading:
 
 def test_the_rest_fails_once_the_time_is_over(grading: FakeGrading, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grading_session, "STUDENT_S", 0.0)
+    grading.hand_in("ann", "rules.iptables", RULES + "# on the DUT: hides\n")
     done = grading.run("-s")
-    assert re.findall(r"measured: \S*/(\w+/[\w-]+):", done.stdout) == [f"ann/{EXERCISE}", f"bob/{EXERCISE}"]
+    assert re.findall(r"measured: \S*/(\w+/[\w-]+):", done.stdout) == [
+        f"ann/{EXERCISE}", f"bob/{EXERCISE}", "bob/ex2-again"
+    ]  # fmt: skip
     rows = {f"{row['who']}/{row['exercise']}": (row["verdict"], row["reason"]) for row in grading.marks()}
-    for who in ("ann", "bob"):
-        reason = f"not loaded: the exercises of {who} before it took more than 0 minutes, and no student has more"
-        assert rows[f"{who}/{EXERCISE}"] == ("pass", "")
-        assert rows[f"{who}/ex2-again"] == ("fail", reason)
+    assert rows[f"ann/{EXERCISE}"] == ("fail", BLAME.format("the DUT was not saturated"))
+    reason = "exercises of ann that could not be measured took more than 0 minutes, and no student has more"
+    assert rows["ann/ex2-again"] == ("fail", f"not loaded: {reason}")
+    assert {rows["bob/ex2-again"], rows[f"bob/{EXERCISE}"]} == {("pass", "")}
     monkeypatch.undo()
     assert "measured:" not in grading.run("-s", "--resume").stdout
 

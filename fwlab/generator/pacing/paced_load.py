@@ -249,6 +249,7 @@ def _counted(
         )
     others = int((came == UNKNOWN).sum())
     reached = len(received) - others
+    strange = list(_strange(others))
     return PacedPlay(
         load=load.pps,
         tick_s=TICK_US / 1e6,
@@ -260,7 +261,8 @@ def _counted(
         foreign=foreign(on, back),
         trials=trials,
         transit_s=_transit_s(received, forwarded) if load.timed else [],
-        problems=list(_problems(answer, load.frames, reached, others)),
+        problems=[*_problems(answer, load.frames, reached), *strange],
+        suspects=strange,
     )
 
 
@@ -286,14 +288,18 @@ def _transit_s(received: Recording, forwarded: Recording) -> list[float]:
     return [round(float(took[step]) / 1e6, 6) for step in steps]
 
 
-def _problems(answer: dict[str, int | str], offered: int, reached: int, foreign: int) -> Iterator[str]:
+def _problems(answer: dict[str, int | str], offered: int, reached: int) -> Iterator[str]:
     """Why the load was not as it should have been."""
     if "problem" in answer:
         yield f"the load was not played to its end: {answer['problem']}"
         return
     if answer["late"]:
         yield f"{answer['late']} ticks came late, so the load was not constant"
-    if foreign > STRAY:
-        yield f"{foreign} frames reached the DUT that are not of this traffic"
     if reached != offered:
         yield f"{reached} frames of the traffic reached the DUT's NIC, {offered} were offered"
+
+
+def _strange(frames: int) -> Iterator[str]:
+    """What reached the DUT beside the traffic. A generator may answer what a ruleset sends it."""
+    if frames > STRAY:
+        yield f"{frames} frames reached the DUT that are not of this traffic"

@@ -7,11 +7,12 @@ from fwlab.generator.protocol import Availability, TcpEndpoints
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.generator.trex.astf import trex_tcp_endpoints
 from fwlab.generator.trex.stateless import Trex, check_traffic
+from fwlab.generator.trex.streams import varies_all
 from fwlab.host.project import Project
 from fwlab.host.ssh import Ssh
 from fwlab.images.built_boxes import built_boxes
 from fwlab.model.declared_traffic import Connections
-from fwlab.model.errors import CannotMeasure
+from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.topology import Topology
 
 
@@ -39,8 +40,10 @@ class TrexKind:
             "FWLAB_TREX_URL=/path/to/vX.Y.tar.gz FWLAB_TREX_SHA256=... make boxes",
         )
 
-    def check(self, store: TrafficStore, traffic: str) -> None:
+    def check(self, store: TrafficStore, traffic: str, *, asked: bool) -> None:
         check_traffic(store, traffic)
+        if not asked and not varies_all(store.streams(traffic)):
+            raise BadInput(f"{traffic}: TRex does not number the segments of TCP", "use `--engine replay`")
 
     def make(self, ssh: Ssh, topology: Topology, *, emulated: bool) -> Trex:
         return Trex(ssh, topology, small=emulated)

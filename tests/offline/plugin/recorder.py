@@ -51,7 +51,7 @@ class Recorder:
     def availability(self, project):
         return Availability(True, "part of this test")
 
-    def check(self, store, traffic):
+    def check(self, store, traffic, *, asked):
         store.table(traffic)
 
     def make(self, ssh, topology, *, emulated):
