@@ -19,7 +19,7 @@ from fwlab.grading.totals import totals_csv
 from fwlab.grading.verify import verify
 from fwlab.host.atomic_write import write_atomically
 from fwlab.host.project import Project, find_project
-from fwlab.measure.individual import FORMAT, draw
+from fwlab.measure.individual_tasks import FORMAT, draw, of_students
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNMEASURED, BadInput
 from fwlab.model.printable import printable
@@ -77,8 +77,9 @@ def tasks_command(
     found, declared = read_course(project, course), load_lab(project, lab)
     if found.secret is None:
         raise BadInput(f"{course}: secret: this field is missing", "give it 16 characters that nobody can guess")
-    if not declared.individual:
-        raise BadInput(f"{lab} has no individual tasks", f"declare `individual` in labs/{lab}/lab.yml")
+    if not of_students(declared):
+        hint = f"declare a number `of: student` under `drawn` in labs/{lab}/lab.yml"
+        raise BadInput(f"{lab} has no individual tasks", hint)
     names = roster(students)
     tasks = {lab: {name: draw(found.secret, declared, name) for name in names}}
     write_atomically(output, yaml.safe_dump({"format": FORMAT, "tasks": tasks}, sort_keys=False, allow_unicode=True))

@@ -11,7 +11,7 @@ from fwlab.generator.selection import AUTO, ENGINES
 from fwlab.generator.selection import choose as choose_engine
 from fwlab.host.project import find_project, lab_ids
 from fwlab.measure.context import RunContext
-from fwlab.measure.individual import with_own_task
+from fwlab.measure.individual_tasks import with_own_task
 from fwlab.measure.labs import load_lab, on_dut
 from fwlab.model.drawn import seed_or_new
 from fwlab.testbed.dut_choice import topology_of

@@ -12,7 +12,7 @@ from fwlab.cli.options import LabName
 from fwlab.cli.plain import plain
 from fwlab.host.atomic_write import write_atomically
 from fwlab.host.project import find_project
-from fwlab.measure.individual import (
+from fwlab.measure.individual_tasks import (
     FORMAT,
     individual_lab,
     own_task_file,
@@ -22,6 +22,7 @@ from fwlab.measure.individual import (
 )
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import chosen_exercises
+from fwlab.model.declared import Value
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.printable import printable
@@ -65,7 +66,7 @@ def task_command(
         )
 
 
-def numbers_of(file: Path, lab: Lab, student: str) -> dict[str, int]:
+def numbers_of(file: Path, lab: Lab, student: str) -> dict[str, Value]:
     """The student's numbers in the task file. Raises BadInput."""
     tasks = read_tasks(file).tasks.get(lab.id, {})
     if student not in tasks:

@@ -222,7 +222,7 @@ def _facts(name: str, declared: Traffic, store: TrafficStore, lab: Lab) -> dict[
     return {
         "id": name,
         "profile": declared.profile,
-        "tunables": declared.arguments(store.seed, name),
+        "tunables": lab.tunables(name, store.seed),
         "frames": len(frames),
         "loop_seconds": table.loop_ns / 1e9,
         "exact_loop": table.exact,

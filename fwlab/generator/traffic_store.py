@@ -30,8 +30,9 @@ FIRST_LINK = "generator-dut"
 class TrafficStore:
     """Loads profiles and builds frame tables on first use. The MAC addresses are those of the generator's link."""
 
-    def __init__(self, project: Project, topology: Topology, lab: Lab, seed: int = 1) -> None:
-        self._project, self._lab = project, lab
+    def __init__(self, project: Project, topology: Topology, lab: Lab, seed: int = 1, play: int = 0) -> None:
+        """seed, play  draw what the lab leaves open"""
+        self._project, self._topology, self._lab, self._play = project, topology, lab, play
         ends = topology.links[FIRST_LINK].ends
         self._macs = (_bytes(ends["dut"].mac), _bytes(ends["generator"].mac))
         self._streams: dict[str, list[dict[str, Any]]] = {}
@@ -39,14 +40,24 @@ class TrafficStore:
         self._flows: dict[str, dict[str, list[Flow]]] = {}
         self._classified: dict[str, np.ndarray] = {}
         self._known: dict[str, KnownFrames] = {}
+        self._plays: dict[int, TrafficStore] = {}
         self.seed = seed
         # Another session may draw other frames for the same traffic, and a student may have other ones.
         self._files: Path | None = None
 
+    def of_play(self, traffic: str, play: int) -> "TrafficStore":
+        """The store from which this traffic comes in another play: this one, unless it draws anew for each."""
+        own, other = (self._lab.tunables(traffic, self.seed, one) for one in (self._play, play))
+        if own == other:
+            return self
+        if play not in self._plays:
+            self._plays[play] = TrafficStore(self._project, self._topology, self._lab, self.seed, play)
+        return self._plays[play]
+
     def streams(self, traffic: str) -> list[dict[str, Any]]:
         """The profile's streams in TRex's RPC format. Raises BadInput naming the profile."""
         if traffic not in self._streams:
-            arguments = self._lab.traffic[traffic].arguments(self.seed, traffic)
+            arguments = self._lab.tunables(traffic, self.seed, self._play)
             self._streams[traffic] = load_profile(self._project, self._profile(traffic), arguments)
         return self._streams[traffic]
 

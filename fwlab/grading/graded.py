@@ -11,7 +11,7 @@ from fwlab.grading.reading import read
 from fwlab.grading.submissions import HandedIn, Submissions
 from fwlab.grading.variant_files import FOLDERS, RIGHT, WRONG, load_variants, variant_folder
 from fwlab.measure.context import RunContext
-from fwlab.measure.individual import draw, individual_lab
+from fwlab.measure.individual_tasks import draw, individual_lab, of_students
 from fwlab.measure.plan import PARTS, lab_part_spec, submitted_from, submitted_spec
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.model.errors import BadInput
@@ -130,7 +130,7 @@ def handed_in(
 
 def _own(context: RunContext, course: Course, student: str, submissions: Submissions) -> RunContext | None:
     """The lab as this student has it; None if the course has no secret, or the lab nothing to draw."""
-    if course.secret is None or not context.lab.whole.individual:
+    if course.secret is None or not of_students(context.lab):
         return None
     numbers = draw(course.secret, context.lab.whole, course.students.get(student, student))
     submissions.individual[student] = numbers

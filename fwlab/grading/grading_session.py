@@ -27,6 +27,7 @@ from fwlab.measure.plan import base_cases, case_spec, chosen_cases
 from fwlab.measure.session import Session, open_session
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.registry import METRICS
+from fwlab.model.declared import Value
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.results import Measured
 from fwlab.model.verdict import Verdict
@@ -144,7 +145,7 @@ class GradingSession:
     def _add(self, lab: str, session: Session, works: Sequence[Work], other: tuple[str, Earlier]) -> int:
         return self._known.take_over(self.plan.contexts[lab], works, session.run, other, self._numbers)
 
-    def _numbers(self, work: Work) -> dict[str, int]:
+    def _numbers(self, work: Work) -> dict[str, Value]:
         return self.plan.submissions.individual.get(work.who, {}) if self.plan.submissions else {}
 
     def kept(self, lab: str, work: Work) -> bool:

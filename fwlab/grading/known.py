@@ -10,6 +10,7 @@ from fwlab.grading.untouched import start_passes, untouched
 from fwlab.judge.verdicts import judge_exercise
 from fwlab.measure.context import RunContext
 from fwlab.metrics.registry import METRICS
+from fwlab.model.declared import Value
 from fwlab.model.results import Measured, Run
 from fwlab.model.verdict import Outcome, Verdict, overall
 
@@ -70,7 +71,7 @@ class Known:
         works: Iterable[Work],
         run: Run,
         other: tuple[str, Earlier],
-        numbers: Callable[[Work], dict[str, int]],
+        numbers: Callable[[Work], dict[str, Value]],
     ) -> int:
         """Add what another grading decided of these works to what is known and to this session's run; returns how many.
 

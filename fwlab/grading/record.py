@@ -19,7 +19,7 @@ from fwlab.grading.class_names import NAME
 from fwlab.grading.similarity import Pair
 from fwlab.grading.submissions import HandedIn, told
 from fwlab.host.project import Project
-from fwlab.model.declared import Frozen
+from fwlab.model.declared import Frozen, Value
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.results import Measured, Run
@@ -98,7 +98,7 @@ class StudentRecord(Frozen):
     name: str = ""
     source: str = ""
     handed_in: datetime | None = None
-    individual: dict[str, int] = {}
+    individual: dict[str, Value] = {}
 
 
 class Conditions(Frozen):

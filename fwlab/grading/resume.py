@@ -20,6 +20,7 @@ from fwlab.grading.record import (
 from fwlab.host.project import Project
 from fwlab.judge.verdicts import blamed
 from fwlab.measure.saved_runs import load_run
+from fwlab.model.declared import Value
 from fwlab.model.lab import Lab
 from fwlab.model.results import Measured, Run
 from fwlab.model.verdict import Outcome
@@ -32,7 +33,7 @@ class Earlier:
     grading: Grading
     run: Run
 
-    def decided(self, work: Work, numbers: dict[str, int]) -> tuple[WorkMark, Measured] | None:
+    def decided(self, work: Work, numbers: dict[str, Value]) -> tuple[WorkMark, Measured] | None:
         """The mark and the measurement of this work, if the same files were handed in and a verdict was reached.
 
         numbers  those of the student's individual task

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from fwlab.grading.class_folder import Student, instead_of
 from fwlab.grading.room import NoRoom
+from fwlab.model.declared import Value
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.printable import printable
 from fwlab.model.ruleset import RulesetFile
@@ -74,7 +75,7 @@ class Submissions:
         #: What was odd about the class's folder, in words.
         self.odd: list[str] = []
         #: The numbers drawn for each, if tasks are individual.
-        self.individual: dict[str, dict[str, int]] = {}
+        self.individual: dict[str, dict[str, Value]] = {}
 
     @property
     def scratch(self) -> Path:

@@ -15,7 +15,7 @@ from fwlab.grading.record import FILE, ExerciseRecord, Grading, content_of_told,
 from fwlab.grading.resume import changed_files
 from fwlab.host.project import Project
 from fwlab.judge.verdicts import judge_exercise
-from fwlab.measure.individual import individual_lab
+from fwlab.measure.individual_tasks import individual_lab
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.registry import METRICS

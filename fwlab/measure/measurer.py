@@ -14,7 +14,7 @@ from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession, Nodes
 from fwlab.metrics.perf_profile import PROFILE
 from fwlab.metrics.registry import METRICS
-from fwlab.metrics.step import Step
+from fwlab.metrics.step import Phase, Step
 from fwlab.model.declared_traffic import TrafficClass
 from fwlab.model.errors import CannotMeasure, Refused
 from fwlab.model.events import ItemPhase
@@ -75,7 +75,9 @@ class Measurer:
             if spec.files:
                 nodes.dut.load(spec.files, each=spec.each)
                 nodes.dut.must_admit_logins()
-        played = self._prepare(spec)
+        played = self._played(spec)
+        if played == "packets":
+            self._select(spec)
         try:
             with trickle(nodes, spec.traffic_name) if played != "none" else contextlib.nullcontext("nothing") as words:
                 yield words
@@ -98,11 +100,12 @@ class Measurer:
                 if spec.accounted:
                     nodes.dut.must_admit_logins()
                 self._on_dut = measured.ruleset_hash
-            played = self._prepare(spec)
+            played = self._played(spec)
             for step in _steps(spec, played, nodes.clock):
                 if step.despite_problems or not measured.problems:
                     nodes.tell(ItemPhase(spec.id, step.phase.name.lower().replace("_", " ")))
-                    measured = step.run(self._session, spec, measured)
+                    with self._play(spec, played, step.phase):
+                        measured = step.run(self._session, spec, measured)
             if any(METRICS[name].takes_ruleset for name in spec.metrics):
                 self._on_dut = None
         except Refused as refusal:
@@ -122,17 +125,32 @@ class Measurer:
             left = nodes.dut.reset()
         return [f"the DUT is not in its start state (vagrant reload LAB): {'; '.join(left)}"] if left else []
 
-    def _prepare(self, spec: MeasurementSpec) -> TrafficKind:
-        """Select the traffic, and let the sink take all of it: a reply would go through the DUT at the DUT's cost."""
-        nodes = self._session.nodes
+    def _played(self, spec: MeasurementSpec) -> TrafficKind:
+        """What is played: packets of a profile, connections, or nothing."""
         if spec.traffic is None:
             return "none"
-        if not nodes.store.plays_packets(spec.traffic):
-            return "connections"
-        nodes.engine.use(nodes.store, spec.traffic)
-        nodes.sink.set_flows(nodes.store.flows(spec.traffic))
+        return "packets" if self._session.nodes.store.plays_packets(spec.traffic) else "connections"
+
+    @contextlib.contextmanager
+    def _play(self, spec: MeasurementSpec, played: TrafficKind, phase: Phase) -> Iterator[None]:
+        """The traffic as it is drawn for this phase, while the context is open.
+
+        The flood's is the play 0, which `fwlab traffic show` shows.
+        """
+        if played != "packets":
+            yield
+            return
+        nodes = self._session.nodes
+        with self.playing(nodes.store.of_play(spec.traffic_name, phase - Phase.FLOOD), nodes.classes):
+            self._select(spec)
+            yield
+
+    def _select(self, spec: MeasurementSpec) -> None:
+        """Select the traffic, and let the sink take all of it: a reply would go through the DUT at the DUT's cost."""
+        nodes = self._session.nodes
+        nodes.engine.use(nodes.store, spec.traffic_name)
+        nodes.sink.set_flows(nodes.store.flows(spec.traffic_name))
         nodes.sink.absorb_all(nodes.classes)
-        return "packets"
 
 
 def _must_not(problems: list[str]) -> None:

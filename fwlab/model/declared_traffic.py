@@ -7,10 +7,9 @@ import ipaddress
 import re
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 
 from fwlab.model.declared import Strict, Value
-from fwlab.model.drawn import Drawn
 
 
 def _text_only(value: object) -> object:
@@ -195,7 +194,6 @@ class Traffic(Strict):
 
     profile      a file in the lab's folder: a stateless TRex profile
     tunables     arguments of its get_streams
-    drawn        further arguments, each drawn anew for a check and for a grading; see Drawn
     in_order     the order of its frames matters, as where the DUT merges segments of a connection: an engine that does
                  not keep it does not play this traffic
     connections  TCP connections
@@ -203,27 +201,24 @@ class Traffic(Strict):
 
     profile: str | None = None
     tunables: dict[str, Value] = {}
-    drawn: dict[str, Drawn] = {}
     in_order: bool = False
     connections: Connections | None = None
+    _fixed: frozenset[str] = PrivateAttr(default=frozenset())
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Traffic:
         if (self.profile is None) == (self.connections is None):
             raise ValueError("a traffic has either a profile or connections")
-        if self.connections is not None and (self.tunables or self.drawn or self.in_order):
+        if self.connections is not None and (self.tunables or self.in_order):
             raise ValueError(f"{'in_order belongs' if self.in_order else 'tunables belong'} to a profile")
-        both = sorted(set(self.tunables) & set(self.drawn))
-        if both:
-            raise ValueError(f"{both[0]} is both a tunable and drawn: keep one of them")
         return self
 
-    def arguments(self, seed: int, name: str) -> dict[str, Value]:
-        """The profile's arguments: the tunables, and what this seed draws for the traffic of this name."""
-        drawn = {key: family.value(seed, f"{name} {key}") for key, family in self.drawn.items()}
-        return {**self.tunables, **drawn}
-
     def tuned(self, **more: Value) -> Traffic:
-        """The same profile, with some tunables changed."""
-        left = {key: family for key, family in self.drawn.items() if key not in more}
-        return self.model_copy(update={"tunables": {**self.tunables, **more}, "drawn": left})
+        """The same profile, with some tunables changed. No seed changes these."""
+        other = self.model_copy(update={"tunables": {**self.tunables, **more}})
+        other._fixed = self._fixed | set(more)
+        return other
+
+    def with_drawn(self, tunables: dict[str, Value]) -> dict[str, Value]:
+        """Those tunables of a seed, but for those that were changed by `tuned`."""
+        return {**tunables, **{key: self.tunables[key] for key in self._fixed}}

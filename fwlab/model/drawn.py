@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tunables that are drawn: lab.yml declares the family, and a seed chooses one traffic of it.
+"""Numbers that are drawn: lab.yml declares what they may be and where they belong, and a seed chooses.
 
-The same seed gives the same traffic on every host and with every version of Python.
+The same seed gives the same numbers on every host and with every version of Python.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
+import ipaddress
 import secrets
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -17,18 +20,32 @@ from fwlab.model.errors import BadInput
 
 #: Seeds are below this number, which is short enough to copy by hand.
 SEEDS = 1_000_000
+#: A place in lab.yml: names with dots between them; an item of a list by its id, or by its index from 0. `*`
+#: stands for every item that has what follows.
+Place = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.([A-Za-z0-9_-]+|\*))*\.[A-Za-z0-9_-]+$")]
 
 
 class Drawn(Strict):
-    """What a tunable may be.
+    """A number that is drawn, and added to what stands at some places of lab.yml.
 
-    from, to  a whole number between these two, both included
-    one_of    or one of these values
+    of         whose it is:
+               class    one for all, by the seed of a check or of a grading; only tunables
+               play     by the same seed, and anew for each playing of the traffic; only tunables. For those who must
+                        pass beside an attack. Not where what the DUT remembers of one play matters in the next
+               student  by the secret of the course, where there is one; any place
+    from, to   a whole number between these two, both included
+    step       such numbers are so far apart
+    one_of     instead: one of these values, which replaces what stands there
+    adds_to    the places. An integer grows by the number, an IPv4 address or prefix begins so many addresses later.
+               What moves together (traffic, classes, parameters, limits) is named here together
     """
 
+    of: Literal["class", "play", "student"] = "class"
     low: int | None = Field(default=None, alias="from")
     high: int | None = Field(default=None, alias="to")
+    step: int = Field(default=1, ge=1)
     one_of: list[Value] | None = Field(default=None, min_length=2)
+    adds_to: Annotated[list[Place], Field(min_length=1)]
 
     @model_validator(mode="before")
     @classmethod
@@ -42,17 +59,69 @@ class Drawn(Strict):
         pair = (self.low, self.high)
         if (self.one_of is None) == (pair == (None, None)) or (None in pair and self.one_of is None):
             raise ValueError("give either from and to, or one_of")
-        if self.low is not None and self.high is not None and self.low >= self.high:
-            raise ValueError(f"from {self.low} to {self.high}: nothing can be drawn; from must be less than to")
+        if self.low is not None and self.high is not None and self.high < self.low + self.step:
+            raise ValueError(f"from {self.low} to {self.high} there is nothing to draw")
         return self
 
-    def value(self, seed: int, place: str) -> Value:
-        """The value for this seed; each place (a traffic and its tunable) is drawn by itself."""
-        number = int.from_bytes(hashlib.sha256(f"{seed} {place}".encode()).digest()[:8], "big")
-        if self.one_of is not None:
-            return self.one_of[number % len(self.one_of)]
-        low, high = self.low or 0, self.high or 0
-        return low + number % (high - low + 1)
+    @property
+    def values(self) -> Sequence[Value]:
+        """Everything that may be drawn."""
+        return self.one_of or range(self.low or 0, (self.high or 0) + 1, self.step)
+
+    def value(self, key: str, lab: str, name: str, whom: str = "") -> Value:
+        """What is drawn with this key, a seed or a secret, for the number of this name in this lab.
+
+        whom  the student or the play. Without the key nobody can tell what another one has
+        """
+        digest = hmac.new(key.encode(), f"{lab}\0{name}\0{whom}".encode(), hashlib.sha256).digest()
+        return self.values[int.from_bytes(digest) % len(self.values)]
+
+    def put(self, data: Any, value: Value) -> None:
+        """Add the value at its places in a lab.yml. Raises ValueError naming the place that does not have one."""
+        for place in self.adds_to:
+            found = holders(data, place)
+            if not found:
+                raise ValueError(f"there is no {place}")
+            for holder, key in found:
+                holder[key] = value if self.one_of is not None else _sum(holder[key], value, place)
+
+
+def holders(data: Any, place: str) -> list[tuple[Any, Any]]:
+    """What holds the values at a place, each with its key or index; empty if there is no such place."""
+    *path, last = place.split(".")
+    inside = [data]
+    for part in path:
+        inside = [found for holder in inside for found in _inside(holder, part)]
+    return [(holder, key) for holder in inside if (key := _key(holder, last)) is not None]
+
+
+def _inside(holder: Any, part: str) -> list[Any]:
+    if part == "*":
+        return list(holder.values()) if isinstance(holder, dict) else holder if isinstance(holder, list) else []
+    key = _key(holder, part)
+    return [] if key is None else [holder[key]]
+
+
+def _key(holder: Any, part: str) -> Any:
+    """The key or index of this part; None if there is none."""
+    if isinstance(holder, dict) and part in holder:
+        return part
+    if isinstance(holder, list):
+        for index, item in enumerate(holder):
+            if str(index) == part or (isinstance(item, dict) and item.get("id") == part):
+                return index
+    return None
+
+
+def _sum(value: Any, number: Any, place: str) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value + number
+    try:
+        address, slash, length = str(value).partition("/")
+        return f"{ipaddress.IPv4Address(address) + number}{slash}{length}"
+    except (ValueError, OverflowError) as error:
+        what = f"{place}: a number cannot be added to {str(value)[:40]}"
+        raise ValueError(f"{what}; name an integer, an IPv4 address or a prefix") from error
 
 
 def seed_or_new(given: int | None) -> int:

@@ -6,6 +6,7 @@ Cases and sweeps are in case.py, traffic in declared_traffic.py, checks in check
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,8 +19,8 @@ from fwlab.model.check import Check
 from fwlab.model.declared import Identifier, Strict, Value
 from fwlab.model.declared_traffic import Traffic, TrafficClass
 from fwlab.model.defaults import Defaults
+from fwlab.model.drawn import Drawn, holders
 from fwlab.model.expectation import DeclaredExpectation, Expectation
-from fwlab.model.individual import IndividualNumber
 from fwlab.model.lab_file import completed
 from fwlab.model.metric import MetricName, Metrics, TrafficKind, judgeable, known_metrics, missing_fields
 from fwlab.model.needs import Needs, refuse_unknown_nics
@@ -106,7 +107,7 @@ class Lab(Strict):
     crossovers    pairs of sweeps: where one becomes faster than the other
     checks        checks that several exercises use, by name
     expectations  what the cases should measure, and why. The numbers are in ranges.yml, which is generated
-    individual    what differs from student to student if an instructor wants that (individual.py)
+    drawn         numbers from a seed: of a class, of a play, or of a student (drawn.py)
     """
 
     id: Annotated[str, Field(pattern=r"^lab\d\d-[a-z0-9-]+$")]
@@ -127,7 +128,7 @@ class Lab(Strict):
     shared_checks: dict[Identifier, Check] = Field(default={}, alias="checks")
     exercises: list[Exercise] = []
     declared_expectations: list[DeclaredExpectation] = Field(default=[], alias="expectations")
-    individual: dict[Identifier, IndividualNumber] = {}
+    drawn: dict[Identifier, Drawn] = {}
     _folder: Path = PrivateAttr(default=Path())
     _ranges: Ranges = PrivateAttr(default=Ranges())
     _expectations: list[Expectation] = PrivateAttr(default=[])
@@ -202,6 +203,22 @@ class Lab(Strict):
                     every[str(sweep.traffic_for(value))] = tuned
         return every
 
+    def tunables(self, traffic: str, seed: int, play: int = 0) -> dict[str, Value]:
+        """The arguments of a traffic's profile: those of lab.yml, and what this seed draws for them in this play."""
+        own = self.traffic[traffic]
+        data = {"traffic": {self._declared_name(traffic): {"tunables": dict(own.tunables)}}}
+        for name, drawn in self.drawn.items():
+            here = [place for place in drawn.adds_to if holders(data, place)] if drawn.of != "student" else []
+            if here:
+                value = drawn.value(str(seed), self.id, name, f"play {play}" if drawn.of == "play" else "")
+                drawn.model_copy(update={"adds_to": here}).put(data, value)
+        return own.with_drawn(next(iter(data["traffic"].values()))["tunables"])
+
+    def _declared_name(self, traffic: str) -> str:
+        """The name in lab.yml of a traffic that may be a sweep's."""
+        made_of = {str(one.traffic_for(value)): str(one.traffic) for one in self.sweeps for value in one.values}
+        return traffic if traffic in self.declared_traffic else made_of[traffic]
+
     def exercise(self, exercise_id: str) -> Exercise | None:
         """The exercise of this id; None if the lab has none."""
         return next((e for e in self.exercises if e.id == exercise_id), None)
@@ -222,6 +239,7 @@ class Lab(Strict):
         """Every name that one section uses is declared in another."""
         known = known_metrics(info) or {}
         self._check_traffic()
+        self._check_drawn()
         metrics = self._check_cases(known)
         refuse_unknown_baselines(self.declared_baseline, self.needs.systems, metrics)
         said = {item.id: item.system for item in (*self.single_cases, *self.sweeps)}
@@ -262,6 +280,20 @@ class Lab(Strict):
             background = traffic.connections and traffic.connections.background
             if background and (background not in self.traffic or self.traffic[background].profile is None):
                 raise ValueError(f"traffic {name}: background: {background} is not a traffic with a profile")
+
+    def _check_drawn(self) -> None:
+        """The seed of a class or of a play draws tunables alone. A student's lab is checked once it is made."""
+        data = {"traffic": {name: {"tunables": dict(one.tunables)} for name, one in self.declared_traffic.items()}}
+        for name, drawn in self.drawn.items():
+            if drawn.of == "student":
+                continue
+            for place in drawn.adds_to:
+                if not re.fullmatch(r"traffic\.[^.]+\.tunables\.[^.]+", place):
+                    raise ValueError(f"drawn {name}: {place}: of a {drawn.of}, only traffic.NAME.tunables.KEY is drawn")
+            try:
+                drawn.put(data, drawn.values[0])
+            except ValueError as error:
+                raise ValueError(f"drawn {name}: {error}") from error
 
     def _check_exercises(self, metrics: dict[str, set[str]], known: Metrics) -> None:
         seen: set[str] = set()

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from fwlab.host.project import find_project, load_topology
-from fwlab.measure.individual import draw, individual_lab
+from fwlab.measure.individual_tasks import draw, individual_lab
 from fwlab.measure.labs import load_lab
 from fwlab.measure.provenance import commit
 from fwlab.rulesets.files import rendered

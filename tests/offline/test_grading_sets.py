@@ -76,8 +76,11 @@ def make_drawn_and_individual(grading: FakeGrading) -> Path:
     """The lab draws traffic, and each student has an address of their own. Returns the course's file."""
     path = grading.top / "labs" / LAB / "lab.yml"
     text = path.read_text()
-    drawn = "flood: { profile: profile.py, drawn: { place: { from: 1, to: 999999 } } }"
-    own = "individual: { attacker: { title: T, from: 0, to: 200, adds_to: [classes.attacker.src] } }\n"
+    drawn = "flood: { profile: profile.py, tunables: { place: 1 } }"
+    own = (
+        "drawn: { place: { from: 0, to: 999998, adds_to: [traffic.flood.tunables.place] },\n"
+        "  attacker: { of: student, from: 0, to: 200, adds_to: [classes.attacker.src] } }\n"
+    )
     path.write_text(text.replace("flood: { profile: profile.py }", drawn) + own)
     profile = path.with_name("profile.py")
     profile.write_text(profile.read_text().replace("**kwargs", "place=1, **kwargs"))

@@ -17,7 +17,7 @@ from fwlab.cli.grades import roster
 from fwlab.cli.main import app
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.host.project import Project, find_project, lab_ids, load_topology
-from fwlab.measure.individual import draw, individual_lab, read_tasks
+from fwlab.measure.individual_tasks import draw, individual_lab, of_students, read_tasks
 from fwlab.measure.labs import load_lab
 from fwlab.measure.measurer import Measurer
 from fwlab.metrics.nodes import Nodes
@@ -32,15 +32,15 @@ PROJECT = find_project(Path(__file__).parent)
 TOPOLOGY = load_topology(PROJECT)
 SECRET = "nobody can guess these words"
 DECLARED = """
-individual:
+drawn:
   attacker:
-    title: The attacker's address
+    of: student
     from: 2
     to: 20
     step: 2
     adds_to: [classes.attacker.src, traffic.flood.tunables.target]
   budget:
-    title: Packets that may arrive
+    of: student
     from: -1
     to: 1
     adds_to: [exercises.ex1-block.checks.0.between.1]
@@ -98,7 +98,7 @@ def test_numbers_that_cannot_be_drawn(grading: FakeGrading, numbers: dict[str, i
     ("old", "new", "fault"),
     [
         ("traffic.own.tunables.target", "traffic.own.tunables.none", "there is no traffic.own.tunables.none"),
-        ("traffic.own.tunables.target", "title", "individual.attacker.adds_to.1: title does not have the form"),
+        ("traffic.own.tunables.target", "title", "drawn.attacker.adds_to.1: title does not have the form"),
         ("traffic.own.tunables.target", "exercises.ex1-block.title", "a number cannot be added to "),
         ("traffic.own.tunables.target", "traffic.flood.tunables.target", "it changes the case raw-drop"),
         ("to: 20", "to: 2", "from 2 to 2 there is nothing to draw"),
@@ -111,7 +111,7 @@ def test_declarations_that_cannot_work(grading: FakeGrading, old: str, new: str,
 
     def made() -> None:
         lab = load_lab(checkout(grading), LAB)
-        individual_lab(checkout(grading), lab, {"attacker": 4, "budget": lab.individual["budget"].first})
+        individual_lab(checkout(grading), lab, {"attacker": 4, "budget": lab.drawn["budget"].low})
 
     with pytest.raises(BadInput) as refused:
         made()
@@ -120,7 +120,7 @@ def test_declarations_that_cannot_work(grading: FakeGrading, old: str, new: str,
 
 # ---- the labs -------------------------------------------------------------------------------------------------
 
-INDIVIDUAL = [lab for lab in (load_lab(PROJECT, name) for name in lab_ids(PROJECT)) if lab.individual]
+INDIVIDUAL = [lab for lab in (load_lab(PROJECT, name) for name in lab_ids(PROJECT)) if of_students(lab)]
 
 
 @cache
@@ -139,7 +139,7 @@ def reference(lab: Lab, exercise: Exercise) -> list[RulesetFile]:
 @pytest.mark.parametrize("end", ["first", "last"])
 def test_a_lab_with_extreme_numbers(lab, end: str) -> None:
     """Every packet still belongs to a class, references differ from those of the page, and all files render."""
-    numbers = {name: drawn.numbers[-1 if end == "last" else 0] for name, drawn in lab.individual.items()}
+    numbers = {name: drawn.values[-1 if end == "last" else 0] for name, drawn in of_students(lab).items()}
     own = individual_lab(PROJECT, lab, numbers)
     store = TrafficStore(PROJECT, TOPOLOGY, own)
     for exercise, (before, offered, theirs) in zip(own.exercises, of_page(lab.id), strict=True):

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A lab as one student has it: numbers are drawn by a keyed hash and added to what lab.yml says."""
+"""Individual tasks: a lab with the numbers that are drawn for one student."""
 
-import hashlib
-import hmac
-import ipaddress
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,21 +11,22 @@ from pydantic import Field
 from fwlab.host.project import Project, shown, validated
 from fwlab.host.yaml_files import read_yaml_file
 from fwlab.measure.labs import REGISTRIES
-from fwlab.model.declared import Strict
+from fwlab.model.declared import Strict, Value
+from fwlab.model.drawn import Drawn
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.systems import on_system, with_systems
 from fwlab.rulesets.files import systems_in
 
 FORMAT: Final = "fwlab-tasks/1"
-Numbers = Mapping[str, int]
+Numbers = Mapping[str, Value]
 
 
 class Tasks(Strict):
     """A task file: by lab and student, the numbers that were drawn. It does not have the secret."""
 
     format: Literal["fwlab-tasks/1"] = FORMAT
-    tasks: dict[str, dict[str, dict[str, int]]]
+    tasks: dict[str, dict[str, dict[str, Value]]]
 
 
 class OwnTask(Strict):
@@ -36,17 +34,17 @@ class OwnTask(Strict):
 
     format: Literal["fwlab-tasks/1"] = FORMAT
     student: str = Field(min_length=1, max_length=64)
-    numbers: dict[str, int]
+    numbers: dict[str, Value]
 
 
-def draw(secret: str, lab: Lab, student: str) -> dict[str, int]:
+def of_students(lab: Lab) -> dict[str, Drawn]:
+    """The numbers of the lab that differ from student to student, by name."""
+    return {name: drawn for name, drawn in lab.whole.drawn.items() if drawn.of == "student"}
+
+
+def draw(secret: str, lab: Lab, student: str) -> dict[str, Value]:
     """The student's numbers. Without the secret nobody can tell another student's."""
-    found = {}
-    for name, drawn in lab.individual.items():
-        message = f"{lab.id}\0{name}\0{student}"
-        digest = hmac.new(secret.encode(), message.encode(), hashlib.sha256).digest()
-        found[name] = drawn.numbers[int.from_bytes(digest) % len(drawn.numbers)]
-    return found
+    return {name: drawn.value(secret, lab.id, name, student) for name, drawn in of_students(lab).items()}
 
 
 def individual_lab(project: Project, lab: Lab, numbers: Numbers) -> Lab:
@@ -57,12 +55,14 @@ def individual_lab(project: Project, lab: Lab, numbers: Numbers) -> Lab:
     path = lab.folder / "lab.yml"
     name = shown(project, path)
     data = json.loads(json.dumps(read_yaml_file(path, name)))  # what an alias repeats becomes separate
+    declared = of_students(lab)
     for key, number in numbers.items():
-        drawn = lab.whole.individual.get(key)
-        if drawn is None or number not in drawn.numbers:
-            raise BadInput(f"{lab.id}: individual.{key}: {number} is no number of this task", "get a new task file")
-        for place in drawn.adds_to:
-            _add(data, place, number, f"{name}: individual.{key}")
+        if key not in declared or number not in declared[key].values:
+            raise BadInput(f"{lab.id}: drawn.{key}: {number} is no number of this task", "get a new task file")
+        try:
+            declared[key].put(data, number)
+        except ValueError as error:
+            raise BadInput(f"{name}: drawn.{key}: {error}", f"fix {name}") from error
     own = validated(data, f"{name} with individual numbers", Lab, REGISTRIES)
     own._folder = lab.folder
     own = with_systems(own.with_ranges(lab.whole.ranges), lambda ruleset: systems_in(lab.folder / "rulesets" / ruleset))
@@ -79,50 +79,7 @@ def _refuse_other_cases(name: str, lab: Lab, own: Lab) -> None:
     for case_id, case in lab.cases.items():
         traffic = case.traffic
         if own.cases.get(case_id) != case or (traffic and own.traffic[traffic] != lab.traffic[traffic]):
-            raise BadInput(f"{name}: individual: it changes the case {case_id}, which all share", f"fix {name}")
-
-
-def _add(data: Any, place: str, number: int, where: str) -> None:
-    """Add to the values at a place. Raises BadInput if there is none, or nothing that a number can be added to."""
-    *path, last = place.split(".")
-    holders = [data]
-    for part in path:
-        holders = [found for holder in holders for found in _inside(holder, part)]
-    holders = [holder for holder in holders if _key(holder, last) is not None]
-    if not holders:
-        raise BadInput(f"{where}: there is no {place}", "name a place of this lab.yml")
-    for holder in holders:
-        key = _key(holder, last)
-        holder[key] = _sum(holder[key], number, f"{where}: {place}")
-
-
-def _inside(holder: Any, part: str) -> list[Any]:
-    if part == "*":
-        return list(holder.values()) if isinstance(holder, dict) else holder if isinstance(holder, list) else []
-    key = _key(holder, part)
-    return [] if key is None else [holder[key]]
-
-
-def _key(holder: Any, part: str) -> Any:
-    """The key or index of this part; None if there is none."""
-    if isinstance(holder, dict) and part in holder:
-        return part
-    if isinstance(holder, list):
-        for index, item in enumerate(holder):
-            if str(index) == part or (isinstance(item, dict) and item.get("id") == part):
-                return index
-    return None
-
-
-def _sum(value: Any, number: int, where: str) -> Any:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value + number
-    try:
-        address, slash, length = str(value).partition("/")
-        return f"{ipaddress.IPv4Address(address) + number}{slash}{length}"
-    except (ValueError, OverflowError) as error:
-        what = f"a number cannot be added to {str(value)[:40]}"
-        raise BadInput(f"{where}: {what}", "name an integer, an IPv4 address or a prefix") from error
+            raise BadInput(f"{name}: drawn: it changes the case {case_id}, which all share", f"fix {name}")
 
 
 def with_own_task(project: Project, lab: Lab) -> Lab:
