@@ -165,7 +165,8 @@ class PacedLoad:
                 forwarded, returned = (read_recording(file, known.kept) for file in (files.forwarded, files.returned))
                 on, back = what_left(known, forwarded, returned, self._ends)
                 errors = known.counted(known.quoted(returned))
-                return Sent(known.counted(on), known.counted(back), errors, foreign(on, back))
+                copies = known.copies(forwarded) + known.copies(returned)
+                return Sent(known.counted(on), known.counted(back), errors, foreign(on, back, copies=copies))
 
             yield sent
 
@@ -257,7 +258,7 @@ def _counted(
         forwarded=known.counted(on),
         returned=known.counted(back),
         errors=known.counted(known.quoted(returned)),
-        foreign=foreign(on, back),
+        foreign=foreign(on, back, copies=known.more_than_came(received, forwarded, returned)),
         trials=trials,
         transit_s=_transit_s(received, forwarded) if load.timed else [],
         problems=list(_problems(answer, load.frames, reached, others)),
