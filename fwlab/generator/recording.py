@@ -31,6 +31,8 @@ ICMP_HEADER, QUOTED = 8, 28
 _QUOTE = _IP + 20 + ICMP_HEADER
 #: Unreachable, source quench, redirect, time exceeded, parameter problem.
 ICMP_ERRORS = (3, 4, 5, 11, 12)
+#: The type and code of the error that names the largest packet. No rule that rejects sends it.
+FRAGMENTATION_NEEDED = (3, 4)
 ECHOES_V6 = (128, 129)
 
 
@@ -65,9 +67,9 @@ class Recording:
 
     @cached_property
     def quoted_keys(self) -> np.ndarray:
-        """What each ICMP error of IPv4 quotes: a number as `_ip_keys` gives it, else 0. uint64 array of shape (n,)."""
-        kind, behind = _kinds(self.heads), self.heads[:, _QUOTE - ICMP_HEADER]
-        errors = (kind == _IPV4) & (self.heads[:, _PROTOCOL] == ICMP) & np.isin(behind, ICMP_ERRORS)
+        """What each ICMP "fragmentation needed" quotes: a number as `_ip_keys` gives it, else 0. uint64 array (n,)."""
+        kind, behind = _kinds(self.heads), self.heads[:, _QUOTE - ICMP_HEADER : _QUOTE - ICMP_HEADER + 2]
+        errors = (kind == _IPV4) & (self.heads[:, _PROTOCOL] == ICMP) & (behind == FRAGMENTATION_NEEDED).all(axis=1)
         return np.where(errors, _ip_keys(self.heads[:, _QUOTE:]), np.uint64(0))
 
     @cached_property
@@ -233,7 +235,7 @@ class KnownFrames:
         return found if found > BY_CHANCE * len(at) else 0
 
     def quoted(self, recording: Recording) -> np.ndarray:
-        """The number of the class of what each ICMP error quotes, NO_CLASS, or UNKNOWN: int64 array of shape (n,)."""
+        """The number of the class of what each such error quotes, NO_CLASS, or UNKNOWN: int64 array of shape (n,)."""
         places = np.minimum(np.searchsorted(self._packets, recording.quoted_keys), len(self._packets) - 1)
         return np.where(self._packets[places] == recording.quoted_keys, self._classes_of_packets[places], UNKNOWN)
 

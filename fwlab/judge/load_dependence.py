@@ -34,8 +34,8 @@ MISSED = 0.05
 #: Where limits may depend on the load: of all that must survive, at least this share of what survives in the exercise
 #: must pass in the flood, too.
 LIVES = 0.9
-#: Of the flows that a flood on an empty table has probably brought, at least this share must be tracked. (Of lab02's and
-#: lab07's references never fewer than all.)
+#: Of the flows that a flood on an empty table has probably brought, at least this share must be tracked. (lab02's and
+#: lab07's references track all.)
 TRACKED = 0.75
 #: The key of what is found in all classes together: the DUT counts what it sends on, but not by class.
 ALL_CLASSES = ""

@@ -43,7 +43,7 @@ class Returned(MeasurableMetric):
 
 
 class IcmpErrors(MeasurableMetric):
-    """Share of a traffic class that the DUT answers by an ICMP error, such as one that names the largest packet."""
+    """Share of a traffic class that the DUT answers by the ICMP error that names the largest packet."""
 
     name = "icmp_errors"
     unit = "ratio"

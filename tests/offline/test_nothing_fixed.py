@@ -43,6 +43,7 @@ IDEAS: Mapping[str, Mapping[str, Mapping[str, set[str]]]] = {
     "lab05-drop-early": {"*": {"*": SOURCE}},
     "lab06-payload": {
         "ex1-names": {"asked": {"payload"}},
+        "ex2-port": {"asked": PORT | {"payload"}},
         "ex3-place": {"*": {"payload"}},
         "ex6-many-names": {"*": {"payload"}},
     },
@@ -53,7 +54,7 @@ IDEAS: Mapping[str, Mapping[str, Mapping[str, set[str]]]] = {
             "*": PORTS | {"tcp.flags"},
             "large": SIZE,
             "redirects": ERROR,
-            "strangers": PORTS | {"ip.protocol", "udp.length", "udp.checksum"},
+            "strangers": PORTS | DESTINATION | SIZE | {"ip.protocol", "udp", "tcp", "icmp"},
         },
     },
     "lab08-pf": {"*": ASKED, "ex4-table": {"*": SOURCE}},

@@ -45,7 +45,7 @@ GRACE_S, SLOWEST = 60.0, 90.0
 class Sent:
     """Frames that the DUT sent: by class, by its last NIC and by its first; and foreign ones, by what is wrong.
 
-    errors  ICMP errors that it sent back, by the class of the frame that they are about
+    errors  ICMP "fragmentation needed" that it sent back, by the class of the frame that they are about
     """
 
     forwarded: dict[str, int]
