@@ -111,7 +111,7 @@ def deliver_few(session: MeasuringSession, spec: MeasurementSpec, so_far: Measur
 
 def few_packets(nodes: Nodes, spec: MeasurementSpec) -> tuple[Delivery, list[str]]:
     """What becomes of a few packets, which any ring can hold, at a light load; and what went wrong."""
-    return _deliver(nodes, spec, first_plays(nodes))
+    return counted(nodes, spec, first_plays(nodes))
 
 
 def first_plays(nodes: Nodes) -> list[tuple[float, int]]:
@@ -129,11 +129,11 @@ def deliver(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
     low, high = DELIVERY_PACKETS
     loads = [max(20.0, share * carried) for share in LIGHT]
     plays = [(load, int(min(high, max(low, load * seconds)))) for load in loads]
-    delivery, problems = _deliver(session.nodes, spec, plays)
+    delivery, problems = counted(session.nodes, spec, plays)
     return so_far.plus(deliveries=[delivery], problems=problems)
 
 
-def _deliver(nodes: Nodes, spec: MeasurementSpec, plays: Sequence[tuple[float, int]]) -> tuple[Delivery, list[str]]:
+def counted(nodes: Nodes, spec: MeasurementSpec, plays: Sequence[tuple[float, int]]) -> tuple[Delivery, list[str]]:
     """(load, packets) of one play after the other, until all were sent in time and only the ruleset drops packets."""
     if nodes.recording is not None:
         return _deliver_recorded(nodes, spec, plays)
