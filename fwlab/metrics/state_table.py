@@ -74,7 +74,7 @@ class Admitted(MeasurableMetric):
 
     name = "admitted"
     unit = "ratio"
-    position = 45
+    position = 44
     display = Display("admitted while the table fills", "%", 100.0)
     tolerance = Tolerance(absolute=0.01)
     needs = TrackedStates.needs
