@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from types import MappingProxyType
 
 from fwlab.generator.protocol import traffic_guard
-from fwlab.metrics.delivery import RATE_S, counted, once_taken, play, real_rate
+from fwlab.metrics.delivery import FIRST_FILLED, RATE_S, counted, once_taken, play, real_rate
 from fwlab.metrics.measurement_spec import MeasurementSpec, given
 from fwlab.metrics.nodes import MeasuringSession, Nodes, through
 from fwlab.metrics.protocol import MeasurableMetric
@@ -21,7 +21,7 @@ from fwlab.model.trial import States
 #: many were lost, the same packets are played again on top: existing states stay as they are.
 LOADS = (0.65, 0.65, 0.3, 0.1)
 #: Loads of the plays in the DUT's own time (pps of its clock). A new entry costs some 10 us.
-PACED_LOADS = (20_000.0, 10_000.0, 2_000.0, 400.0)
+PACED_LOADS = (FIRST_FILLED, 10_000.0, 2_000.0, 400.0)
 #: What a host carries varies from second to second, so before a long play the DUT is watched longer: one second for so
 #: many packets, up to this time (s). Too small a load takes long, too big a load takes a second play.
 PACKETS_A_LOOK, LONGEST_LOOK_S = 125_000, 4.0
