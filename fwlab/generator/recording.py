@@ -31,6 +31,8 @@ ICMP_HEADER, QUOTED = 8, 28
 _QUOTE = _IP + 20 + ICMP_HEADER
 #: Unreachable, source quench, redirect, time exceeded, parameter problem.
 ICMP_ERRORS = (3, 4, 5, 11, 12)
+#: The type and code of the error that names the largest packet. No rule that rejects sends it.
+FRAGMENTATION_NEEDED = (3, 4)
 ECHOES_V6 = (128, 129)
 
 
@@ -65,9 +67,9 @@ class Recording:
 
     @cached_property
     def quoted_keys(self) -> np.ndarray:
-        """What each ICMP error of IPv4 quotes: a number as `_ip_keys` gives it, else 0. uint64 array of shape (n,)."""
-        kind, behind = _kinds(self.heads), self.heads[:, _QUOTE - ICMP_HEADER]
-        errors = (kind == _IPV4) & (self.heads[:, _PROTOCOL] == ICMP) & np.isin(behind, ICMP_ERRORS)
+        """What each ICMP "fragmentation needed" quotes: a number as `_ip_keys` gives it, else 0. uint64 array (n,)."""
+        kind, behind = _kinds(self.heads), self.heads[:, _QUOTE - ICMP_HEADER : _QUOTE - ICMP_HEADER + 2]
+        errors = (kind == _IPV4) & (self.heads[:, _PROTOCOL] == ICMP) & (behind == FRAGMENTATION_NEEDED).all(axis=1)
         return np.where(errors, _ip_keys(self.heads[:, _QUOTE:]), np.uint64(0))
 
     @cached_property
@@ -161,6 +163,12 @@ KEPT = (96, 384, 1536)
 #: Numbers in place of a class's: a frame of the traffic that has none; one that is not of the traffic; of those of the
 #: traffic, one that is addressed to nobody and one that was not routed; and one that the DUT made.
 NO_CLASS, UNKNOWN, ASTRAY, UNROUTED, OF_THE_DUT = -1, -2, -3, -4, -5
+#: Copies of a frame leave next to it, within so many frames: the DUT takes up to 64 packets at a time.
+NEAR = 128
+#: A shorter traffic returns too soon to tell copies from its next round. So does a longer one now and then, where the
+#: ring was full: up to this share of the frames.
+FEWEST_FRAMES, BY_CHANCE = 4096, 0.01
+COPIES = "sent more than once"
 #: What is wrong with a foreign frame, by its number.
 FOREIGN = MappingProxyType(
     {
@@ -180,8 +188,11 @@ class KnownFrames:
         Raises ValueError if frames of different classes are the same as far as they are kept.
         """
         self.names, self.kept = tuple(names), heads.shape[1]
-        self._keys, first, places = np.unique(frame_keys(heads), return_index=True, return_inverse=True)
+        self._keys, first, places, times = np.unique(
+            frame_keys(heads), return_index=True, return_inverse=True, return_counts=True
+        )
         self._classes = classes[first]
+        self._frames, self._first, self._once = len(heads), first, times == 1
         if (self._classes[places] != classes).any():
             raise ValueError(f"frames of different classes have the same first {heads.shape[1]} bytes")
         self._routed = np.unique(frame_keys(_routed(heads), with_ttl=True))
@@ -190,11 +201,41 @@ class KnownFrames:
 
     def arrived(self, recording: Recording) -> np.ndarray:
         """The number of each frame's class, NO_CLASS or UNKNOWN: int64 array of shape (n,)."""
+        places, known = self._found(recording)
+        return np.where(known, self._classes[places], UNKNOWN)
+
+    def _found(self, recording: Recording) -> tuple[np.ndarray, np.ndarray]:
+        """The place of each frame among the keys, and whether it is there."""
         places = np.minimum(np.searchsorted(self._keys, recording.keys), len(self._keys) - 1)
-        return np.where(self._keys[places] == recording.keys, self._classes[places], UNKNOWN)
+        return places, self._keys[places] == recording.keys
+
+    def more_than_came(self, came: Recording, *left: Recording) -> int:
+        """Frames of the traffic that left more often than they came."""
+        counts = [
+            np.bincount(places[known], minlength=len(self._keys))
+            for places, known in (self._found(some) for some in (came, *left))
+        ]
+        return int(np.maximum(np.sum(counts[1:], axis=0) - counts[0], 0).sum())
+
+    def copies(self, left: Recording) -> int:
+        """Frames that left again at once, where nobody saw which came; 0 if chance may be the reason.
+
+        A frame of the traffic comes again only after all others. So two of a kind that are near each other are copies,
+        unless the traffic has begun anew between them.
+        """
+        places, known = self._found(left)
+        if self._frames < FEWEST_FRAMES:
+            return 0
+        at = self._first[places[known & self._once[places]]]
+        order = np.argsort(at, kind="stable")
+        earlier, gap = order[:-1], np.diff(order)
+        near = (at[order[1:]] == at[earlier]) & (gap <= NEAR)
+        away = np.abs(at[earlier + gap // 2] - at[earlier])[near]
+        found = int((np.minimum(away, self._frames - away) < self._frames // 8).sum())
+        return found if found > BY_CHANCE * len(at) else 0
 
     def quoted(self, recording: Recording) -> np.ndarray:
-        """The number of the class of what each ICMP error quotes, NO_CLASS, or UNKNOWN: int64 array of shape (n,)."""
+        """The number of the class of what each such error quotes, NO_CLASS, or UNKNOWN: int64 array of shape (n,)."""
         places = np.minimum(np.searchsorted(self._packets, recording.quoted_keys), len(self._packets) - 1)
         return np.where(self._packets[places] == recording.quoted_keys, self._classes_of_packets[places], UNKNOWN)
 
@@ -214,10 +255,10 @@ class KnownFrames:
         return {**by_name, OTHER: int((classes == NO_CLASS).sum())}
 
 
-def foreign(*classes: np.ndarray) -> dict[str, int]:
+def foreign(*classes: np.ndarray, copies: int = 0) -> dict[str, int]:
     """How many frames are foreign, by what is wrong with them; without those kinds of which there are none."""
     counts = {words: sum(int((some == number).sum()) for some in classes) for number, words in FOREIGN.items()}
-    return {words: count for words, count in counts.items() if count}
+    return {words: count for words, count in {**counts, COPIES: copies}.items() if count}
 
 
 def what_left(

@@ -67,7 +67,10 @@ class TrafficStore:
             streams, most = self.streams(traffic), self._most(traffic)
             try:
                 table = build_table(streams, macs=self._macs, seed=self.seed, most=most)
-                table = replace(table, frames=varied(table.frames, self.seed))
+                # Beside TCP connections, a packet's way here is as long as that of theirs.
+                table = replace(
+                    table, frames=varied(table.frames, self.seed, hops=not self._beside_connections(traffic))
+                )
                 self._flows[traffic] = stream_classes(table.frames, self._lab.classes)
                 self._built[traffic] = table
             except BadInput as error:
@@ -79,6 +82,10 @@ class TrafficStore:
         """What tells each class that is declared by a stream. Raises BadInput as `streams` does."""
         self.table(traffic)
         return self._flows[traffic]
+
+    def _beside_connections(self, traffic: str) -> bool:
+        every = (declared.connections for declared in self._lab.traffic.values())
+        return any(connections is not None and connections.background == traffic for connections in every)
 
     def _profile(self, traffic: str) -> Path:
         profile = self._lab.traffic[traffic].profile

@@ -26,8 +26,7 @@ def foreign(measured: Measured) -> str | None:
 def _deliveries(measured: Measured) -> Iterator[Delivery]:
     yield from measured.deliveries
     yield from measured.returned
-    if measured.flood is not None:
-        yield measured.flood
+    yield from (play for play in (measured.filled, measured.flood) if play is not None)
 
 
 def _copies(delivery: Delivery) -> dict[str, int]:

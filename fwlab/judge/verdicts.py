@@ -52,7 +52,10 @@ def judge_exercise(exercise: Exercise, measured: Measured, run: Run, metrics: Me
     """Every check of an exercise on one ruleset's measurement."""
     verdicts = []
     left = foreign(measured)
-    changed = {} if exercise.load_dependent else load_dependence.changes(measured, stateful=exercise.stateful)
+    if exercise.load_dependent:
+        changed = load_dependence.changes_of_limits(exercise.checks, measured)
+    else:
+        changed = load_dependence.changes(measured, stateful=exercise.stateful)
     for check in exercise.checks:
         metric = metrics[check.metric]
         if left is not None:

@@ -35,8 +35,9 @@ DELIVERY_PACKETS = (256, 8192)
 #: Before the flood it is not known what the DUT carries: few enough packets for its ring to hold, at these loads (pps);
 #: the next one if packets were lost on the way.
 FIRST_PACKETS, FIRST_LOADS = 960, (8000.0, 2000.0, 500.0, 125.0)
-#: The first of these loads in the DUT's own time (pps of its clock); the others are in proportion.
-FIRST_PACED = 4000.0
+#: The first of these loads in the DUT's own time (pps of its clock); the others are in proportion. Where a table of
+#: connections was filled before, it is the load of that: who comes later must not be known by coming slower.
+FIRST_PACED, FIRST_FILLED = 4000.0, 20_000.0
 #: A play in the DUT's own time takes about this long (s of the DUT's clock).
 PACED_S = 0.5
 #: The DUT may send a few packets of its own (neighbour and group discovery), which the sink does not count.
@@ -116,12 +117,13 @@ def with_losses(nodes: Nodes, so_far: Measured, problems: list[str]) -> Measured
 
 def few_packets(nodes: Nodes, spec: MeasurementSpec) -> tuple[Delivery, list[str]]:
     """What becomes of a few packets, which any ring can hold, at a light load; and what went wrong."""
-    return _deliver(nodes, spec, first_plays(nodes))
+    return counted(nodes, spec, first_plays(nodes, spec))
 
 
-def first_plays(nodes: Nodes) -> list[tuple[float, int]]:
+def first_plays(nodes: Nodes, spec: MeasurementSpec) -> list[tuple[float, int]]:
     """Loads (pps), the next of which is tried if packets were lost on the way, and packets of each."""
-    scale = 1.0 if nodes.pacing is None else FIRST_PACED / FIRST_LOADS[0]
+    paced = FIRST_FILLED if spec.state_packets else FIRST_PACED
+    scale = 1.0 if nodes.pacing is None else paced / FIRST_LOADS[0]
     return [(scale * load, FIRST_PACKETS) for load in FIRST_LOADS]
 
 
@@ -134,11 +136,11 @@ def deliver(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
     low, high = DELIVERY_PACKETS
     loads = [max(20.0, share * carried) for share in LIGHT]
     plays = [(load, int(min(high, max(low, load * seconds)))) for load in loads]
-    delivery, problems = _deliver(session.nodes, spec, plays)
+    delivery, problems = counted(session.nodes, spec, plays)
     return with_losses(session.nodes, so_far.plus(deliveries=[delivery]), problems)
 
 
-def _deliver(nodes: Nodes, spec: MeasurementSpec, plays: Sequence[tuple[float, int]]) -> tuple[Delivery, list[str]]:
+def counted(nodes: Nodes, spec: MeasurementSpec, plays: Sequence[tuple[float, int]]) -> tuple[Delivery, list[str]]:
     """(load, packets) of one play after the other, until all were sent in time and only the ruleset drops packets."""
     if nodes.recording is not None:
         return _deliver_recorded(nodes, spec, plays)

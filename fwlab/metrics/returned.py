@@ -43,7 +43,7 @@ class Returned(MeasurableMetric):
 
 
 class IcmpErrors(MeasurableMetric):
-    """Share of a traffic class that the DUT answers by an ICMP error, such as one that names the largest packet."""
+    """Share of a traffic class that the DUT answers by the ICMP error that names the largest packet."""
 
     name = "icmp_errors"
     unit = "ratio"
@@ -67,7 +67,7 @@ METRIC = (Returned(), IcmpErrors())
 def count_returned(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
     """Play a few packets, at a smaller load if some were lost before the DUT, and count what it sends back."""
     nodes, back = session.nodes, dict[str, Any]()
-    for load, count in first_plays(nodes):
+    for load, count in first_plays(nodes, spec):
         nodes.dut.drain()  # what an earlier load left in the ring would be counted
         if nodes.recording is not None:
             passage, sent = play_recorded(nodes, spec.traffic_name, load, count)

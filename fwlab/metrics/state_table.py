@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""States: how many connections the DUT tracks after a counted number of packets, and the memory that they take."""
+"""States: how many connections the DUT tracks after a counted number of packets, and the memory that they take.
+
+Who gets in meanwhile is another figure: a ruleset may let honest hosts in before an attack, and lock them out in it.
+"""
 
 from collections.abc import Sequence
 from types import MappingProxyType
 
 from fwlab.generator.protocol import traffic_guard
-from fwlab.metrics.delivery import RATE_S, once_taken, play, real_rate, with_losses
+from fwlab.metrics.delivery import FIRST_FILLED, RATE_S, counted, once_taken, play, real_rate, with_losses
 from fwlab.metrics.measurement_spec import MeasurementSpec, given
 from fwlab.metrics.nodes import MeasuringSession, Nodes, through
 from fwlab.metrics.protocol import MeasurableMetric
@@ -18,7 +21,7 @@ from fwlab.model.trial import States
 #: many were lost, the same packets are played again on top: existing states stay as they are.
 LOADS = (0.65, 0.65, 0.3, 0.1)
 #: Loads of the plays in the DUT's own time (pps of its clock). A new entry costs some 10 us.
-PACED_LOADS = (20_000.0, 10_000.0, 2_000.0, 400.0)
+PACED_LOADS = (FIRST_FILLED, 10_000.0, 2_000.0, 400.0)
 #: What a host carries varies from second to second, so before a long play the DUT is watched longer: one second for so
 #: many packets, up to this time (s). Too small a load takes long, too big a load takes a second play.
 PACKETS_A_LOOK, LONGEST_LOOK_S = 125_000, 4.0
@@ -66,7 +69,26 @@ class StateBytes(MeasurableMetric):
         return [FILL]
 
 
-METRIC = (TrackedStates(), StateBytes())
+class Admitted(MeasurableMetric):
+    """Share of a traffic class that reaches the sink while the table of connections fills up."""
+
+    name = "admitted"
+    unit = "ratio"
+    position = 44
+    display = Display("admitted while the table fills", "%", 100.0)
+    tolerance = Tolerance(absolute=0.01)
+    needs = TrackedStates.needs
+    by_class = True
+
+    def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
+        share = measured.filled.delivered(traffic_class) if measured.filled else None
+        return [] if share is None else [share]
+
+    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
+        return [FILL]
+
+
+METRIC = (TrackedStates(), StateBytes(), Admitted())
 
 
 def fill(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
@@ -77,6 +99,10 @@ def fill(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> 
     """
     nodes, count = session.nodes, given(spec.state_packets, "state_packets")
     loads = PACED_LOADS if nodes.pacing is not None else _loads(nodes, spec, count)
+    if spec.asks_for("admitted"):
+        filled, problems = counted(nodes, spec, [(load, count) for load in loads])
+        states = States(played=filled.sent, **nodes.dut.states())
+        return so_far.plus(states=states, filled=filled, problems=problems)
     missing = 1.0
     with nodes.dut.blackhole():
         for load in loads:

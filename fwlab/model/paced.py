@@ -39,7 +39,7 @@ class PacedPlay(Frozen):
     offered    frames that were to reach the DUT's first NIC
     received   frames that did
     forwarded, returned  frames that left by its last and its first NIC, by class, until it had processed all it took
-    errors     ICMP errors that left by the first NIC, by the class of the frame that they are about
+    errors     ICMP "fragmentation needed" that left by the first NIC, by the class of the frame that they are about
     foreign    frames that left and are not the traffic's as routing leaves them, by what is wrong with them
     taken      frames that it took from its receive ring; the ring had no room for the rest
     trials     one after the other, within the play

@@ -120,6 +120,7 @@ class Measured(Frozen):
 
     deliveries  what became of counted packets at a light load: a few before the flood, the same after it, and more
     flood     what became of the packets that the DUT received during the flood of `trials`
+    filled    what became of the packets that filled the table of connections; written only if that was asked for
     returned  what the DUT sent back by its first link (`sent_on`), at a light load
     lost      why the DUT stopped answering while this ruleset was loaded, for each attempt
     tcp       trials with TCP connections; `clients` is what the clients counted, run by run
@@ -155,6 +156,7 @@ class Measured(Frozen):
     loads: list[float] = []
     deliveries: list[Delivery] = []
     flood: Delivery | None = None
+    filled: Delivery | None = None
     returned: list[Delivery] = []
     survivals: list[Delivery] = []
     tracked: str | None = None
@@ -188,7 +190,7 @@ class Measured(Frozen):
     @model_serializer(mode="wrap")
     def _without_what_is_rare(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         data: dict[str, Any] = handler(self)
-        rare = {"beside", "benchmarks", "extra", "functions", "paced", "remarks", "unsaturated"}
+        rare = {"beside", "benchmarks", "extra", "filled", "functions", "paced", "remarks", "unsaturated"}
         for name in (*rare, "fine_without", "suspects"):
             if not getattr(self, name):
                 data.pop(name, None)

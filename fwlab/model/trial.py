@@ -115,7 +115,7 @@ class Delivery(Frozen):
     arrived   packets that reached the sink, by traffic class; of a class that is counted at the generator, those that
               went back there
     returned  packets that went back to the generator, by traffic class, if that was recorded
-    errors    ICMP errors that went back to the generator, by the class of the packet that they are about, if recorded
+    errors    ICMP "fragmentation needed" to the generator, by the class of the packet that they are about, if recorded
     foreign   packets that left the DUT and are not the traffic's as routing leaves them, by what is wrong with them
     taken     packets that the DUT took from its receive ring, if it could not take all that were sent
     sent_on   packets that the DUT sent, if the sink may have missed some of them; of a play whose returning packets

@@ -25,8 +25,11 @@ _TCP_HEADER = 20
 _LOW, _TOP = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
-def varied(frames: Frames, seed: int) -> Frames:
-    """The same frames with these fields drawn by the seed. Checksums follow; a wrong one remains wrong."""
+def varied(frames: Frames, seed: int, *, hops: bool = True) -> Frames:
+    """The same frames with these fields drawn by the seed. Checksums follow; a wrong one remains wrong.
+
+    hops  TTL and hop limit are among these fields
+    """
     headers = read_headers(frames)
     segments = np.flatnonzero((headers.protocol == checksums.TCP) & (headers.transport > 0))
     segments = segments[headers.transport[segments] + _TCP_HEADER <= frames.lengths[segments]]
@@ -37,29 +40,31 @@ def varied(frames: Frames, seed: int) -> Frames:
     drawn, turns = np.random.PCG64(seed).random_raw(len(frames)), np.zeros(len(frames), dtype=np.uint64)
     leaders, turns[segments] = _trains(table, headers, segments, frames.lengths)
     drawn[segments] = drawn[leaders]
-    _vary_ipv4(table, headers, drawn + turns, drawn >> _LOW)
-    _vary_ipv6(table, headers, drawn, drawn >> _LOW)
+    _vary_ipv4(table, headers, drawn + turns, drawn >> _LOW if hops else None)
+    _vary_ipv6(table, headers, drawn, drawn >> _LOW if hops else None)
     _vary_tcp(table, headers, segments, seed)
     return _with_heads(frames, table)
 
 
-def _vary_ipv4(table: np.ndarray, headers: Headers, numbers: np.ndarray, hops: np.ndarray) -> None:
+def _vary_ipv4(table: np.ndarray, headers: Headers, numbers: np.ndarray, hops: np.ndarray | None) -> None:
     for at, rows in _by_place(headers.network, np.flatnonzero(headers.version == IPV4)):
         block = table[rows]
         before = checksums.add_words(block, at, at + 10)
         checksums.put(block, at + 4, numbers[rows] & np.uint64(0xFFFF))
-        block[:, at + 8] = _ttl(hops[rows])
+        if hops is not None:
+            block[:, at + 8] = _ttl(hops[rows])
         checksums.amend(block, at + 10, before, checksums.add_words(block, at, at + 10))
         table[rows] = block
 
 
-def _vary_ipv6(table: np.ndarray, headers: Headers, labels: np.ndarray, hops: np.ndarray) -> None:
+def _vary_ipv6(table: np.ndarray, headers: Headers, labels: np.ndarray, hops: np.ndarray | None) -> None:
     for at, rows in _by_place(headers.network, np.flatnonzero(headers.version == IPV6)):
         block = table[rows]
         top = (labels[rows] >> np.uint64(16) & np.uint64(0x0F)).astype(np.uint8)
         block[:, at + 1] = block[:, at + 1] & 0xF0 | top
         checksums.put(block, at + 2, labels[rows] & np.uint64(0xFFFF))
-        block[:, at + 7] = _ttl(hops[rows])
+        if hops is not None:
+            block[:, at + 7] = _ttl(hops[rows])
         table[rows] = block
 
 

@@ -7,24 +7,31 @@ from trex_stl_lib.api import IP, TCP, UDP, Ether, STLPktBuilder, STLStream, STLT
 
 #: Bytes of the shortest frame, without its check sequence.
 SHORTEST = 60
+#: A client's SYN on Linux: its window and its options. What intrudes must not be told by them.
+WINDOW, OPTIONS = 64240, [("MSS", 1460), ("SAckOK", b""), ("Timestamp", (0, 0)), ("NOP", None), ("WScale", 7)]
+#: Ports from which clients connect, and closed ones.
+OWN, CLOSED = range(1024, 65536), range(81, 65536)
 
 
 class Intruders:
-    """Three streams in turn. Their rate is nominal."""
+    """Streams in turn. Their rate is nominal."""
 
     def get_streams(self, direction=0, draw=1, **kwargs):
-        """A SYN from any port, a SYN from port 80 and a UDP packet, each to a port of a web server other than 80.
+        """SYNs from a client's port and from port 80, and a UDP packet, each to a port of a web server other than 80.
 
-        `draw` draws which of the clients' addresses they come from, and the ports.
+        `draw` draws which of the clients' addresses they come from, all ports, and what a client draws.
         """
         # The generator must not depend on the version of Python: random() is the one function that never changes.
         chance = random.Random(draw)
-        own, other = (1025 + int(64_000 * chance.random()) for _ in range(2))
-        wanted = [TCP(sport=own, dport=22, flags="S"), TCP(sport=80, dport=22, flags="S"), UDP(sport=80, dport=other)]
+        wanted = [
+            syn(chance, one_of(OWN, chance)),
+            syn(chance, 80),
+            UDP(sport=80, dport=one_of(CLOSED, chance)),
+        ]
         return [
             STLStream(
                 name=f"intruders {number}",
-                packet=STLPktBuilder(pkt=padded(f"198.18.32.{1 + int(254 * chance.random())}", transport)),
+                packet=STLPktBuilder(pkt=sent(f"198.18.32.{1 + int(254 * chance.random())}", transport)),
                 mode=STLTXCont(pps=10),
                 isg=number * 1e5 / 3,
             )
@@ -32,8 +39,19 @@ class Intruders:
         ]
 
 
-def padded(source, transport):
-    headers = Ether() / IP(src=source, dst="198.19.32.1") / transport
+def syn(chance, own):
+    """As a client sends it, from this port; TCP's clock has a time of its own for each connection."""
+    now = int(2**31 * chance.random())
+    options = [(name, (now, 0) if name == "Timestamp" else value) for name, value in OPTIONS]
+    return TCP(sport=own, dport=one_of(CLOSED, chance), flags="S", window=WINDOW, options=options)
+
+
+def one_of(ports, chance):
+    return ports[int(len(ports) * chance.random())]
+
+
+def sent(source, transport):
+    headers = Ether() / IP(src=source, dst="198.19.32.1", flags="DF") / transport
     return headers / bytes(max(0, SHORTEST - len(headers)))
 
 

@@ -31,18 +31,20 @@ class Senders:
         """All addresses lie in 198.18.0.0/16; `size` is in bytes on the wire, FCS included.
 
         crowd       1000 hosts: 250 of each network of a /22, the one of this `place` among all
-        clients     200 hosts: 2 of each of a hundred networks, from 198.18.128.0/24 on or, with `draw`, drawn by it
+        clients     200 hosts: 2 of each of a hundred networks, from 198.18.128.0/24 on; with `draw`, networks and hosts
+                    are drawn by it
         neighbours  16 hosts: 4 of each network of the crowd
         """
-        nets = list(range(128, 228))
+        nets, inside = list(range(128, 228)), [[10, 11]] * 100
         if draw:
             # The generator must not depend on the version of Python: random() is the one function that never changes.
             chance = random.Random(draw)
             others = [(chance.random(), net) for net in range(4, 256) if net // 4 != place]
             nets = [net for _, net in sorted(others)][:100]
+            inside = [[1 + int(125 * chance.random()), 126 + int(125 * chance.random())] for _ in nets]
         hosts = {
             "crowd": [256 * (4 * place + turn % 4) + 1 + turn // 4 for turn in range(1000)],
-            "clients": [256 * nets[turn % 100] + 10 + turn // 100 for turn in range(200)],
+            "clients": [256 * nets[turn % 100] + inside[turn % 100][turn // 100] for turn in range(200)],
             "neighbours": [256 * (4 * place + turn % 4) + 251 + turn // 4 for turn in range(16)],
         }
         loads = {"crowd": crowd, "clients": clients, "neighbours": neighbours}

@@ -55,6 +55,7 @@ class Residents:
         newcomers=960,
         members=0,
         each=8,
+        latecomers=0,
         kind="unanswered",
         greeting="",
         rounds=1,
@@ -68,11 +69,12 @@ class Residents:
 
         newcomers  hosts that begin one connection, to the port that residents use, too
         members    hosts that begin `each` connections
+        latecomers  hosts that begin one connection while the residents open theirs, one after the other
         kind       what residents send: see KINDS
         greeting   the packet of newcomers and members, if it is another than the residents' first one
         rounds     residents send the same packets so often, all of them before any of them again
         size       bytes of a UDP packet on the wire, FCS included
-        draw       draws who of one network is a newcomer, a member or a resident
+        draw       draws who of one network is a newcomer, a member, a resident or a latecomer
         """
         # The generator must not depend on the version of Python: random() is the one function that never changes.
         chance = random.Random(draw)
@@ -80,6 +82,7 @@ class Residents:
         network = [host for _, host in sorted((chance.random(), host) for host in network)]
         newcoming, belonging = network[:newcomers], network[newcomers : newcomers + members]
         residing = network[newcomers + members :][:hosts]
+        late = network[newcomers + members + hosts :][:latecomers]
         first = greeting or KINDS[kind][0][1]
         streams, begin = [], 0.0
         if newcomers:
@@ -89,6 +92,9 @@ class Residents:
             streams.append(burst("members", first, size, belonging, each, begin))
             begin += members * each / PPS
         packets, flows = KINDS[kind], hosts * ports
+        if latecomers:
+            seconds = rounds * flows * len(packets) / PPS
+            streams.append(burst("latecomers", first, size, late, 1, begin, latecomers / seconds))
         for _ in range(rounds if flows else 0):
             for turn, (from_client, what) in enumerate(packets):
                 slot = begin + turn * TOGETHER / PPS
@@ -98,7 +104,7 @@ class Residents:
         return streams
 
 
-def burst(name, first, size, sources, ports, begin):
+def burst(name, first, size, sources, ports, begin, pps=PPS):
     """The first packets of connections, `ports` of each source; all sources before the next port."""
     tcp = first != "udp"
     packet, where = framed("198.18.64.1", SERVER, 2000, 443, first, size), "TCP" if tcp else "UDP"
@@ -108,7 +114,7 @@ def burst(name, first, size, sources, ports, begin):
         STLVmWrFlowVar(fv_name="source", pkt_offset="IP.src"),
         STLVmWrFlowVar(fv_name="port", pkt_offset=f"{where}.sport"),
     ]
-    mode = STLTXSingleBurst(total_pkts=len(sources) * ports, pps=PPS)
+    mode = STLTXSingleBurst(total_pkts=len(sources) * ports, pps=pps)
     return STLStream(name=name, packet=built(packet, program, tcp), mode=mode, isg=begin * 1e6)
 
 

@@ -49,7 +49,7 @@ class Resolver:
                    to the victims
         hosts      of each of the victims' networks
         known      the abused name's four letters, in place of drawn ones
-        draw       draws the abused names, the ports, the clients' networks and the order of the hosts
+        draw       draws the abused names, the ports, the clients' networks, their hosts and the order of all hosts
         """
         # The generator must not depend on the version of Python: random() is the one function that never changes.
         chance = random.Random(draw)
@@ -58,7 +58,13 @@ class Resolver:
         nets = range(place, place + networks)
         victims = [256 * net + host for net in nets for host in range(1, hosts + 1)]
         far = shuffled(chance, [net for net in range(1, 256) if net not in nets])
-        many, others = ([256 * far[n % NETWORKS] + first + n // NETWORKS for n in range(1000)] for first in (10, 20))
+        # Drawn apart, so that nothing else depends on how many hosts a network has.
+        aside = random.Random(-draw)
+        inside = [shuffled(aside, list(range(1, 251))) for _ in range(NETWORKS)]
+        many, others = (
+            [256 * far[n % NETWORKS] + inside[n % NETWORKS][first + n // NETWORKS] for n in range(1000)]
+            for first in (0, 10)
+        )
         asked = [f"{words[n % 26]}{words[26 + n // 26]}" for n in range(NAMES)]
         invented = [f"{words[110 + n % 70]}{words[200 + n // 70]}" for n in range(MADE_UP)]
         abused = [known] if known else [f"{words[300 + n]}{words[400 + n]}" for n in range(names)]

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Looks for a field that tells packets that must be dropped from those that must pass, whatever the seed.
+"""Looks for fields that tell packets that must be dropped from those that must pass, whatever the seed.
 
 A rule is learnt from the traffic of some seeds and tried on that of another one, as whoever reads a profile may do and
 is graded afterwards. A rule knows one field: a list of its values or of their prefixes, one bit, or one range. Of the
-payload it may compare a few places. Or it counts packets by the values of a field, and bans the busy ones.
+payload it may compare a few places. A ruleset may have a rule for each class that must pass, and drop what none of
+them lets through. Or it counts packets by the values of a field, and bans the busy ones.
 """
 
 from __future__ import annotations
@@ -45,6 +46,10 @@ _FIELDS = [
     ("ip.checksum", "ip", 10, 2),
     ("ip.src", "ip", 12, 4),
     ("ip.dst", "ip", 16, 4),
+    ("ip.src.low", "ip", 14, 2),
+    ("ip.dst.low", "ip", 18, 2),
+    ("ip.src.host", "ip", 15, 1),
+    ("ip.dst.host", "ip", 19, 1),
     ("sport", "ports", 0, 2),
     ("dport", "ports", 2, 2),
     ("udp.length", "udp", 4, 2),
@@ -123,6 +128,29 @@ def _fields(frames: Frames) -> Sample:
     return Sample(fields, table[rows[:, np.newaxis], np.minimum(begin, table.shape[1] - 1)])
 
 
+def of_idea(field: str, idea: set[str]) -> bool:
+    """Whether the field, or that of which it is a part, is the idea."""
+    return field in idea or field.rpartition(".")[0] in idea
+
+
+def shortcut(
+    drop: str,
+    learnt: Mapping[str, Sample],
+    tried: Mapping[str, Sample],
+    may_pass: set[str],
+    idea: set[str],
+    errors: float = ERRORS,
+) -> dict[str, str]:
+    """For each class that must pass, what tells `drop` from it; empty if nothing does for one of them."""
+    found = {}
+    for name in sorted(may_pass & set(learnt) & set(tried)):
+        how = next(separators(drop, learnt, tried, {name}, idea, errors), None)
+        if how is None:
+            return {}
+        found[name] = how
+    return found
+
+
 def separators(
     drop: str,
     learnt: Mapping[str, Sample],
@@ -139,7 +167,7 @@ def separators(
     for name in passing[1:]:
         good = good.joined(learnt[name])
     for field in bad.fields:
-        if field not in idea:
+        if not of_idea(field, idea):
             goods = {name: tried[name].fields[field] for name in passing}
             how = _one_field(bad.fields[field], good.fields[field], tried[drop].fields[field], goods, errors)
             if how:
@@ -186,7 +214,7 @@ def _one_field(
 def busy(drop: str, tried: Mapping[str, Sample], may_pass: set[str], idea: set[str]) -> Iterator[str]:
     """Which fields have values that only the packets of the class `drop` have so often."""
     passing = [name for name in may_pass if name in tried]
-    for field in (field for field in tried[drop].fields if field not in idea and passing):
+    for field in (field for field in tried[drop].fields if passing and not of_idea(field, idea)):
         every = np.concatenate([sample.fields[field] for sample in tried.values()])
         values, counts = np.unique(every, return_counts=True)
         often = {name: counts[np.searchsorted(values, tried[name].fields[field])] for name in (drop, *passing)}

@@ -90,7 +90,8 @@ class TestRecording:
     def test_an_icmp_error_belongs_to_the_class_of_the_packet_that_it_quotes(self, tmp_path: Path) -> None:
         path, other = tmp_path / "returned", FRAME[:30] + b"\0" + FRAME[31:]
         header = bytes(12) + b"\x08\x00" + b"\x45" + bytes(8) + b"\x01" + bytes(10) + b"\x03\x04" + bytes(6)
-        frames = [header + routed(FRAME)[14:42], header + bytes(28), routed(FRAME)]
+        rejected = header[:35] + b"\x03" + header[36:]
+        frames = [header + routed(FRAME)[14:42], header + bytes(28), rejected + routed(FRAME)[14:42], routed(FRAME)]
         path.write_bytes(bytes(24) + b"".join(record(1, place, f) for place, f in enumerate(frames)))
         padded = np.zeros((2, KEPT), dtype=np.uint8)
         padded[:, :60] = np.frombuffer(FRAME + other, dtype=np.uint8).reshape(2, 60)

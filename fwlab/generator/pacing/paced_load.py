@@ -45,7 +45,7 @@ GRACE_S, SLOWEST = 60.0, 90.0
 class Sent:
     """Frames that the DUT sent: by class, by its last NIC and by its first; and foreign ones, by what is wrong.
 
-    errors  ICMP errors that it sent back, by the class of the frame that they are about
+    errors  ICMP "fragmentation needed" that it sent back, by the class of the frame that they are about
     """
 
     forwarded: dict[str, int]
@@ -165,7 +165,8 @@ class PacedLoad:
                 forwarded, returned = (read_recording(file, known.kept) for file in (files.forwarded, files.returned))
                 on, back = what_left(known, forwarded, returned, self._ends)
                 errors = known.counted(known.quoted(returned))
-                return Sent(known.counted(on), known.counted(back), errors, foreign(on, back))
+                copies = known.copies(forwarded) + known.copies(returned)
+                return Sent(known.counted(on), known.counted(back), errors, foreign(on, back, copies=copies))
 
             yield sent
 
@@ -258,7 +259,7 @@ def _counted(
         forwarded=known.counted(on),
         returned=known.counted(back),
         errors=known.counted(known.quoted(returned)),
-        foreign=foreign(on, back),
+        foreign=foreign(on, back, copies=known.more_than_came(received, forwarded, returned)),
         trials=trials,
         transit_s=_transit_s(received, forwarded) if load.timed else [],
         problems=[*_problems(answer, load.frames, reached), *strange],
