@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import LAB, Checkout, document
+from .conftest import LAB, STAND, Checkout, document
 
 pytestmark = pytest.mark.live
 
 EXERCISE = "ex1-one-host"
 
 
-def hand_in(lab: Checkout, name: str, text: str) -> None:
-    work = lab.top / "labs" / LAB / "work" / EXERCISE
+def hand_in(lab: Checkout, name: str, text: str, of: str = LAB, exercise: str = EXERCISE) -> None:
+    work = lab.top / "labs" / of / "work" / exercise
     work.mkdir(parents=True, exist_ok=True)
     for old in work.iterdir():
         old.unlink()
@@ -49,6 +49,23 @@ def test_a_ruleset_that_lets_no_new_login_in_is_refused(lab: Checkout) -> None:
         assert done.returncode == 1, done.stderr
         assert "the ruleset lets no new login in" in output
     assert lab.run("dut", "sudo nft list ruleset").strip() == ""
+
+
+@pytest.mark.thorough
+def test_a_limit_on_connections_is_no_way_to_stay_undecided(lab: Checkout) -> None:
+    limited = """table ip t {
+    chain c {
+        type filter hook forward priority 0; policy accept;
+        tcp flags syn ct state new limit rate 2/second accept
+        tcp flags syn ct state new drop
+    }
+}
+"""
+    hand_in(lab, "rules.nft", limited, "lab02-conntrack", "ex7-ten-rules")
+    done = lab.fwlab("check", "lab02-conntrack", "ex7-ten-rules", "--machines", STAND, "--json")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "it could not be measured with this ruleset, twice, and could in between without it" in done.stdout
+    assert "a limit in the ruleset may be the cause" in done.stdout
 
 
 def test_a_submission_is_not_executed(lab: Checkout) -> None:
