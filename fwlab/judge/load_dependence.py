@@ -23,8 +23,8 @@ DEVIATIONS = 3.0
 #: Of a class that is blocked at a light load, so many packets plus this share may arrive in the flood.
 STRAY, STRAY_SHARE = 2, 0.0001
 #: A class of which a light load delivers a smaller share is not compared: who passes differs from play to play. In the
-#: flood, a full ring takes packets in bursts besides, and those that pass lie together in the traffic (8.7 % against 11 %
-#: with one-range of lab04's ex5, results/lab04-nftables). No check accepts such a share, so nothing is gained by it.
+#: flood, a full ring takes packets in bursts besides, and those that pass lie together in the traffic (8.7 % against
+#: 11 % with one-range of lab04's ex5, results/lab04-nftables). No check accepts such a share, so nothing is gained.
 WHOLE = 0.99
 #: Where the sink counts and has missed a larger share of what the DUT sent on in the flood, nothing is known of it.
 MISSED = 0.05
