@@ -25,6 +25,8 @@ from fwlab.traffic.varied import varied
 
 #: The link into which the generator sends.
 FIRST_LINK = "generator-dut"
+#: So many plays are kept beside the flood's, some 30 MB each. A lab has no more, so a class builds each of them once.
+PLAYS = 12
 
 
 class TrafficStore:
@@ -40,7 +42,7 @@ class TrafficStore:
         self._flows: dict[str, dict[str, list[Flow]]] = {}
         self._classified: dict[str, np.ndarray] = {}
         self._known: dict[str, KnownFrames] = {}
-        self._plays: dict[int, TrafficStore] = {}
+        self._plays: dict[tuple[str, int], TrafficStore] = {}
         self.seed = seed
         # Another session may draw other frames for the same traffic, and a student may have other ones.
         self._files: Path | None = None
@@ -50,9 +52,12 @@ class TrafficStore:
         own, other = (self._lab.tunables(traffic, self.seed, one) for one in (self._play, play))
         if own == other:
             return self
-        if play not in self._plays:
-            self._plays[play] = TrafficStore(self._project, self._topology, self._lab, self.seed, play)
-        return self._plays[play]
+        key = traffic, play
+        kept = self._plays.pop(key, None) or TrafficStore(self._project, self._topology, self._lab, self.seed, play)
+        self._plays[key] = kept  # the most recently played is last
+        while len(self._plays) > PLAYS:
+            self._plays.pop(next(iter(self._plays)))
+        return kept
 
     def streams(self, traffic: str) -> list[dict[str, Any]]:
         """The profile's streams in TRex's RPC format. Raises BadInput naming the profile."""

@@ -25,9 +25,9 @@ SYSTEMATIC_OF_STATE = 0.05
 DEVIATIONS = 3.0
 #: Of a class that is blocked at a light load, so many packets plus this share may arrive in the flood.
 STRAY, STRAY_SHARE = 2, 0.0001
-#: A class of which a light load delivers a smaller share is not compared in the flood. A full ring takes packets in
-#: bursts, and those that pass lie together in the traffic, so the share that passes scatters (8.7 % against 11 % with
-#: one-range of lab04's ex5, results/lab04-nftables). No check accepts such a share, so nothing is gained by it.
+#: A class of which a light load delivers a smaller share is not compared: who passes differs from play to play. In the
+#: flood, a full ring takes packets in bursts besides, and those that pass lie together in the traffic (8.7 % against
+#: 11 % with one-range of lab04's ex5, results/lab04-nftables). No check accepts such a share, so nothing is gained.
 WHOLE = 0.99
 #: Where the sink counts and has missed a larger share of what the DUT sent on in the flood, nothing is known of it.
 MISSED = 0.05
@@ -109,16 +109,16 @@ def changes_of_limits(checks: Iterable[Check], measured: Measured) -> dict[str, 
 
 
 def _after_flood(deliveries: list[Delivery], name: str) -> str | None:
-    """What the ruleset does with the same packets only after the flood; None if nothing."""
+    """What the ruleset does only after the flood; None if nothing."""
     first, again, *_ = deliveries
     before, after = first.delivered(name), again.delivered(name)
-    if before is None or after is None or not _differ(before, after, first.offered[name]):
+    if before is None or after is None or 0 < before < WHOLE or not _differ(before, after, first.offered[name]):
         return None
     return "blocks" if after < before else "lets through"
 
 
 def _differ(before: float, after: float, packets: int) -> bool:
-    """Whether two shares of the same packets differ. Only a ruleset that drops at random makes them scatter."""
+    """Whether two shares of so many packets differ. Only a ruleset that drops at random makes them scatter."""
     share = (before + after) / 2
     return abs(before - after) > SYSTEMATIC / 2 + 2 * DEVIATIONS * math.sqrt(max(0.0, share * (1 - share)) / packets)
 

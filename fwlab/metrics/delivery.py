@@ -105,7 +105,7 @@ class Passage:
 
 
 def deliver_few(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
-    """The same few packets before the flood and after it: a ruleset must not treat them differently."""
+    """A few packets before the flood and after it: a ruleset must not treat their classes differently."""
     delivery, problems = few_packets(session.nodes, spec)
     return with_losses(session.nodes, so_far.plus(deliveries=[delivery]), problems)
 

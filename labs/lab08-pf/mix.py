@@ -30,7 +30,8 @@ TOTAL_PPS = 10_000
 STRIDE = 389  # prime, so that it reaches every flow of a list
 #: The first port of the rules on UDP, and of those on TCP. No rule closes a port from FREE on.
 UDP_PORT, TCP_PORT, FREE = 2000, 4000, 5000
-#: The number of neighbouring flows; where rules are on TCP, so many of them are TCP, too.
+#: The number of neighbouring flows; where rules are on TCP, so many of them are TCP, too: one at a free port, the
+#: others at ports that are closed to somebody else.
 NEIGHBOUR_FLOWS, BY_TCP = 400, 4
 
 
@@ -67,8 +68,9 @@ def services(chance, first, step, tcp, udp):
     others = [(source, port) for source, own in by_udp for port in [own + 1, *free_ports(chance, 7)]]
     wrong = [(source, port + 1) for source, port in by_tcp]
     beside = others + spread(wrong, NEIGHBOUR_FLOWS - BY_TCP - len(others))
-    free = [(sources[below(chance, tcp)], port) for port in free_ports(chance, BY_TCP)]
-    return {"blocked": by_udp, "blocked-tcp": by_tcp}, {"neighbours 1": beside, "neighbours 2": free}
+    free = [(sources[below(chance, tcp)], port) for port in free_ports(chance, 1)]
+    foreign = [(by_tcp[place][0], by_tcp[place - 1][1]) for place in (below(chance, tcp) for _ in range(BY_TCP - 1))]
+    return {"blocked": by_udp, "blocked-tcp": by_tcp}, {"neighbours 1": beside, "neighbours 2": free + foreign}
 
 
 def ports(chance, first, step, servers, closed):

@@ -2,15 +2,17 @@
 """Looks for fields that tell packets that must be dropped from those that must pass, whatever the seed.
 
 A rule is learnt from the traffic of some seeds and tried on that of another one, as whoever reads a profile may do and
-is graded afterwards. A rule knows one field: a list of its values or of their prefixes, one bit, or one range. Of the
-payload it may compare a few places. A ruleset may have a rule for each class that must pass, and drop what none of
-them lets through. Or it counts packets by the values of a field, and bans the busy ones.
+is graded afterwards. A rule knows one field: a list of its values or of their prefixes, one bit, or one range. Or it
+knows two, and a list of pairs of their values or prefixes. Of the payload it may compare a few places. A ruleset may
+have a rule for each class that must pass, and drop what none of them lets through. Or it counts packets by the values
+of a field, and bans the busy ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -28,6 +30,8 @@ PAYLOAD, LOOKED_AT = 232, 2000
 FRESH = 0.001
 #: Lowest bits that a list may ignore.
 IGNORED = (0, 4, 8, 10, 12)
+#: Two fields are listed together if each has few values, prefixes if need be, so that a short list could be learnt.
+FEW, WIDEST = 256, (*IGNORED, 16, 24)
 #: Comparisons of the payload in one ruleset, of so many bytes.
 PLACES, WORD = 8, 4
 #: Metrics of which a check says that a class must be dropped, or must pass.
@@ -209,6 +213,56 @@ def _one_field(
         if works(hits[0], hits[1:]):
             return f"the range {low} to {high}"
     return None
+
+
+def pairs(
+    drop: str,
+    learnt: Mapping[str, Sample],
+    tried: Mapping[str, Sample],
+    may_pass: set[str],
+    idea: set[str],
+    errors: float = ERRORS,
+) -> Iterator[str]:
+    """Which two fields tell the class `drop` from all that must pass by the pairs of their values."""
+    names = [drop, *(name for name in may_pass if name in learnt and name in tried)]
+    codes: dict[str, tuple[list[np.ndarray], list[np.ndarray]]] = {}
+    for field in (field for field in learnt[drop].fields if not of_idea(field, idea) and len(names) > 1):
+        coded = _coded([learnt[name].fields[field] for name in names], [tried[name].fields[field] for name in names])
+        if coded:
+            codes[field] = coded
+    for one, other in combinations(codes, 2):
+        before, now = (
+            [np.where((a < 0) | (b < 0), 0, 1 + a * (FEW + 1) + b) for a, b in zip(*classes, strict=True)]
+            for classes in zip(codes[one], codes[other], strict=True)
+        )
+        counts = np.stack([np.bincount(part, minlength=2 + FEW * (FEW + 2)) / len(part) for part in before])
+        good = counts[1:].mean(axis=0)
+        seen = counts.sum(axis=0) > 0
+        for listed in (counts[0] > good, (counts[0] > good) | ~seen):
+            listed[0] = False  # who has only one of the two fields
+            shares = [listed[part].mean() for part in now]
+            if 1 - shares[0] <= errors and max(shares[1:]) <= errors:
+                yield f"{one} and {other}"
+                break
+
+
+def _coded(before: list[np.ndarray], now: list[np.ndarray]) -> tuple[list[np.ndarray], list[np.ndarray]] | None:
+    """A small number for each value or prefix, -1 where there is none, FEW for one that was not learnt; None if there
+    is nothing to tell apart, or too much."""
+    every = np.concatenate(before)
+    for ignored in WIDEST:
+        values = np.unique(every[every >= 0] >> ignored)
+        if len(values) <= FEW:
+            break
+    if len(values) > FEW or (len(values) < 2 and every.min() >= 0):
+        return None
+
+    def code(field: np.ndarray) -> np.ndarray:
+        place = np.searchsorted(values, field >> ignored).clip(max=max(0, len(values) - 1))
+        known = values[place] == field >> ignored if len(values) else np.zeros(len(field), dtype=bool)
+        return np.where(field < 0, -1, np.where(known, place, FEW))
+
+    return [code(field) for field in before], [code(field) for field in now]
 
 
 def busy(drop: str, tried: Mapping[str, Sample], may_pass: set[str], idea: set[str]) -> Iterator[str]:

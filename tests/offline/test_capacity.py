@@ -52,7 +52,7 @@ class World:
             reset=lambda next_ruleset: [],
         )
         engine = SimpleNamespace(start=self.start, use=lambda *_: None)
-        tables = SimpleNamespace(plays_packets=lambda _: True, flows=lambda _: {})
+        tables = SimpleNamespace(plays_packets=lambda _: True, of_play=lambda *_: tables, flows=lambda _: {})
         sink = SimpleNamespace(absorb_all=self.absorb_all, set_flows=lambda _flows: None)
         return Nodes(dut, engine, sink, tables, {}, lambda _step: contextlib.nullcontext(), levels=1)
 

@@ -60,6 +60,11 @@ def test_a_class_that_passes_in_part_is_not_compared_in_the_flood() -> None:
     assert changes(found(IN_PART, flood(0, 0.087), IN_PART)) == {}
 
 
+def test_a_ruleset_that_is_too_wide_does_not_depend_on_the_time() -> None:
+    """Others of a class take part after the flood."""
+    assert changes(found(light(0, 0.6), flood(0, 0.5), light(0, 0.2))) == {}
+
+
 def test_large_frames_that_the_sink_missed_were_not_blocked() -> None:
     """Counts of lab01's ex6, results/lab01-forwarding: two thirds of the download were lost behind the DUT."""
     mix = {"listed": 569_136, "customers": 1_138_271, "download": 569_136}

@@ -97,6 +97,33 @@ def test_results_before_a_refusal_are_kept(monkeypatch: pytest.MonkeyPatch) -> N
     assert (found.extra, found.refused) == ({"a": [1.0]}, "line 2 failed")
 
 
+def test_each_phase_is_a_play_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Engine, sink and steps have the traffic of the same play; the session's own comes back."""
+    seen: list[Any] = []
+
+    def store(play: int) -> Any:
+        plays = {"of_play": lambda _traffic, other: store(other), "plays_packets": lambda _traffic: True}
+        return SimpleNamespace(play=play, flows=lambda _traffic: play, **plays)
+
+    nodes: Any = SimpleNamespace(
+        reset=lambda next_ruleset=None: [],
+        use=lambda chosen, _traffic: seen.append(chosen.play),
+        set_flows=seen.append,
+        absorb_all=lambda _classes: None,
+    )
+
+    def look(session: Any, _spec: object, so_far: Measured) -> Measured:
+        seen.append(session.nodes.store.play)
+        return so_far
+
+    phases = Phase.BEFORE_FLOOD, Phase.FLOOD, Phase.AFTER_FLOOD
+    monkeypatch.setattr(measurer, "_steps", lambda *_: [Step(phase, look) for phase in phases])
+    on = Measurer(Nodes(nodes, nodes, nodes, store(0), {}, lambda _level: nodes, 1))
+    on.measure(spec("survival"))
+    assert seen == [-10] * 3 + [0] * 3 + [20] * 3
+    assert on._session.nodes.store.play == 0
+
+
 @pytest.mark.parametrize(("metrics", "loads"), [(("survival",), 1), (("survival", "memory"), 2)])
 def test_a_ruleset_that_memory_has_taken_away_is_loaded_again(
     metrics: tuple[str, ...], loads: int, monkeypatch: pytest.MonkeyPatch

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""No field that an exercise is not about tells packets that must be dropped from those that must pass.
+"""No field that an exercise is not about, and no two, tell packets that must be dropped from those that must pass.
 
 Otherwise whoever reads the profile, or has looked at the traffic once, passes without the exercise's idea.
 """
@@ -15,14 +15,27 @@ import pytest
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.host.project import find_project, lab_ids, load_topology
 from fwlab.measure.labs import load_lab
+from fwlab.metrics.step import Phase
 from fwlab.model.lab import Exercise, Lab
-from tests.offline.separators import ERRORS, ERRORS_OF_SURVIVAL, Sample, all_known, busy, judged, samples, shortcut
+from tests.offline.separators import (
+    ERRORS,
+    ERRORS_OF_SURVIVAL,
+    Sample,
+    all_known,
+    busy,
+    judged,
+    pairs,
+    samples,
+    shortcut,
+)
 
 PROJECT = find_project(Path(__file__))
 TOPOLOGY = load_topology(PROJECT)
 LABS: dict[str, Lab] = {name: load_lab(PROJECT, name).whole for name in lab_ids(PROJECT)}
 #: The seeds that a rule is learnt from, and the one that it is tried on.
 LEARNT, TRIED = (2, 3), 4
+#: The play after the flood (Measurer).
+AFTER_FLOOD = Phase.AFTER_FLOOD - Phase.FLOOD
 SOURCE, DESTINATION, PORT, PORTS = {"ip.src"}, {"ip.dst"}, {"dport"}, {"sport", "dport"}
 #: A resolver asks from one port, port 53. Whatever is not from there is a stranger.
 ASKED = {"strangers": PORTS, "forged": set()}
@@ -85,8 +98,8 @@ def idea(name: str, exercise: str, dropped: str) -> set[str]:
 
 
 @cache
-def of_seed(name: str, traffic: str, seed: int) -> dict[str, Sample]:
-    return samples(TrafficStore(PROJECT, TOPOLOGY, LABS[name], seed), traffic)
+def of_seed(name: str, traffic: str, seed: int, play: int = 0) -> dict[str, Sample]:
+    return samples(TrafficStore(PROJECT, TOPOLOGY, LABS[name], seed).of_play(traffic, play), traffic)
 
 
 def sampled(name: str, exercise: str) -> tuple[dict[str, Sample], dict[str, Sample], set[str], set[str]]:
@@ -102,11 +115,14 @@ def sampled(name: str, exercise: str) -> tuple[dict[str, Sample], dict[str, Samp
 
 
 @pytest.mark.parametrize(("name", "exercise"), exercises("delivered", "survival", "passed"))
-def test_no_field_separates_but_those_of_the_idea(name: str, exercise: str) -> None:
+def test_no_field_or_two_separate_but_those_of_the_idea(name: str, exercise: str) -> None:
     learnt, tried, drop, may_pass = sampled(name, exercise)
     judged_by_survival = any(check.metric == "survival" for check in LABS[name].exercise(exercise).checks)
     errors = ERRORS_OF_SURVIVAL if judged_by_survival else ERRORS
-    found = {one: shortcut(one, learnt, tried, may_pass, idea(name, exercise, one), errors) for one in drop}
+    found = {}
+    for one in drop:
+        rule = one, learnt, tried, may_pass, idea(name, exercise, one), errors
+        found[one] = shortcut(*rule) or list(pairs(*rule))
     assert not {one: how for one, how in found.items() if how}
 
 
@@ -124,3 +140,20 @@ def test_who_must_pass_cannot_be_listed(name: str, exercise: str) -> None:
     fields = {field for one in drop for field in idea(name, exercise, one)}
     if fields <= SOURCE | DESTINATION:
         assert not [field for field in fields if all_known(learnt, tried, may_pass, field)]
+
+
+def by_address(name: str, exercise: str) -> set[str]:
+    """The addresses that the exercise is about, if about nothing else, and if a part of them is drawn of each play."""
+    one: Exercise | None = LABS[name].exercise(exercise)
+    assert one is not None
+    fields = {field for dropped in judged(one)[0] for field in idea(name, exercise, dropped)}
+    own = [LABS[name].tunables(one.traffic, TRIED, play) for play in (0, AFTER_FLOOD)]
+    return fields if fields <= SOURCE | DESTINATION and own[0] != own[1] else set()
+
+
+@pytest.mark.parametrize(("name", "exercise"), [one for one in exercises("delivered") if by_address(*one)])
+def test_who_must_pass_cannot_be_learnt_in_the_flood(name: str, exercise: str) -> None:
+    one: Exercise | None = LABS[name].exercise(exercise)
+    assert one is not None
+    flood, later = (of_seed(name, one.traffic, TRIED, play) for play in (0, AFTER_FLOOD))
+    assert not [field for field in by_address(name, exercise) if all_known(flood, later, judged(one)[1], field)]

@@ -80,6 +80,9 @@ class Lab:
     def plays_packets(self, _traffic: str) -> bool:
         return True
 
+    def of_play(self, _traffic: str, _play: int) -> Lab:
+        return self
+
     def flows(self, _traffic: str) -> dict[str, list[object]]:
         return {}
 

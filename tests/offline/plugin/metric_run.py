@@ -58,6 +58,9 @@ class MadeUpNodes:
     def plays_packets(self, _traffic: str) -> bool:
         return True
 
+    def of_play(self, _traffic: str, _play: int) -> MadeUpNodes:
+        return self
+
 
 def main(checkout: Path, lab_id: str) -> None:
     project = Project(checkout)

@@ -19,7 +19,7 @@ from fwlab.rulesets.render import ruleset_file
 
 played = SimpleNamespace(stop=lambda: PlaybackResult(10_000, 1.0))
 engine = SimpleNamespace(start=lambda: played, use=lambda *_: None)
-tables = SimpleNamespace(plays_packets=lambda _: True, flows=lambda _: {})
+tables = SimpleNamespace(plays_packets=lambda _: True, of_play=lambda *_: tables, flows=lambda _: {})
 sink = SimpleNamespace(absorb_all=lambda _classes: None, set_flows=lambda _flows: None)
 
 
