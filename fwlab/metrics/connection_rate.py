@@ -146,7 +146,6 @@ def measure(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
     connections = given(nodes.store.connections(spec.traffic_name), "connections")
     if connections.background is not None and connections.background_flat_out:
         nodes.engine.use(nodes.store, connections.background)
-        nodes.sink.set_flows(nodes.store.flows(connections.background))
     else:
         # The clients need the generator's link and its CPU, and an engine may hold both.
         nodes.engine.close()
@@ -242,6 +241,7 @@ def _with_background(nodes: Nodes, connections: Connections, run: Callable[[], T
     """Run while the declared background traffic is played; the sink counts it by class."""
     if connections.background is None:
         return run(), None
+    nodes.sink.set_flows(nodes.store.flows(connections.background))
     nodes.sink.load_counters(nodes.classes, connections)
     with traffic_guard(nodes.engine.start(load=connections.background_pps)) as playback:
         result = run()
