@@ -236,7 +236,8 @@ def test_background_traffic_is_counted_separately() -> None:
     assert found.clients[0].completed == 5000
 
 
-def test_background_at_the_light_rate_only_does_not_run_in_trials() -> None:
+def test_background_at_the_light_rate_only_does_not_run_in_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_rate, "WATCHED_S", 0.0)
     bed = Testbed()
     beside = {"background": "flood", "background_pps": 100, "background_flat_out": False}
     declared = Traffic(connections=beside).connections
@@ -245,8 +246,8 @@ def test_background_at_the_light_rate_only_does_not_run_in_trials() -> None:
     assert bed.closed == 1
     assert found.deliveries == []
     found = bed.measure(declared, ["connections", "delivered"])
-    assert bed.loads == [100]
-    assert found.deliveries[0].arrived == {"flood": 650}
+    assert bed.loads == [100, 100], "at the light rate, and once more flat out"
+    assert [delivery.arrived for delivery in found.deliveries] == 2 * [{"flood": 650}]
     assert found.tcp == Testbed().measure(WEB, ["connections"]).tcp
 
 
