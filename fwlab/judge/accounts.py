@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from fwlab.model.results import Measured
 from fwlab.model.trial import Delivery
 
-#: The programs that read the kernel's log, and the share of all that ran beside packets from which on they are the cause.
+#: The programs that read the kernel's log. From this share on of all that ran beside packets, they are the cause.
 LOG_READERS, CAUSE = ("systemd-journal", "rsyslogd"), 0.5
 #: QEMU loses no packet and counts none twice. Up to this many may still be an accident.
 STRAY = 2
