@@ -163,11 +163,12 @@ KEPT = (96, 384, 1536)
 #: Numbers in place of a class's: a frame of the traffic that has none; one that is not of the traffic; of those of the
 #: traffic, one that is addressed to nobody and one that was not routed; and one that the DUT made.
 NO_CLASS, UNKNOWN, ASTRAY, UNROUTED, OF_THE_DUT = -1, -2, -3, -4, -5
-#: Copies of a frame leave next to it, within so many frames: the DUT takes up to 64 packets at a time.
-NEAR = 128
-#: A shorter traffic returns too soon to tell copies from its next round. So does a longer one now and then, where the
-#: ring was full: up to this share of the frames.
-FEWEST_FRAMES, BY_CHANCE = 4096, 0.01
+#: The DUT takes up to so many packets at a time, so copies of a frame leave among those that came with it: so many of
+#: the traffic, and twice as many frames if each has a copy.
+TOGETHER = 64
+#: A short traffic returns too soon to tell copies from its next round. A longer one, of N frames, does so now and then
+#: where the ring was full: for some TOGETHER / 2 N of the frames. Up to this share may be chance.
+FEWEST_FRAMES, BY_CHANCE = 8000, 0.02
 COPIES = "sent more than once"
 #: What is wrong with a foreign frame, by its number.
 FOREIGN = MappingProxyType(
@@ -229,9 +230,9 @@ class KnownFrames:
         at = self._first[places[known & self._once[places]]]
         order = np.argsort(at, kind="stable")
         earlier, gap = order[:-1], np.diff(order)
-        near = (at[order[1:]] == at[earlier]) & (gap <= NEAR)
+        near = (at[order[1:]] == at[earlier]) & (gap <= 2 * TOGETHER)
         away = np.abs(at[earlier + gap // 2] - at[earlier])[near]
-        found = int((np.minimum(away, self._frames - away) < self._frames // 8).sum())
+        found = int((np.minimum(away, self._frames - away) <= TOGETHER).sum())
         return found if found > BY_CHANCE * len(at) else 0
 
     def quoted(self, recording: Recording) -> np.ndarray:

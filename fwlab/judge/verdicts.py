@@ -7,7 +7,7 @@ Results and expectations name their metrics; `metrics` says what those names mea
 from functools import partial
 
 from fwlab.judge import load_dependence
-from fwlab.judge.accounts import foreign
+from fwlab.judge.accounts import foreign, logged
 from fwlab.judge.statistics import CONFIDENCE, Figure, fewest_values, figure, paired_ratio
 from fwlab.model.check import Check
 from fwlab.model.expectation import Expectation, Range
@@ -51,7 +51,7 @@ def judge_cases(lab: Lab, run: Run, metrics: Metrics) -> list[Verdict]:
 def judge_exercise(exercise: Exercise, measured: Measured, run: Run, metrics: Metrics) -> list[Verdict]:
     """Every check of an exercise on one ruleset's measurement."""
     verdicts = []
-    left = foreign(measured)
+    left = foreign(measured) or logged(measured)
     if exercise.load_dependent:
         changed = load_dependence.changes_of_limits(exercise.checks, measured)
     else:

@@ -9,6 +9,7 @@ run.
 """
 
 import contextlib
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -48,6 +49,8 @@ MOST_APART = 0.02
 MOST_AGAIN = {"trex": 0.2, "wrk": 0.02}
 #: A trial at a rate has this share of the connections that the clients completed flat out, for about this time (s).
 LIGHT, LIGHT_S = 0.25, 4.0
+#: Background traffic of the light rate alone is also watched flat out for so long (real seconds), apart from trials.
+WATCHED_S = 2.0
 
 T = TypeVar("T")
 
@@ -146,7 +149,6 @@ def measure(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
     connections = given(nodes.store.connections(spec.traffic_name), "connections")
     if connections.background is not None and connections.background_flat_out:
         nodes.engine.use(nodes.store, connections.background)
-        nodes.sink.set_flows(nodes.store.flows(connections.background))
     else:
         # The clients need the generator's link and its CPU, and an engine may hold both.
         nodes.engine.close()
@@ -159,16 +161,18 @@ def measure(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
         flat = search.attempt
         doubts = flat.problems() if len(flat.valid) == wanted else [] if flat.crowded else [_completed(flat.clients)]
         found = search.added_to(so_far).hindered(doubts)
-        clients, background = [flat.clients], flat.background
+        clients, background, watched = [flat.clients], flat.background, []
         if spec.asks_for("delivered") and not found.problems:
             light, background = _at_light_rate(nodes, endpoints, flat.clients)
             clients.append(light)
+            if background and not connections.background_flat_out:
+                watched = _watched(nodes, endpoints, found.slowed)
     limited = background and background.limited
     return found.plus(
         problems=[f"beside the connections: {limited}"] if limited else [],
         tcp=flat.trials(),
         clients=clients,
-        deliveries=[background.delivery] if background else [],
+        deliveries=[background.delivery, *watched] if background else [],
         generator_sent=background.delivery.sent if background else None,
         generator_pps=background.pps if background else None,
     )
@@ -238,10 +242,24 @@ def _at_light_rate(nodes: Nodes, endpoints: TcpEndpoints, flat: Clients) -> tupl
     )
 
 
+def _watched(nodes: Nodes, endpoints: TcpEndpoints, level: int) -> list[Delivery]:
+    """What becomes of the background flat out: a ruleset must not let it in just because trials do without it."""
+
+    def run() -> Clients:
+        with traffic_guard(endpoints.flat_out()) as opening:
+            time.sleep(WATCHED_S)
+            return opening.stop()
+
+    with nodes.throttle(level, loop=True):
+        _, background = _with_background(nodes, endpoints.connections, run)
+    return [background.delivery] if background else []
+
+
 def _with_background(nodes: Nodes, connections: Connections, run: Callable[[], T]) -> tuple[T, Background | None]:
     """Run while the declared background traffic is played; the sink counts it by class."""
     if connections.background is None:
         return run(), None
+    nodes.sink.set_flows(nodes.store.flows(connections.background))
     nodes.sink.load_counters(nodes.classes, connections)
     with traffic_guard(nodes.engine.start(load=connections.background_pps)) as playback:
         result = run()

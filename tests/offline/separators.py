@@ -88,7 +88,7 @@ def judged(exercise: Exercise) -> tuple[set[str], set[str]]:
     """The classes that must be dropped, and those that must pass."""
     checks = [check for check in exercise.checks if check.traffic_class and check.metric in _METRICS]
     # A class of which most of a large packet's senders are told is dropped, and what returns is the firewall's own.
-    drop = {str(check.traffic_class) for check in checks if check.metric != "returned" and check.between[1] <= 0.1}
+    drop = {str(check.traffic_class) for check in checks if check.metric != "returned" and check.between[1] <= 0.2}
     if any(check.metric == "passed" for check in exercise.checks):  # the honest ones of a table that others fill
         return {"residents"}, {"newcomers", "members"}
     return drop, {str(check.traffic_class) for check in checks if check.between[0] >= 0.7} - drop

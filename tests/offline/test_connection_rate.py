@@ -102,14 +102,18 @@ class Testbed:
                 return {"flood": 700}
 
         class Sink:
+            flows: dict | None = None
+            counted = 0
+
             def set_flows(self, flows: dict) -> None:
-                assert flows == {"flood": [("198.18.0.1", 9)]}
+                self.flows = flows
 
             def load_counters(self, _classes: Any, let_through: Connections) -> None:
                 assert let_through is connections
+                self.counted = 650 if self.flows == {"flood": [("198.18.0.1", 9)]} else 0
 
             def settled_counts(self) -> dict[str, int]:
-                return {"flood": 650}
+                return {"flood": self.counted}
 
         @contextlib.contextmanager
         def slowed(step: int, *, loop: bool) -> Iterator[None]:
@@ -232,7 +236,8 @@ def test_background_traffic_is_counted_separately() -> None:
     assert found.clients[0].completed == 5000
 
 
-def test_background_at_the_light_rate_only_does_not_run_in_trials() -> None:
+def test_background_at_the_light_rate_only_does_not_run_in_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_rate, "WATCHED_S", 0.0)
     bed = Testbed()
     beside = {"background": "flood", "background_pps": 100, "background_flat_out": False}
     declared = Traffic(connections=beside).connections
@@ -241,8 +246,8 @@ def test_background_at_the_light_rate_only_does_not_run_in_trials() -> None:
     assert bed.closed == 1
     assert found.deliveries == []
     found = bed.measure(declared, ["connections", "delivered"])
-    assert bed.loads == [100]
-    assert found.deliveries[0].arrived == {"flood": 650}
+    assert bed.loads == [100, 100], "at the light rate, and once more flat out"
+    assert [delivery.arrived for delivery in found.deliveries] == 2 * [{"flood": 650}]
     assert found.tcp == Testbed().measure(WEB, ["connections"]).tcp
 
 

@@ -72,9 +72,15 @@ def test_references_pass_starts_and_mistakes_fail(name: str) -> None:
 
 
 def judged(exercise: Exercise, measured: Measured, run: Run) -> list[Verdict]:
-    """The verdicts on what the run measured. `returned` is newer than some of the saved gradings."""
-    verdicts = judge_exercise(exercise, measured, run, METRICS)
-    return [verdict for verdict in verdicts if verdict.metric != "returned" or measured.returned]
+    """The verdicts on what the run measured."""
+    later = newer(exercise, measured)
+    return [verdict for verdict in judge_exercise(exercise, measured, run, METRICS) if verdict.check not in later]
+
+
+def newer(exercise: Exercise, measured: Measured) -> set[str]:
+    """The checks that are newer than this grading."""
+    there = {*measured.metrics} - ({"returned"} if not measured.returned else set())
+    return {check.id for check in exercise.checks if check.metric not in there}
 
 
 @cache
@@ -117,9 +123,8 @@ def test_right_variants_pass_and_wrong_ones_fail_the_named_checks(name: str) -> 
                 assert measured.refused, measured.ruleset
                 continue
             failing = {v.check for v in judged(exercise, measured, run) if v.outcome is not Outcome.PASS}
-            later = {check.id for check in exercise.checks if check.metric == "returned" and not measured.returned}
             failing -= set(wrong.may if wrong else [])
-            assert failing == set(wrong.fails if wrong else []) - later, measured.ruleset
+            assert failing == set(wrong.fails if wrong else []) - newer(exercise, measured), measured.ruleset
 
 
 @each_graded_lab
