@@ -34,8 +34,8 @@ boxes: setup
 lab: boxes
 	$(FWLAB) run $(LAB)
 
-# Measure every case, and grade start, reference, mistake and variants of every exercise. All labs use the same
-# machines, but for those whose DUT has more NICs. A failing lab does not stop the others.
+# Measure every case; grade start, reference, mistake and variants of every exercise, and what must not pass. All labs
+# use the same machines, but for those whose DUT has more NICs. A failing lab does not stop the others.
 labs: boxes
 	@vagrant up $(LAB) && code=0; usual=; own=; \
 	for lab in labs/lab[0-9][0-9]-*; do \

@@ -66,7 +66,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--part",
         action="append",
-        choices=("start", "reference", "mistake", "variants", "all"),
+        choices=("start", "reference", "mistake", "variants", "non-solutions", "all"),
         help="which of the lab's own rulesets to grade; all: every one, and the quick cases (default: start, "
         "reference, mistake and the quick cases; none beside --submissions)",
     )

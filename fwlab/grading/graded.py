@@ -7,12 +7,13 @@ from typing import Any
 
 from fwlab.grading.class_folder import class_at, students_in
 from fwlab.grading.course import Course
+from fwlab.grading.non_solutions import Made, non_solutions
 from fwlab.grading.reading import read
 from fwlab.grading.submissions import HandedIn, Submissions
 from fwlab.grading.variant_files import FOLDERS, RIGHT, WRONG, load_variants, variant_folder
 from fwlab.measure.context import RunContext
 from fwlab.measure.individual_tasks import draw, individual_lab, of_students
-from fwlab.measure.plan import PARTS, lab_part_spec, submitted_from, submitted_spec
+from fwlab.measure.plan import PARTS, exercise_spec, lab_part_spec, submitted_from, submitted_spec
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Exercise
@@ -22,9 +23,11 @@ from fwlab.model.verdict import Outcome
 OUTCOMES = {"start": Outcome.FAIL, "reference": Outcome.PASS, "mistake": Outcome.FAIL}
 #: The part that stands for all variants; they are graded as right-NAME and wrong-NAME.
 VARIANTS = "variants"
+#: The part that stands for what must not pass any exercise.
+NON_SOLUTIONS = "non-solutions"
 #: Choices of --part; `all` means these and the lab's quick cases.
 ALL = "all"
-CHOICES = (*PARTS, VARIANTS, ALL)
+CHOICES = (*PARTS, VARIANTS, NON_SOLUTIONS, ALL)
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class Work:
     may       checks that it fails or passes by chance
     handed_in  a submission as it was read; None for the lab's own rulesets, which are read when they are graded
     own        the lab as this student has it; None if all have the same
+    made       how it is made from the lab; None if `folder` has it
     """
 
     who: str
@@ -50,6 +54,7 @@ class Work:
     may: frozenset[str] = frozenset()
     handed_in: HandedIn | None = None
     own: RunContext | None = None
+    made: Made | None = None
 
     @property
     def name(self) -> str:
@@ -65,6 +70,9 @@ class Work:
     def spec(self, context: RunContext) -> MeasurementSpec:
         """What to measure. Raises BadInput if the files are not a ruleset; that fails the student."""
         context = self.own or context
+        if self.made is not None:
+            files = self.made.files(context.topology)
+            return exercise_spec(context, self.exercise, self.ruleset(context), files)
         if self.handed_in is None:
             return lab_part_spec(context, self.exercise, self.part or "")
         return submitted_spec(context, self.exercise, self.folder, self.handed_in.ruleset(), self.handed_in.ignored)
@@ -76,6 +84,7 @@ def own_work(context: RunContext, parts: list[str]) -> list[Work]:
         if part not in CHOICES:
             raise BadInput(f"unknown part {part}", f"use {', '.join(CHOICES)}")
     chosen = [part for part in (*PARTS, VARIANTS) if part in parts or ALL in parts]
+    made = non_solutions(context) if ALL in parts or NON_SOLUTIONS in parts else {}
     works = []
     for exercise in context.lab.exercises:
         for part in chosen:
@@ -84,7 +93,23 @@ def own_work(context: RunContext, parts: list[str]) -> list[Work]:
             else:
                 folder = context.lab.folder / "rulesets" / exercise.id / part
                 works.append(Work(part, exercise, folder, OUTCOMES[part], part))
+        works += _non_solutions(context, exercise, made.get(exercise.id, {}))
     return works
+
+
+def _non_solutions(context: RunContext, exercise: Exercise, made: dict[str, Made]) -> list[Work]:
+    right = load_variants(context.project, context.lab, exercise).also_right
+    return [
+        Work(
+            name,
+            exercise,
+            context.lab.folder,
+            Outcome.PASS if name in right else Outcome.FAIL,
+            f"{NON_SOLUTIONS}/{name}",
+            made=one,
+        )
+        for name, one in made.items()
+    ]
 
 
 def _variants(context: RunContext, exercise: Exercise) -> list[Work]:

@@ -29,10 +29,10 @@ def untouched(context: RunContext, exercise: Exercise, handed_in: HandedIn) -> b
     if sum(file.size for file in handed_in.files) > sum(map(len, start)) + MOST_COMMENTS:
         return False
     try:
-        own = _said(data.decode(errors="replace") for _, data in handed_in.again())
+        own = said(data.decode(errors="replace") for _, data in handed_in.again())
     except CannotMeasure:  # the copy is gone, and with it the grading
         return False
-    return own in ([], _said(start))
+    return own in ([], said(start))
 
 
 def start_passes(project: Project, lab: Lab) -> dict[str, list[str]]:
@@ -56,6 +56,7 @@ def start_passes(project: Project, lab: Lab) -> dict[str, list[str]]:
     return found
 
 
-def _said(texts: Iterable[str]) -> list[list[str]]:
-    lines = ([" ".join(line.partition("#")[0].split()) for line in text.splitlines()] for text in texts)
-    return sorted(said for file in lines if (said := [line for line in file if line]))
+def said(texts: Iterable[str]) -> list[list[str]]:
+    """What the files say: the lines of each without comments and blanks, whatever the names of the files."""
+    files = ([" ".join(line.partition("#")[0].split()) for line in text.splitlines()] for text in texts)
+    return sorted(lines for file in files if (lines := [line for line in file if line]))

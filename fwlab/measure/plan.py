@@ -188,7 +188,7 @@ def lab_part_spec(context: RunContext, exercise: Exercise, part: str, trials: in
     """An exercise with the lab's own start, reference or mistake, or with a variant: variants/NAME."""
     folder = context.lab.folder / "rulesets" / exercise.id / part
     files = lab_ruleset(folder, exercise.parameters, context.topology)
-    return _exercise_spec(context, exercise, f"{exercise.id}/{part}", files, trials)
+    return exercise_spec(context, exercise, f"{exercise.id}/{part}", files, trials)
 
 
 def work_spec(context: RunContext, exercise: Exercise, folder: Path, trials: int | None = None) -> MeasurementSpec:
@@ -212,7 +212,7 @@ def submitted_spec(
     if ignored and not files:
         raise BadInput(f"{exercise.id} has nothing to load: {with_reasons(ignored)}", f"use one of: {suffixes()}")
     beside = [f"Not loaded: {with_reasons(ignored)}."] if ignored else []
-    spec = _exercise_spec(context, exercise, submitted_from(context, folder), files, trials)
+    spec = exercise_spec(context, exercise, submitted_from(context, folder), files, trials)
     return replace(spec, remarks=[*beside, *remarks(files)])
 
 
@@ -222,7 +222,9 @@ def submitted_from(context: RunContext, folder: Path) -> str:
 
 
 def refuse_settings(exercise: Exercise, files: list[RulesetFile]) -> None:
-    """Raise BadInput for the first file that changes a machine setting that the exercise does not allow."""
+    """Raise BadInput for the first file of a kind, or with a machine setting, that the exercise does not allow."""
+    about = ["rules"] if exercise.rules is None else [f"*.{name}" for name in exercise.rules]
+    topics = " and ".join([*about, *(f"*.{name}" for name in exercise.settings)])
     for file in files:
         kind = KINDS[file.kind]
         if file.kind in exercise.settings:
@@ -236,17 +238,17 @@ def refuse_settings(exercise: Exercise, files: list[RulesetFile]) -> None:
             continue
         line = kind.setting_in(file.text) if kind.setting_in else None
         if kind.machine_setting or line is not None:
-            topics = " and ".join([*["rules"] * exercise.rules, *(f"*.{kind}" for kind in exercise.settings)])
             what = f"*.{file.kind} files" if line is None else f"`{line}`"
             raise BadInput(
                 f"{file.name}: {exercise.id} does not allow {what}: such settings change the cost of "
                 f"every packet, and the exercise is about {topics}",
                 f"remove {file.name if line is None else 'the line'}",
             )
-        if not exercise.rules:
-            kinds = " and ".join(f"*.{name}" for name in exercise.settings)
-            message = f"{file.name}: {exercise.id} is about {kinds} files and accepts no rules"
-            raise BadInput(message, f"remove {file.name}")
+        if exercise.rules is not None and file.kind not in exercise.rules:
+            other = "other rules" if exercise.rules else "rules"
+            raise BadInput(
+                f"{file.name}: {exercise.id} is about {topics} files and accepts no {other}", f"remove {file.name}"
+            )
 
 
 def refuse_other_systems(lab: Lab, exercise: Exercise, files: list[RulesetFile]) -> None:
@@ -260,9 +262,10 @@ def refuse_other_systems(lab: Lab, exercise: Exercise, files: list[RulesetFile])
             )
 
 
-def _exercise_spec(
-    context: RunContext, exercise: Exercise, ruleset: str, files: list[RulesetFile], trials: int | None
+def exercise_spec(
+    context: RunContext, exercise: Exercise, ruleset: str, files: list[RulesetFile], trials: int | None = None
 ) -> MeasurementSpec:
+    """An exercise with these files; `ruleset` names them in results. Raises BadInput if it does not admit them."""
     lab = context.lab
     refuse_settings(exercise, files)
     refuse_other_systems(lab, exercise, files)

@@ -26,7 +26,7 @@ from fwlab.model.metric import MetricName, Metrics, TrafficKind, judgeable, know
 from fwlab.model.needs import Needs, refuse_unknown_nics
 from fwlab.model.parts import Part, refuse_wrong_parts
 from fwlab.model.ranges import Ranges
-from fwlab.model.ruleset import SettingsKind
+from fwlab.model.ruleset import RulesKind, SettingsKind
 
 
 class Predict(Strict):
@@ -57,7 +57,8 @@ class Exercise(Strict):
                     It must still do under load what it does at a light load
     settings        kinds of settings files (ethtool, rps, routes, sysctl) that are accepted beside rules, and tc, for
                     queues at a link's exit. They change what every packet costs
-    rules           false: no rules are accepted, settings alone. Else a rule could do what the settings should
+    rules           kinds of rules that are accepted, such as iptables; all of them if it is left out. None (an empty
+                    list): settings alone. Else another mechanism could do what the exercise is about
     only            patterns such as net.netfilter.*: sysctl files may set nothing else
     further         true: for those who want more. A class's grading leaves it out unless it is asked for
     predict         the prediction that is asked for
@@ -75,7 +76,7 @@ class Exercise(Strict):
     load_dependent: bool = False
     stateful: bool = False
     settings: list[SettingsKind] = []
-    rules: bool = True
+    rules: list[RulesKind] | None = None
     only: list[str] = ["*"]
     further: bool = False
     predict: Predict

@@ -27,16 +27,28 @@ def ruleset_hash(files: Iterable[RulesetFile]) -> str:
 
 
 def _machine_setting(name: str, info: ValidationInfo) -> str:
+    return _known(name, info, settings=True)
+
+
+def _rules(name: str, info: ValidationInfo) -> str:
+    return _known(name, info, settings=False)
+
+
+def _known(name: str, info: ValidationInfo, *, settings: bool) -> str:
     context: Any = info.context
     kinds = context.get("ruleset_kinds") if isinstance(context, Mapping) else None
     if kinds is None:
         return name
-    known = [kind for kind in kinds if kinds[kind].machine_setting or kinds[kind].setting_in]
+    sets = {kind for kind in kinds if kinds[kind].machine_setting or kinds[kind].setting_in}
+    known = sets if settings else {kind for kind in kinds if not kinds[kind].machine_setting}
     if name not in known:
-        raise ValueError(f"unknown kind of settings {name!r}; known kinds: {', '.join(sorted(known))}")
+        what = "settings" if settings else "rules"
+        raise ValueError(f"unknown kind of {what} {name!r}; known kinds: {', '.join(sorted(known))}")
     return name
 
 
 #: The name of a ruleset kind that sets the machine up, or may. It is checked where the reader gives the registry as
 #: context.
 SettingsKind = Annotated[str, AfterValidator(_machine_setting)]
+#: The same of a kind that has rules.
+RulesKind = Annotated[str, AfterValidator(_rules)]

@@ -31,10 +31,12 @@ class Variants(Strict):
 
     right  solutions that must pass every check
     wrong  solutions that must fail
+    also_right  by name, non-solutions (grading/non_solutions.py) that solve this exercise too, and why they may
     """
 
     right: dict[Identifier, Line] = {}
     wrong: dict[Identifier, Wrong] = {}
+    also_right: dict[Identifier, Line] = {}
 
     @property
     def names(self) -> list[str]:

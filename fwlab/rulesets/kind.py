@@ -2,7 +2,7 @@
 """What a kind of ruleset file declares: how the host validates it, and how a DUT loads it and takes it away again."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from subprocess import CompletedProcess
 from typing import ClassVar, Protocol
 
@@ -135,6 +135,7 @@ class RulesetKind:
     sent       what is sent to the DUT in place of the text (done on the host, whose clock does not count)
     hooks      what a file brings in that costs every packet even while it is empty ("iptables raw")
     remarks    what to say of allowed files beside the verdict, in sentences; given their texts by name
+    extremes   files that accept and that drop whatever is forwarded, by name: they must pass no exercise
     system     the DUT's system whose tools load such files
     """
 
@@ -151,4 +152,5 @@ class RulesetKind:
     sent: Callable[[str], str] = unchanged
     hooks: Callable[[str], list[str]] = no_hooks
     remarks: Callable[[Mapping[str, str]], Iterable[str]] = no_remarks
+    extremes: Mapping[str, str] = field(default_factory=dict)
     system: str = "linux"

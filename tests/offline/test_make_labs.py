@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from fwlab.grading.graded import NON_SOLUTIONS
+from fwlab.grading.grading_plan import GradingOptions, plan_grading
 from fwlab.grading.variant_files import load_variants
 from fwlab.host.project import find_project
 from fwlab.judge.verdicts import judge_cases, judge_exercise
@@ -16,7 +18,7 @@ from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.results import Measured, Run
 from fwlab.model.variants import REFUSED
-from fwlab.model.verdict import Outcome, Verdict
+from fwlab.model.verdict import Outcome, Verdict, overall
 from fwlab.report.repeatability_table import differences
 from tests.offline.published import NAMES, files, lab_of
 
@@ -125,6 +127,23 @@ def test_right_variants_pass_and_wrong_ones_fail_the_named_checks(name: str) -> 
             failing = {v.check for v in judged(exercise, measured, run) if v.outcome is not Outcome.PASS}
             failing -= set(wrong.may if wrong else [])
             assert failing == set(wrong.fails if wrong else []) - newer(exercise, measured), measured.ruleset
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if files(name, "graded-non-solutions*")])
+def test_what_must_not_pass_fails(name: str) -> None:
+    """Judged by today's limits. All of an exercise's were graded if one was."""
+    lab_id = name.partition(":")[0]
+    plan = plan_grading(PROJECT, GradingOptions(labs=[lab_id], parts=[NON_SOLUTIONS]))
+    context = plan.contexts[lab_id]
+    lab, works = context.lab, {work.ruleset(context): work for work in plan.works[lab_id]}
+    newest: dict[str, tuple[Measured, Run]] = {}
+    for run in (load_run(path, lab.id) for path in files(name, "graded-non-solutions*")):
+        newest |= {measured.ruleset: (measured, run) for measured in run.exercises if measured.ruleset in works}
+    exercises = {measured.id for measured, _ in newest.values()}
+    assert {ruleset for ruleset, work in works.items() if work.exercise.id in exercises} <= set(newest)
+    for ruleset, (measured, run) in newest.items():
+        outcomes = [verdict.outcome for verdict in judge_exercise(works[ruleset].exercise, measured, run, METRICS)]
+        assert overall(outcomes) is works[ruleset].expected, ruleset
 
 
 @each_graded_lab

@@ -147,6 +147,15 @@ def test_an_exercise_may_accept_only_some_settings(line: str) -> None:
         refuse_settings(exercises["ex5-table"], [ruleset_file("a.sysctl", f"{allowed}{line}\n")])
 
 
+def test_an_exercise_may_accept_only_some_kinds_of_rules() -> None:
+    """A set would answer what a thousand rules are asked."""
+    exercises = {exercise.id: exercise for exercise in load_lab(Project(ROOT), "lab03-ipset").exercises}
+    refuse_settings(exercises["ex2-thousand-rules"], [ruleset_file("a.iptables", "*raw\nCOMMIT\n")])
+    said = "a.ipset: ex2-thousand-rules is about *.iptables files and accepts no other rules"
+    with pytest.raises(BadInput, match=re.escape(said)):
+        refuse_settings(exercises["ex2-thousand-rules"], [ruleset_file("a.ipset", "create a hash:ip\n")])
+
+
 def test_an_exercise_accepts_kinds_of_settings_that_are_registered(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[2]
     lab = tmp_path / "labs" / "lab01-forwarding"

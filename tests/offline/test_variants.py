@@ -14,6 +14,8 @@ from types import SimpleNamespace
 import pytest
 
 from fwlab.grading.graded import own_work
+from fwlab.grading.grading_plan import GradingOptions, plan_grading
+from fwlab.grading.non_solutions import Made
 from fwlab.grading.variant_files import load_variants, variant_folder
 from fwlab.host.project import Project, find_project, lab_ids, load_topology, read_yaml
 from fwlab.measure.labs import load_lab
@@ -89,6 +91,45 @@ def test_variants_differ(lab: Lab, exercise: Exercise) -> None:
 
 def _rules_only(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
+
+
+# ---- what must not pass -----------------------------------------------------------------------------------------
+
+
+def test_what_must_not_pass_is_made_from_the_lab(copied: SimpleNamespace) -> None:
+    works = {work.who: work for work in own_work(copied, ["non-solutions"])}
+    assert list(works) == ["nothing", "accept-all", "drop-all", "cosmetic", "case-drop", "case-rules-64"]
+    assert {work.expected for work in works.values()} == {Outcome.FAIL}
+    assert works["nothing"].spec(copied).files == []
+    assert works["drop-all"].spec(copied).ruleset == "ex1-example/non-solutions/drop-all"
+    assert "policy drop" in works["drop-all"].spec(copied).files[0].text
+
+
+def test_what_is_right_all_the_same_is_named_with_its_reason(copied: SimpleNamespace) -> None:
+    path = copied.folder / "variants.yml"
+    path.write_text(path.read_text() + "also_right: { case-drop: It is only an example. }\n")
+    works = {work.who: work.expected for work in own_work(copied, ["non-solutions"])}
+    assert [who for who, expected in works.items() if expected is Outcome.PASS] == ["case-drop"]
+    path.write_text(path.read_text().replace("case-drop", "case-dorp"))
+    with pytest.raises(BadInput, match="also_right: there is no case-dorp; there are: nothing, "):
+        own_work(copied, ["non-solutions"])
+
+
+@pytest.mark.parametrize("name", lab_ids(PROJECT))
+def test_nothing_that_must_fail_says_what_is_right(name: str) -> None:
+    """No start and no case of the table is another exercise's answer, unless variants.yml says why it may be."""
+    plan = plan_grading(PROJECT, GradingOptions(labs=[name], parts=["reference", "variants", "non-solutions"]))
+    topology, found = plan.contexts[name].topology, []
+    for exercise in plan.contexts[name].lab.exercises:
+        works = [work for work in plan.works[name] if work.exercise is exercise]
+        right = [
+            Made(work.folder, exercise.parameters).says(topology)
+            for work in works
+            if work.made is None and work.expected is Outcome.PASS
+        ]
+        made = [(work, work.made.says(topology)) for work in works if work.made and work.expected is Outcome.FAIL]
+        found += [work.name for work, said in made if said in right]
+    assert found == []
 
 
 # ---- what is said of a bad one ---------------------------------------------------------------------------------
@@ -172,7 +213,8 @@ def test_variants_become_works_with_their_expected_outcome(copied: SimpleNamespa
     assert [file.name for file in task.files] == ["one.ipset", "rules.iptables"]
 
 
-def test_part_all_includes_the_variants(copied: SimpleNamespace) -> None:
+def test_part_all_includes_the_variants_and_what_must_not_pass(copied: SimpleNamespace) -> None:
     whose = [work.who for work in own_work(copied, ["all"])]
     assert whose[:3] == ["start", "reference", "mistake"]
-    assert len(whose) == 7
+    assert whose[3:7] == ["right-nft", "right-counted-network", "wrong-whole-network", "wrong-other-protocol"]
+    assert whose[7:] == [work.who for work in own_work(copied, ["non-solutions"])]

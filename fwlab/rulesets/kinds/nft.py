@@ -115,4 +115,8 @@ KIND = RulesetKind(
     loader=NftLoader,
     absent=absent,
     cumulative=True,
+    extremes={
+        name: f"table inet lab {{ chain all {{ type filter hook forward priority filter; policy {policy}; }} }}\n"
+        for name, policy in (("accept-all", "accept"), ("drop-all", "drop"))
+    },
 )

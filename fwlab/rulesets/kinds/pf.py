@@ -193,5 +193,6 @@ KIND = RulesetKind(
     validate=validate,
     loader=None,  # the agents that load with Python run on Linux
     absent=absent,
+    extremes={"accept-all": "pass\n", "drop-all": "block drop\n"},
     system="freebsd",
 )

@@ -117,4 +117,5 @@ KIND = RulesetKind(
     absent=absent,
     machine_setting=True,
     sent=marked,
+    extremes={"drop-all": "route add blackhole 198.19.0.0/17\nroute add blackhole 198.19.128.0/17\n"},
 )

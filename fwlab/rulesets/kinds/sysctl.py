@@ -131,4 +131,5 @@ KIND = RulesetKind(
     machine_setting=True,
     named_in=named_in,
     sent=expanded,
+    extremes={"drop-all": "net.ipv4.conf.all.forwarding = 0\n"},
 )
