@@ -20,13 +20,11 @@ from fwlab.model.results import Measured, Run
 from fwlab.model.variants import REFUSED
 from fwlab.model.verdict import Outcome, Verdict, overall
 from fwlab.report.repeatability_table import differences
-from tests.offline.published import NAMES, files, lab_of
+from tests.offline.published import NAMES, files, graded, lab_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = find_project(ROOT)
 LABS = [name for name in NAMES if files(name, "labs")]
-#: The least distance of a limit from every ruleset that was graded.
-MARGIN = 0.005
 each_lab = pytest.mark.parametrize("name", LABS)
 each_graded_lab = pytest.mark.parametrize("name", [name for name in NAMES if files(name, "labs-exercises")])
 
@@ -85,22 +83,6 @@ def newer(exercise: Exercise, measured: Measured) -> set[str]:
     return {check.id for check in exercise.checks if check.metric not in there}
 
 
-@cache
-def graded(name: str) -> tuple[Lab, dict[str, tuple[Measured, Run]]]:
-    """The lab, and the newest reliable measurement of each of its rulesets."""
-    lab = lab_of(name)
-    wanted = {f"{exercise.id}/{part}" for exercise in lab.exercises for part in ("start", "reference", "mistake")}
-    for exercise in lab.exercises:
-        wanted |= {f"{exercise.id}/variants/{one}" for one in load_variants(PROJECT, lab, exercise).names}
-    runs = [files(name, "labs-exercises")[-1], *files(name, "graded-variants*")]
-    newest: dict[str, tuple[Measured, Run]] = {}
-    for run in sorted((load_run(path, lab.id) for path in runs), key=lambda run: run.started):
-        for measured in run.exercises:
-            if measured.ruleset in wanted and (not measured.problems or measured.ruleset not in newest):
-                newest[measured.ruleset] = measured, run
-    return lab, newest
-
-
 @each_graded_lab
 def test_there_are_at_least_four_variants_of_each_kind(name: str) -> None:
     lab = lab_of(name)
@@ -144,18 +126,6 @@ def test_what_must_not_pass_fails(name: str) -> None:
     for ruleset, (measured, run) in newest.items():
         outcomes = [verdict.outcome for verdict in judge_exercise(works[ruleset].exercise, measured, run, METRICS)]
         assert overall(outcomes) is works[ruleset].expected, ruleset
-
-
-@each_graded_lab
-def test_limits_keep_their_distance_from_every_ruleset(name: str) -> None:
-    """Medians repeat to a fifth of this distance, so no graded ruleset can end on the other side."""
-    lab, rulesets = graded(name)
-    near = {}
-    for ruleset, (measured, run) in rulesets.items():
-        for verdict in judge_exercise(lab.exercise(measured.id), measured, run, METRICS):
-            if METRICS[verdict.metric].needs_clock and verdict.value and abs(verdict.value / verdict.low - 1) < MARGIN:
-                near[f"{ruleset} {verdict.check}"] = verdict.value / verdict.low
-    assert near == {}
 
 
 def test_figures_repeat_after_another_boot() -> None:
