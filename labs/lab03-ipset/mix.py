@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The traffic of the exercises: an attack, bystanders between its addresses, and a legitimate network."""
 
+import math
 import random
 from ipaddress import IPv4Address, IPv4Network
 
@@ -25,11 +26,14 @@ TOTAL_PPS = 10_000
 PROBES = 1000
 ELSEWHERE, MANAGEMENT = IPv4Network("10.0.0.0/8"), IPv4Network("10.0.2.0/24")
 STRIDE = 389  # prime, so that it reaches every source of a thousand and of four
+#: Each packet goes to another host than the one before. A packet to the same host would use its route, and a drop after
+#: routing would look cheap.
+DESTINATIONS = [int(IPv4Address("198.19.10.1")) + host for host in range(50)]
 
 
 class Mix:
-    """Continuous streams. Their packets differ only in the source address: a ruleset can tell them apart by nothing
-    else, and the sink counts them by it."""
+    """Continuous streams to the same hosts. A ruleset can tell them apart by nothing but the source address, and the
+    sink counts them by it."""
 
     def get_streams(
         self,
@@ -100,17 +104,21 @@ def drawn(chance, length, count, begin=0):
 
 
 def stream(name, sources, pps, size):
-    """A continuous stream from these addresses to one destination."""
+    """A continuous stream from these addresses to all destinations."""
     # No UDP checksum (RFC 768 allows it): it would have to follow the source address.
     headers = Ether() / IP(src="198.18.0.9", dst="198.19.10.1") / UDP(sport=1025, dport=5000, chksum=0)
     packet = headers / bytes(size - FCS - len(headers))
     # In strides of a prime number of sources: those at the end of a list of rules cost more, and every part of the
     # traffic should have its share of both ends.
-    visited = [sources[turn * STRIDE % len(sources)] for turn in range(len(sources))]
+    turns = range(len(sources) * math.ceil(len(DESTINATIONS) / len(sources)))
+    visited = [sources[turn * STRIDE % len(sources)] for turn in turns]
+    reached = [DESTINATIONS[turn % len(DESTINATIONS)] for turn in turns]
     vm = STLScVmRaw(
         [
             STLVmFlowVar(name="source", value_list=visited, size=4, op="inc"),
+            STLVmFlowVar(name="destination", value_list=reached, size=4, op="inc"),
             STLVmWrFlowVar(fv_name="source", pkt_offset="IP.src"),
+            STLVmWrFlowVar(fv_name="destination", pkt_offset="IP.dst"),
             STLVmFixIpv4(offset="IP"),
         ]
     )
