@@ -139,7 +139,7 @@ BUCKETS = "net.netfilter.nf_conntrack_buckets"
         ("a.ethtool", "eth0 -K gro on\neth0 -K gro off\n", {"ethtool -k eth0": FEATURES}, None),
         ("a.ethtool", "eth0 -K tx-udp-segmentation on\n", {"ethtool -k eth0": FEATURES}, None),
         ("a.ethtool", "eth0 -K tx-udp-segmentation off\n", {"ethtool -k eth0": FEATURES}, None),
-        ("a.ethtool", "eth0 -G rx 64 tx 256\n", {"ethtool -g eth0": RINGS}, "eth0 -G rx 64 (it is 128)"),
+        ("a.ethtool", "eth0 -G rx 512 tx 256\n", {"ethtool -g eth0": RINGS}, "eth0 -G rx 512 (it is 128)"),
         ("a.ethtool", "eth0 -L combined 1\n", {"ethtool -l eth0": CHANNELS}, None),
         ("a.ethtool", "eth0 -C rx-usecs 9\n", {"ethtool -c eth0": "rx-usecs: n/a\n"}, "eth0 -C rx-usecs 9 (it is n/a)"),
         ("a.sysctl", "-net.core.a=1\n", {"sysctl -n net.core.a": ""}, None),

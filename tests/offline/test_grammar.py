@@ -107,6 +107,8 @@ REFUSED = {
         "eth0 -s speed 10",
         "eth0 -G rx all",
         "eth0 -G rx -1",
+        "eth0 -G rx 64",
+        "eth0 -G rx 512 tx 16",
         "eth0",
         "ethtool -K eth0 gro off",
     ],

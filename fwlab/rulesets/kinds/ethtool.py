@@ -16,6 +16,8 @@ OPTIONS = {
     "-C": (_NAME, re.compile(r"on|off|[0-9]{1,9}")),
     "-L": (re.compile("rx|tx|other|combined"), _NUMBER),
 }
+#: Smaller rings run empty, or full, whatever is loaded, so nothing could be measured.
+SMALLEST = {("-G", "rx"): 512, ("-G", "tx"): 256}
 
 
 def validate(lines: list[str]) -> Faults:
@@ -32,6 +34,9 @@ def validate(lines: list[str]) -> Faults:
                 given = words[index : index + 2]
                 if not (name.fullmatch(given[0]) and value.fullmatch(given[1])):
                     yield number, f"{' '.join(given)} is not a link setting that a reset can restore", how
+                elif (least := SMALLEST.get((words[1], given[0]), 0)) and int(given[1]) < least:
+                    what = f"with a ring of {given[1]} nothing can be measured: it cannot hold what comes at once"
+                    yield number, what, f"write {given[0]} {least} or more"
 
 
 #: ethtool lists some features by a longer name than the one that sets them.
