@@ -54,7 +54,7 @@ def test_all_three_machines_must_run_under_kvm() -> None:
     assert not runs_under_kvm(0, "")[0]
 
 
-PUBLISHED = Path("results/lab03-ipset/2026-11-22-labs-exercises.json")
+PUBLISHED = Path("results/lab03-ipset/2026-11-26-graded-variants.json")
 
 
 def run_of(link: str = "socket", accelerator: str = "kvm", median: float | None = 1000.0) -> str:

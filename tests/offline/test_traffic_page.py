@@ -67,7 +67,7 @@ def test_the_exercise_plays_it_and_the_sink_counts_it() -> None:
     assert "delivered" in {check.metric for check in exercise.checks}
     parameters = exercise.parameters
     [file] = lab_part_spec(_Setting, exercise, "start").files
-    dropped = {line.split()[3] for line in file.text.splitlines() if line.startswith("-A PREROUTING -s")}
+    dropped = {line.split()[3] for line in file.text.splitlines() if line.startswith("-A FORWARD -s")}
     assert len(dropped) == parameters["attackers"]
     assert file.text.count("-j DROP") == len(dropped)
     rules = counting_ruleset("eth0", LAB.classes)
