@@ -25,7 +25,6 @@ MARGIN = 0.03
 #: By lab, the exercises in which right and wrong are too near to each other. A limit alone does not help these.
 LEFT = {
     "lab01-forwarding": {"ex3-tuning", "ex5-download", "ex6-budget"},
-    "lab03-ipset": {"ex1-one-host", "ex2-thousand-rules", "ex5-mixed", "ex6-budget"},
     "lab04-nftables": {"ex2-few", "ex3-pairs", "ex6-fold", "ex7-budget"},
     "lab05-drop-early": {"ex2-ingress"},
     "lab09-classifiers": {"ex5-fold"},
