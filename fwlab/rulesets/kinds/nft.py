@@ -116,7 +116,7 @@ KIND = RulesetKind(
     absent=absent,
     cumulative=True,
     extremes={
-        name: f"table inet lab {{ chain every {{ type filter hook forward priority filter; policy {policy}; }} }}\n"
+        name: f"table inet lab {{\n chain every {{\n  type filter hook forward priority filter; policy {policy};\n }}\n}}\n"
         for name, policy in (("accept-all", "accept"), ("drop-all", "drop"))
     },
 )
