@@ -116,7 +116,7 @@ KIND = RulesetKind(
     absent=absent,
     cumulative=True,
     extremes={
-        name: f"table inet lab {{\n chain every {{\n  type filter hook forward priority filter; policy {policy};\n }}\n}}\n"
+        name: f"table inet lab {{\nchain every {{\ntype filter hook forward priority filter; policy {policy};\n}}\n}}\n"
         for name, policy in (("accept-all", "accept"), ("drop-all", "drop"))
     },
 )
