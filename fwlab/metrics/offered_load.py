@@ -24,13 +24,13 @@ from fwlab.model.errors import CannotMeasure
 from fwlab.model.results import Measured
 from fwlab.model.trial import Delivery
 
-#: Trials at the maximum offered load, and seconds of each.
-FLAT_OUT_TRIALS, FLAT_OUT_S = 3, 1.0
+#: Trials at the maximum offered load.
+FLAT_OUT_TRIALS = 3
 #: A search begins at this share of what the generator sends flat out: closer to it, it cannot keep a rate.
 OF_CEILING = 0.95
-#: In the DUT's own time flat out is this load (pps of the reference CPU), above what any ruleset lets it process, for
-#: this time (s). A search begins at this multiple of what it then processes.
-BEYOND, BEYOND_S, OF_PROCESSED = 2_000_000.0, 0.125, 1.1
+#: In the DUT's own time flat out is this load (pps of the reference CPU), above what any ruleset lets it process. A
+#: search begins at this multiple of what it then processes.
+BEYOND, OF_PROCESSED = 2_000_000.0, 1.1
 #: A curve of frame loss begins at this multiple of it.
 CURVE_FROM = 2.0
 #: Before a trial in the DUT's own time the load lasts so long, and after it: the DUT counts, too, as long as the trial
@@ -52,7 +52,7 @@ class AtLoad(Protocol):
     def measure(self, intended_duration: float, intended_load: float) -> TrialResult:
         """One trial: `intended_load` packets per second for `intended_duration` seconds. Raises CannotMeasure."""
 
-    def flat_out(self, duration: float) -> TrialResult:
+    def flat_out(self) -> TrialResult:
         """One trial at the maximum offered load. Raises CannotMeasure."""
 
     def highest(self, flat_out: Sequence[TrialResult]) -> float:
@@ -83,16 +83,16 @@ class AtHostLoad:
         passage = play(self.nodes, self.traffic, intended_load, max(1, round(intended_load * intended_duration)))
         return self._ended(intended_duration, intended_load, passage.sent, passage.duration_s, passage.taken)
 
-    def flat_out(self, duration: float) -> TrialResult:
+    def flat_out(self) -> TrialResult:
         """One trial as fast as the generator can. Raises CannotMeasure."""
         self._begin()
         before = through(self.nodes)[0]
         with traffic_guard(self.nodes.engine.start()) as playing:
-            time.sleep(duration)
+            time.sleep(self.terms.flat_out_s)
             played = playing.stop()
         self.nodes.dut.drain()
         taken = through(self.nodes)[0] - before
-        return self._ended(duration, None, played.sent, played.duration_s, taken)
+        return self._ended(self.terms.flat_out_s, None, played.sent, played.duration_s, taken)
 
     def _begin(self) -> None:
         self.nodes.dut.drain()  # what an earlier trial left in the ring would be counted
@@ -161,8 +161,8 @@ class AtPacedLoad:
             busy_share=seen.busy_share,
         )
 
-    def flat_out(self, duration: float) -> TrialResult:
-        return self.measure(BEYOND_S, BEYOND).model_copy(update={"intended_load": None})
+    def flat_out(self) -> TrialResult:
+        return self.measure(self.terms.flat_out_s, BEYOND).model_copy(update={"intended_load": None})
 
 
 def passed(light: Delivery, offered: Mapping[str, int]) -> int:
@@ -205,7 +205,7 @@ def _flat_out(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured
     measurer = at_load(session, spec, so_far)
     if measurer is None:
         return so_far
-    trials = [measurer.flat_out(FLAT_OUT_S) for _ in range(FLAT_OUT_TRIALS)]
+    trials = [measurer.flat_out() for _ in range(FLAT_OUT_TRIALS)]
     problems = [] if any(trial.sent and trial.taken for trial in trials) else ["no packet reached the DUT"]
     return with_found(so_far, flat_out=trials).plus(problems=problems)
 

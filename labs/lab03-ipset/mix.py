@@ -3,7 +3,7 @@
 
 import math
 import random
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address
 
 from trex_stl_lib.api import (
     IP,
@@ -24,7 +24,9 @@ FCS = 4
 TOTAL_PPS = 10_000
 #: Hosts drawn from the list elsewhere.
 PROBES = 1000
-ELSEWHERE, MANAGEMENT = IPv4Network("10.0.0.0/8"), IPv4Network("10.0.2.0/24")
+#: The list elsewhere: every second address from this one on. Its first hosts are never drawn, since the addresses by
+#: which the nodes are managed are among them, and the DUT takes a packet from its own address for an error.
+ELSEWHERE, UNDRAWN = "10.0.0.1", 512
 STRIDE = 389  # prime, so that it reaches every source of a thousand and of four
 #: Each packet goes to another host than the one before. A packet to the same host would use its route, and a drop after
 #: routing would look cheap.
@@ -73,8 +75,10 @@ class Mix:
         chance = random.Random(draw)
         nearby = spaced(bystander or str(IPv4Address(attacker) + 1), bystanders, bystander_step)
         unlisted = spaced(str(IPv4Address(listed) + 1), unlisted_hosts, unlisted_step)
-        found = drawn(chance, elsewhere, PROBES if elsewhere else 0)
-        spared = [host + 1 for host in found[::10]] + drawn(chance, PROBES, PROBES // 10, elsewhere + 100)
+        found = drawn(chance, PROBES, UNDRAWN, elsewhere) if elsewhere else []
+        # Those between the listed hosts, and some behind the end of the list (which is not as long in each exercise).
+        spared = [host + 1 for host in found[::10]]
+        spared += drawn(chance, len(spared), elsewhere + 100, elsewhere + 1100)
         groups = [
             ("attack", spaced(attacker, attackers, step), attack_pps - 2 * listed_pps),
             ("listed", spaced(listed, listed_hosts, listed_step), listed_pps),
@@ -96,11 +100,10 @@ def moved(chance, hosts, step):
     return [host + int((step - 1) * chance.random()) * (turn % 4 == 3) for turn, host in enumerate(hosts)]
 
 
-def drawn(chance, length, count, begin=0):
-    """`count` of the `length` hosts from 10.0.0.1 on, 2 apart, without the first `begin` of them and without those of
-    the network by which the nodes are managed."""
-    hosts = [int(ELSEWHERE[1]) + 2 * (begin + int(length * chance.random())) for _ in range(count)]
-    return [host for host in hosts if IPv4Address(host) not in MANAGEMENT]
+def drawn(chance, count, begin, end):
+    """`count` hosts of the list elsewhere, from its host number `begin` to that before `end`."""
+    hosts = [begin + int((end - begin) * chance.random()) for _ in range(count)]
+    return [int(IPv4Address(ELSEWHERE)) + 2 * host for host in hosts]
 
 
 def stream(name, sources, pps, size):
