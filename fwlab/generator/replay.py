@@ -93,16 +93,23 @@ class Replay:
         self._device = device
         self._emulated = emulated
         self._cached: dict[Path, tuple[str, int]] = {}
-        self._table = ""
+        self._selected: tuple[TrafficStore, str] | None = None
         self._copied = 0
 
     def use(self, store: TrafficStore, traffic: str) -> None:
-        """Copy the frame table to the generator, unless it is already there."""
+        """Select a traffic. It is copied when it is played: a load in the DUT's own time needs no copy."""
+        self._selected = store, traffic
+
+    def _table(self) -> str:
+        """The frame table's path on the generator, where it is copied unless it is already there."""
+        if self._selected is None:
+            raise ValueError("no traffic was selected")
+        store, traffic = self._selected
         table = store.path(traffic)
         if table not in self._cached:
             self._copy(table)
         self._cached[table] = self._cached.pop(table)  # the most recently used is last
-        self._table = self._cached[table][0]
+        return self._cached[table][0]
 
     def _copy(self, table: Path) -> None:
         data = table.read_bytes()
@@ -127,7 +134,7 @@ class Replay:
         if self._emulated and load is not None and count is not None and count >= LONG_RUN:
             options.append(_VIRTIO_DRIVER)
             after = _AWAIT_ADDRESSES.format(dev=self._device)
-        command = _PLAY.format(dev=self._device, table=self._table, options=" ".join(options), after=after)
+        command = _PLAY.format(dev=self._device, table=self._table(), options=" ".join(options), after=after)
         return ReplayPlayback(self._ssh, self._ssh.launch(command), load)
 
     def close(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -34,13 +35,23 @@ class Here:
         self.launcher = Launcher(["sh", "-c", login, "sh"])
         self.launch = self.launcher.start
 
+    def run(self, command: str, **_: object) -> None:
+        """Copies no table."""
+
+
+def engine(node: object, device: str = "eth0", *, emulated: bool = False) -> Replay:
+    """An engine that plays some table."""
+    made = Replay(node, device, emulated=emulated)
+    made.use(SimpleNamespace(path=lambda _: Path(__file__)), "any")
+    return made
+
 
 @pytest.fixture
 def replay(tmp_path: Path) -> Replay:
     program = tmp_path / "fwlab-replay"
     program.write_text(LATE)
     program.chmod(0o755)
-    return Replay(Here(tmp_path), "eth0")
+    return engine(Here(tmp_path))
 
 
 def test_a_stop_before_the_engine_handles_signals_still_yields_the_report(replay: Replay) -> None:
@@ -54,7 +65,7 @@ def test_the_engine_stops_if_the_host_disconnects(replay: Replay, tmp_path: Path
         LATE.replace("    sys.exit()", f"    open({str(report)!r}, 'w').write('5')\n    sys.exit()")
     )
     here = Here(tmp_path)
-    Replay(here, "eth0").start()
+    engine(here).start()
     here.launcher._process.stdin.close()  # as when the host's end of the connection goes
     here.launcher._process.wait(30)
     assert report.read_text() == "5"
@@ -69,10 +80,13 @@ class Asked:
     def launch(self, command: str) -> None:
         self.commands.append(command)
 
+    def run(self, command: str, **_: object) -> None:
+        """Copies no table."""
+
 
 def command(*, emulated: bool, load: float | None, count: int | None) -> str:
     node = Asked()
-    Replay(node, "eth7", emulated=emulated).start(load=load, count=count)
+    engine(node, "eth7", emulated=emulated).start(load=load, count=count)
     return node.commands[0]
 
 
@@ -109,7 +123,7 @@ def test_a_nic_without_its_addresses_is_reported(
     assert waits in replay_module._AWAIT_ADDRESSES
     instead = replay_module._AWAIT_ADDRESSES.replace(waits, str(given_back).lower())  # true and false are programs, too
     monkeypatch.setattr(replay_module, "_AWAIT_ADDRESSES", instead)
-    playing = Replay(Here(tmp_path), "eth7", emulated=True).start(load=9000, count=LONG_RUN)
+    playing = engine(Here(tmp_path), "eth7", emulated=True).start(load=9000, count=LONG_RUN)
     if given_back:
         assert playing.wait(timeout=30).sent == 5
     else:

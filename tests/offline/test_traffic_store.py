@@ -67,6 +67,13 @@ def test_a_cached_table_is_not_copied_again(replay) -> None:
     ]
 
 
+def test_a_traffic_that_is_not_played_is_not_copied(tmp_path: Path) -> None:
+    node = FakeGenerator()
+    before = dict(node.files)
+    Replay(node, "eth0").use(SimpleNamespace(path=lambda traffic: tmp_path / traffic), "absent")
+    assert node.files == before
+
+
 def test_the_least_recently_used_table_is_removed_first(replay) -> None:
     replay("a", 4)
     replay("b", 4)
