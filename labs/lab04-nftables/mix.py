@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The traffic of the exercises, one scene each: packets to block, their neighbours, and a legitimate network.
 
-Packets of the three classes differ only in source address and destination port, so a ruleset can tell them apart by
-nothing else. The sink uses these two fields as well (lab.yml, `classes`).
+Packets of the three classes differ only in source address and destination port, and all go to the same hosts, so a
+ruleset can tell them apart by nothing else. The sink uses these two fields as well (lab.yml, `classes`).
 """
 
+import math
 import random
 from ipaddress import IPv4Address
 
@@ -27,6 +28,11 @@ SIZE = 128  # bytes on the wire, FCS included
 #: Packets per second of all streams together. Nominal; only the proportions count.
 TOTAL_PPS = 10_000
 STRIDE = 389  # prime, so that it reaches every flow of a list
+#: Each packet goes to a drawn host. A packet to the same host as the one before would use its route, and a drop after
+#: routing would look cheap.
+DESTINATIONS = 50
+#: Packets of a stream before it repeats, at least: with fewer, a flow's port or source would tell where it goes.
+PERIOD = 800
 WEB = 443
 #: One packet of twenty is a neighbour's, and a light load has about 8000 packets: it reaches this many flows.
 NEIGHBOUR_FLOWS = 400
@@ -200,24 +206,26 @@ class Mix:
         """`blocked_percent` of the packets must be blocked, `neighbours_percent` are neighbours, the rest legitimate.
 
         `scene` is one of SCENES. It has `count` addresses (or customers, or prefixes) that begin with `first` and are
-        `step` apart. `draw` draws a part of the neighbours.
+        `step` apart. `draw` draws a part of the neighbours, and the destinations.
         """
-        blocked, neighbours = SCENES[scene](random.Random(draw), first, count, step)
+        chance = random.Random(draw)
+        blocked, neighbours = SCENES[scene](chance, first, count, step)
         legitimate_percent = 100 - blocked_percent - neighbours_percent
         return [
-            stream("blocked", blocked, blocked_percent),
-            stream("neighbours", neighbours, neighbours_percent),
-            stream("legitimate", [(source, WEB) for source in legitimate()], legitimate_percent),
+            stream(chance, "blocked", blocked, blocked_percent),
+            stream(chance, "neighbours", neighbours, neighbours_percent),
+            stream(chance, "legitimate", [(source, WEB) for source in legitimate()], legitimate_percent),
         ]
 
 
-def stream(name, flows, percent):
+def stream(chance, name, flows, percent):
     """A continuous stream of segments, one flow after the other.
 
     It visits them in strides of a prime number of flows. Flows at the end of a list of rules cost more, and every part
     of the traffic should have its share of both ends.
     """
-    visited = [flows[turn * STRIDE % len(flows)] for turn in range(len(flows))]
+    visited = [flows[turn * STRIDE % len(flows)] for turn in range(len(flows) * math.ceil(PERIOD / len(flows)))]
+    reached = [int(IPv4Address("198.19.10.1")) + below(chance, DESTINATIONS) for _ in visited]
     # All packets have the same TCP checksum. The firewall does not verify it, and a correct one would mark the flow.
     headers = Ether() / IP(src="198.18.0.1", dst="198.19.10.1") / TCP(sport=1025, dport=WEB, flags="A")
     packet = headers / bytes(SIZE - FCS - len(headers))
@@ -225,7 +233,9 @@ def stream(name, flows, percent):
         [
             STLVmFlowVar(name="source", value_list=[source for source, _ in visited], size=4, op="inc"),
             STLVmFlowVar(name="port", value_list=[port for _, port in visited], size=2, op="inc"),
+            STLVmFlowVar(name="destination", value_list=reached, size=4, op="inc"),
             STLVmWrFlowVar(fv_name="source", pkt_offset="IP.src"),
+            STLVmWrFlowVar(fv_name="destination", pkt_offset="IP.dst"),
             STLVmWrFlowVar(fv_name="port", pkt_offset="TCP.dport"),
             STLVmFixIpv4(offset="IP"),
         ]
