@@ -22,10 +22,11 @@ from tests.offline.published import NAMES, PROJECT, graded
 #: The least distance of a limit from what passes it, and from what fails by it alone, as a share of the limit.
 MARGIN = 0.03
 
-#: By lab, the exercises in which right and wrong are too near to each other. A limit alone does not help these.
+#: By lab, the exercises in which right and wrong are too near to each other. A limit alone does not help these: a match
+#: of the interface, which an honest ruleset may have, costs a packet that is dropped 9 %, and their ideas save less.
 LEFT = {
     "lab01-forwarding": {"ex3-tuning", "ex5-download", "ex6-budget"},
-    "lab04-nftables": {"ex2-few", "ex3-pairs", "ex6-fold", "ex7-budget"},
+    "lab04-nftables": {"ex1-ports", "ex2-few", "ex5-prefixes", "ex7-budget"},
     "lab05-drop-early": {"ex2-ingress"},
     "lab09-classifiers": {"ex5-fold"},
     "lab11-sriov": {"ex3-checksums"},
