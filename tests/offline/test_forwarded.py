@@ -22,7 +22,7 @@ KEPT = ROOT / "results" / "lab01-forwarding" / "2026-11-22-graded-variants.json"
 
 def test_a_download_that_is_dropped_in_part_fails_at_the_right_capacity() -> None:
     play = Delivery(intended_load=1000, sent=960, offered={"download": 960}, arrived={"download": 640})
-    found = attempt(*3 * [156_000], entries=65, deliveries=[play], also=["delivered", "entries"])
+    found = attempt(*3 * [150_000], entries=65, deliveries=[play], also=["delivered", "entries"])
     verdicts = judge_exercise(EXERCISE, found, a_run([]), METRICS)
     outcomes = {verdict.check: verdict.outcome for verdict in verdicts}
     assert outcomes == {"entries": Outcome.PASS, "delivered-download": Outcome.FAIL, "capacity": Outcome.PASS}
