@@ -155,6 +155,15 @@ class TestWires:
         held = [given for name, given in monitor.told if given.get("qom-type") == "filter-buffer"]
         assert [(one["netdev"], one["interval"]) for one in held] == [("a", 250), (wires.CLOCK, 250)]
 
+    def test_all_recorders_are_made_in_one_second(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A recorder that is made in the next second has times that are a second ahead (QEMU's net/dump.c)."""
+        times = iter([41.9, 42.1, 42.3, 42.5])
+        monkeypatch.setattr(wires.time, "time", lambda: next(times))
+        monitor = FakeMonitor()
+        with wires.attached(monitor, wires.Wires("a", "b", "127.0.0.1", 1), tick_us=250, kept=96):
+            names = [name for name, given in monitor.told if given.get("id", "") in wires.RECORDERS]
+        assert names == 3 * ["object-add"] + 3 * ["object-del"] + 3 * ["object-add"]
+
 
 class FakeMonitor:
     """Remembers what it is told, and refuses to add anything so many times."""
