@@ -157,25 +157,30 @@ class TestWires:
 
     def test_all_recorders_are_made_in_one_second(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A recorder that is made in the next second has times that are a second ahead (QEMU's net/dump.c)."""
-        times = iter([41.9, 42.1, 42.3, 42.5])
+        times = iter([41.5, 41.5, 42.1, 42.2, 42.2, 42.3])
         monkeypatch.setattr(wires.time, "time", lambda: next(times))
-        monitor = FakeMonitor()
-        with wires.attached(monitor, wires.Wires("a", "b", "127.0.0.1", 1), tick_us=250, kept=96):
+        monitor = FakeMonitor(header=b"header")
+        with wires.attached(monitor, wires.Wires("a", "b", "127.0.0.1", 1), tick_us=250, kept=96) as there:
             names = [name for name, given in monitor.told if given.get("id", "") in wires.RECORDERS]
+            assert os.read(there.pipe, 99) == b"header", "of the recorder that is left alone"
         assert names == 3 * ["object-add"] + 3 * ["object-del"] + 3 * ["object-add"]
 
 
 class FakeMonitor:
     """Remembers what it is told, and refuses to add anything so many times."""
 
-    def __init__(self, refusals: int = 0) -> None:
-        self.refusals, self.told = refusals, []
+    def __init__(self, refusals: int = 0, header: bytes = b"") -> None:
+        """header: what a recorder writes at first"""
+        self.refusals, self.told, self.header = refusals, [], header
 
     def commands(self, *commands: tuple[str, dict]) -> list[str]:
         self.told += commands
         for _, given in commands:
             if "file" in given:
                 self.folder = Path(given["file"]).parent
+                if self.header and given["id"] == wires.TICKS:
+                    self.pipe = os.open(given["file"], os.O_WRONLY)
+                    os.write(self.pipe, self.header)
         if commands[0][0] != "netdev_add" or not self.refusals:
             return []
         self.refusals -= 1

@@ -24,8 +24,8 @@ HOLD, HOLD_TICK, TICKS = "fwlab-hold", "fwlab-hold-tick", "fwlab-ticks"
 RECORDERS = ("fwlab-received", "fwlab-forwarded", "fwlab-returned")
 #: Ticks are sent to this port and never answered; nothing listens there.
 NOBODY = 9
-#: How often the recorders are made before all of them are of one second. One attempt takes a tenth of that.
-SAME_SECOND = 10
+#: How often the recorders are made before all of them are of one second, and how much of it must be left to begin (s).
+SAME_SECOND, MOST_OF_IT = 10, 0.4
 #: A command of QEMU's monitor and its arguments.
 Command = tuple[str, dict[str, Any]]
 
@@ -130,7 +130,7 @@ def attached(monitor: Monitor, wires: Wires, *, tick_us: int, kept: int) -> Iter
         pipe = os.open(ticks, os.O_RDONLY | os.O_NONBLOCK)  # or QEMU would wait for a reader
         try:
             port = _unused_port(wires.address)
-            with _added(monitor, _additions(wires, folder, port, tick_us=tick_us, kept=kept)):
+            with _added(monitor, _additions(wires, folder, port, tick_us=tick_us, kept=kept), pipe):
                 yield Attached(folder, pipe, port)
         finally:
             os.close(pipe)
@@ -148,12 +148,13 @@ def _folder() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _added(monitor: Monitor, additions: list[Command]) -> Iterator[None]:
+def _added(monitor: Monitor, additions: list[Command], pipe: int | None = None) -> Iterator[None]:
     try:
-        refused = _add(monitor, additions)
+        refused = _add(monitor, additions, pipe)
         if refused:  # a session that was killed may have left its own
             monitor.commands(*_removals())
-            refused = _add(monitor, additions)
+            _discard(pipe)
+            refused = _add(monitor, additions, pipe)
         if refused:
             raise CannotMeasure(f"QEMU cannot watch the DUT's links: {refused[0]}", "vagrant reload LAB")
         yield
@@ -161,19 +162,30 @@ def _added(monitor: Monitor, additions: list[Command]) -> Iterator[None]:
         monitor.commands(*_removals(additions))
 
 
-def _add(monitor: Monitor, additions: list[Command]) -> list[str]:
+def _add(monitor: Monitor, additions: list[Command], pipe: int | None) -> list[str]:
     """Carry out the commands within one second of the host's clock; returns what QEMU refused.
 
     A recorder adds the whole second of the host's clock in which it was made to the DUT's clock. Of two that were made
     in different seconds, one would be a second ahead, and no frame would seem to leave in the trial in which it came.
     """
     for _ in range(SAME_SECOND):
+        if (left := 1 - time.time() % 1) < MOST_OF_IT:
+            time.sleep(left)
         began = int(time.time())
         refused = monitor.commands(*additions)
         if refused or int(time.time()) == began:
             return refused
         monitor.commands(*_removals(additions))
+        _discard(pipe)
     raise CannotMeasure("QEMU cannot watch the DUT's links: this host is too busy", "fwlab doctor")
+
+
+def _discard(pipe: int | None) -> None:
+    """Empty the pipe: a recorder begins with a header, and the player expects one."""
+    if pipe is not None:
+        with contextlib.suppress(BlockingIOError):
+            while os.read(pipe, 1 << 16):
+                pass
 
 
 def _recorder(folder: Path, name: str, device: str, queue: str, most: int) -> Command:
