@@ -22,8 +22,8 @@ from tests.offline.published import NAMES, PROJECT, graded
 #: The least distance of a limit from what passes it, and from what fails by it alone, as a share of the limit.
 MARGIN = 0.03
 
-#: By lab, the exercises in which right and wrong are too near to each other. A limit alone does not help these: a match
-#: of the interface, which an honest ruleset may have, costs a packet that is dropped 9 %, and their ideas save less.
+#: By lab, the exercises in which right and wrong are too near to each other. A limit alone does not help these. In
+#: lab04 a match of the interface, which a right ruleset may have, costs more than most ideas save.
 LEFT = {
     "lab01-forwarding": {"ex3-tuning", "ex5-download", "ex6-budget"},
     "lab04-nftables": {"ex1-ports", "ex2-few", "ex5-prefixes", "ex7-budget"},

@@ -10,6 +10,7 @@ import socket
 import struct
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -158,7 +159,7 @@ class TestWires:
     def test_all_recorders_are_made_in_one_second(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A recorder that is made in the next second has times that are a second ahead (QEMU's net/dump.c)."""
         times = iter([41.5, 41.5, 42.1, 42.2, 42.2, 42.3])
-        monkeypatch.setattr(wires.time, "time", lambda: next(times))
+        monkeypatch.setattr(wires, "time", SimpleNamespace(time=lambda: next(times)))
         monitor = FakeMonitor(header=b"header")
         with wires.attached(monitor, wires.Wires("a", "b", "127.0.0.1", 1), tick_us=250, kept=96) as there:
             names = [name for name, given in monitor.told if given.get("id", "") in wires.RECORDERS]
@@ -179,8 +180,7 @@ class FakeMonitor:
             if "file" in given:
                 self.folder = Path(given["file"]).parent
                 if self.header and given["id"] == wires.TICKS:
-                    self.pipe = os.open(given["file"], os.O_WRONLY)
-                    os.write(self.pipe, self.header)
+                    Path(given["file"]).write_bytes(self.header)
         if commands[0][0] != "netdev_add" or not self.refusals:
             return []
         self.refusals -= 1

@@ -24,8 +24,8 @@ HOLD, HOLD_TICK, TICKS = "fwlab-hold", "fwlab-hold-tick", "fwlab-ticks"
 RECORDERS = ("fwlab-received", "fwlab-forwarded", "fwlab-returned")
 #: Ticks are sent to this port and never answered; nothing listens there.
 NOBODY = 9
-#: How often the recorders are made before all of them are of one second, and how much of it must be left to begin (s).
-SAME_SECOND, MOST_OF_IT = 10, 0.4
+#: Attempts to make all recorders in one second of the host's clock, and how much of it must be left to begin (s).
+ATTEMPTS, LEAST_LEFT_S = 10, 0.4
 #: A command of QEMU's monitor and its arguments.
 Command = tuple[str, dict[str, Any]]
 
@@ -168,8 +168,8 @@ def _add(monitor: Monitor, additions: list[Command], pipe: int | None) -> list[s
     A recorder adds the whole second of the host's clock in which it was made to the DUT's clock. Of two that were made
     in different seconds, one would be a second ahead, and no frame would seem to leave in the trial in which it came.
     """
-    for _ in range(SAME_SECOND):
-        if (left := 1 - time.time() % 1) < MOST_OF_IT:
+    for _ in range(ATTEMPTS):
+        if (left := 1 - time.time() % 1) < LEAST_LEFT_S:
             time.sleep(left)
         began = int(time.time())
         refused = monitor.commands(*additions)
