@@ -32,9 +32,11 @@ PLAYS = 12
 class TrafficStore:
     """Loads profiles and builds frame tables on first use. The MAC addresses are those of the generator's link."""
 
-    def __init__(self, project: Project, topology: Topology, lab: Lab, seed: int = 1, play: int = 0) -> None:
-        """seed, play  draw what the lab leaves open"""
-        self._project, self._topology, self._lab, self._play = project, topology, lab, play
+    def __init__(
+        self, project: Project, topology: Topology, lab: Lab, seed: int = 1, play: int = 0, first: int | None = None
+    ) -> None:
+        """seed, play  draw what the lab leaves open; first: so many frames of each table are enough"""
+        self._project, self._topology, self._lab, self._play, self._first = project, topology, lab, play, first
         ends = topology.links[FIRST_LINK].ends
         self._macs = (_bytes(ends["dut"].mac), _bytes(ends["generator"].mac))
         self._streams: dict[str, list[dict[str, Any]]] = {}
@@ -47,13 +49,17 @@ class TrafficStore:
         # Another session may draw other frames for the same traffic, and a student may have other ones.
         self._files: Path | None = None
 
-    def of_play(self, traffic: str, play: int) -> "TrafficStore":
-        """The store from which this traffic comes in another play: this one, unless it draws anew for each."""
+    def of_play(self, traffic: str, play: int, first: int | None = None) -> "TrafficStore":
+        """The store from which this traffic comes in another play: this one, unless each play draws other packets.
+
+        first  the play takes so many packets at most, so its table needs no more frames: always the same for a play
+        """
         own, other = (self._lab.tunables(traffic, self.seed, one) for one in (self._play, play))
         if own == other:
             return self
         key = traffic, play
-        kept = self._plays.pop(key, None) or TrafficStore(self._project, self._topology, self._lab, self.seed, play)
+        kept = self._plays.pop(key, None)
+        kept = kept or TrafficStore(self._project, self._topology, self._lab, self.seed, play, first)
         self._plays[key] = kept  # the most recently played is last
         while len(self._plays) > PLAYS:
             self._plays.pop(next(iter(self._plays)))
@@ -71,7 +77,7 @@ class TrafficStore:
         if traffic not in self._built:
             streams, most = self.streams(traffic), self._most(traffic)
             try:
-                table = build_table(streams, macs=self._macs, seed=self.seed, most=most)
+                table = build_table(streams, macs=self._macs, seed=self.seed, most=most, first=self._first)
                 # Beside TCP connections, a packet's way here is as long as that of theirs.
                 table = replace(
                     table, frames=varied(table.frames, self.seed, hops=not self._beside_connections(traffic))

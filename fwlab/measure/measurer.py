@@ -141,7 +141,8 @@ class Measurer:
             yield
             return
         nodes = self._session.nodes
-        with self.playing(nodes.store.of_play(spec.traffic_name, phase - Phase.FLOOD), nodes.classes):
+        store = nodes.store.of_play(spec.traffic_name, phase - Phase.FLOOD, phase.most_packets)
+        with self.playing(store, nodes.classes):
             self._select(spec)
             yield
 

@@ -21,7 +21,7 @@ from fwlab.metrics.measurement_spec import MeasurementSpec, given
 from fwlab.metrics.nodes import MeasuringSession, Nodes, through
 from fwlab.metrics.paced import failed, play_paced
 from fwlab.metrics.protocol import ANY_TRAFFIC, MeasurableMetric
-from fwlab.metrics.step import Phase, Step
+from fwlab.metrics.step import LIGHT_PACKETS, Phase, Step
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Measured, TestbedFacts
@@ -31,7 +31,7 @@ from fwlab.model.trial import Delivery
 LIGHT = (1 / 4, 1 / 10, 1 / 25, 1 / 60, 1 / 60)
 #: A play takes about this long, in real seconds; its packets are within these bounds.
 DELIVERY_S = 4.0
-DELIVERY_PACKETS = (256, 8192)
+DELIVERY_PACKETS = (256, LIGHT_PACKETS)
 #: Before the flood it is not known what the DUT carries: few enough packets for its ring to hold, at these loads (pps);
 #: the next one if packets were lost on the way.
 FIRST_PACKETS, FIRST_LOADS = 960, (8000.0, 2000.0, 500.0, 125.0)

@@ -9,6 +9,9 @@ from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession
 from fwlab.model.results import Measured
 
+#: The most packets that are played at a light load.
+LIGHT_PACKETS = 8192
+
 
 class Phase(IntEnum):
     """The order of steps."""
@@ -28,6 +31,11 @@ class Phase(IntEnum):
     STATES_IN_FLOOD = 80  # empties the table
     LAST = 90
     WITHOUT_RULESET = 95  # takes the ruleset away
+
+    @property
+    def most_packets(self) -> int | None:
+        """The most packets that a step of this phase plays; None if there is no limit."""
+        return LIGHT_PACKETS if self in (Phase.BEFORE_FLOOD, Phase.AFTER_FLOOD) else None
 
 
 @dataclass(frozen=True)

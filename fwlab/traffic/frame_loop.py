@@ -41,6 +41,7 @@ def build_table(
     macs: tuple[bytes, bytes] = SIMULATOR_MACS,
     seed: int = 1,
     most: int = TABLE_FRAMES,
+    first: int | None = None,
 ) -> Table:
     """The frame table of a profile, with complete checksums. A profile that ends is repeated from its start.
 
@@ -48,6 +49,7 @@ def build_table(
     macs           destination and source MAC address of streams without their own
     seed           seed of random variables in streams without a random_seed
     most           maximum number of frames
+    first          so many frames of the table are enough; it is not exact then
 
     Raises BadInput if a stream uses addresses outside the lab, or needs more than `most` frames: for a longer burst, or
     for all values of a variable that takes them in turn.
@@ -62,6 +64,8 @@ def build_table(
     else:
         exact = not any(endless(s, profile) for s in parsed)
         limit = most + 1 if exact else most
+    if first is not None and first < limit:
+        limit, exact = first, False
     frames = expand(streams, limit=limit, macs=macs, complete=True, seed=seed)
     if not len(frames):
         raise BadInput("the profile sends nothing", "enable a stream")

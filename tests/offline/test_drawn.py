@@ -104,6 +104,15 @@ def test_bystanders_differ_from_play_to_play_and_their_store_is_kept() -> None:
     assert store.of_play("large", 20) is store, "nothing of it is drawn"
 
 
+def test_a_table_of_the_first_frames_has_the_same_ones() -> None:
+    lab = load_lab(PROJECT, "lab03-ipset")
+    whole = list(TrafficStore(PROJECT, TOPOLOGY, lab, 7, play=20).table("attack").frames)
+    first = TrafficStore(PROJECT, TOPOLOGY, lab, 7).of_play("attack", 20, 1000).table("attack")
+    assert list(first.frames) == whole[:1000]
+    assert len(whole) > 1000
+    assert not first.exact
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -102,7 +102,7 @@ def test_each_phase_is_a_play_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Non
     seen: list[Any] = []
 
     def store(play: int) -> Any:
-        plays = {"of_play": lambda _traffic, other: store(other), "plays_packets": lambda _traffic: True}
+        plays = {"of_play": lambda _traffic, other, _first: store(other), "plays_packets": lambda _traffic: True}
         return SimpleNamespace(play=play, flows=lambda _traffic: play, **plays)
 
     nodes: Any = SimpleNamespace(

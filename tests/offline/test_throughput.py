@@ -80,7 +80,7 @@ class Lab:
     def plays_packets(self, _traffic: str) -> bool:
         return True
 
-    def of_play(self, _traffic: str, _play: int) -> Lab:
+    def of_play(self, _traffic: str, _play: int, _first: int | None) -> Lab:
         return self
 
     def flows(self, _traffic: str) -> dict[str, list[object]]:

@@ -58,7 +58,7 @@ class MadeUpNodes:
     def plays_packets(self, _traffic: str) -> bool:
         return True
 
-    def of_play(self, _traffic: str, _play: int) -> MadeUpNodes:
+    def of_play(self, _traffic: str, _play: int, _first: int | None) -> MadeUpNodes:
         return self
 
 
