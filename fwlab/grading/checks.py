@@ -71,4 +71,7 @@ def test_check(grading: GradingSession, lab: str, work: Work, check: CheckAt) ->
 
 def test_grader_refuses(grading: GradingSession, lab: str, work: Work) -> None:
     """A start, a mistake or a wrong variant must fail; if it passed, the exercise would check too little."""
-    require_failure(work.name, grading.verdicts(lab, work), grading.measured(lab, work).refused, work.fails, work.may)
+    verdicts, refused = grading.verdicts(lab, work), grading.measured(lab, work).refused
+    if work.made is not None and work.made.file is not None and refused is not None:
+        fail(f"{work.name} was not loaded, so it shows nothing: {refused}")
+    require_failure(work.name, verdicts, refused, work.fails, work.may)

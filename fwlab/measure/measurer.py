@@ -102,6 +102,8 @@ class Measurer:
                 self._on_dut = measured.ruleset_hash
             played = self._played(spec)
             for step in _steps(spec, played, nodes.clock):
+                if spec.decided(measured):
+                    break
                 if step.despite_problems or not measured.problems:
                     nodes.tell(ItemPhase(spec.id, step.phase.name.lower().replace("_", " ")))
                     with self._play(spec, played, step.phase):

@@ -193,7 +193,7 @@ class Session:
         ruleset may be the cause: in between, so that a host that grows busy or quiet decides nothing.
         """
         measured, error = self._attempt(spec, limit_s)
-        reasons = worth_again(measured, self.run, METRICS)
+        reasons = [] if spec.decided(measured) else worth_again(measured, self.run, METRICS)
         if reasons and not isinstance(error, CannotStart) and self._dead is None:
             fine_without = False
             if limit_s is not None and suspected(measured, self.run, METRICS):

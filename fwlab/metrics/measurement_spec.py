@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The specification of one measurement: a case, or an exercise with one ruleset."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from fwlab.model.case import Trials
+from fwlab.model.results import Measured
 from fwlab.model.ruleset import RulesetFile
 
 T = TypeVar("T")
+
+
+def never(_measured: Measured) -> bool:
+    """Measure all that is asked for."""
+    return False
 
 
 @dataclass(frozen=True)
@@ -30,6 +37,7 @@ class MeasurementSpec:
              counted in a flood as well, and the ruleset must let new logins in
     remarks  what to say of the ruleset beside the verdict
     load_dependent  the ruleset may treat a packet differently before the flood and after it
+    decided  asked before each step: whether what was measured so far is enough
     """
 
     id: str
@@ -53,6 +61,7 @@ class MeasurementSpec:
     load_dependent: bool = False
     remarks: list[str] = field(default_factory=list)
     beside: "MeasurementSpec | None" = None
+    decided: Callable[[Measured], bool] = never
 
     def asks_for(self, *metrics: str) -> bool:
         """Whether any of these metrics is to be measured."""

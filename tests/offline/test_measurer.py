@@ -89,6 +89,14 @@ def test_after_a_problem_only_steps_that_do_not_need_the_figures_are_taken(monke
     assert "table ip f" in found.problems[0]
 
 
+def test_nothing_more_is_measured_once_the_result_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = [finds(Phase.BEFORE_FLOOD, extra={"a": [1.0]}), finds(extra={"b": [2.0]})]
+    monkeypatch.setattr(measurer, "_steps", lambda *_: steps)
+    nodes: Any = SimpleNamespace(reset=lambda next_ruleset=None: [], plays_packets=lambda _: False, tell=print)
+    on = Measurer(Nodes(nodes, nodes, nodes, nodes, {}, lambda _level: nodes, 1))
+    assert on.measure(spec("capacity", decided=lambda so_far: "a" in so_far.extra)).extra == {"a": [1.0]}
+
+
 def test_results_before_a_refusal_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> Measured:
         raise Refused("line 2 failed")
