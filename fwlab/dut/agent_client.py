@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar, Unpack
 from fwlab.dut.conversation import AgentProgram, Conversation
 from fwlab.dut.core_functions import PROGRAMS, by_function
 from fwlab.dut.packet_stacks import of_packets
-from fwlab.dut.protocol import Collected, CoreModel, KernelMemory, TrialTerms, Window
+from fwlab.dut.protocol import Collected, CoreModel, Drained, KernelMemory, TrialTerms, Window
 from fwlab.dut.refused_line import with_line
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure, Refused
@@ -129,8 +129,9 @@ class AgentDut(Conversation, ABC):
     def counters(self) -> dict[str, int]:
         return dict(self.ask("counters", timeout=120, devices=self._devices)["counters"])
 
-    def drain(self) -> None:
-        self.ask("drain", timeout=300, device=self._devices[0], quiet_s=0.1, patience_s=10)
+    def drain(self) -> Drained:
+        answer = self.ask("drain", timeout=300, devices=self._devices, quiet_s=0.1, patience_s=10)
+        return Drained(answer["counters"], answer.get("queue_drops", 0))
 
     @contextlib.contextmanager
     def never_idle(self) -> Iterator[None]:
@@ -140,9 +141,6 @@ class AgentDut(Conversation, ABC):
         finally:
             with contextlib.suppress(CannotMeasure):
                 self.ask("idle_again", timeout=120)
-
-    def queue_drops(self) -> int:
-        return int(self.ask("queue_drops", timeout=120, devices=self._devices)["dropped"])
 
     def arm(self, **trials: Unpack[TrialTerms]) -> None:
         marked: dict[str, Any] = {}

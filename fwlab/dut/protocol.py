@@ -50,6 +50,17 @@ class Collected(NamedTuple, Generic[T]):
     cpu_ns: dict[str, int]
 
 
+class Drained(NamedTuple):
+    """Counts since boot, once the receive ring is empty.
+
+    counters     as `Dut.counters` returns them
+    queue_drops  packets that Linux's own sending queues on the links have dropped
+    """
+
+    counters: dict[str, int]
+    queue_drops: int
+
+
 class KernelMemory(NamedTuple):
     """Memory that the DUT's kernel holds for rulesets and for everything else, and whether the figure had settled."""
 
@@ -184,16 +195,13 @@ class Dut(Protocol):
     def never_idle(self) -> contextlib.AbstractContextManager[None]:
         """In this context the CPU never sleeps, so a clock that counts instructions depends on nothing else."""
 
-    def queue_drops(self) -> int:
-        """Packets that the system's own sending queues on the links have dropped since boot."""
-
     def counters(self) -> dict[str, int]:
         """Packet counters since boot, as "eth0.rx_packets"."""
 
     def received(self) -> list[tuple[int, int]]:
         """Packets and bytes received since boot, for each link in order."""
 
-    def drain(self) -> None:
+    def drain(self) -> Drained:
         """Wait until the receive ring of the first link is empty. A flood leaves it full."""
 
     def arm(self, **trials: Unpack[TrialTerms]) -> None:

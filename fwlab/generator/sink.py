@@ -29,20 +29,21 @@ class Sink:
         self._ssh = ssh
         self._device = device
         self._verdict = verdict
-        self._absorbs_all = False
+        #: The classes by which every packet is counted and dropped; None if some pass.
+        self._absorbed: dict[str, TrafficClass] | None = None
         self._loaded: str | None = None
         self._flows: dict[str, list[Flow]] = {}
         self._counted: Counter[str] = Counter()
 
     def set_flows(self, flows: dict[str, list[Flow]]) -> None:
         """Set the flows, in the traffic that is played from now on, of the classes that are declared by a stream."""
-        if flows != self._flows:
-            self._flows, self._absorbs_all = flows, False
+        self._flows = flows
 
     def absorb_all(self, classes: dict[str, TrafficClass]) -> None:
-        """Make sure that no packet passes the counters. Does nothing if they already drop every packet."""
-        if not self._absorbs_all:
+        """Make sure that no packet passes the counters. What they count before `load_counters` means nothing."""
+        if self._absorbed != classes:
             self.load_counters(classes)
+            self._absorbed = classes
 
     def load_counters(
         self, classes: dict[str, TrafficClass], connections: Connections | None = None, *, echo: bool = False
@@ -51,7 +52,7 @@ class Sink:
 
         Packets of `connections` are not counted but passed to the server; with `echo`, so are ICMP echo requests.
         """
-        self._absorbs_all = False
+        self._absorbed = None
         ruleset = counting_ruleset(self._device, classes, connections, self._flows, verdict=self._verdict, echo=echo)
         # Loading a list of addresses takes a while; if the counters are loaded already, reset them instead.
         reset = "nft reset counters table netdev fwlab > /dev/null 2>&1 || " if ruleset == self._loaded else ""
@@ -59,7 +60,7 @@ class Sink:
         self._counted.clear()
         self._ssh.run(f"{reset}nft -f -", data=ruleset.encode())
         self._loaded = ruleset
-        self._absorbs_all = connections is None and not echo
+        self._absorbed = classes if connections is None and not echo else None
 
     def put_back(self) -> None:
         """Forget what the node has learnt from frames, such as an ICMP error or a redirect.

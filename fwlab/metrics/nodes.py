@@ -62,12 +62,12 @@ class Nodes:
     recording: Recorder | None = None
 
 
-def through(nodes: Nodes) -> tuple[int, int]:
-    """Packets that the DUT received on its first link and sent on its last, since it booted.
+def through(nodes: Nodes, counters: dict[str, int] | None = None) -> tuple[int, int]:
+    """Packets that the DUT received on its first link and sent on its last, since it booted; `counters`: by then.
 
     Where classes are counted at the generator, what it sent back by its first link counts as sent on, too.
     """
-    counters = nodes.dut.counters()
+    counters = counters or nodes.dut.counters()
     received = next(name for name in counters if name.endswith(".rx_packets"))
     sent = [counters[name] for name in counters if name.endswith(".tx_packets")]
     return counters[received], sum(sent) if returning(nodes.classes) else sent[-1]

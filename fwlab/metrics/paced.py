@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 
+from fwlab.dut.protocol import Drained
 from fwlab.generator.pacing.paced_load import Load
 from fwlab.metrics.nodes import Nodes, through
 from fwlab.model.errors import CannotMeasure, Hindered
@@ -26,9 +27,9 @@ def play_paced(nodes: Nodes, traffic: str, load: Load, *, watch_s: float = 0.0) 
             "unset FWLAB_LINK and FWLAB_DUT; vagrant destroy -f LAB; vagrant up LAB",
         )
     for _ in range(TRIES):
-        nodes.dut.drain()  # what an earlier play left in the ring would be counted
-        before, dropped = through(nodes)[0], nodes.dut.queue_drops()
+        before = nodes.dut.drain()  # what an earlier play left in the ring would be counted
         seen: list[Trial] = []
+        after: list[Drained] = []
         with nodes.dut.never_idle():
             if watch_s:
                 nodes.dut.arm(
@@ -40,9 +41,10 @@ def play_paced(nodes: Nodes, traffic: str, load: Load, *, watch_s: float = 0.0) 
                     most_idle=0,
                     settle_s=load.settle_s,
                 )
-            done = _looked(nodes, seen) if watch_s else nodes.dut.drain
+            done = _looking(nodes, seen if watch_s else None, after)
             play = nodes.pacing.play(nodes.store, traffic, load, until_done=done)
-        taken, dropped = through(nodes)[0] - before, nodes.dut.queue_drops() - dropped
+        counts = zip(_counted(nodes, after[-1]), _counted(nodes, before), strict=True)
+        taken, dropped = (now - then for now, then in counts)
         # QEMU 7.2 leaves out memory barriers, so a NIC can miss that there is something to send.
         stalled = [f"the DUT's NIC stalled: {dropped} packets found no room in its queue"] if dropped > 0 else []
         faults = {"problems": [*play.problems, *stalled], "suspects": [*play.suspects, *stalled]}
@@ -58,11 +60,17 @@ def failed(play: PacedPlay) -> CannotMeasure:
     return kind("; ".join(play.problems), "fwlab doctor")
 
 
-def _looked(nodes: Nodes, seen: list[Trial]) -> Callable[[], None]:
-    """What fetches the DUT's own counts, and waits until it has processed what it took."""
+def _counted(nodes: Nodes, drained: Drained) -> tuple[int, int]:
+    """Packets that the DUT took in, and that its queues dropped, since it booted."""
+    return through(nodes, drained.counters)[0], drained.queue_drops
+
+
+def _looking(nodes: Nodes, seen: list[Trial] | None, after: list[Drained]) -> Callable[[], None]:
+    """What waits until the DUT has processed what it took, and keeps its counts; first its own trial, if `seen`."""
 
     def done() -> None:
-        seen.extend(nodes.dut.collect(timeout=600).valid)
-        nodes.dut.drain()
+        if seen is not None:
+            seen.extend(nodes.dut.collect(timeout=600).valid)
+        after.append(nodes.dut.drain())
 
     return done

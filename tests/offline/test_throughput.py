@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from fwlab.cli.main import main
+from fwlab.dut.protocol import Drained
 from fwlab.generator.pacing.paced_load import Load
 from fwlab.generator.protocol import PlaybackResult
 from fwlab.judge.verdicts import all_doubts, doubts
@@ -99,8 +100,8 @@ class Lab:
     def counters(self) -> dict[str, int]:
         return dict(self.counts)
 
-    def drain(self) -> None:
-        """The ring is empty."""
+    def drain(self) -> Drained:
+        return Drained(dict(self.counts), 0)
 
     def set_flows(self, _flows: object) -> None:
         """Classes need none."""
@@ -205,9 +206,6 @@ class Paced(Lab):
 
     def never_idle(self) -> nullcontext[None]:
         return nullcontext()
-
-    def queue_drops(self) -> int:
-        return 0
 
     def arm(self, **terms: float) -> None:
         self.seconds = terms["window_s"]

@@ -25,7 +25,7 @@ RECORDERS = ("fwlab-received", "fwlab-forwarded", "fwlab-returned")
 #: Ticks are sent to this port and never answered; nothing listens there.
 NOBODY = 9
 #: Attempts to make all recorders in one second of the host's clock, and how much of it must be left to begin (s).
-ATTEMPTS, LEAST_LEFT_S = 10, 0.4
+ATTEMPTS, LEAST_LEFT_S = 10, 0.2
 #: A command of QEMU's monitor and its arguments.
 Command = tuple[str, dict[str, Any]]
 

@@ -172,8 +172,9 @@ function Agent:counters(request)
 end
 
 function Agent:drain(request)
-  trials.drain(self:context({ request.device }), request.device, request.quiet_s, request.patience_s)
-  return {}
+  local context = self:context(request.devices)
+  trials.drain(context, request.devices[1], request.quiet_s, request.patience_s)
+  return { counters = context.snapshots:take().counts }
 end
 
 function Agent:measure(request)

@@ -54,7 +54,7 @@ class Agent:
                 *(self.facts, self.reset, self.load, self.confirm, self.unload),
                 *(self.entries, self.states, self.forget_states, self.memory),
                 *(self.blackhole, self.remove_blackhole, self.counters, self.drain, self.measure),
-                *(self.never_idle, self.idle_again, self.queue_drops),
+                *(self.never_idle, self.idle_again),
                 *(self.prepare_stacks, self.record_stacks, self.read_stacks, self.functions),
             )
         }
@@ -173,10 +173,14 @@ class Agent:
         return {"counters": Counters(request["devices"]).read()}
 
     def drain(self, request: Request) -> Answer:
-        """Wait until `device` has received nothing for `quiet_s` seconds, at most `patience_s` seconds."""
-        device = request["device"]
-        Counters([device]).drain(device, request["quiet_s"], request["patience_s"])
-        return {}
+        """Wait until the first device has received nothing for `quiet_s` seconds, at most `patience_s` seconds.
+
+        Returns the packet counters, and how many packets the kernel's own sending queues have dropped, since boot.
+        """
+        devices, counters = request["devices"], Counters(request["devices"])
+        counters.drain(devices[0], request["quiet_s"], request["patience_s"])
+        dropped = sum(blackhole.dropped(self._kernel, device) for device in devices)
+        return {"counters": counters.read(), "queue_drops": dropped}
 
     def never_idle(self, _request: Request) -> Answer:
         """Keep the CPU from sleeping until `idle_again`."""
@@ -189,10 +193,6 @@ class Agent:
             self._idle_loop.stop()
             self._idle_loop = None
         return {}
-
-    def queue_drops(self, request: Request) -> Answer:
-        """How many packets the kernel's own sending queues on these devices have dropped since they exist."""
-        return {"dropped": sum(blackhole.dropped(self._kernel, device) for device in request["devices"])}
 
     def measure(self, request: Request) -> Answer:
         """Wait for packets on the first device, then count trials. Answers as `trials.measure` does.
