@@ -22,8 +22,7 @@ class Passed(MeasurableMetric):
     unit = "ratio"
     position = 42
     display = Display("packets that pass", "%", 100.0, significant=5, trimmed=True)
-    #: Two packets of 960, which found room in a full table in 2 of 12 runs (lab07), and one more.
-    tolerance = Tolerance(absolute=0.0032)
+    tolerance = Tolerance(absolute=0.0005)
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         """One share, of the first play: later ones may be longer."""
