@@ -8,6 +8,7 @@ standard deviation of the binomial distribution of its packets.
 
 import contextlib
 import datetime
+import itertools
 import json
 import math
 import os
@@ -153,6 +154,8 @@ def _spread(medians: list[float]) -> float | None:
 
 
 def write_document(project: Project, lab: Lab, result: dict[str, Any]) -> Path:
-    """Write results/LAB/DATE-repeatability.json; its path."""
-    path = project.root / "results" / lab.id / f"{datetime.date.today().isoformat()}-repeatability.json"
+    """Write results/LAB/DATE-repeatability.json, or DATE-2-repeatability.json and so on; its path."""
+    folder, today = project.root / "results" / lab.id, datetime.date.today().isoformat()
+    names = itertools.chain([today], (f"{today}-{number}" for number in itertools.count(2)))
+    path = next(path for name in names if not (path := folder / f"{name}-repeatability.json").exists())
     return write_atomically(path, json.dumps(result, indent=1) + "\n")

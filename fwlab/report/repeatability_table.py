@@ -24,6 +24,9 @@ REPEATED = (
     ("shares of at least 1 %", ("survival", "passed", "delivered"), 0.01),
 )
 
+#: Names of results begin with the day.
+DAY = len("2026-11-27")
+
 
 def repeatability() -> str:
     """A table for guides/method.md: of two runs, how far the medians of each case lie apart."""
@@ -73,12 +76,13 @@ def _rows(project: Project) -> Iterator[str]:
 
 
 def _spreads(project: Project) -> dict[str, dict[str, Any]]:
-    """By lab, what `fwlab author repeatability` last found: by case and metric."""
-    found = {}
+    """By lab, what `fwlab author repeatability` found on the last day on which it ran: by case and metric."""
+    found: dict[str, dict[str, Any]] = {}
     for lab_id in lab_ids(project):
         documents = sorted((project.root / "results" / lab_id).glob("*-repeatability.json"))
-        if documents:
-            found[lab_id] = json.loads(documents[-1].read_bytes())["spreads"]
+        for document in documents:
+            if document.name[:DAY] == documents[-1].name[:DAY]:
+                found.setdefault(lab_id, {}).update(json.loads(document.read_bytes())["spreads"])
     return found
 
 
