@@ -23,14 +23,20 @@ def remove(kernel: Kernel, device: str) -> None:
     kernel.run("tc", "qdisc", "del", "dev", device, "root")
 
 
-def dropped(kernel: Kernel, device: str) -> int:
-    """Packets that the kernel's default queue on this device has dropped; 0 if a ruleset has a queue there."""
-    queue = _root(kernel, device, "-s")
-    return int(queue.get("drops", 0)) if queue.get("handle", "0:") == "0:" else 0
+def dropped(kernel: Kernel, devices: list[str]) -> int:
+    """Packets that the kernel's default queues on these devices have dropped; a ruleset's own queue counts none."""
+    queues = (
+        queue
+        for queue in _queues(kernel, "-s", "-j", "qdisc", "show")
+        if queue.get("root") and queue.get("dev") in devices
+    )
+    return sum(int(queue.get("drops", 0)) for queue in queues if queue.get("handle", "0:") == "0:")
 
 
-def _root(kernel: Kernel, device: str, *more: str) -> dict[str, Any]:
+def _root(kernel: Kernel, device: str) -> dict[str, Any]:
     """The queue that packets leave by, as tc shows it; empty if there is none."""
-    shown = kernel.run("tc", *more, "-j", "qdisc", "show", "dev", device).stdout
-    queues: list[dict[str, Any]] = json.loads(shown or "[]")
-    return next((queue for queue in queues if queue.get("root")), {})
+    return next((queue for queue in _queues(kernel, "-j", "qdisc", "show", "dev", device) if queue.get("root")), {})
+
+
+def _queues(kernel: Kernel, *words: str) -> list[dict[str, Any]]:
+    return list(json.loads(kernel.run("tc", *words).stdout or "[]"))
