@@ -79,7 +79,8 @@ def _spreads(project: Project) -> dict[str, dict[str, Any]]:
     """By lab, what `fwlab author repeatability` found on the last day on which it ran: by case and metric."""
     found: dict[str, dict[str, Any]] = {}
     for lab_id in lab_ids(project):
-        documents = sorted((project.root / "results" / lab_id).glob("*-repeatability.json"))
+        documents = list((project.root / "results" / lab_id).glob("*-repeatability.json"))
+        documents.sort(key=lambda path: (path.name[:DAY], len(path.name), path.name))  # DATE-2 comes after DATE
         for document in documents:
             if document.name[:DAY] == documents[-1].name[:DAY]:
                 found.setdefault(lab_id, {}).update(json.loads(document.read_bytes())["spreads"])
