@@ -4,14 +4,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from fwlab.grading import checks
 from fwlab.grading.inconclusive import Inconclusive
+from fwlab.grading.non_solutions import Made
 from fwlab.grading.outcomes import fail, require_failure
 from fwlab.judge.verdicts import judge_exercise
 from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Measured
+from fwlab.model.ruleset import RulesetFile
 from fwlab.model.verdict import Outcome, Verdict
 from tests.offline import factories
 from tests.offline.fake_grading import FakeGrading
@@ -153,3 +158,13 @@ def test_a_lost_dut_does_not_fail_later_submissions(grading: FakeGrading) -> Non
         "dan": "inconclusive",
         "eve": "inconclusive",
     }
+
+
+def test_what_is_made_to_fail_must_be_loaded() -> None:
+    made = Made(file=RulesetFile("all.nft", "nft", "add table ip all"))
+    grading: Any = SimpleNamespace(verdicts=lambda *_: verdicts(REFUSED), measured=lambda *_: REFUSED)
+    work: Any = SimpleNamespace(name="drop-all/ex1", made=made, fails=None, may=frozenset())
+    with pytest.raises(pytest.fail.Exception, match="was not loaded, so it shows nothing: rules.nft"):
+        checks.test_grader_refuses(grading, "lab", work)
+    work.made = None
+    checks.test_grader_refuses(grading, "lab", work)  # a mistake may fail because it is refused
