@@ -8,6 +8,8 @@ import json
 import os
 import socket
 import struct
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -236,6 +238,46 @@ class TestPlayer:
         assert found == [(7, 3_000_017), (8, 3_001_017)]
         os.close(read)
         os.close(write)
+
+    def test_a_tick_that_passes_while_frames_are_taken_in_ends_the_play(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its signal is consumed there; without an error the play would wait for it for minutes."""
+        (tmp_path / "syscall").write_text("202 0x0")
+        with (tmp_path / "syscall").open("rb") as syscall:
+            cpu = object.__new__(player.VirtualCpu)
+            cpu._thread, cpu._futex, cpu._main = 1, 202, syscall.fileno()
+            passed_on, stops = [], iter([player.signal.SIGUSR1, 0, player.TICK_SIGNAL])
+            monkeypatch.setattr(player, "ptrace", lambda *_, data=0: passed_on.append(data))
+            monkeypatch.setattr(cpu, "_wait", lambda **_: next(stops), raising=False)
+            monkeypatch.setattr(cpu, "_left", lambda: None, raising=False)
+            with pytest.raises(player.Stuck, match="a tick passed before its frames"):
+                cpu.yield_lock()
+        assert passed_on == [0, player.signal.SIGUSR1, 0], "what is not ours reaches QEMU"
+
+    def test_a_clock_that_sends_no_tick_ends_the_play(self, table: Path, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "ticks")
+        pipe = os.open(tmp_path / "ticks", os.O_RDWR | os.O_NONBLOCK)
+        waits = "import ctypes, time; ctypes.CDLL(None).prctl(0x59616D61, -1); print(flush=True); time.sleep(60)"
+        played = f"import sys; sys.argv[1:] = ['{pipe}']; from fwlab.generator.pacing import player; "
+        played += "player.TICK_S = 0.2; sys.exit(player.main())"
+        with (
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as link,
+            subprocess.Popen([sys.executable, "-c", waits], stdout=subprocess.PIPE) as traced,
+        ):
+            link.bind(("127.0.0.1", 0))
+            port = link.getsockname()[1]
+            assert traced.stdout is not None
+            traced.stdout.readline()  # it may be traced now
+            play = player.Play(str(table), 1, 10, 1000, None, "127.0.0.1", port, port, traced.pid, traced.pid)
+            given = json.dumps(play._asdict()) + "\n"
+            found = subprocess.run(
+                [sys.executable, "-c", played], input=given, capture_output=True, text=True, pass_fds=[pipe], timeout=60
+            )
+            assert traced.poll() is None, "it goes on"
+            traced.kill()
+        os.close(pipe)
+        assert found.stdout.splitlines()[-1:] == ['{"problem": "the DUT\'s clock sent no tick for 0.2 s"}'], found
 
     @pytest.fixture
     def listening(self) -> Iterator[socket.socket]:

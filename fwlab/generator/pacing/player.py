@@ -53,6 +53,8 @@ BESIDE, BUFFER = 1024, 180_000
 NAP_S = 0.00002
 #: ... and gives up after so long in which nothing changed (s).
 STUCK_S = 20.0
+#: The DUT's next tick is awaited for so long (s). On a slow host one takes 0.1 s.
+TICK_S = 20.0
 #: A virtual CPU that made so many system calls has not met the lock that the main thread waits for.
 MOST_CALLS = 500
 #: Ticks before the first frame, in which the DUT comes to rest after it was attached to.
@@ -159,9 +161,13 @@ class VirtualCpu:
             if time.monotonic() - waited_from > STUCK_S:
                 raise Stuck("QEMU's main thread did not take the frames in")
             time.sleep(NAP_S)
+        signaled = 0
         for _ in range(MOST_CALLS):
-            ptrace(SYSCALL, self._thread)
-            if self._wait(at_syscall=True) == 0 and self._left() == self._futex:
+            ptrace(SYSCALL, self._thread, data=signaled)
+            signaled = self._wait(at_syscall=True)
+            if signaled == TICK_SIGNAL:
+                raise Stuck("a tick passed before its frames were taken in")
+            if signaled == 0 and self._left() == self._futex:
                 return
         raise Stuck("QEMU's main thread did not get the lock")
 
@@ -291,6 +297,7 @@ class Player:
         self._clock.send(numbered(0))
         frames = self._due(1)
         while True:
+            signal.setitimer(signal.ITIMER_REAL, TICK_S)
             self._cpu.until_tick()
             tick = self._pipe.tick()
             if tick is None:
@@ -347,6 +354,10 @@ class Player:
             time.sleep(NAP_S)
 
 
+def _no_tick(*_: object) -> None:
+    raise Stuck(f"the DUT's clock sent no tick for {TICK_S:g} s")
+
+
 def main() -> int:
     """Play, and print what came of it. Exit status 1: the virtual CPU may not be traced."""
     pipe = int(sys.argv[1])
@@ -357,6 +368,7 @@ def main() -> int:
     except OSError as error:
         print(error.strerror, file=sys.stderr)
         return 1
+    signal.signal(signal.SIGALRM, _no_tick)
     print("attached", flush=True)
     try:
         print(json.dumps({"ticks": player.run(), "late": player.late}), flush=True)
