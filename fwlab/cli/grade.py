@@ -1,45 +1,129 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`fwlab grade`: the instructor's grading, with the options of `fwlab`."""
+"""`fwlab grade`, and what grades on other hosts: `fwlab worker` and `fwlab key`."""
 
+import contextlib
+import inspect
+from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from fwlab.cli.options import DrawnSeed, LabName, Verbose
+from fwlab.cli.options import LabName
+from fwlab.cli.plain import plain
+from fwlab.grading.options import GradingOptions, option_name
+from fwlab.grading.record import WorkMark
 from fwlab.host.project import find_project
 from fwlab.measure.labs import load_lab
-from fwlab.model.errors import EXIT_USAGE
+from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNMEASURED
+from fwlab.model.verdict import Outcome
+
+out, err = Console(), Console(stderr=True)
 
 
-def grade_command(
-    lab: LabName,
-    submissions: Annotated[
-        Path | None, typer.Option(help="A folder or an archive per student, or what a learning platform exports.")
-    ] = None,
-    course: Annotated[Path | None, typer.Option(help="course.yml: weights, deadlines, partial marks.")] = None,
-    results: Annotated[Path | None, typer.Option(help="Folder to write to (default: reports/LAB/grading).")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Do not measure again what was decided before.")] = False,
-    further: Annotated[bool, typer.Option("--further", help="Grade the further exercises, too.")] = False,
-    sets: Annotated[int, typer.Option("--sets", metavar="N", help="Grade on N sets of machines side by side.")] = 1,
-    force_sets: Annotated[bool, typer.Option("--force-sets", help="Even where the host is too small.")] = False,
-    verbose: Verbose = False,
-    seed: DrawnSeed = None,
-) -> None:
-    """Grade a class: the same as `pytest --testinfra --lab LAB [--submissions DIR] [--further]`."""
-    import pytest
+def with_grading_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with an option for each field of GradingOptions but `labs`, for typer."""
+    parameters = [inspect.Parameter("lab", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=LabName)]
+    for one in fields(GradingOptions)[1:]:
+        metadata = one.metadata
+        said = metadata["help"] + (f": {', '.join(metadata['choices'])}" if metadata["choices"] else "")
+        option = typer.Option(
+            f"--{option_name(one)}", metavar=metadata["metavar"] or None, help=f"{said[0].upper()}{said[1:]}."
+        )
+        parameters.append(
+            inspect.Parameter(
+                one.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=one.default,
+                annotation=Annotated[one.type, option],
+            )
+        )
 
-    from fwlab.grading.guard import explicit
+    def called(lab: str, **given: Any) -> None:
+        command(GradingOptions(labs=[lab], **given))
+
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    called.__doc__ = command.__doc__
+    return called
+
+
+@with_grading_options
+def grade_command(options: GradingOptions) -> None:
+    """Grade a class, or the lab's own rulesets. Exits with 1 if something failed, 3 if something is inconclusive."""
+    from fwlab.grading.engine import Engine
+    from fwlab.grading.grading_plan import plan_grading
+    from fwlab.grading.outcomes import case_outcome, work_outcome
+    from fwlab.measure.plan import chosen_cases
+    from fwlab.report.progress import listener
 
     project = find_project()
+    [lab] = options.labs or []
     load_lab(project, lab)
-    arguments = [*explicit(), "-p", "no:cacheprovider", "--testinfra", "--lab", lab, *(["-v"] if verbose else [])]
-    given = {"submissions": submissions, "course": course, "results": results}
-    arguments += [f"--{name}={path}" for name, path in given.items() if path is not None]
-    arguments += ["--resume"] if resume else []
-    arguments += ["--further"] if further else []
-    arguments += [f"--sets={sets}"] if sets != 1 else []
-    arguments += ["--force-sets"] if force_sets else []
-    arguments += [] if seed is None else [f"--traffic-seed={seed}"]
-    code = pytest.main(arguments)
-    raise typer.Exit(EXIT_USAGE if code == pytest.ExitCode.USAGE_ERROR else int(code))
+    plan = plan_grading(project, options)
+    works = {(work.who, work.exercise.id): work for work in plan.works[lab]}
+    columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()]
+    outcomes: dict[tuple[str, str], tuple[Outcome, str]] = {}
+    with contextlib.ExitStack() as stack:
+        if plan.submissions is not None:
+            stack.callback(plan.submissions.close)
+        bar = stack.enter_context(
+            Progress(*columns, TimeRemainingColumn(), console=err, transient=True, disable=not err.is_terminal)
+        )
+        task = bar.add_task(lab, total=len(works))
+
+        def tell(text: str) -> None:
+            plain(bar.console, text)
+
+        def decided(_lab: str, mark: WorkMark) -> None:
+            """A line for each submission that was measured, as it is decided."""
+            outcome, reason = outcomes[mark.key] = work_outcome(works[mark.key], mark)
+            if mark.machines or mark.missing:
+                tell(f"{'/'.join(mark.key)}: {outcome}{f': {reason.splitlines()[0]}' if reason else ''}")
+            bar.update(task, completed=len(outcomes))
+
+        events = stack.enter_context(listener(Console(stderr=True, force_terminal=False), announce=tell))
+        engine = stack.enter_context(Engine(plan, tell, decided=decided, events=events))
+        engine.begin({lab: list(works.values())})
+        if outcomes:
+            tell(f"{len(outcomes)} of {len(works)} need no machine: nothing was handed in, or it is no ruleset")
+        for case in chosen_cases(plan.contexts[lab].lab, [], quick=True) if plan.with_cases else ():
+            outcomes[case.id, ""] = found = case_outcome(engine, lab, case.id)
+            tell(f"{case.id}: {': '.join(filter(None, found))}")
+        for work in works.values():
+            engine.mark(lab, work)
+    plain(out, engine.marks(lab))
+    for line in engine.closing(lab):
+        plain(out, line)
+    ends = {outcome for outcome, _ in outcomes.values()}
+    if Outcome.FAIL in ends:
+        raise typer.Exit(EXIT_FAIL)
+    raise typer.Exit(EXIT_UNMEASURED if Outcome.INCONCLUSIVE in ends or engine.trouble else EXIT_PASS)
+
+
+def worker_command(
+    scheduler: Annotated[str, typer.Argument(metavar="ADDRESS", help="A scheduler, such as tls://192.0.2.7:8786.")],
+    key: Annotated[Path | None, typer.Option(metavar="FILE", help="The key that `fwlab key` made.")] = None,
+    name: Annotated[str | None, typer.Option(help="How messages call this worker (default: its address).")] = None,
+) -> None:
+    """Grade for a scheduler, on machines of its own, until Ctrl-C."""
+    from fwlab.grading.cluster import work_for
+    from fwlab.testbed.own_machines import own_machines
+
+    with own_machines(find_project()) as project:
+        work_for(scheduler, project, name=name, key=key, tell=lambda text: plain(err, text))
+
+
+def key_command(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A new file.")],
+    days: Annotated[int, typer.Option(metavar="N", min=1, help="How long it is valid.")] = 365,
+) -> None:
+    """Make the key that scheduler, workers and graders share. Who has it runs programs on all of them."""
+    from fwlab.grading.keys import write_key
+
+    write_key(path, days)
+    plain(out, f"written: {path}; copy it to each host, and let nobody else read it")
+    parts = " ".join(f"--tls-{part} {path}" for part in ("ca-file", "cert", "key"))
+    plain(out, f"next: dask scheduler --protocol tls {parts}")

@@ -14,7 +14,7 @@ from fwlab.grading.class_names import NAME
 from fwlab.grading.class_results import write_class
 from fwlab.grading.course import Course, read_course, refuse_unknown
 from fwlab.grading.merge import write_merged
-from fwlab.grading.record import read_grading
+from fwlab.grading.record import read_record
 from fwlab.grading.totals import totals_csv
 from fwlab.grading.verify import verify
 from fwlab.host.atomic_write import write_atomically
@@ -37,14 +37,14 @@ Output = Annotated[Path, typer.Option("--output", metavar="DIR", help="A new fol
 def merge_command(parts: Several, output: Output, course: CourseFile = None) -> None:
     """Join the parts of a class that were graded on several hosts."""
     project = find_project()
-    grading = write_merged(parts, output, _course(project, course, read_grading(parts[0]).lab))
-    plain(out, f"{len(grading.students)} students in {output / 'grades.csv'}")
+    record = write_merged(parts, output, _course(project, course, read_record(parts[0]).begun.lab))
+    plain(out, f"{len(record.students)} students in {output / 'grades.csv'}")
 
 
 @app.command("write")
 def write_command(results: Results, course: CourseFile = None) -> None:
     """Write grades and pages again, for example after a change of course.yml. Nothing is judged again."""
-    grading = read_grading(results)
+    grading = read_record(results).grading()
     write_class(grading, _course(find_project(), course, grading.lab), results)
     plain(out, f"{len(grading.students)} students in {results / 'grades.csv'}")
 
@@ -57,7 +57,7 @@ def total_command(
 ) -> None:
     """Sum up the labs of a course: one row per student."""
     project = find_project()
-    gradings = [read_grading(folder) for folder in results]
+    gradings = [read_record(folder).grading() for folder in results]
     found = read_course(project, course)
     for grading in gradings:
         refuse_unknown(found, load_lab(project, grading.lab), str(course))

@@ -1,94 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the grading of a class leaves: its record, grades, grade books and pages, all made from the record."""
+"""Grades, grade books and pages of a class, all made from the record of its grading."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from fwlab import __version__
 from fwlab.grading.class_pages import class_page, student_page
 from fwlab.grading.course import Course
 from fwlab.grading.grade_files import junit, results_json
 from fwlab.grading.graded import Work
 from fwlab.grading.grades import grade_class, grades_csv
-from fwlab.grading.known import Known
-from fwlab.grading.record import (
-    FILE,
-    CheckMark,
-    Conditions,
-    ExerciseRecord,
-    Grading,
-    StudentRecord,
-    WorkMark,
-    content_of,
-    lab_files,
-)
+from fwlab.grading.record import Grading, content_of
 from fwlab.grading.similarity import Pair, similar, similarity_csv, statements
-from fwlab.grading.submissions import Submissions
+from fwlab.grading.submissions import told
 from fwlab.host.atomic_write import write_atomically
 from fwlab.measure.context import RunContext
 from fwlab.model.errors import FwlabError
 from fwlab.model.lab import Exercise
-from fwlab.model.results import Run
 from fwlab.model.ruleset import RulesetFile
 from fwlab.rulesets.files import lab_ruleset
 
 Write = Callable[[Path, str], object]
-
-
-def record(
-    context: RunContext,
-    submissions: Submissions,
-    works: Sequence[Work],
-    known: Known,
-    run: Run,
-    pairs: Sequence[Pair] = (),
-) -> Grading:
-    """The record of a grading, finished or not."""
-    lab = context.lab.whole
-    return Grading(
-        lab=lab.id,
-        title=lab.title,
-        commit=run.commit,
-        fwlab=__version__,
-        files=lab_files(context.project, lab),
-        exercises={exercise.id: ExerciseRecord.of(exercise) for exercise in lab.exercises},
-        start_passes=known.start_passes(context),
-        conditions=Conditions.of(run),
-        students=_students(submissions, works),
-        works=[_mark(context, work, known) for work in works if work.handed_in is not None],
-        similar=list(pairs),
-    )
-
-
-def _students(submissions: Submissions, works: Sequence[Work]) -> list[StudentRecord]:
-    graded = {work.who for work in works}
-    return [
-        StudentRecord(
-            id=student.id,
-            name=student.name,
-            source=student.source,
-            handed_in=student.handed_in,
-            individual=submissions.individual.get(student.id, {}),
-        )
-        for student in submissions.students.values()
-        if student.id in graded
-    ]
-
-
-def _mark(context: RunContext, work: Work, known: Known) -> WorkMark:
-    found = known.of(context.lab.id, work)
-    return WorkMark(
-        student=work.who,
-        exercise=work.exercise.id,
-        content=content_of(work.handed_in) if work.handed_in else "",
-        checks=[] if found is None or isinstance(found, str) else [CheckMark.of(verdict) for verdict in found],
-        missing=found if isinstance(found, str) else None,
-        holds=(context.lab.id, work.name) in known.held,
-        remarks=known.remarks(context.lab.id, work),
-        untouched=known.untouched(context, work),
-    )
 
 
 def alike(context: RunContext, works: Sequence[Work]) -> list[Pair]:
@@ -104,7 +37,7 @@ def alike(context: RunContext, works: Sequence[Work]) -> list[Pair]:
             assert work.handed_in is not None  # noqa: S101 - see above
             texts = [data.decode(errors="replace") for _, data in work.handed_in.again()]
             said[work.who] = statements(texts) - starts[start]
-            contents[work.who] = content_of(work.handed_in)
+            contents[work.who] = content_of(told(work.handed_in))
         pairs += similar(exercise.id, said, contents)
     return pairs
 
@@ -119,11 +52,6 @@ def _texts(read: Callable[[], Sequence[RulesetFile]]) -> list[str]:
         return [file.text for file in read()]
     except FwlabError:
         return []
-
-
-def write_record(grading: Grading, folder: Path, write: Write = write_atomically) -> None:
-    """Write grading.json."""
-    write(folder / FILE, grading.model_dump_json(indent=1) + "\n")
 
 
 def write_class(grading: Grading, course: Course, folder: Path, write: Write = write_atomically) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from fwlab.grading.class_folder import class_at, students_in
 from fwlab.grading.course import Course
+from fwlab.grading.grader import Given
 from fwlab.grading.non_solutions import Made, non_solutions
 from fwlab.grading.reading import read
 from fwlab.grading.submissions import HandedIn, Submissions
@@ -160,6 +161,19 @@ def _own(context: RunContext, course: Course, student: str, submissions: Submiss
     numbers = draw(course.secret, context.lab.whole, course.students.get(student, student))
     submissions.individual[student] = numbers
     return replace(context, lab=individual_lab(context.project, context.lab, numbers))
+
+
+def given(work: Work, context: RunContext) -> Given:
+    """The work as a worker gets it. Raises BadInput if the files are not a ruleset."""
+    spec = work.spec(context)
+    own_nic = int(work.exercise.nic is not None)  # its file is the first, and the worker has it from the exercise
+    return Given(
+        exercise=work.exercise.id,
+        ruleset=spec.ruleset,
+        files=tuple(spec.files[own_nic:]),
+        remarks=tuple(spec.remarks),
+        any_fail=work.made is not None and work.expected is Outcome.FAIL,
+    )
 
 
 def unreadable(work: Work, context: RunContext) -> str | None:

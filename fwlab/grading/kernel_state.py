@@ -6,10 +6,14 @@ from collections.abc import Iterable
 from testinfra.backend.base import CommandResult
 from testinfra.host import Host
 
-from fwlab.grading.inconclusive import Inconclusive
 from fwlab.model.printable import LONGEST_LINE, printable
 from fwlab.model.ruleset import RulesetFile
 from fwlab.rulesets.registry import KINDS
+
+
+class Inconclusive(Exception):
+    """Nothing can be said about a ruleset, for this reason."""
+
 
 _LOST = "lost the connection to the DUT before it could be asked what it holds"
 

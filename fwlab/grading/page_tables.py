@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fwlab.grading import confined
 from fwlab.grading.archive_members import EXPORT, STUDENT
-from fwlab.grading.grading_session import STUDENT_S
+from fwlab.grading.grader import STUDENT_S
 from fwlab.host.project import find_project
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""grading.json: what a grading decided, and under which conditions. Pages, grades and later judgements come from it.
+"""The record of a grading: what was handed in, measured and decided. Marks, grades, pages and tests follow from it.
 
-run.json beside it has the measurements, submissions.json the files that were handed in.
+record.jsonl grows by a line for each thing that becomes known, and nothing in it changes: a grading goes on where the
+record ends, and two records are joined by reading both.
 """
 
 from __future__ import annotations
@@ -9,25 +10,28 @@ from __future__ import annotations
 import hashlib
 import json
 import stat
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from fwlab.grading.class_names import NAME
 from fwlab.grading.similarity import Pair
-from fwlab.grading.submissions import HandedIn, told
+from fwlab.host.atomic_write import write_atomically, write_errors_as
 from fwlab.host.project import Project
+from fwlab.judge.verdicts import blamed
 from fwlab.model.declared import Frozen, Value
-from fwlab.model.errors import BadInput
+from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.results import Measured, Run
 from fwlab.model.verdict import Outcome, Verdict, overall
 
-FORMAT: Final = "fwlab-grading/1"
-FILE: Final = "grading.json"
-LARGEST_FILE = 64 << 20
+FORMAT: Final = "fwlab-grading/2"
+FILE: Final = "record.jsonl"
+#: A class of 300 with six exercises each has some 100 MB.
+LARGEST_FILE = 1 << 30
 
 
 class CheckMark(Frozen):
@@ -52,24 +56,44 @@ class CheckMark(Frozen):
 
 
 class WorkMark(Frozen):
-    """One exercise of one student.
+    """One exercise of one student, or one of the lab's own rulesets, whose part is then the student.
 
-    content  a hash of what was handed in
-    checks   a verdict per check; none if there is no mark yet
-    missing  why there is no mark although it was tried
-    holds    the DUT was asked whether it holds what the files say, and it did
-    remarks  what else to say of the files
+    content    a hash of what was handed in
+    checks     a verdict per check; none if there is no mark yet
+    missing    why there is no mark although it was tried
+    holds      the DUT was asked whether it holds what the files say, and it did
+    absent     what it lacked of them; `unclear`: why that is not known
+    remarks    what else to say of the files
     untouched  the files say what the exercise's start says, or nothing
+    measured   the trials, and the machines on which they were made; None if nothing was measured
+    tests      by name, why a test of the instructor's or the lab's own failed; empty: it passed
     """
 
+    entry: Literal["work"] = "work"
     student: str
     exercise: str
     content: str
     checks: list[CheckMark] = []
     missing: str | None = None
     holds: bool = False
+    absent: str | None = None
+    unclear: str | None = None
     remarks: list[str] = []
     untouched: bool = False
+    measured: Measured | None = None
+    machines: str = ""
+    tests: dict[str, str] = {}
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Student and exercise."""
+        return self.student, self.exercise
+
+    @property
+    def decided(self) -> bool:
+        """Whether it passed or failed for good: nothing about it has to be asked again."""
+        against = self.measured is not None and against_the_ruleset(self.measured)
+        return self.outcome in (Outcome.PASS, Outcome.FAIL) and (self.holds or self.absent is not None or against)
 
     @property
     def refused(self) -> str | None:
@@ -92,13 +116,34 @@ class WorkMark(Frozen):
 
 
 class StudentRecord(Frozen):
-    """One student. `individual`: the numbers drawn for them."""
+    """One student, or one part of the lab.
 
+    individual  the numbers drawn for them
+    files       what was handed in, by exercise: size and SHA-256 of each file, or why nothing could be read
+    """
+
+    entry: Literal["student"] = "student"
     id: Annotated[str, Field(pattern=f"^{NAME.pattern}$")]  # it names a folder
     name: str = ""
     source: str = ""
     handed_in: datetime | None = None
     individual: dict[str, Value] = {}
+    files: dict[str, Any] = {}
+
+
+class Machines(Frozen):
+    """Machines on which something was measured: their run, with the cases that exercises are compared with."""
+
+    entry: Literal["machines"] = "machines"
+    name: str
+    run: Run
+
+
+class Similar(Frozen):
+    """The similar submissions of the class."""
+
+    entry: Literal["similar"] = "similar"
+    pairs: list[Pair]
 
 
 class Conditions(Frozen):
@@ -153,19 +198,44 @@ class ExerciseRecord(Frozen):
         return cls(title=exercise.title, checks=checks, further=exercise.further)
 
 
-class Grading(Frozen):
-    """A grading of a class, finished or not.
+class Begun(Frozen):
+    """What is graded, and by what.
 
-    files  SHA-256 of each file of the lab that a measurement or a verdict depends on
+    files         SHA-256 of each file of the lab that a measurement or a verdict depends on
     start_passes  by exercise, the checks that its start passes; none where no measurement of it is published
     """
 
-    format: Literal["fwlab-grading/1"] = FORMAT
+    entry: Literal["grading"] = "grading"
+    format: Literal["fwlab-grading/2"] = FORMAT
     lab: str
     title: str
-    commit: str
     fwlab: str
+    seed: int
     files: dict[str, str]
+    exercises: dict[str, ExerciseRecord]
+    start_passes: dict[str, list[str]] = {}
+
+    def difference(self, other: Begun) -> str | None:
+        """Why two gradings have nothing to do with each other; None if one may go on where the other stopped."""
+        if self.lab != other.lab:
+            return f"{self.lab} and {other.lab}"
+        if self.fwlab != other.fwlab:
+            return f"made by version {self.fwlab} and {other.fwlab}"
+        if changed := changed_files(self.files, other.files):
+            return f"{changed[0]} was not the same"
+        return None if self.exercises == other.exercises else "the checks were not the same"
+
+
+Entry = Begun | StudentRecord | Machines | WorkMark | Similar
+_ENTRY: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="entry")])
+
+
+class Grading(Frozen):
+    """A grading as pages and grades need it, finished or not."""
+
+    lab: str
+    title: str
+    commit: str = ""
     exercises: dict[str, ExerciseRecord]
     start_passes: dict[str, list[str]] = {}
     conditions: Conditions | None = None
@@ -178,21 +248,136 @@ class Grading(Frozen):
         return [work for work in self.works if work.student == student]
 
 
-def read_grading(folder: Path) -> Grading:
-    """The record of a grading's folder. Raises BadInput naming the file."""
-    path, hint = folder / FILE, "name the folder that `pytest --testinfra --submissions` wrote"
+class Record:
+    """A record, in memory and in its file; None: in memory only."""
+
+    def __init__(self, begun: Begun, path: Path | None = None) -> None:
+        self.begun, self.path = begun, path
+        self.students: dict[str, StudentRecord] = {}
+        self.machines: dict[str, Machines] = {}
+        self.works: dict[tuple[str, str], WorkMark] = {}
+        self.similar: list[Pair] = []
+        #: Bytes of the file that are whole lines.
+        self._whole = 0
+
+    def begin(self) -> None:
+        """Begin the file; one that was there is replaced. Raises CannotMeasure."""
+        if self.path is not None:
+            line = _line(self.begun)
+            write_atomically(self.path, line, error=CannotMeasure)
+            self._whole = len(line)
+
+    def lines(self) -> bytes:
+        """The whole record as a file."""
+        known = (self.students, self.machines, self.works)
+        entries = [self.begun, *(entry for part in known for entry in part.values()), Similar(pairs=self.similar)]
+        return b"".join(map(_line, entries))
+
+    def add(self, *entries: Entry) -> None:
+        """Add entries, a later one of the same thing in place of an earlier one.
+
+        Raises CannotMeasure if they cannot be written. They are known all the same, and a line that was cut off is
+        overwritten by the next.
+        """
+        for entry in entries:
+            self._take(entry)
+        if self.path is None or not entries:
+            return
+        data = b"".join(map(_line, entries))
+        with write_errors_as(self.path, CannotMeasure), self.path.open("r+b") as file:
+            file.truncate(self._whole)
+            file.seek(self._whole)
+            file.write(data)
+        self._whole += len(data)
+
+    def _take(self, entry: Entry) -> None:
+        match entry:
+            case StudentRecord():
+                self.students[entry.id] = entry
+            case Machines():
+                self.machines[entry.name] = entry
+            case WorkMark():
+                self.works[entry.key] = entry
+            case Similar():
+                self.similar = list(entry.pairs)
+            case Begun():
+                raise ValueError("a second grading begins")
+
+    def run_of(self, work: WorkMark) -> Run | None:
+        """The run of the machines on which a work was measured; of any, if nothing was measured."""
+        found = self.machines.get(work.machines) or next(iter(self.machines.values()), None)
+        return None if found is None else found.run
+
+    def run(self) -> Run | None:
+        """All that was measured as one run; None if no machine was up."""
+        every = [machines.run for machines in self.machines.values()]
+        if not every:
+            return None
+        cases = {case.id: case for run in reversed(every) for case in run.cases}
+        order = dict.fromkeys([*(case.id for case in every[0].cases), *cases])
+        measured = [work.measured for work in self._ordered() if work.measured is not None]
+        return every[0].model_copy(update={"cases": [cases[name] for name in order], "exercises": measured})
+
+    def grading(self) -> Grading:
+        """What pages and grades are made from."""
+        begun, run = self.begun, self.run()
+        return Grading(
+            lab=begun.lab,
+            title=begun.title,
+            commit=run.commit if run else "",
+            exercises=begun.exercises,
+            start_passes=begun.start_passes,
+            conditions=Conditions.of(run) if run else None,
+            students=list(self.students.values()),
+            works=list(self._ordered()),
+            similar=self.similar,
+        )
+
+    def _ordered(self) -> Iterator[WorkMark]:
+        """Every work, also those that are not graded yet: student by student, in the order of the exercises."""
+        place = {exercise: at for at, exercise in enumerate(self.begun.exercises)}
+        for student in self.students.values():
+            for exercise in sorted(student.files, key=lambda name: place.get(name, len(place))):
+                content = content_of(student.files[exercise])
+                empty = WorkMark(student=student.id, exercise=exercise, content=content)
+                known = self.works.get(empty.key)
+                yield known if known is not None and known.content == content else empty
+
+
+def _line(entry: Entry) -> bytes:
+    return entry.model_dump_json().encode("utf-8", "backslashreplace") + b"\n"
+
+
+def read_record(folder: Path) -> Record:
+    """The record of a grading's folder. A line that was cut off is left out. Raises BadInput naming file and line."""
+    path, hint = folder / FILE, "name the folder that `fwlab grade` wrote"
     try:
         facts = path.stat()
         if not stat.S_ISREG(facts.st_mode) or facts.st_size > LARGEST_FILE:
             raise BadInput(f"{path}: not a record of a grading", hint)
-        return Grading.model_validate_json(path.read_bytes())
+        *lines, _cut_off = path.read_bytes().split(b"\n")
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}", hint) from error
+    entries = [_read(f"{path}:{number}", line) for number, line in enumerate(lines, 1)]
+    if not entries or not isinstance(entries[0], Begun):
+        raise BadInput(f"{path}:1: not the beginning of a grading", hint)
+    record = Record(entries[0], path)
+    for number, entry in enumerate(entries[1:], 2):
+        if isinstance(entry, Begun):
+            raise BadInput(f"{path}:{number}: a second grading begins", "use `fwlab grades merge` to join two")
+        record._take(entry)
+    record._whole = sum(len(line) + 1 for line in lines)
+    return record
+
+
+def _read(where: str, line: bytes) -> Entry:
+    try:
+        return _ENTRY.validate_json(line)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part)[:40] for part in first["loc"])
-        what = f"{where}: {first['msg']}" if where else first["msg"]
-        raise BadInput(f"{path}: not a record of a grading: {what}", hint) from error
+        place = ".".join(str(part)[:40] for part in first["loc"])
+        what = f"{place}: {first['msg']}" if place else first["msg"]
+        raise BadInput(f"{where}: not a record of a grading: {what}", "restore the file, or grade again") from error
 
 
 def lab_files(project: Project, lab: Lab) -> dict[str, str]:
@@ -202,20 +387,24 @@ def lab_files(project: Project, lab: Lab) -> dict[str, str]:
     return {str(path.relative_to(project.root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in there}
 
 
-def measured_of(run: Run, student: str, exercise: str) -> Measured | None:
-    """The measurement behind the verdicts: the first of this student's ruleset for this exercise."""
-    own = (student, exercise)
-    return next((m for m in run.exercises if m.id == exercise and tuple(m.ruleset.split("/")[-2:]) == own), None)
+def changed_files(before: dict[str, str], now: dict[str, str]) -> list[str]:
+    """The lab's files that are not what they were, or that are new or gone."""
+    return sorted(path for path in {*now, *before} if now.get(path) != before.get(path))
 
 
-def content_of(handed_in: HandedIn) -> str:
-    """A hash of what was handed in for one exercise; the reason stands for files that could not be read."""
-    return content_of_told(told(handed_in))
+def against_the_ruleset(measured: Measured) -> bool:
+    """Whether it cannot be on the DUT: a tool refused it, it crashed the DUT, or it kept itself from being measured."""
+    return measured.refused is not None or bool(measured.lost) or blamed(measured) is not None
 
 
-def content_of_told(files: object) -> str:
-    """The same from an entry of submissions.json."""
+def content_of(files: object) -> str:
+    """A hash of what was handed in for one exercise, as the record has it."""
     return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+
+
+def marks_of(verdicts: Iterable[Verdict]) -> list[CheckMark]:
+    """Verdicts as a record has them."""
+    return [CheckMark.of(verdict) for verdict in verdicts]
 
 
 def _limits(check: Any) -> dict[str, Any]:

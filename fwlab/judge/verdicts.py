@@ -74,6 +74,12 @@ def judge_exercise(exercise: Exercise, measured: Measured, run: Run, metrics: Me
     return verdicts
 
 
+def judge_refused(exercise: Exercise, measured: Measured) -> list[Verdict]:
+    """Every check of an exercise on a ruleset that no tool has seen, because it was refused as it was read."""
+    reason = f"not loaded: {measured.refused}"
+    return [_verdict_of(check, measured, check.between, None, Outcome.FAIL, reason) for check in exercise.checks]
+
+
 def _load_dependent(check: Check, metric: Metric, changed: dict[str, str], measured: Measured) -> str | None:
     """Why this check fails for a ruleset that treats a packet differently at different times; None if it does not."""
     if metric.name == "states" and (how := load_dependence.tracked_in_flood(measured, check.between)):

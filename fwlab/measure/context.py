@@ -20,7 +20,6 @@ class RunContext:
     other_lab  another lab whose machines are used; None if the lab uses its own. All labs have the same three nodes, so
                the machines of any lab can serve the others.
     core       the name of the reference core that the DUT is modelled on; empty: none
-    starts     whether those machines are started and destroyed as the lab's own would be
     seed       seeds the random choices of traffic profiles
     keep       leave the machines running that the session starts
     engine     auto, or the name of an engine
@@ -37,7 +36,6 @@ class RunContext:
     other_lab: Lab | None = None
     engine: str = AUTO
     engine_why: str = ""
-    starts: bool = False
     core: str = ""
     untrusted: bool = False
 

@@ -27,12 +27,12 @@ def memory_available() -> int:
     return psutil.virtual_memory().available >> 20
 
 
-def refuse_too_many(project: Project, sets: int, new: int) -> None:
-    """Raise BadInput if the host is too small for `sets` sets of machines, of which `new` are not up yet."""
+def refuse_too_many(project: Project, workers: int) -> None:
+    """Raise BadInput if the host is too small for so many workers, each with a set of machines."""
     cores = len(os.sched_getaffinity(0))
-    hint = "use fewer sets, or grade with --force-sets in spite of it"
-    if cores < CORES_PER_SET * sets:
-        raise BadInput(f"{sets} sets of machines need {CORES_PER_SET * sets} cores, this host has {cores}", hint)
-    needed, available = new * memory_of_a_set(project), memory_available()
+    hint = "use fewer workers, or grade with --force-workers in spite of it"
+    if cores < CORES_PER_SET * workers:
+        raise BadInput(f"{workers} workers need {CORES_PER_SET * workers} cores, this host has {cores}", hint)
+    needed, available = workers * memory_of_a_set(project), memory_available()
     if available < needed:
-        raise BadInput(f"{new} more sets of machines need {needed} MiB of memory, {available} are available", hint)
+        raise BadInput(f"{workers} workers need {needed} MiB of memory, {available} are available", hint)

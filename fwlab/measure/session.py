@@ -303,7 +303,7 @@ def _machines_up(context: RunContext, tell: Listener) -> Iterator[Session]:
     started = False
     try:
         if not machines.running():
-            if context.other_lab is not None and not context.starts:
+            if context.other_lab is not None:
                 raise CannotMeasure(f"{lab.id} is not up, and --machines starts none", f"vagrant up {lab.id}")
             tell(StepStarted(f"vagrant up {lab.id}"))
             started = True

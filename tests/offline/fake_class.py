@@ -10,14 +10,13 @@ A file of a submission may hold the line `# on the DUT: WORD`, where WORD is
     raises   a bug in our own code
     stops    Ctrl-C while it is measured
     slow     it takes its time
-    crashes  in a further set of machines, the kernel kills the grading's process
+    crashes  the kernel kills the worker's process
 
 Otherwise the ruleset passes. Machines report on standard output when they are started and released.
 FAKE_HOST=lost|empty    what Testinfra finds on the DUT (default: everything that the files contain)
 FAKE_WHILE_MEASURING    a command to run during the measurement
 FAKE_REPORT=raises      a bug where the report is written
 FAKE_RECORD=yes         while machines are up there is their record, as `vagrant up` writes it
-FAKE_SETS=broken        the DUTs of further sets do not forward
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
-from fwlab.grading import grading_session, saving
+from fwlab.grading import engine, grader
 from fwlab.testbed.machine_record import record_path
 from tests.offline import factories
 
@@ -79,7 +78,7 @@ class FakeSession:
             raise KeyboardInterrupt
         if word == "slow":
             time.sleep(1)
-        if word == "crashes" and self.context.starts:
+        if word == "crashes":
             os.kill(os.getpid(), signal.SIGKILL)
         if word == "dies":
             self._dead = "the DUT does not answer"
@@ -130,8 +129,7 @@ def broken_report(*_) -> None:
 
 
 def pytest_configure(config) -> None:
-    grading_session.open_session = fake_session
+    grader.open_session = fake_session
     if os.environ.get("FAKE_REPORT"):
-        saving.write_report = broken_report
-    broken = config.getoption("one_of_sets") and os.environ.get("FAKE_SETS") == "broken"
-    grading_session.GradingSession.host = lambda *_: FakeHost(broken=broken)
+        engine.write_report = broken_report
+    grader.Grader.host = lambda *_: FakeHost()

@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fwlab.grading import grading_session, saving
+from fwlab.grading import engine, grader
 from tests.offline import factories, fake_class
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,9 +64,9 @@ class FakeGrading:
             stack.enter_context(contextlib.chdir(self.top))
             stack.enter_context(contextlib.redirect_stdout(out))
             stack.enter_context(contextlib.redirect_stderr(err))
-            for module, name in ((grading_session, "open_session"), (saving, "write_report")):
+            for module, name in ((grader, "open_session"), (engine, "write_report")):
                 stack.enter_context(mock.patch.object(module, name, getattr(module, name)))
-            stack.enter_context(mock.patch.object(grading_session.GradingSession, "host"))
+            stack.enter_context(mock.patch.object(grader.Grader, "host"))
             code = pytest.main([*WITHOUT, *own, "--testinfra", *words], plugins=[fake_class])
         sys.meta_path[:] = hooks
         signal.signal(signal.SIGTERM, handler)

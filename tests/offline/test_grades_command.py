@@ -12,7 +12,7 @@ import pytest
 
 from fwlab.grading.course import Course
 from fwlab.grading.merge import merge, write_merged
-from fwlab.grading.record import read_grading
+from fwlab.grading.record import read_record
 from fwlab.grading.verify import Verified, verify
 from fwlab.host.project import Project
 from fwlab.model.errors import BadInput
@@ -222,4 +222,4 @@ def test_an_empty_folder(tmp_path: Path, checkout: Path) -> None:
     with pytest.raises(BadInput, match="run.json"):
         verify(Project(checkout), tmp_path)
     with pytest.raises(BadInput, match="grading.json"):
-        read_grading(tmp_path)
+        read_record(tmp_path).grading()

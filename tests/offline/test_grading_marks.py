@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from fwlab.grading.marks import LONGEST_REASON, NOT_YET, harmless
-from fwlab.grading.record import read_grading
+from fwlab.grading.record import read_record
 from tests.offline.fake_grading import EXERCISE, FakeGrading
 
 COMMIT = "*raw\n-A PREROUTING -s 198.18.20.66 -j DROP\nCOMMIT\n"
@@ -144,7 +144,7 @@ def test_what_is_not_loaded_is_told_with_the_mark(grading: FakeGrading) -> None:
         "iptables-legacy-restore loads *.iptables)",
     }
     assert {row["who"]: row["reason"] for row in grading.marks()} == why
-    record = read_grading(grading.results)
+    record = read_record(grading.results).grading()
     assert {work.student: work.reason for work in record.works} == why
     for who, text in why.items():
         own = grading.results / "students" / who

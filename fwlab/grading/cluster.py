@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where the tasks of a grading run: Dask's scheduler, and workers with one set of machines each.
+
+Without options there is one worker in this process, and Dask's event loop in a thread. Further workers are processes
+(`fwlab worker`), on this host or on others. A worker measures in the main thread of its process, so that Ctrl-C and
+SIGTERM end a measurement where it is, and the machines that it started are destroyed.
+"""
+
+import asyncio
+import contextlib
+import logging
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future as LocalFuture
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import dask
+from distributed import Client, Future, LocalCluster, Security, Worker, get_worker
+from distributed.threadpoolexecutor import ThreadPoolExecutor
+
+from fwlab.grading.grader import Answer, Grader, Setup, Task
+from fwlab.host.process import wait_or_kill
+from fwlab.host.project import Project
+from fwlab.model.errors import BadInput, CannotMeasure, FwlabError
+from fwlab.model.events import Event, Listener, MachinesBusy, StepStarted, Warned
+
+#: What a worker has one of, and a task needs: a set of machines.
+MACHINES = {"MACHINES": 1}
+#: Where a scheduler and a worker serve what they know of themselves, and the dashboard.
+LOOPBACK = "127.0.0.1:0"
+#: The topic under which workers report what happens before a task ends.
+TOPIC = "fwlab"
+#: A worker that is asked to stop destroys its machines first. Vagrant may take so long (s).
+STOP_S = 420
+#: Dask spills and pauses by memory, and warns of long tasks: neither is of use where a task is a measurement. A task
+#: whose worker died comes back at once: how often is for the grading to count.
+SETTINGS = {
+    "distributed.worker.memory.target": False,
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.memory.pause": False,
+    "distributed.worker.memory.terminate": False,
+    "distributed.scheduler.allowed-failures": 0,
+    "distributed.scheduler.work-stealing": False,
+    "distributed.admin.tick.limit": "1 hour",
+}
+
+
+class MainThreadPoolExecutor(ThreadPoolExecutor):  # type: ignore[misc]  # Dask knows it by the end of its name
+    """Runs what Dask gives it in the thread that calls `run_next`."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self._jobs: queue.SimpleQueue[tuple[LocalFuture[Any], Callable[..., Any], tuple[Any, ...], dict[str, Any]]]
+        self._jobs = queue.SimpleQueue()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> LocalFuture[Any]:
+        """Queue a call."""
+        future: LocalFuture[Any] = LocalFuture()
+        self._jobs.put((future, fn, args, kwargs))
+        return future
+
+    def run_next(self, timeout_s: float) -> bool:
+        """Run the next call, if one comes in time. What interrupts it is raised here, and the call fails."""
+        try:
+            future, function, args, kwargs = self._jobs.get(timeout=timeout_s)
+        except queue.Empty:
+            return False
+        if future.set_running_or_notify_cancel():
+            try:
+                future.set_result(function(*args, **kwargs))
+            except Exception as error:  # noqa: BLE001 - it belongs to whoever waits for the result
+                future.set_exception(error)
+            except BaseException:
+                future.set_exception(CannotMeasure("interrupted"))
+                raise
+        return True
+
+    def shutdown(self, *_: Any, **__: Any) -> None:
+        """There is no thread of its own to end."""
+
+
+class GradingWorker(Worker):  # type: ignore[misc]
+    """Dask's worker, with one thread and a set of machines."""
+
+    def __init__(self, address: str, project: Project, *, tell: Listener | None = None, **options: Any) -> None:
+        self.executor_here = MainThreadPoolExecutor()
+        self._scratch = tempfile.TemporaryDirectory(prefix="fwlab-worker-")
+        super().__init__(
+            address,
+            nthreads=1,
+            resources=MACHINES,
+            executor=self.executor_here,
+            memory_limit=0,
+            dashboard=False,
+            dashboard_address=LOOPBACK,
+            local_directory=self._scratch.name,
+            **options,
+        )
+        self.project = project
+        self.grader = Grader(project, tell or self._report_event)
+
+    def _report_event(self, event: Event) -> None:
+        match event:
+            case StepStarted(what):
+                self.report({"event": f"{what} ..."})
+            case Warned(text):
+                self.report({"event": text})
+            case MachinesBusy():
+                self.report({"event": str(event)})
+
+    def report(self, message: dict[str, str]) -> None:
+        """Tell the grading what happens here."""
+        self.log_event(TOPIC, {**message, "worker": self.address})
+
+
+def grade(setup: Setup, task: Task) -> tuple[str, str]:
+    """What Dask runs on a worker: returns its address, and why its machines cannot be used; empty if they can."""
+    worker: GradingWorker = get_worker()
+
+    def answer(found: Answer) -> None:
+        worker.report({"answer": found.model_dump_json()})
+
+    try:
+        why = setup.refuses(worker.project)
+        if why is not None:
+            return worker.address, why
+        worker.grader.grade(setup, task, answer)
+    except FwlabError as error:
+        return worker.address, str(error)
+    except Exception as error:  # noqa: BLE001 - a bug there must not stop the grading
+        traceback.print_exc()
+        return worker.address, f"internal error: {type(error).__name__}: {error}"
+    return worker.address, ""
+
+
+@dataclass(frozen=True)
+class Message:
+    """Something that happened: an answer, a line about a worker, or a task that ended. `worker`: its address."""
+
+    worker: str = ""
+    answer: Answer | None = None
+    event: str = ""
+    ended: Future | None = None
+
+
+class Cluster:
+    """Tasks go in, messages come out. Made by `open_cluster`."""
+
+    def __init__(self, client: Client, here: GradingWorker | None = None) -> None:
+        self._client, self._here = client, here
+        self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        client.subscribe_topic(TOPIC, self._heard)
+
+    @property
+    def alone(self) -> bool:
+        """Whether the one worker is in this process."""
+        return self._here is not None
+
+    @property
+    def workers(self) -> dict[str, str]:
+        """By address, the names of the workers that are there."""
+        known = self._client.scheduler_info(n_workers=-1)["workers"]
+        return {address: str(worker["name"]) for address, worker in known.items()}
+
+    def name(self, address: str) -> str:
+        """The name of a worker, or its address if it is gone."""
+        return self.workers.get(address, address)
+
+    def submit(self, setup: Setup, task: Task) -> Future:
+        """Have a worker grade the task."""
+        future = self._client.submit(grade, setup, task, resources=MACHINES, pure=False, retries=0)
+        future.add_done_callback(lambda ended: self._messages.put(Message(ended=ended)))
+        return future
+
+    def next(self, timeout_s: float) -> Message | None:
+        """The next message; None if there is none in time. A worker in this process measures meanwhile."""
+        with contextlib.suppress(queue.Empty):
+            return self._messages.get_nowait()
+        if self._here is not None:
+            self._here.executor_here.run_next(timeout_s)
+            timeout_s = 0
+        with contextlib.suppress(queue.Empty):
+            return self._messages.get(timeout=timeout_s) if timeout_s else self._messages.get_nowait()
+        return None
+
+    def processing(self, future: Future) -> list[str]:
+        """Addresses of the workers that have the task."""
+        every = self._client.processing()
+        return [address for address, keys in every.items() if future.key in keys]
+
+    def dismiss(self, address: str) -> None:
+        """Do without a worker. Its task, if it has one, fails as if the worker had died."""
+
+        async def remove(dask_scheduler: Any) -> None:
+            await dask_scheduler.remove_worker(address=address, stimulus_id="fwlab-dismissed", safe=False)
+
+        self._client.run_on_scheduler(remove)
+
+    def _heard(self, message: tuple[Any, dict[str, str]]) -> None:
+        _, said = message
+        answer = Answer.model_validate_json(said["answer"]) if "answer" in said else None
+        self._messages.put(Message(said.get("worker", ""), answer, said.get("event", "")))
+
+
+@contextlib.contextmanager
+def open_cluster(
+    project: Project,
+    *,
+    workers: int = 1,
+    scheduler: str | None = None,
+    key: Path | None = None,
+    tell: Listener | None = None,
+    dashboard: bool = False,
+) -> Iterator[Cluster]:
+    """A cluster of this many workers on this host, or of those that have come to a scheduler elsewhere.
+
+    key       certificate and private key that all parts of a cluster over a network have
+    tell      hears what a worker in this process does
+    Raises BadInput, CannotMeasure.
+    """
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is told by the grading
+    with dask.config.set(SETTINGS), contextlib.ExitStack() as stack:
+        if scheduler is not None:
+            client = stack.enter_context(_client(scheduler, key))
+            yield Cluster(client)
+            return
+        alone = workers == 1
+        cluster = LocalCluster(
+            n_workers=0,
+            processes=not alone,
+            dashboard_address=LOOPBACK,
+            scheduler_kwargs={"dashboard": dashboard},
+            **({} if alone else {"host": "127.0.0.1"}),
+        )
+        stack.callback(cluster.close)
+        client = stack.enter_context(Client(cluster))
+        if dashboard:
+            print(f"dashboard: {client.dashboard_link}", file=sys.stderr)
+        if not alone:
+            for number in range(1, workers + 1):
+                stack.enter_context(_process(project, cluster.scheduler_address, f"worker-{number}"))
+            yield Cluster(client)
+            return
+        here = cluster.sync(_started, cluster.scheduler_address, project, tell)
+        stack.callback(cluster.sync, here.close)
+        stack.callback(here.grader.close)  # before Dask ends, and in this thread
+        yield Cluster(client, here)
+
+
+async def _started(address: str, project: Project, tell: Listener | None) -> GradingWorker:
+    worker = GradingWorker(address, project, tell=tell, name="this host")
+    await worker
+    return worker
+
+
+@contextlib.contextmanager
+def _client(scheduler: str, key: Path | None) -> Iterator[Client]:
+    try:
+        with Client(scheduler, security=security(scheduler, key), timeout="10s", set_as_default=False) as client:
+            yield client
+    except (OSError, TimeoutError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise CannotMeasure(f"no scheduler answers at {scheduler}: {reason}", "dask scheduler --help") from error
+
+
+@contextlib.contextmanager
+def _process(project: Project, address: str, name: str) -> Iterator[None]:
+    """A worker on this host, as a process with machines of its own."""
+    words = [sys.executable, "-m", "fwlab.cli.entry", "worker", address, "--name", name]
+    process = subprocess.Popen(words, cwd=project.root, stdin=subprocess.DEVNULL, start_new_session=True)
+    try:
+        yield
+    finally:
+        process.terminate()
+        wait_or_kill(process, STOP_S)
+
+
+def security(address: str, key: Path | None) -> Security | None:
+    """How to talk to this scheduler. Raises BadInput where others could read, or write, what is said."""
+    parts = urlsplit(address)
+    if parts.scheme == "tls":
+        if key is None:
+            raise BadInput(
+                f"{address} needs a key",
+                "make one with `fwlab key FILE`, copy it to each host, and add --key FILE",
+            )
+        from fwlab.grading.keys import expired
+
+        if (why := expired(key)) is not None:
+            raise BadInput(why, "make another with `fwlab key FILE`, and copy it to each host")
+        path = str(key)
+        return Security(
+            require_encryption=True,
+            tls_ca_file=path,
+            **{f"tls_{part}_{kind}": path for part in ("client", "worker", "scheduler") for kind in ("cert", "key")},
+        )
+    try:
+        inside = ip_address(parts.hostname or "").is_loopback
+    except ValueError:
+        inside = parts.hostname == "localhost"
+    if parts.scheme != "tcp" or parts.port is None:
+        raise BadInput(f"{address}: not the address of a scheduler", "such as tls://192.0.2.7:8786")
+    if not inside:
+        raise BadInput(
+            f"{address}: without a key only this host is safe: whoever reaches a worker runs programs there",
+            "use tls:// and --key FILE, which `fwlab key FILE` makes",
+        )
+    return None
+
+
+def work_for(
+    address: str, project: Project, *, name: str | None, key: Path | None, tell: Callable[[str], None]
+) -> None:
+    """Be a worker until SIGTERM or Ctrl-C, or until the scheduler has been gone for a while. Raises BadInput."""
+    secure = security(address, key)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    ended = threading.Event()
+    started: queue.SimpleQueue[GradingWorker | BaseException] = queue.SimpleQueue()
+
+    async def serve() -> None:
+        try:
+            async with GradingWorker(address, project, name=name, security=secure) as worker:
+                started.put(worker)
+                await worker.finished()
+        except BaseException as error:  # noqa: BLE001 - the main thread reports it
+            started.put(error)
+        finally:
+            ended.set()
+
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    with dask.config.set(SETTINGS):
+        thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+        thread.start()
+        worker = started.get()
+        if isinstance(worker, BaseException):
+            raise CannotMeasure(f"no scheduler takes this worker at {address}: {worker}", "dask scheduler --help")
+        tell(f"worker {worker.name} waits for work from {address}")
+        try:
+            while not ended.is_set():
+                worker.executor_here.run_next(0.5)
+        finally:
+            worker.grader.close()
+            with contextlib.suppress(Exception):
+                asyncio.run_coroutine_threadsafe(worker.close(), worker.loop.asyncio_loop).result(30)

@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a worker does: it measures the rulesets of a task on its machines, and asks the DUT what it holds.
+
+A task holds all works of one student, or of one part of the lab: for the next task the DUT is restored. Tasks and
+answers are plain data, because a worker may be on another host. Nothing is judged here.
+"""
+
+import contextlib
+import os
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from socket import gethostname
+from typing import Any
+
+import testinfra
+from testinfra.host import Host
+
+from fwlab import __version__
+from fwlab.dut.registry import dut_system
+from fwlab.grading.kernel_state import Inconclusive, absent_from
+from fwlab.grading.needs import Present, present_on
+from fwlab.grading.record import changed_files, lab_files
+from fwlab.host.project import Project
+from fwlab.judge.verdicts import judge_exercise
+from fwlab.measure.context import RunContext, same_machines
+from fwlab.measure.individual_tasks import individual_lab
+from fwlab.measure.labs import load_lab, on_dut
+from fwlab.measure.plan import base_cases, case_spec, exercise_spec
+from fwlab.measure.session import Session, open_session
+from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.registry import METRICS
+from fwlab.model.declared import Frozen, Value
+from fwlab.model.errors import CannotMeasure
+from fwlab.model.events import Listener
+from fwlab.model.results import Measured, Run
+from fwlab.model.ruleset import RulesetFile
+from fwlab.model.verdict import Outcome
+from fwlab.testbed.dut_choice import topology_of
+from fwlab.testbed.selection import TestbedRequest
+
+#: Time for all rulesets of a student that crash the DUT or keep themselves from being measured (s): half of what ten
+#: that each exceed their limit twice would take.
+STUDENT_S = 2400.0
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What all tasks of a lab have in common.
+
+    system    of the DUT
+    machines  the lab whose machines are used instead of the lab's own; empty: its own
+    engine    that plays, and why if nobody asked for it
+    version   of the program that gives out the tasks, and SHA-256 of the lab's files there
+    """
+
+    lab: str
+    system: str
+    seed: int
+    testbed: str = "auto"
+    engine: str = "auto"
+    engine_why: str = ""
+    machines: str = ""
+    version: str = __version__
+    files: dict[str, str] = field(default_factory=dict)
+
+    def refuses(self, project: Project) -> str | None:
+        """Why a worker with this checkout cannot take part; None if it can."""
+        if self.version != __version__:
+            return f"this worker has version {__version__}, the grading {self.version}"
+        if changed := changed_files(self.files, lab_files(project, load_lab(project, self.lab))):
+            return f"{changed[0]} is not the same here"
+        return None
+
+    def context(self, project: Project) -> RunContext:
+        """The lab on this worker's machines. Raises BadInput."""
+        other = load_lab(project, self.machines) if self.machines else None
+        lab = load_lab(project, self.lab)
+        topology = topology_of(project, other or lab)
+        return RunContext(
+            project,
+            topology,
+            on_dut(lab, topology, other or lab),
+            TestbedRequest(self.testbed, grading=True),
+            self.seed,
+            other_lab=other,
+            engine=self.engine,
+            engine_why=self.engine_why,
+            untrusted=True,
+        )
+
+
+@dataclass(frozen=True)
+class Given:
+    """One ruleset of a task.
+
+    ruleset     its name in results
+    remarks     what is said of its files beside the verdict
+    any_fail    it must fail, by whatever check: it is measured only until it does
+    """
+
+    exercise: str
+    ruleset: str
+    files: tuple[RulesetFile, ...]
+    remarks: tuple[str, ...] = ()
+    any_fail: bool = False
+
+
+@dataclass(frozen=True)
+class Task:
+    """The works of one student. `numbers`: those of the student's individual task. `cases`: also measure these."""
+
+    who: str
+    works: tuple[Given, ...] = ()
+    numbers: dict[str, Value] = field(default_factory=dict)
+    cases: tuple[str, ...] = ()
+
+
+class Answer(Frozen):
+    """What became of one work; without an exercise, that the machines are ready.
+
+    machines  their name, and their run with the cases that were measured by then
+    present   what the DUT has of what the lab needs
+    measured  the trials; None if there is an `error`
+    holds     the DUT held what the files say; `absent`: what it lacked; `unclear`: why that is not known
+    error     why nothing was measured
+    dead      the machines do not answer
+    """
+
+    lab: str
+    who: str
+    machines: str
+    run: Run
+    exercise: str = ""
+    present: Present | None = None
+    measured: Measured | None = None
+    holds: bool = False
+    absent: str | None = None
+    unclear: str | None = None
+    error: str | None = None
+    dead: bool = False
+
+
+class Grader:
+    """The machines of one worker, with a session that is opened when the first task comes."""
+
+    def __init__(self, project: Project, tell: Listener) -> None:
+        self._project, self._tell = project, tell
+        self._stack = contextlib.ExitStack()
+        self._open: tuple[Setup, Session] | None = None
+        self._name = ""
+        self._who: str | None = None
+        #: What the DUT has of what the lab needs, once that was asked.
+        self._found: Present | None = None
+
+    def grade(self, setup: Setup, task: Task, answer: Callable[[Answer], None]) -> None:
+        """Measure the task; `answer` gets each work's as soon as it is there.
+
+        Raises CannotMeasure if this worker's machines cannot be used at all; what was not answered is open then.
+        """
+        session = self.session(setup)
+        self._measure_cases(session, list(task.cases))
+        ready = Answer(lab=setup.lab, who=task.who, machines=self._name, run=_without_exercises(session.run))
+        answer(ready.model_copy(update={"present": self._present(session)}))
+        own = None
+        if task.numbers:
+            own = replace(session.context, lab=individual_lab(self._project, session.context.lab, task.numbers))
+        spent = 0.0
+        for given in task.works:
+            began = time.monotonic()
+            found = self._work(session, task, given, own, spent)
+            if found.measured is not None and (found.measured.lost or found.measured.fine_without):
+                spent += time.monotonic() - began  # else the host may be slow
+            answer(found)
+
+    def session(self, setup: Setup) -> Session:
+        """The session for this setup; another one is ended first. Raises CannotMeasure, BadInput."""
+        if self._open is not None and self._open[0] == setup:
+            return self._open[1]
+        context, before = setup.context(self._project), self._open[1] if self._open is not None else None
+        if before is not None and not before.dead and same_machines(before.context, context):
+            session = before.for_lab(context)
+        else:
+            self.close()
+            session = self._stack.enter_context(open_session(context, self._tell))
+        self._open, self._who, self._found = (setup, session), None, None
+        self._name = f"{gethostname()}-{os.getpid()}-{time.time_ns() // 1_000_000}"
+        return session
+
+    def close(self) -> None:
+        """Release the machines."""
+        stack, self._stack, self._open = self._stack, contextlib.ExitStack(), None
+        stack.close()
+
+    def host(self, session: Session, role: str = "dut") -> Host:
+        """The node, for Testinfra."""
+        return testinfra.get_host(f"ssh://{role}", ssh_config=str(session.ssh_config), sudo=True)
+
+    def _work(self, session: Session, task: Task, given: Given, own: RunContext | None, spent: float) -> Answer:
+        exercise = session.context.lab.exercise(given.exercise)
+        base = Answer(
+            lab=session.context.lab.id, who=task.who, exercise=given.exercise, machines=self._name, run=session.run
+        )
+        try:
+            if exercise is None:
+                raise CannotMeasure(f"{given.exercise} is not measured on {session.run.dut.system}")
+            if spent > STUDENT_S:
+                measured = Measured(
+                    id=given.exercise,
+                    title=exercise.title,
+                    ruleset=given.ruleset,
+                    ruleset_hash="",
+                    refused=f"exercises of {task.who} that could not be measured took more than "
+                    f"{STUDENT_S / 60:g} minutes, and no student has more",
+                )
+                return self._answered(base, session, measured=measured)
+            self._measure_cases(session, [case.id for case in base_cases(session.context.lab, [exercise])])
+            if task.who != self._who:
+                session.start_over()
+                self._who = task.who
+            spec = self._spec(session, given, own)
+            measured = self._measure(session, spec, own)
+            found = self._held(session, spec, own, measured) if why_not_loaded(measured) is None else {}
+            return self._answered(base, session, measured=measured, **found)
+        except CannotMeasure as error:
+            return self._answered(base, session, error=error.message)
+        except Exception as error:  # noqa: BLE001 - a bug must not fail a student or stop the grading
+            traceback.print_exc()
+            reason = f"internal error while grading: {type(error).__name__}: {error}"
+            return self._answered(base, session, error=reason)
+
+    def _answered(self, base: Answer, session: Session, **found: Any) -> Answer:
+        return base.model_copy(update={"run": _without_exercises(session.run), "dead": session.dead, **found})
+
+    def _present(self, session: Session) -> Present:
+        if self._found is not None:
+            return self._found
+        needs, system = session.context.lab.needs, session.run.dut.system
+        sysctls = dict.fromkeys([dut_system(system).forwarding, *needs.sysctls])
+        self._found = present_on(self.host(session), needs.packages, needs.modules, sysctls)
+        return self._found
+
+    def _spec(self, session: Session, given: Given, own: RunContext | None) -> MeasurementSpec:
+        context = own or session.context
+        exercise = context.lab.exercise(given.exercise)
+        assert exercise is not None  # noqa: S101 - the caller has looked
+        spec = exercise_spec(context, exercise, given.ruleset, list(given.files))
+        spec = replace(spec, remarks=list(given.remarks))
+        if not given.any_fail:
+            return spec
+
+        def fails(so_far: Measured) -> bool:
+            verdicts = judge_exercise(exercise, so_far, session.run, METRICS)
+            return any(verdict.outcome is Outcome.FAIL for verdict in verdicts)
+
+        return replace(spec, decided=fails)
+
+    def _measure(self, session: Session, spec: MeasurementSpec, own: RunContext | None) -> Measured:
+        session.measure_exercises([spec], *([own] if own else []))
+        return session.run.exercises.pop()
+
+    def _measure_cases(self, session: Session, wanted: list[str]) -> None:
+        missing = [name for name in wanted if session.run.case(name) is None]
+        if missing:
+            context = session.context
+            session.measure_cases([case_spec(context, context.lab.cases[name], None) for name in missing])
+
+    def _held(
+        self, session: Session, spec: MeasurementSpec, own: RunContext | None, measured: Measured
+    ) -> dict[str, Any]:
+        """Whether the DUT holds what the files say. Where it does not, they are loaded again: it may be restored."""
+        if measured.problems:
+            return {}
+        try:
+            absent = absent_from(self.host(session), spec.files)
+            if absent is not None:
+                again = self._measure(session, spec, own)
+                reason = "; ".join(again.problems) or why_not_loaded(again)
+                if reason:
+                    return {"unclear": f"the ruleset was loaded once, but not a second time: {reason}"}
+                absent = absent_from(self.host(session), spec.files)
+        except Inconclusive as error:
+            return {"unclear": str(error)}
+        return {"holds": absent is None, "absent": absent}
+
+
+def _without_exercises(run: Run) -> Run:
+    return run.model_copy(update={"exercises": []})
+
+
+def why_not_loaded(measured: Measured) -> str | None:
+    """Why the ruleset is not on the DUT: a tool refused it, or the DUT crashed; None if it is."""
+    if measured.refused is not None:
+        return f"not loaded: {measured.refused}"
+    return measured.lost[-1] if measured.lost else None

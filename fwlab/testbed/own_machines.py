@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Machines of a process's own: a copy of what Vagrant reads, in a folder and on ports that nobody else uses.
+
+The names of a checkout's machines come from its path, and its ports from FWLAB_PORT_OFFSET.
+"""
+
+import contextlib
+import fcntl
+import os
+import random
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from fwlab.host.atomic_write import write_errors_as
+from fwlab.host.project import Project, lab_ids, load_topology
+from fwlab.model.errors import CannotMeasure
+from fwlab.model.topology import Topology
+
+#: Offsets that are tried: above those that people and tests choose.
+FIRST_OFFSET, LAST_OFFSET, ATTEMPTS = 10_000, 28_000, 20
+#: What Vagrant and the instrument read of a checkout.
+FOLDERS, FILES = ("labs", "provision"), ("Vagrantfile", "topology.yml", "pyproject.toml")
+#: Held by the process whose machines these are.
+LOCK = "in-use"
+
+
+@contextlib.contextmanager
+def own_machines(project: Project) -> Iterator[Project]:
+    """A checkout for this process alone; its machines are destroyed with it. Sets FWLAB_PORT_OFFSET meanwhile.
+
+    Also clears away what such processes left behind that were killed. Raises CannotMeasure.
+    """
+    parent = project.state / "workers"
+    clear_away(parent)
+    with write_errors_as(parent, CannotMeasure):
+        parent.mkdir(parents=True, exist_ok=True)
+        top = Path(tempfile.mkdtemp(dir=parent))
+        lock = (top / LOCK).open("w")
+    before = os.environ.get("FWLAB_PORT_OFFSET")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with write_errors_as(top, CannotMeasure):
+            _fill(project, top)
+        os.environ["FWLAB_PORT_OFFSET"] = str(_free_offset(load_topology(project), len(lab_ids(project))))
+        yield Project(top)
+    finally:
+        _remove(top)
+        lock.close()
+        if before is None:
+            os.environ.pop("FWLAB_PORT_OFFSET", None)
+        else:
+            os.environ["FWLAB_PORT_OFFSET"] = before
+
+
+def clear_away(parent: Path) -> None:
+    """Destroy the machines of processes that are gone, and remove their folders."""
+    for top in parent.glob("*/") if parent.is_dir() else ():
+        with contextlib.suppress(OSError), (top / LOCK).open("r") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _remove(top)
+
+
+def _fill(project: Project, top: Path) -> None:
+    for name in FOLDERS:
+        shutil.copytree(project.root / name, top / name, ignore=shutil.ignore_patterns("work", "__pycache__"))
+    for name in FILES:
+        if (project.root / name).exists():
+            shutil.copy(project.root / name, top)
+    state = Project(top).state
+    state.mkdir()
+    with contextlib.suppress(FileNotFoundError):
+        shutil.copy(project.state / "images.json", state)
+
+
+def _remove(top: Path) -> None:
+    if any(Project(top).state.glob("*/machines.json")):
+        subprocess.run(
+            ["vagrant", "destroy", "-f"], cwd=top, stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )
+    shutil.rmtree(top, ignore_errors=True)
+
+
+def _free_offset(topology: Topology, labs: int) -> int:
+    """An offset with which no port of any lab is taken. Raises CannotMeasure."""
+    ports, step = topology.ports, topology.ports.per_lab * (labs + 2)
+    bases = [port + place for port in (ports.ssh_base, ports.link_base) for place in range(step)]
+    for _ in range(ATTEMPTS):
+        offset = random.randrange(FIRST_OFFSET, LAST_OFFSET, step)
+        if all(_free(ports.address, port + offset) for port in bases):
+            return offset
+    raise CannotMeasure("no range of ports is free for a worker's machines", "end what listens on many ports")
+
+
+def _free(address: str, port: int) -> bool:
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+        with socket.socket(socket.AF_INET, kind) as probe:
+            try:
+                probe.bind((address, port))
+            except OSError:
+                return False
+    return True
