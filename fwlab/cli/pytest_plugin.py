@@ -59,7 +59,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             given |= {key: one.metadata[key] for key in ("metavar", "choices") if one.metadata[key]}
         name = option_name(one)
         try:
-            group.addoption(f"--fwlab-{name}", f"--{name}", **given)
+            group.addoption(f"--{name}", f"--fwlab-{name}", **given)
         except ValueError:  # taken
             group.addoption(f"--fwlab-{name}", **given)
 
@@ -147,7 +147,10 @@ def pytest_runtestloop(session: pytest.Session) -> None:
         if "work" in parameters:
             names.add(parameters["work"].name)
     works = engine.plan.works
-    engine.begin({lab: [work for work in works[lab] if work.name in names] for lab, names in chosen.items()})
+    try:
+        engine.begin({lab: [work for work in works[lab] if work.name in names] for lab, names in chosen.items()})
+    except FwlabError as error:
+        pytest.exit(str(error), returncode=pytest.ExitCode.USAGE_ERROR)
 
 
 @pytest.fixture

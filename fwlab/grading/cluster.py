@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future as LocalFuture
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -123,8 +123,9 @@ class GradingWorker(Worker):  # type: ignore[misc]
         self.log_event(TOPIC, {**message, "worker": self.address})
 
 
-def grade(setup: Setup, task: Task) -> tuple[str, str]:
-    """What Dask runs on a worker: returns its address, and why its machines cannot be used; empty if they can."""
+def grade(setup: Setup, task: Task) -> tuple[str, str, str]:
+    """What Dask runs on a worker: returns its address, why its machines cannot be used, and what to do about it; both
+    are empty if they can."""
     worker: GradingWorker = get_worker()
 
     def answer(found: Answer) -> None:
@@ -133,14 +134,14 @@ def grade(setup: Setup, task: Task) -> tuple[str, str]:
     try:
         why = setup.refuses(worker.project)
         if why is not None:
-            return worker.address, why
+            return worker.address, why, "install what the grading has"
         worker.grader.grade(setup, task, answer)
     except FwlabError as error:
-        return worker.address, str(error)
+        return worker.address, error.message, error.hint
     except Exception as error:  # noqa: BLE001 - a bug there must not stop the grading
         traceback.print_exc()
-        return worker.address, f"internal error: {type(error).__name__}: {error}"
-    return worker.address, ""
+        return worker.address, f"internal error: {type(error).__name__}: {error}", "report it"
+    return worker.address, "", ""
 
 
 @dataclass(frozen=True)
@@ -156,8 +157,11 @@ class Message:
 class Cluster:
     """Tasks go in, messages come out. Made by `open_cluster`."""
 
-    def __init__(self, client: Client, here: GradingWorker | None = None) -> None:
-        self._client, self._here = client, here
+    def __init__(
+        self, client: Client, here: GradingWorker | None = None, processes: Sequence[subprocess.Popen[bytes]] = ()
+    ) -> None:
+        """here: a worker in this process; processes: those that were started for this cluster."""
+        self._client, self._here, self._processes = client, here, processes
         self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
         client.subscribe_topic(TOPIC, self._heard)
 
@@ -165,6 +169,11 @@ class Cluster:
     def alone(self) -> bool:
         """Whether the one worker is in this process."""
         return self._here is not None
+
+    @property
+    def forlorn(self) -> bool:
+        """Whether no worker is left, and none can come."""
+        return bool(self._processes) and all(process.poll() is not None for process in self._processes)
 
     @property
     def workers(self) -> dict[str, str]:
@@ -202,7 +211,7 @@ class Cluster:
         """Do without a worker. Its task, if it has one, fails as if the worker had died."""
 
         async def remove(dask_scheduler: Any) -> None:
-            await dask_scheduler.remove_worker(address=address, stimulus_id="fwlab-dismissed", safe=False)
+            await dask_scheduler.remove_worker(address=address, stimulus_id="fwlab-dismissed")
 
         self._client.run_on_scheduler(remove)
 
@@ -247,9 +256,9 @@ def open_cluster(
         if dashboard:
             print(f"dashboard: {client.dashboard_link}", file=sys.stderr)
         if not alone:
-            for number in range(1, workers + 1):
-                stack.enter_context(_process(project, cluster.scheduler_address, f"worker-{number}"))
-            yield Cluster(client)
+            names = [f"worker-{number}" for number in range(1, workers + 1)]
+            address = cluster.scheduler_address
+            yield Cluster(client, None, [stack.enter_context(_process(project, address, name)) for name in names])
             return
         here = cluster.sync(_started, cluster.scheduler_address, project, tell)
         stack.callback(cluster.sync, here.close)
@@ -274,12 +283,12 @@ def _client(scheduler: str, key: Path | None) -> Iterator[Client]:
 
 
 @contextlib.contextmanager
-def _process(project: Project, address: str, name: str) -> Iterator[None]:
+def _process(project: Project, address: str, name: str) -> Iterator[subprocess.Popen[bytes]]:
     """A worker on this host, as a process with machines of its own."""
     words = [sys.executable, "-m", "fwlab.cli.entry", "worker", address, "--name", name]
     process = subprocess.Popen(words, cwd=project.root, stdin=subprocess.DEVNULL, start_new_session=True)
     try:
-        yield
+        yield process
     finally:
         process.terminate()
         wait_or_kill(process, STOP_S)

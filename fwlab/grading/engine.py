@@ -135,6 +135,7 @@ class Engine:
         self._stack = contextlib.ExitStack()
         self._cluster: Cluster | None = None
         self._running: dict[Future, _Running] = {}
+        self._saved = self._waiting = False
 
     def __enter__(self) -> Self:
         return self
@@ -150,9 +151,10 @@ class Engine:
             self.labs[lab] = self._begun(lab, chosen)
 
     def close(self) -> None:
-        """Release the machines and write everything, even if one of them fails."""
-        with contextlib.suppress(KeyError), self._stack:
-            for lab in self.labs:
+        """Release the machines and write everything, even if one of them fails. Once."""
+        saved, self._saved = self._saved, True
+        with self._stack:
+            for lab in () if saved else self.labs:
                 self._attempt(self._save, lab)
 
     # -- what is known --
@@ -204,8 +206,12 @@ class Engine:
         try:
             cluster = self._opened()
         except FwlabError as error:
-            state.down = str(error)
+            self._give_up(state, error.message, error.hint)
             return False
+        if cluster.forlorn:
+            self._give_up(state, "no worker is left", "look at what they said, then the same command with --resume")
+            return False
+        self._wait_for_workers(cluster)
         self._give_out(cluster)
         message = cluster.next(POLL_S)
         while message is not None:  # answers come before the end of their task
@@ -229,6 +235,13 @@ class Engine:
             )
         return self._cluster
 
+    def _wait_for_workers(self, cluster: Cluster) -> None:
+        """Say it once if there is nobody to grade."""
+        waiting = not cluster.workers
+        if waiting and not self._waiting and self.plan.options.scheduler is not None:
+            self.tell(f"waiting for a worker; next, on each host: fwlab worker {self.plan.options.scheduler}")
+        self._waiting = waiting
+
     def _give_out(self, cluster: Cluster) -> None:
         """Give each worker a task, and no more: a student's files are read when it is their turn."""
         for lab, state in self.labs.items():
@@ -250,9 +263,9 @@ class Engine:
             running = self._running.pop(message.ended)
             state = self.labs[running.lab]
             if message.ended.status == "finished":
-                worker, reason = message.ended.result()
+                worker, reason, hint = message.ended.result()
                 if reason:
-                    self._unusable(cluster, state, running, worker, reason)
+                    self._unusable(cluster, state, running, worker, reason, hint)
             else:
                 self._died(cluster, running, message.ended)
 
@@ -292,14 +305,20 @@ class Engine:
         self._unusable(cluster, state, running, worker, why)
         return False
 
-    def _unusable(self, cluster: Cluster, state: _Lab, running: _Running, worker: str, reason: str) -> None:
+    def _unusable(
+        self, cluster: Cluster, state: _Lab, running: _Running, worker: str, reason: str, hint: str = ""
+    ) -> None:
         """A worker cannot be used: another one gets its task. Without another, the grading of this lab ends."""
         if len(cluster.workers) > 1:
             self.tell(f"{cluster.name(worker)}: not used any more: {reason}")
             cluster.dismiss(worker)
             state.tasks.appendleft(running.task)
         else:
-            state.down = reason
+            self._give_up(state, reason, hint)
+
+    def _give_up(self, state: _Lab, reason: str, hint: str) -> None:
+        state.down = reason
+        self.tell(f"{state.setup.lab}: nothing more can be measured: {reason}" + (f"\n  next: {hint}" if hint else ""))
 
     def _died(self, cluster: Cluster, running: _Running, future: Future) -> None:
         """A worker died with its task: the work that it was at is tried again, up to a limit."""
@@ -425,7 +444,7 @@ class Engine:
         context = self.plan.contexts[lab]
         if context.lab.exercise(work.exercise.id) is None:
             elsewhere = measured_elsewhere(context.lab, work.exercise.id, work.exercise.system)
-            return self._unmarked(lab, work, missing=str(elsewhere))
+            return self._unmarked(lab, work, missing=elsewhere.message)
         try:
             reason = unreadable(work, context)
         except CannotMeasure as error:

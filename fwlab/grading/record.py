@@ -220,10 +220,10 @@ class Begun(Frozen):
         if self.lab != other.lab:
             return f"{self.lab} and {other.lab}"
         if self.fwlab != other.fwlab:
-            return f"made by version {self.fwlab} and {other.fwlab}"
+            return f"made by versions {self.fwlab} and {other.fwlab}"
         if changed := changed_files(self.files, other.files):
-            return f"{changed[0]} was not the same"
-        return None if self.exercises == other.exercises else "the checks were not the same"
+            return f"{changed[0]} is not the same"
+        return None if self.exercises == other.exercises else "the checks are not the same"
 
 
 Entry = Begun | StudentRecord | Machines | WorkMark | Similar

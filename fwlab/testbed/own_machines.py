@@ -66,9 +66,10 @@ def clear_away(parent: Path) -> None:
 
 def _fill(project: Project, top: Path) -> None:
     for name in FOLDERS:
-        shutil.copytree(project.root / name, top / name, ignore=shutil.ignore_patterns("work", "__pycache__"))
+        if (project.root / name).is_dir():
+            shutil.copytree(project.root / name, top / name, ignore=shutil.ignore_patterns("work", "__pycache__"))
     for name in FILES:
-        if (project.root / name).exists():
+        if (project.root / name).is_file():
             shutil.copy(project.root / name, top)
     state = Project(top).state
     state.mkdir()

@@ -5,7 +5,7 @@
 
 Each student hands in one right and one wrong solution of lab03. With --busy, one process per core keeps the host
 busy. OUT holds every mark and figure. If OUT exists, its gradings are counted too, so that a busy half and an idle half
-make one result, or one set of machines and several (`--sets 2`). Exit code: 0 if all marks are equal, otherwise 1.
+make one result, or one set of machines and several (`--workers 2`). Exit code: 0 if all marks are equal, otherwise 1.
 """
 
 from __future__ import annotations

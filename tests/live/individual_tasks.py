@@ -16,6 +16,7 @@ import sys
 import time
 from pathlib import Path
 
+from fwlab.grading.record import read_record
 from fwlab.host.project import find_project, load_topology
 from fwlab.measure.individual_tasks import draw, individual_lab
 from fwlab.measure.labs import load_lab
@@ -55,7 +56,7 @@ def run(top: Path, out: Path, words: list[str]) -> int:
     chosen = " or ".join(EXERCISES)
     code = subprocess.run([*command, "-k", f"{chosen} or forwards", *words]).returncode
     found = verdicts(top / "results" / "marks.csv")
-    record = json.loads((top / "results" / "grading.json").read_text())
+    grading = read_record(top / "results").grading()
     rows = [{"work": work, "expected": verdict, "verdict": found.get(work)} for work, verdict in expected.items()]
     right = sum(row["verdict"] == row["expected"] for row in rows)
     document = {
@@ -67,8 +68,8 @@ def run(top: Path, out: Path, words: list[str]) -> int:
         "exit_code": code,
         "as_expected": right,
         "marks": rows,
-        "students": record["students"],
-        "works": record["works"],
+        "students": [student.model_dump(mode="json") for student in grading.students],
+        "works": [work.model_dump(mode="json") for work in grading.works],
     }
     out.write_text(json.dumps(document, indent=1) + "\n")
     print(f"{right} of {len(rows)} marks as expected; {document['seconds']} s; exit code {code}")

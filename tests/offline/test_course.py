@@ -37,7 +37,7 @@ def mark(student: str, exercise: str, *outcomes: str, **fields: Any) -> WorkMark
 def a_grading(*works: WorkMark, lab: str = LAB, handed_in: datetime | None = None) -> Grading:
     exercises = {work.exercise: ExerciseRecord(title=work.exercise, checks={"c0": {}, "c1": {}}) for work in works}
     students = [StudentRecord(id=who, handed_in=handed_in) for who in dict.fromkeys(work.student for work in works)]
-    known = {"title": "t", "commit": "c", "fwlab": "0", "files": {}}
+    known = {"title": "t", "commit": "c"}
     return Grading(lab=lab, exercises=exercises, students=students, works=list(works), **known)
 
 

@@ -167,8 +167,8 @@ class Options:
     def getgroup(self, *_: str) -> Options:
         return self
 
-    def addoption(self, name: str, **about: object) -> None:
-        self.known[name] = about
+    def addoption(self, *names: str, **about: object) -> None:
+        self.known |= dict.fromkeys(names, about)
 
 
 def pytest_line(words: list[str]) -> None:
@@ -181,7 +181,7 @@ def pytest_line(words: list[str]) -> None:
             about = options.known[name]
             if about.get("action") != "store_true":
                 value = value if equals else next(rest)
-                assert value in about.get("choices", (value,)), word
+                assert value in (about.get("choices") or (value,)), word
                 assert name != "--lab" or value in LABS, word
         elif word in PYTEST_OPTIONS:
             assert not PYTEST_OPTIONS[word] or next(rest)

@@ -12,14 +12,15 @@ import pytest
 
 from fwlab.grading.course import Course
 from fwlab.grading.merge import merge, write_merged
-from fwlab.grading.record import read_record
+from fwlab.grading.record import FILE, Similar, content_of, read_record
 from fwlab.grading.verify import Verified, verify
 from fwlab.host.project import Project
 from fwlab.model.errors import BadInput
 from tests.offline.fake_grading import EXERCISE, LAB, FakeGrading
 
 COMMIT = "*raw\n-A PREROUTING -s 198.18.20.66 -j DROP\nCOMMIT\n"
-Change = Callable[[Path], None]
+#: Changes the entries of a record, as JSON.
+Change = Callable[[list[dict]], None]
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +39,15 @@ def checkout(graded: tuple[Path, Path, Path], tmp_path: Path) -> Path:
     return shutil.copytree(graded[0], tmp_path / "copy")
 
 
-def edit(path: Path, **fields: object) -> None:
-    path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+def edit(folder: Path, change: Change) -> None:
+    path = folder / FILE
+    entries = [json.loads(line) for line in path.read_text().splitlines()]
+    change(entries)
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+
+
+def of_kind(entries: list[dict], kind: str) -> list[dict]:
+    return [entry for entry in entries if entry["entry"] == kind]
 
 
 def checked(top: Path, folder: str = "one") -> Verified:
@@ -48,7 +56,7 @@ def checked(top: Path, folder: str = "one") -> Verified:
 
 def test_two_parts_are_joined(checkout: Path) -> None:
     found = write_merged([checkout / "one", checkout / "two"], checkout / "all", Course())
-    assert [student.id for student in found.students] == ["ann", "bob", "cid"]
+    assert list(found.students) == ["ann", "bob", "cid"]
     rows = (checkout / "all" / "marks.csv").read_text().splitlines()
     assert rows[0] == "who,exercise,verdict,passed,checks,reason,mark"
     assert [row.split(",")[:3] for row in rows[1:]] == [
@@ -65,44 +73,48 @@ def test_two_parts_are_joined(checkout: Path) -> None:
 
 def test_a_decided_result_replaces_an_open_one(checkout: Path) -> None:
     shutil.copytree(checkout / "two", checkout / "again")
-    record = json.loads((checkout / "again" / "grading.json").read_text())
-    record["works"][0]["checks"][0]["outcome"] = "pass"
-    (checkout / "again" / "grading.json").write_text(json.dumps(record))
+
+    def passes(entries: list[dict]) -> None:
+        of_kind(entries, "work")[0]["checks"][0]["outcome"] = "pass"
+
+    edit(checkout / "again", passes)
     for folders in (("two", "again"), ("again", "two")):
-        (work,) = merge([checkout / name for name in folders]).works
+        (work,) = merge([checkout / name for name in folders]).works.values()
         assert work.outcome == "pass"
 
 
-def different_verdict(record: dict) -> None:
-    record["works"][0]["checks"][0]["outcome"] = "fail"
+def different_verdict(entries: list[dict]) -> None:
+    of_kind(entries, "work")[0]["checks"][0]["outcome"] = "fail"
 
 
-def different_files(record: dict) -> None:
-    record["works"][0]["content"] = "other"
+def different_files(entries: list[dict]) -> None:
+    files = {"other.iptables": {"size": 1, "sha256": "0" * 64}}
+    of_kind(entries, "student")[0]["files"][EXERCISE] = files
+    of_kind(entries, "work")[0]["content"] = content_of(files)
 
 
-def different_kernel(record: dict) -> None:
-    record["conditions"]["kernel"] = "5.10"
+def different_kernel(entries: list[dict]) -> None:
+    of_kind(entries, "machines")[0]["run"]["dut"]["kernel"] = "5.10"
 
 
-def different_image(record: dict) -> None:
-    record["conditions"]["image"] = {"nftables": "0.9"}
+def different_image(entries: list[dict]) -> None:
+    of_kind(entries, "machines")[0]["run"]["dut"]["image"] = {"nftables": "0.9"}
 
 
-def different_lab_file(record: dict) -> None:
-    record["files"][f"labs/{LAB}/lab.yml"] = "0" * 64
+def different_lab_file(entries: list[dict]) -> None:
+    entries[0]["files"][f"labs/{LAB}/lab.yml"] = "0" * 64
 
 
-def different_checks(record: dict) -> None:
-    record["exercises"][EXERCISE]["checks"]["delivered-attacker"]["between"] = [0, 5]
+def different_checks(entries: list[dict]) -> None:
+    entries[0]["exercises"][EXERCISE]["checks"]["delivered-attacker"]["between"] = [0, 5]
 
 
-def different_lab(record: dict) -> None:
-    record["lab"] = "lab97-other"
+def different_lab(entries: list[dict]) -> None:
+    entries[0]["lab"] = "lab97-other"
 
 
-def nothing_measured(record: dict) -> None:
-    record["conditions"] = None
+def nothing_measured(entries: list[dict]) -> None:
+    entries[:] = [entry for entry in entries if entry["entry"] != "machines"]
 
 
 @pytest.mark.parametrize(
@@ -112,17 +124,15 @@ def nothing_measured(record: dict) -> None:
         (different_files, f"different results for ann/{EXERCISE}: other files"),
         (different_kernel, "kernel: 6.1.0-dut and 5.10"),
         (different_image, "image: the DUT's packages differ"),
-        (different_lab_file, f"labs/{LAB}/lab.yml was not the same"),
-        (different_checks, "the checks were not the same"),
+        (different_lab_file, f"labs/{LAB}/lab.yml is not the same"),
+        (different_checks, "the checks are not the same"),
         (different_lab, f"{LAB} and lab97-other"),
         (nothing_measured, "never measured anything"),
     ],
 )
-def test_parts_that_do_not_belong_together(checkout: Path, change: Callable[[dict], None], why: str) -> None:
+def test_parts_that_do_not_belong_together(checkout: Path, change: Change, why: str) -> None:
     shutil.copytree(checkout / "one", checkout / "other")
-    record = json.loads((checkout / "other" / "grading.json").read_text())
-    change(record)
-    (checkout / "other" / "grading.json").write_text(json.dumps(record))
+    edit(checkout / "other", change)
     with pytest.raises(BadInput, match=why):
         write_merged([checkout / "one", checkout / "other"], checkout / "all", Course())
     assert not (checkout / "all").exists()
@@ -131,32 +141,36 @@ def test_parts_that_do_not_belong_together(checkout: Path, change: Callable[[dic
 def test_two_halves_of_a_lab_for_several_systems(checkout: Path) -> None:
     """Each decides the exercises of its own system; those of the other are inconclusive in it."""
     shutil.copytree(checkout / "one", checkout / "other")
-    record = json.loads((checkout / "other" / "grading.json").read_text())
-    different_kernel(record)
-    record["conditions"]["system"] = "freebsd"
-    for work in record["works"]:
-        work |= {"checks": [], "missing": "measured on a DUT with linux"}
-    (checkout / "other" / "grading.json").write_text(json.dumps(record))
+
+    def of_the_other(entries: list[dict]) -> None:
+        different_kernel(entries)
+        of_kind(entries, "machines")[0]["run"]["dut"]["system"] = "freebsd"
+        for work in of_kind(entries, "work"):
+            work |= {"checks": [], "missing": "measured on a DUT with linux"}
+
+    edit(checkout / "other", of_the_other)
     for folders in (("one", "other"), ("other", "one")):
-        assert [work.outcome for work in merge([checkout / name for name in folders]).works] == ["pass", "fail"]
+        works = merge([checkout / name for name in folders]).works.values()
+        assert [work.outcome for work in works] == ["pass", "fail"]
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("grading.json", "{"),
-        ("grading.json", '{"students": [{"id": "../../out"}]}'),
-        ("submissions.json", "["),
-        ("submissions.json", "[]"),
-        ("run.json", None),
-    ],
-)
-def test_parts_that_are_damaged(checkout: Path, name: str, text: str | None) -> None:
-    path = checkout / "two" / name
-    path.unlink() if text is None else path.write_text(text)
-    with pytest.raises(BadInput, match=name):
+@pytest.mark.parametrize("text", ["{", "{\n", '{"entry": "student", "id": "../../out"}\n', ""])
+def test_parts_that_are_damaged(checkout: Path, text: str) -> None:
+    (checkout / "two" / FILE).write_text(text)
+    with pytest.raises(BadInput, match=rf"{FILE}:1: not "):
         write_merged([checkout / "one", checkout / "two"], checkout / "all", Course())
-    assert not (checkout / "all" / "grading.json").exists()
+    assert not (checkout / "all").exists()
+
+
+def test_a_line_that_was_cut_off_is_left_out(checkout: Path) -> None:
+    path = checkout / "one" / FILE
+    data = path.read_bytes()
+    path.write_bytes(data[: data.rindex(b"\n", 0, -1) + 20])
+    record = read_record(checkout / "one")
+    assert len(record.works) == 2
+    assert record.similar == []
+    record.add(Similar(pairs=[]))
+    assert path.read_bytes() == data[: data.rindex(b"\n", 0, -1) + 1] + b'{"entry":"similar","pairs":[]}\n'
 
 
 # ---- fwlab verify ---------------------------------------------------------------------------------------------
@@ -177,49 +191,32 @@ def test_a_changed_limit_changes_a_mark(checkout: Path) -> None:
 
 
 def test_a_changed_measurement_is_noticed(checkout: Path) -> None:
-    run = json.loads((checkout / "one" / "run.json").read_text())
-    run["exercises"][0]["deliveries"][0]["arrived"]["attacker"] = 5
-    (checkout / "one" / "run.json").write_text(json.dumps(run))
+    def arrives(entries: list[dict]) -> None:
+        of_kind(entries, "work")[0]["measured"]["deliveries"][0]["arrived"]["attacker"] = 5
+
+    edit(checkout / "one", arrives)
     assert [(mark.student, mark.now) for mark in checked(checkout).marks] == [("ann", "fail")]
 
 
 def test_a_missing_measurement_is_noticed(checkout: Path) -> None:
-    edit(checkout / "one" / "run.json", exercises=[])
+    def nothing(entries: list[dict]) -> None:
+        for work in of_kind(entries, "work"):
+            work["measured"] = None
+
+    edit(checkout / "one", nothing)
     assert [fault.split(":")[0] for fault in checked(checkout).faults] == [f"ann/{EXERCISE}", f"bob/{EXERCISE}"]
 
 
-def test_changed_submissions_are_noticed(checkout: Path) -> None:
-    path = checkout / "one" / "submissions.json"
-    path.write_text(path.read_text().replace("rules.iptables", "rules.nft", 1))
-    assert checked(checkout).faults == [f"ann/{EXERCISE}: submissions.json does not have the files that were graded"]
-
-
-def test_an_older_grading_without_a_record(checkout: Path) -> None:
-    (checkout / "one" / "grading.json").unlink()
-    found = checked(checkout)
-    assert (found.judged, found.marks, found.faults) == (2, [], [])
-    assert "nobody can say which files or limits have changed since" in found.changes[0]
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("run.json", ""),
-        ("run.json", "[]"),
-        ("submissions.json", "nonsense"),
-        ("grading.json", "{}"),
-        ("run.json", None),
-    ],
-)
-def test_results_that_cannot_be_read(checkout: Path, name: str, text: str | None) -> None:
-    path = checkout / "one" / name
-    path.unlink() if text is None else path.write_text(text)
-    with pytest.raises(BadInput, match=name):
+@pytest.mark.parametrize("line", ["[]", "nonsense", '{"entry": "work"}', '{"entry": "else"}', "\0"])
+def test_a_record_that_cannot_be_read(checkout: Path, line: str) -> None:
+    path = checkout / "one" / FILE
+    count = path.read_bytes().count(b"\n")
+    with path.open("a") as file:
+        file.write(line + "\n")
+    with pytest.raises(BadInput, match=rf"{FILE}:{count + 1}: not a record of a grading"):
         checked(checkout)
 
 
 def test_an_empty_folder(tmp_path: Path, checkout: Path) -> None:
-    with pytest.raises(BadInput, match="run.json"):
+    with pytest.raises(BadInput, match=f"{FILE}: No such file"):
         verify(Project(checkout), tmp_path)
-    with pytest.raises(BadInput, match="grading.json"):
-        read_record(tmp_path).grading()

@@ -74,7 +74,7 @@ def fwlab(words: list[str]) -> int:
 def test_class_folder_that_cannot_be_graded(grade: Grade, given: str, message: str, hint: str) -> None:
     code, said = grade(["grade", LAB, "--submissions", given], fwlab)
     assert code == EXIT_USAGE
-    assert f"ERROR: {message}\n  next: {hint}\n" in said
+    assert f"fwlab: {message}\n  next: {hint}\n" in said
     assert "Traceback" not in said
     assert "vagrant" not in said
 
@@ -84,13 +84,21 @@ def test_class_folder_that_cannot_be_graded(grade: Grade, given: str, message: s
     [
         (["--submissions", "no-class"], "ERROR: no folder no-class\n  next: give --submissions"),
         (["--lab", "lab99-none"], f"ERROR: unknown lab lab99-none; there are: {LAB}\n  next: fwlab list\n"),
-        (["--part", "solution"], "argument --part: invalid choice: 'solution'"),
+        (["--part", "solution"], "argument --part/--fwlab-part: invalid choice: 'solution'"),
         (["--testbed", "cloud"], "ERROR: unknown testbed cloud\n  next: use auto, virtual or real\n"),
-        (["-n", "2"], "belong together\n  next: --sets N for N sets of machines\n"),
-        (["--sets", "2"], "ERROR: --sets needs --submissions\n  next: "),
-        (["--sets", "0", "--submissions", "class"], "ERROR: --sets 0: must be at least 1\n  next: "),
-        (["--sets", "2", "--submissions", "class", "--testbed", "real"], "ERROR: --sets is for the virtual testbed: "),
-        (["--sets", "2", "--submissions", "class"], "ERROR: --sets 2: there are machines for 1 only: "),
+        (["-n", "2"], "belong together\n  next: --workers N for N sets of machines\n"),
+        (["--workers", "0"], "ERROR: --workers 0: must be at least 1\n  next: "),
+        (["--workers", "2", "--testbed", "real"], "ERROR: several workers are for the virtual testbed: "),
+        (["--workers", "2", "--machines", LAB], "ERROR: --machines is for one worker: "),
+        (["--workers", "99"], "ERROR: 99 workers need 198 cores, this host has "),
+        (["--workers", "2", "--scheduler", "tcp://127.0.0.1:1"], "ERROR: --workers is for this host, --scheduler for "),
+        (
+            ["--scheduler", "tcp://192.0.2.7:8786"],
+            "ERROR: tcp://192.0.2.7:8786: without a key only this host is safe: ",
+        ),
+        (["--scheduler", "tls://192.0.2.7:8786"], "ERROR: tls://192.0.2.7:8786 needs a key\n  next: "),
+        (["--scheduler", "tls://192.0.2.7:8786", "--key", "none"], "ERROR: none: No such file or directory\n  next: "),
+        (["--scheduler", "somewhere"], "ERROR: somewhere: not the address of a scheduler\n  next: such as tls://"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -41,7 +41,7 @@ def test_every_row_and_the_submissions_are_written_at_the_start(grading: FakeGra
     assert first.read_text().splitlines() == ["who,exercise,verdict,passed,checks,reason,mark", *rows]
     assert verdicts(grading) == {"ann": "pass", "bob": "fail", "cid": "inconclusive"}
     assert (grading.results / "marks.csv").read_text() in done.stdout
-    told = json.loads((grading.results / "submissions.json").read_text())
+    told = {who: student.files for who, student in read_record(grading.results).students.items()}
     text = f"# on the DUT: fine\n{COMMIT}".encode()
     known = {"sha256": hashlib.sha256(text).hexdigest(), "size": len(text)}
     assert told["ann"] == {EXERCISE: {"rules.iptables": known}}
@@ -151,8 +151,8 @@ def test_what_is_not_loaded_is_told_with_the_mark(grading: FakeGrading) -> None:
         assert text.removeprefix("Not blocked. ").split(" (")[0] in (own / "index.html").read_text()
         (test,) = json.loads((own / "results.json").read_text())["tests"]
         assert text.removeprefix("Not blocked. ").split(" (")[0] in test["output"]
-    told = json.loads((grading.results / "submissions.json").read_text())
-    assert list(told["ann"][EXERCISE]) == ["rules.iptables"]
+    told = read_record(grading.results).students
+    assert list(told["ann"].files[EXERCISE]) == ["rules.iptables"]
     page = (grading.results / "report.html").read_text()
     assert "add up in the table raw" in page
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from fwlab.grading import checks
-from fwlab.grading.inconclusive import Inconclusive
+from fwlab.grading.kernel_state import Inconclusive
 from fwlab.grading.non_solutions import Made
-from fwlab.grading.outcomes import fail, require_failure
+from fwlab.grading.outcomes import fail, require_failure, require_refusal
+from fwlab.grading.record import WorkMark, marks_of
 from fwlab.judge.verdicts import judge_exercise
 from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Measured
@@ -162,9 +162,10 @@ def test_a_lost_dut_does_not_fail_later_submissions(grading: FakeGrading) -> Non
 
 def test_what_is_made_to_fail_must_be_loaded() -> None:
     made = Made(file=RulesetFile("all.nft", "nft", "add table ip all"))
-    grading: Any = SimpleNamespace(verdicts=lambda *_: verdicts(REFUSED), measured=lambda *_: REFUSED)
+    marks = marks_of(verdicts(REFUSED))
+    mark = WorkMark(student="drop-all", exercise="ex1", content="", checks=marks, measured=REFUSED)
     work: Any = SimpleNamespace(name="drop-all/ex1", made=made, fails=None, may=frozenset())
     with pytest.raises(pytest.fail.Exception, match="was not loaded, so it shows nothing: rules.nft"):
-        checks.test_grader_refuses(grading, "lab", work)
+        require_refusal(work, mark)
     work.made = None
-    checks.test_grader_refuses(grading, "lab", work)  # a mistake may fail because it is refused
+    require_refusal(work, mark)  # a mistake may fail because it is refused

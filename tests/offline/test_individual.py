@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from fwlab.cli.grades import roster
 from fwlab.cli.main import app
 from fwlab.generator.traffic_store import TrafficStore
+from fwlab.grading.record import read_record
 from fwlab.host.project import Project, find_project, lab_ids, load_topology
 from fwlab.measure.individual_tasks import draw, individual_lab, of_students, read_tasks
 from fwlab.measure.labs import load_lab
@@ -159,15 +160,15 @@ def test_a_class_is_graded_by_individual_labs(grading: FakeGrading) -> None:
     course = grading.top / "course.yml"
     course.write_text(f"secret: {SECRET}\nstudents: {{ bob: '4711' }}\n")
     assert grading.run("--course", str(course)).returncode == 0
-    record = json.loads((grading.results / "grading.json").read_text())
+    record = read_record(grading.results)
     lab = load_lab(checkout(grading), LAB)
-    assert {one["id"]: one["individual"] for one in record["students"]} == {
+    assert {name: one.individual for name, one in record.students.items()} == {
         "ann": draw(SECRET, lab, "ann"),
         "bob": draw(SECRET, lab, "4711"),
     }
-    limits = {work["student"]: work["checks"][0]["high"] for work in record["works"]}
-    assert limits == {who: 1 + record["students"][place]["individual"]["budget"] for place, who in enumerate(limits)}
-    assert SECRET not in (grading.results / "grading.json").read_text()
+    limits = {who: work.checks[0].high for (who, _), work in record.works.items()}
+    assert limits == {who: 1 + record.students[who].individual["budget"] for who in limits}
+    assert SECRET not in (grading.results / "record.jsonl").read_text()
     course.write_text(f"secret: another {SECRET}\n")
     assert "measured: " in grading.run("-s", "--course", str(course), "--resume").stdout
 

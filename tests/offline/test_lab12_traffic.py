@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.grading.grading_plan import GradingOptions, plan_grading
+from fwlab.grading.grading_plan import plan_grading
+from fwlab.grading.options import GradingOptions
 from fwlab.host.project import find_project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.traffic.classes import classify

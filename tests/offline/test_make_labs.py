@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from fwlab.grading.graded import NON_SOLUTIONS
-from fwlab.grading.grading_plan import GradingOptions, plan_grading
+from fwlab.grading.grading_plan import plan_grading
+from fwlab.grading.options import GradingOptions
 from fwlab.grading.variant_files import load_variants
 from fwlab.host.project import find_project
 from fwlab.judge.verdicts import judge_cases, judge_exercise

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.grading import grading_session
+from fwlab.grading import grader
 from fwlab.judge.verdicts import BLAME
 from tests.offline.fake_grading import EXERCISE, LAB, FakeGrading
 from tests.offline.hand_ins import RULES
@@ -32,7 +32,7 @@ def grading(tmp_path: Path) -> FakeGrading:
 
 
 def test_the_rest_fails_once_the_time_is_over(grading: FakeGrading, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grading_session, "STUDENT_S", 0.0)
+    monkeypatch.setattr(grader, "STUDENT_S", 0.0)
     grading.hand_in("ann", "rules.iptables", RULES + "# on the DUT: hides\n")
     done = grading.run("-s")
     assert re.findall(r"measured: \S*/(\w+/[\w-]+):", done.stdout) == [

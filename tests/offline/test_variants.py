@@ -14,8 +14,9 @@ from types import SimpleNamespace
 import pytest
 
 from fwlab.grading.graded import own_work
-from fwlab.grading.grading_plan import GradingOptions, plan_grading
+from fwlab.grading.grading_plan import plan_grading
 from fwlab.grading.non_solutions import Made
+from fwlab.grading.options import GradingOptions
 from fwlab.grading.variant_files import load_variants, variant_folder
 from fwlab.host.project import Project, find_project, lab_ids, load_topology, read_yaml
 from fwlab.measure.labs import load_lab
