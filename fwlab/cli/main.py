@@ -16,7 +16,7 @@ from fwlab import __version__
 from fwlab.cli import author, doctor, student, traffic, tries
 from fwlab.cli.calibrate import calibrate
 from fwlab.cli.entry import EXIT_INTERRUPTED
-from fwlab.cli.grade import grade_command
+from fwlab.cli.grade import grade_command, key_command, worker_command
 from fwlab.cli.grades import app as grades_app
 from fwlab.cli.grades import verify_command
 from fwlab.cli.hold import hold_command
@@ -208,6 +208,8 @@ def report_command(
 
 
 app.command("grade")(grade_command)
+app.command("worker")(worker_command)
+app.command("key")(key_command)
 
 
 def _print_report(model: ReportModel, page: Path, form: str | None) -> None:

@@ -6,6 +6,7 @@ Without options there is one worker in this process, and Dask's event loop in a 
 SIGTERM end a measurement where it is, and the machines that it started are destroyed.
 """
 
+import _thread
 import asyncio
 import contextlib
 import logging
@@ -38,6 +39,8 @@ from fwlab.model.events import Event, Listener, MachinesBusy, StepStarted, Warne
 MACHINES = {"MACHINES": 1}
 #: Where a scheduler and a worker serve what they know of themselves, and the dashboard.
 LOOPBACK = "127.0.0.1:0"
+#: Why Dask closes a worker that has lost its scheduler.
+SCHEDULER_GONE = "worker-handle-scheduler-connection-broken"
 #: The topic under which workers report what happens before a task ends.
 TOPIC = "fwlab"
 #: A worker that is asked to stop destroys its machines first. Vagrant may take so long (s).
@@ -60,6 +63,8 @@ class MainThreadPoolExecutor(ThreadPoolExecutor):  # type: ignore[misc]  # Dask 
 
     def __init__(self) -> None:
         super().__init__(1)
+        #: Whether a call runs.
+        self.busy = False
         self._jobs: queue.SimpleQueue[tuple[LocalFuture[Any], Callable[..., Any], tuple[Any, ...], dict[str, Any]]]
         self._jobs = queue.SimpleQueue()
 
@@ -76,6 +81,7 @@ class MainThreadPoolExecutor(ThreadPoolExecutor):  # type: ignore[misc]  # Dask 
         except queue.Empty:
             return False
         if future.set_running_or_notify_cancel():
+            self.busy = True
             try:
                 future.set_result(function(*args, **kwargs))
             except Exception as error:  # noqa: BLE001 - it belongs to whoever waits for the result
@@ -83,6 +89,8 @@ class MainThreadPoolExecutor(ThreadPoolExecutor):  # type: ignore[misc]  # Dask 
             except BaseException:
                 future.set_exception(CannotMeasure("interrupted"))
                 raise
+            finally:
+                self.busy = False
         return True
 
     def shutdown(self, *_: Any, **__: Any) -> None:
@@ -92,24 +100,30 @@ class MainThreadPoolExecutor(ThreadPoolExecutor):  # type: ignore[misc]  # Dask 
 class GradingWorker(Worker):  # type: ignore[misc]
     """Dask's worker, with one thread and a set of machines."""
 
-    def __init__(self, address: str, project: Project, *, tell: Listener | None = None, **options: Any) -> None:
-        self.executor_here = MainThreadPoolExecutor()
+    def __init__(self, address: str, grader: Grader, executor: MainThreadPoolExecutor, **options: Any) -> None:
         self._scratch = tempfile.TemporaryDirectory(prefix="fwlab-worker-")
         super().__init__(
             address,
             nthreads=1,
             resources=MACHINES,
-            executor=self.executor_here,
+            executor=executor,
             memory_limit=0,
             dashboard=False,
             dashboard_address=LOOPBACK,
             local_directory=self._scratch.name,
             **options,
         )
-        self.project = project
-        self.grader = Grader(project, tell or self._report_event)
+        self.grader = grader
+        #: Why it was closed, in Dask's words.
+        self.reason = ""
 
-    def _report_event(self, event: Event) -> None:
+    async def close(self, *arguments: Any, reason: str = "worker-close", **options: Any) -> Any:
+        """Close the worker, and keep the reason."""
+        self.reason = self.reason or reason
+        return await super().close(*arguments, reason=reason, **options)
+
+    def report_event(self, event: Event) -> None:
+        """Tell the grading what takes long, and what its reader must know."""
         match event:
             case StepStarted(what):
                 self.report({"event": f"{what} ..."})
@@ -132,7 +146,7 @@ def grade(setup: Setup, task: Task) -> tuple[str, str, str]:
         worker.report({"answer": found.model_dump_json()})
 
     try:
-        why = setup.refuses(worker.project)
+        why = setup.refuses(worker.grader.project)
         if why is not None:
             return worker.address, why, "install what the grading has"
         worker.grader.grade(setup, task, answer)
@@ -158,9 +172,12 @@ class Cluster:
     """Tasks go in, messages come out. Made by `open_cluster`."""
 
     def __init__(
-        self, client: Client, here: GradingWorker | None = None, processes: Sequence[subprocess.Popen[bytes]] = ()
+        self,
+        client: Client,
+        here: MainThreadPoolExecutor | None = None,
+        processes: Sequence[subprocess.Popen[bytes]] = (),
     ) -> None:
-        """here: a worker in this process; processes: those that were started for this cluster."""
+        """here: what a worker in this process has to do; processes: workers that were started for this cluster."""
         self._client, self._here, self._processes = client, here, processes
         self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
         client.subscribe_topic(TOPIC, self._heard)
@@ -196,7 +213,7 @@ class Cluster:
         with contextlib.suppress(queue.Empty):
             return self._messages.get_nowait()
         if self._here is not None:
-            self._here.executor_here.run_next(timeout_s)
+            self._here.run_next(timeout_s)
             timeout_s = 0
         with contextlib.suppress(queue.Empty):
             return self._messages.get(timeout=timeout_s) if timeout_s else self._messages.get_nowait()
@@ -260,14 +277,15 @@ def open_cluster(
             address = cluster.scheduler_address
             yield Cluster(client, None, [stack.enter_context(_process(project, address, name)) for name in names])
             return
-        here = cluster.sync(_started, cluster.scheduler_address, project, tell)
+        grader, executor = Grader(project, tell or (lambda _event: None)), MainThreadPoolExecutor()
+        here = cluster.sync(_started, cluster.scheduler_address, grader, executor)
         stack.callback(cluster.sync, here.close)
-        stack.callback(here.grader.close)  # before Dask ends, and in this thread
-        yield Cluster(client, here)
+        stack.callback(grader.close)  # before Dask ends, and in this thread
+        yield Cluster(client, executor)
 
 
-async def _started(address: str, project: Project, tell: Listener | None) -> GradingWorker:
-    worker = GradingWorker(address, project, tell=tell, name="this host")
+async def _started(address: str, grader: Grader, executor: MainThreadPoolExecutor) -> GradingWorker:
+    worker = GradingWorker(address, grader, executor, name="this host")
     await worker
     return worker
 
@@ -330,34 +348,39 @@ def security(address: str, key: Path | None) -> Security | None:
 def work_for(
     address: str, project: Project, *, name: str | None, key: Path | None, tell: Callable[[str], None]
 ) -> None:
-    """Be a worker until SIGTERM or Ctrl-C, or until the scheduler has been gone for a while. Raises BadInput."""
+    """Be a worker until SIGTERM or Ctrl-C, or until a grading does without it. Raises BadInput.
+
+    A scheduler that is not there is waited for, also one that was there before; the machines stay up meanwhile.
+    """
     secure = security(address, key)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    ended = threading.Event()
-    started: queue.SimpleQueue[GradingWorker | BaseException] = queue.SimpleQueue()
+    workers: list[GradingWorker] = []
+    grader = Grader(project, lambda event: workers[-1].report_event(event))
+    executor, ended = MainThreadPoolExecutor(), threading.Event()
 
     async def serve() -> None:
         try:
-            async with GradingWorker(address, project, name=name, security=secure) as worker:
-                started.put(worker)
-                await worker.finished()
-        except BaseException as error:  # noqa: BLE001 - the main thread reports it
-            started.put(error)
+            while not workers or workers[-1].reason == SCHEDULER_GONE:
+                tell(f"waiting for a scheduler at {address}")
+                workers.append(GradingWorker(address, grader, executor, name=name, security=secure))
+                async with workers[-1] as worker:
+                    tell(f"{worker.name} waits for work from {address}")
+                    await worker.finished()
+        except OSError as error:
+            tell(f"no scheduler takes this worker at {address}: {error}")
         finally:
             ended.set()
+            if executor.busy:
+                _thread.interrupt_main()  # it was given up, and hangs
 
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     with dask.config.set(SETTINGS):
         thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
         thread.start()
-        worker = started.get()
-        if isinstance(worker, BaseException):
-            raise CannotMeasure(f"no scheduler takes this worker at {address}: {worker}", "dask scheduler --help")
-        tell(f"worker {worker.name} waits for work from {address}")
         try:
             while not ended.is_set():
-                worker.executor_here.run_next(0.5)
+                executor.run_next(0.5)
         finally:
-            worker.grader.close()
+            grader.close()
             with contextlib.suppress(Exception):
-                asyncio.run_coroutine_threadsafe(worker.close(), worker.loop.asyncio_loop).result(30)
+                asyncio.run_coroutine_threadsafe(workers[-1].close(), workers[-1].loop.asyncio_loop).result(30)

@@ -146,7 +146,7 @@ class Grader:
     """The machines of one worker, with a session that is opened when the first task comes."""
 
     def __init__(self, project: Project, tell: Listener) -> None:
-        self._project, self._tell = project, tell
+        self.project, self._tell = project, tell
         self._stack = contextlib.ExitStack()
         self._open: tuple[Setup, Session] | None = None
         self._name = ""
@@ -165,7 +165,7 @@ class Grader:
         answer(ready.model_copy(update={"present": self._present(session)}))
         own = None
         if task.numbers:
-            own = replace(session.context, lab=individual_lab(self._project, session.context.lab, task.numbers))
+            own = replace(session.context, lab=individual_lab(self.project, session.context.lab, task.numbers))
         spent = 0.0
         for given in task.works:
             began = time.monotonic()
@@ -178,7 +178,7 @@ class Grader:
         """The session for this setup; another one is ended first. Raises CannotMeasure, BadInput."""
         if self._open is not None and self._open[0] == setup:
             return self._open[1]
-        context, before = setup.context(self._project), self._open[1] if self._open is not None else None
+        context, before = setup.context(self.project), self._open[1] if self._open is not None else None
         if before is not None and not before.dead and same_machines(before.context, context):
             session = before.for_lab(context)
         else:

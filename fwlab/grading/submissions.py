@@ -123,7 +123,7 @@ class Submissions:
 
 
 def told(handed_in: HandedIn) -> dict[str, Any]:
-    """One exercise of one student as submissions.json has it."""
+    """One exercise of one student as a record has it."""
     if handed_in.refused is not None and not handed_in.files:
         return {"refused": handed_in.refused.message}
     files: dict[str, Any] = {}

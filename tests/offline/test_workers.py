@@ -62,7 +62,7 @@ def start(grading: FakeGrading, scheduler: str) -> Iterator[Start]:
             )
             started.append(process)
             assert process.stdout is not None
-            assert "waits for work" in process.stdout.readline()
+            assert any("waits for work" in line for line in process.stdout)
         return started
 
     yield workers
