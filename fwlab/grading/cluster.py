@@ -39,8 +39,8 @@ from fwlab.model.events import Event, Listener, MachinesBusy, StepStarted, Warne
 MACHINES = {"MACHINES": 1}
 #: Where a scheduler and a worker serve what they know of themselves, and the dashboard.
 LOOPBACK = "127.0.0.1:0"
-#: Why Dask closes a worker that has lost its scheduler.
-SCHEDULER_GONE = "worker-handle-scheduler-connection-broken"
+#: Why Dask closes a worker whose scheduler ends.
+SCHEDULER_GONE = ("worker-handle-scheduler-connection-broken", "scheduler-close")
 #: The topic under which workers report what happens before a task ends.
 TOPIC = "fwlab"
 #: A worker that is asked to stop destroys its machines first. Vagrant may take so long (s).
@@ -355,12 +355,16 @@ def work_for(
     secure = security(address, key)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     workers: list[GradingWorker] = []
-    grader = Grader(project, lambda event: workers[-1].report_event(event))
+
+    def report(event: Event) -> None:
+        workers[-1].report_event(event)
+
+    grader = Grader(project, report)
     executor, ended = MainThreadPoolExecutor(), threading.Event()
 
     async def serve() -> None:
         try:
-            while not workers or workers[-1].reason == SCHEDULER_GONE:
+            while not workers or workers[-1].reason in SCHEDULER_GONE:
                 tell(f"waiting for a scheduler at {address}")
                 workers.append(GradingWorker(address, grader, executor, name=name, security=secure))
                 async with workers[-1] as worker:

@@ -7,11 +7,13 @@ import contextlib
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import dask
 import pytest
@@ -158,6 +160,35 @@ def test_a_worker_ends_cleanly(grading: FakeGrading, scheduler: str, start: Star
         while client.scheduler_info()["workers"] and time.monotonic() < end:
             time.sleep(0.1)
         assert not client.scheduler_info()["workers"]
+
+
+def test_a_scheduler_that_comes_back_is_found_again(grading: FakeGrading, tmp_path: Path) -> None:
+    """The workers keep their machines meanwhile."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    address = f"tcp://127.0.0.1:{port}"
+    hand_in(grading, ann="fine", bob="fine")
+
+    def once(*words: str) -> SimpleNamespace:
+        own = {"host": "127.0.0.1", "scheduler_port": port, "dashboard_address": "127.0.0.1:0"}
+        with dask.config.set(SETTINGS), LocalCluster(n_workers=0, **own):
+            return grading.run("--scheduler", address, *words)
+
+    words = [sys.executable, "-m", "tests.offline.fake_worker", address, "one"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    said = tmp_path / "said"
+    with (
+        said.open("w") as output,
+        subprocess.Popen(words, cwd=grading.top, env=environment, stdout=output, stderr=subprocess.STDOUT) as worker,
+    ):
+        assert once("-k", "ann").returncode == 0
+        assert once("--resume").returncode == 0
+        worker.terminate()
+    assert verdicts(grading) == {"ann": "pass", "bob": "pass"}
+    lines = said.read_text().splitlines()
+    assert lines.count(f"waiting for a scheduler at {address}") >= 2
+    assert sum(line.startswith("machines up") for line in lines) == 1
 
 
 def test_a_scheduler_that_is_not_there(grading: FakeGrading) -> None:
