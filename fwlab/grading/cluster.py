@@ -113,7 +113,9 @@ class GradingWorker(Worker):  # type: ignore[misc]
             local_directory=self._scratch.name,
             **options,
         )
-        self.grader = grader
+        self.grader, self.executor_here = grader, executor
+        #: In the process of the grading: hears what happens at once, not when the task is over.
+        self.heard_here: Callable[[dict[str, str]], None] | None = None
         #: Why it was closed, in Dask's words.
         self.reason = ""
 
@@ -134,7 +136,11 @@ class GradingWorker(Worker):  # type: ignore[misc]
 
     def report(self, message: dict[str, str]) -> None:
         """Tell the grading what happens here."""
-        self.log_event(TOPIC, {**message, "worker": self.address})
+        message = {**message, "worker": self.address}
+        if self.heard_here is not None:
+            self.heard_here(message)
+        else:
+            self.log_event(TOPIC, message)
 
 
 def grade(setup: Setup, task: Task) -> tuple[str, str, str]:
@@ -174,13 +180,18 @@ class Cluster:
     def __init__(
         self,
         client: Client,
-        here: MainThreadPoolExecutor | None = None,
+        here: GradingWorker | None = None,
         processes: Sequence[subprocess.Popen[bytes]] = (),
     ) -> None:
-        """here: what a worker in this process has to do; processes: workers that were started for this cluster."""
+        """here: a worker in this process; processes: workers that were started for this cluster."""
         self._client, self._here, self._processes = client, here, processes
         self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
-        client.subscribe_topic(TOPIC, self._heard)
+        client.subscribe_topic(TOPIC, lambda event: self._messages.put(_message(event[1])))
+
+    def hear_at_once(self, listener: Callable[[Message], None]) -> None:
+        """Have a worker in this process call `listener` while its task runs."""
+        if self._here is not None:
+            self._here.heard_here = lambda said: listener(_message(said))
 
     @property
     def alone(self) -> bool:
@@ -213,7 +224,7 @@ class Cluster:
         with contextlib.suppress(queue.Empty):
             return self._messages.get_nowait()
         if self._here is not None:
-            self._here.run_next(timeout_s)
+            self._here.executor_here.run_next(timeout_s)
             timeout_s = 0
         with contextlib.suppress(queue.Empty):
             return self._messages.get(timeout=timeout_s) if timeout_s else self._messages.get_nowait()
@@ -232,10 +243,10 @@ class Cluster:
 
         self._client.run_on_scheduler(remove)
 
-    def _heard(self, message: tuple[Any, dict[str, str]]) -> None:
-        _, said = message
-        answer = Answer.model_validate_json(said["answer"]) if "answer" in said else None
-        self._messages.put(Message(said.get("worker", ""), answer, said.get("event", "")))
+
+def _message(said: dict[str, str]) -> Message:
+    answer = Answer.model_validate_json(said["answer"]) if "answer" in said else None
+    return Message(said.get("worker", ""), answer, said.get("event", ""))
 
 
 @contextlib.contextmanager
@@ -281,7 +292,7 @@ def open_cluster(
         here = cluster.sync(_started, cluster.scheduler_address, grader, executor)
         stack.callback(cluster.sync, here.close)
         stack.callback(grader.close)  # before Dask ends, and in this thread
-        yield Cluster(client, executor)
+        yield Cluster(client, here)
 
 
 async def _started(address: str, grader: Grader, executor: MainThreadPoolExecutor) -> GradingWorker:

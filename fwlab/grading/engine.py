@@ -10,6 +10,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -233,6 +234,7 @@ class Engine:
                     dashboard=options.dashboard,
                 )
             )
+            self._cluster.hear_at_once(partial(self._hear, self._cluster))
         return self._cluster
 
     def _wait_for_workers(self, cluster: Cluster) -> None:
