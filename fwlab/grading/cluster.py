@@ -39,6 +39,8 @@ from fwlab.model.events import Event, Listener, MachinesBusy, StepStarted, Warne
 MACHINES = {"MACHINES": 1}
 #: Where a scheduler and a worker serve what they know of themselves, and the dashboard.
 LOOPBACK = "127.0.0.1:0"
+#: A worker that has waited for its scheduler for so long says so (s).
+LATE_S = 3.0
 #: Why Dask closes a worker whose scheduler ends.
 SCHEDULER_GONE = ("worker-handle-scheduler-connection-broken", "scheduler-close")
 #: The topic under which workers report what happens before a task ends.
@@ -376,9 +378,10 @@ def work_for(
     async def serve() -> None:
         try:
             while not workers or workers[-1].reason in SCHEDULER_GONE:
-                tell(f"waiting for a scheduler at {address}")
+                late = asyncio.get_running_loop().call_later(LATE_S, tell, f"waiting for a scheduler at {address}")
                 workers.append(GradingWorker(address, grader, executor, name=name, security=secure))
                 async with workers[-1] as worker:
+                    late.cancel()
                     tell(f"{worker.name} waits for work from {address}")
                     await worker.finished()
         except OSError as error:
@@ -395,6 +398,8 @@ def work_for(
         try:
             while not ended.is_set():
                 executor.run_next(0.5)
+        except KeyboardInterrupt:
+            tell(f"{workers[-1].name} ends")
         finally:
             grader.close()
             with contextlib.suppress(Exception):

@@ -151,7 +151,7 @@ def test_a_worker_ends_cleanly(grading: FakeGrading, scheduler: str, start: Star
     hand_in(grading, ann="fine")
     assert grading.run("--scheduler", scheduler).returncode == 0
     worker.terminate()
-    assert worker.wait(60) in (0, 130, -signal.SIGINT, 1)
+    assert worker.wait(60) == 0
     assert worker.stdout is not None
     assert "machines down" in worker.stdout.read()
     assert list(homes.iterdir()) == []
@@ -187,7 +187,7 @@ def test_a_scheduler_that_comes_back_is_found_again(grading: FakeGrading, tmp_pa
         worker.terminate()
     assert verdicts(grading) == {"ann": "pass", "bob": "pass"}
     lines = said.read_text().splitlines()
-    assert lines.count(f"waiting for a scheduler at {address}") >= 2
+    assert sum("waits for work" in line for line in lines) == 2
     assert sum(line.startswith("machines up") for line in lines) == 1
 
 
