@@ -12,7 +12,7 @@ import contextlib
 import functools
 import signal
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import NoneType
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _ENGINE = pytest.StashKey["Engine"]()
 #: What became of tests so far: "failed", "unmeasured".
 _ENDS = pytest.StashKey[set[str]]()
+#: The files of an instructor's and of labs' own tests: their lab, and how its workers call them.
+_OWN_TESTS = pytest.StashKey[dict[str, tuple[str, str]]]()
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         else:
             [kind] = [kind for kind in get_args(one.type) or [one.type] if kind is not NoneType]
             several = get_origin(kind) is list
-            given |= {"action": "append" if several else "store", "type": str if several else kind}
+            given |= {"action": "append" if several else "store", "type": get_args(kind)[0] if several else kind}
             given |= {key: one.metadata[key] for key in ("metavar", "choices") if one.metadata[key]}
         name = option_name(one)
         try:
@@ -67,7 +69,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def _options(config: pytest.Config) -> GradingOptions:
     from fwlab.grading.options import GradingOptions
 
-    return GradingOptions(**{one.name: config.getoption(f"fwlab_{one.name}") for one in fields(GradingOptions)})
+    found = {one.name: config.getoption(f"fwlab_{one.name}") for one in fields(GradingOptions)}
+    given = [Path(word) for word in config.option.file_or_dir]  # tests, as pytest usually takes them
+    return GradingOptions(**found | {"tests": [*(found["tests"] or []), *given] or None})
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -107,6 +111,7 @@ def pytest_configure(config: pytest.Config) -> None:
     from fwlab.grading import checks
     from fwlab.grading.engine import Engine
     from fwlab.grading.grading_plan import plan_grading
+    from fwlab.grading.own_tests import files_of_tests
     from fwlab.host.project import find_project
     from fwlab.report.progress import listener
 
@@ -121,7 +126,16 @@ def pytest_configure(config: pytest.Config) -> None:
         stack.callback(plan.submissions.close)
     events = stack.enter_context(listener(Console(stderr=True), announce=announce))
     config.stash[_ENGINE] = stack.enter_context(Engine(plan, announce, events=events))
-    config.args = [str(checks.__file__)]
+    try:
+        own = {
+            str(path.resolve()): (lab, name)
+            for lab, context in plan.contexts.items()
+            for name, path in files_of_tests(context.lab, plan.options.tests).items()
+        }
+    except FwlabError as error:
+        raise pytest.UsageError(str(error)) from error
+    config.stash[_OWN_TESTS] = own
+    config.args = [str(checks.__file__), *own]
     # A time limit (`timeout`) ends this command as Ctrl-C does, so that the machines are destroyed.
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -142,10 +156,8 @@ def pytest_runtestloop(session: pytest.Session) -> None:
     engine = session.config.stash[_ENGINE]
     chosen: dict[str, set[str]] = {}
     for item in session.items:
-        parameters = _parameters(item)
-        names = chosen.setdefault(parameters["lab"], set())
-        if "work" in parameters:
-            names.add(parameters["work"].name)
+        lab, work = _about(item)
+        chosen.setdefault(lab, set()).update([work.name] if work is not None else [])
     works = engine.plan.works
     try:
         engine.begin({lab: [work for work in works[lab] if work.name in names] for lab, names in chosen.items()})
@@ -159,9 +171,14 @@ def engine(request: pytest.FixtureRequest) -> Engine:
     return request.config.stash[_ENGINE]
 
 
+@pytest.hookimpl(trylast=True)  # behind the parameters of a test itself
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test for each item that a lab declares."""
-    if "engine" not in metafunc.fixturenames or _ENGINE not in metafunc.config.stash:
+    if _ENGINE not in metafunc.config.stash:
+        return
+    if str(metafunc.definition.path) in metafunc.config.stash[_OWN_TESTS]:
+        _own_rows(metafunc)
+    if "engine" not in metafunc.fixturenames:
         return
     rows: list[tuple[Any, ...]] = []
     for lab_id, context in metafunc.config.stash[_ENGINE].plan.contexts.items():
@@ -169,6 +186,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     possible = ("package", "module", "sysctl", "case", "work", "check")
     names = ["lab", *(name for name in possible if name in metafunc.fixturenames)]
     metafunc.parametrize(names, rows, ids=["-".join(_name(part) for part in row) for row in rows])
+
+
+def _own_rows(metafunc: pytest.Metafunc) -> None:
+    """A test that asks for a submission is one for each work that is marked."""
+    from fwlab.grading.fixtures import OF_SUBMISSION
+    from fwlab.model.verdict import Outcome
+
+    lab, _ = metafunc.config.stash[_OWN_TESTS][str(metafunc.definition.path)]
+    if OF_SUBMISSION & set(metafunc.fixturenames):
+        works = metafunc.config.stash[_ENGINE].plan.works[lab]
+        marked = [work for work in works if work.expected is Outcome.PASS]
+        metafunc.fixturenames.append("work")  # nothing asks for it: the test runs on a worker
+        metafunc.parametrize("work", marked, ids=[work.name for work in marked])
 
 
 def _rows(metafunc: pytest.Metafunc, lab_id: str, lab: Lab) -> list[tuple[Any, ...]]:
@@ -199,10 +229,11 @@ def _name(part: object) -> str:
     return str(getattr(part, "name", part))
 
 
-def _parameters(item: pytest.Item) -> dict[str, Any]:
-    """The parameters of one of our tests; every one has some."""
-    parameters: dict[str, Any] = item.callspec.params  # type: ignore[attr-defined]  # set by parametrize
-    return parameters
+def _about(item: pytest.Item) -> tuple[str, Work | None]:
+    """The lab of a test, and the work that it is about."""
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    lab, _ = item.config.stash[_OWN_TESTS].get(str(item.path), (None, ""))
+    return lab or parameters["lab"], parameters.get("work")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -212,12 +243,54 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     plan = config.stash[_ENGINE].plan
 
     def order(item: pytest.Item) -> tuple[int, int]:
-        parameters = _parameters(item)
-        lab, work = parameters["lab"], parameters.get("work")
+        lab, work = _about(item)
         return list(plan.contexts).index(lab), plan.works[lab].index(work) + 1 if work is not None else 0
 
     # Without parameters (no case of a class, say) pytest makes one skipped test. Leave it out.
-    items[:] = sorted((item for item in items if isinstance(_parameters(item)["lab"], str)), key=order)
+    items[:] = sorted((item for item in items if isinstance(_about(item)[0], str)), key=order)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
+    """Show what became of an instructor's or a lab's own test, which ran on a worker."""
+    if _ENGINE not in item.config.stash or str(item.path) not in item.config.stash[_OWN_TESTS]:
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for report in _own_reports(item):
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+def _own_reports(item: pytest.Item) -> Iterator[pytest.TestReport]:
+    from fwlab.model.verdict import Outcome
+
+    engine, (lab, work) = item.config.stash[_ENGINE], _about(item)
+    file = item.config.stash[_OWN_TESTS][str(item.path)][1]
+    ids = item.callspec._idlist[: -1 if work is not None else None] if hasattr(item, "callspec") else []
+    *outer, last = item.nodeid.partition("::")[2].split("::")
+    name = last.partition("[")[0] + (f"[{'-'.join(ids)}]" if ids else "")
+    check = "::".join([file, *outer, name])
+    outcome, text = "passed", ""
+    try:
+        if work is None:
+            found = engine.machine_test(lab, check)
+        else:
+            mark = engine.mark(lab, work)
+            found = next((one for one in mark.checks if one.check == check), None)
+        if found is None:
+            outcome, text = "skipped", "it was skipped, or the ruleset was not loaded"
+        elif found.outcome is Outcome.FAIL:
+            outcome, text = "failed", found.text
+            item.config.stash[_ENDS].add("failed")
+    except CannotMeasure as error:
+        item.config.stash[_ENDS].add("unmeasured")
+        outcome, text = "skipped", f"inconclusive: {error}"
+    path, line, _ = item.location
+    longrepr = (path, (line or 0) + 1, f"Skipped: {text}") if outcome == "skipped" else text or None
+    for when in ("setup", "call", "teardown"):
+        said = (outcome, longrepr) if when == "call" else ("passed", None)
+        yield pytest.TestReport(item.nodeid, item.location, dict(item.keywords), *said, when)  # type: ignore[arg-type]
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -25,9 +25,11 @@ from fwlab.grading.grader import Answer, Setup, Task
 from fwlab.grading.grading_plan import GradingPlan
 from fwlab.grading.marks import marks_csv
 from fwlab.grading.needs import Present
+from fwlab.grading.own_tests import files_of_tests, read_tests
 from fwlab.grading.record import (
     FILE,
     Begun,
+    CheckMark,
     Conditions,
     Entry,
     ExerciseRecord,
@@ -93,6 +95,7 @@ class _Lab:
     deaths     how many workers died during a work
     agreed     what all machines must have in common; None before the first answer
     confirmed  whether machines have been up, so that it is known what an earlier grading is worth
+    present    what the DUT has; tests: what became of those of the machines, by id
     down       why nothing more can be measured
     """
 
@@ -104,6 +107,7 @@ class _Lab:
     agreed: Conditions | None = None
     confirmed: bool = False
     present: Present | None = None
+    tests: dict[str, CheckMark] = field(default_factory=dict)
     down: str | None = None
 
     def open(self, who: str, exercise: str) -> bool:
@@ -179,6 +183,11 @@ class Engine:
             if not self._step(state, lab):
                 raise CannotMeasure(state.down or "the DUT was not asked")
         return state.present
+
+    def machine_test(self, lab: str, name: str) -> CheckMark | None:
+        """What became of a test of the machines; None if it was skipped. Raises CannotMeasure."""
+        self.present(lab)
+        return self.labs[lab].tests.get(name)
 
     def case(self, lab: str, name: str) -> tuple[Measured, list[Verdict]]:
         """A quick case and its verdicts; all are measured first, because ratios need them. Raises CannotMeasure."""
@@ -300,6 +309,7 @@ class Engine:
                 why = None
         if answer.present is not None:
             state.present = answer.present
+            state.tests |= {test.check: test for test in answer.tests if not answer.exercise}
             why = why or answer.present.lacks(context.lab.needs, forwarding(context))
         state.confirmed, state.agreed = True, state.agreed or now
         if why is None:
@@ -369,6 +379,7 @@ class Engine:
             engine_why=context.engine_why,
             machines=options.machines or "",
             files=begun.files,
+            tests=read_tests(files_of_tests(context.lab, options.tests)),
         )
         earlier, why = self._earlier(lab, begun)
         if why:
@@ -480,7 +491,7 @@ class Engine:
         return self._unmarked(
             lab,
             work,
-            checks=marks_of(verdicts),
+            checks=[*marks_of(verdicts), *answer.tests],
             missing=answer.error if measured is None else None,
             holds=answer.holds,
             absent=answer.absent,

@@ -21,7 +21,8 @@ from fwlab import __version__
 from fwlab.dut.registry import dut_system
 from fwlab.grading.kernel_state import Inconclusive, absent_from
 from fwlab.grading.needs import Present, present_on
-from fwlab.grading.record import changed_files, lab_files
+from fwlab.grading.own_tests import Collected, OwnTests
+from fwlab.grading.record import CheckMark, changed_files, lab_files
 from fwlab.host.project import Project
 from fwlab.judge.verdicts import judge_exercise
 from fwlab.measure.context import RunContext, same_machines
@@ -53,6 +54,7 @@ class Setup:
     machines  the lab whose machines are used instead of the lab's own; empty: its own
     engine    that plays, and why if nobody asked for it
     version   of the program that gives out the tasks, and SHA-256 of the lab's files there
+    tests     files of tests by name: the lab's own and the instructor's
     """
 
     lab: str
@@ -64,6 +66,7 @@ class Setup:
     machines: str = ""
     version: str = __version__
     files: dict[str, str] = field(default_factory=dict)
+    tests: dict[str, str] = field(default_factory=dict)
 
     def refuses(self, project: Project) -> str | None:
         """Why a worker with this checkout cannot take part; None if it can."""
@@ -124,6 +127,7 @@ class Answer(Frozen):
     present   what the DUT has of what the lab needs
     measured  the trials; None if there is an `error`
     holds     the DUT held what the files say; `absent`: what it lacked; `unclear`: why that is not known
+    tests     what became of tests: of the machines, or of this work
     error     why nothing was measured
     dead      the machines do not answer
     """
@@ -138,6 +142,7 @@ class Answer(Frozen):
     holds: bool = False
     absent: str | None = None
     unclear: str | None = None
+    tests: list[CheckMark] = []
     error: str | None = None
     dead: bool = False
 
@@ -153,6 +158,9 @@ class Grader:
         self._who: str | None = None
         #: What the DUT has of what the lab needs, once that was asked.
         self._found: Present | None = None
+        self._own: OwnTests | None = None
+        self._collected: dict[str, Collected] = {}
+        self._of_machines: list[CheckMark] | None = None
 
     def grade(self, setup: Setup, task: Task, answer: Callable[[Answer], None]) -> None:
         """Measure the task; `answer` gets each work's as soon as it is there.
@@ -161,8 +169,9 @@ class Grader:
         """
         session = self.session(setup)
         self._measure_cases(session, list(task.cases))
-        ready = Answer(lab=setup.lab, who=task.who, machines=self._name, run=_without_exercises(session.run))
-        answer(ready.model_copy(update={"present": self._present(session)}))
+        present, tests = self._present(session), self._tests_of_machines(setup, session)
+        run = _without_exercises(session.run)
+        answer(Answer(lab=setup.lab, who=task.who, machines=self._name, run=run, present=present, tests=tests))
         own = None
         if task.numbers:
             own = replace(session.context, lab=individual_lab(self.project, session.context.lab, task.numbers))
@@ -184,7 +193,8 @@ class Grader:
         else:
             self.close()
             session = self._stack.enter_context(open_session(context, self._tell))
-        self._open, self._who, self._found = (setup, session), None, None
+        self._open, self._who = (setup, session), None
+        self._found = self._of_machines = None
         self._name = f"{gethostname()}-{os.getpid()}-{time.time_ns() // 1_000_000}"
         return session
 
@@ -222,6 +232,8 @@ class Grader:
             spec = self._spec(session, given, own)
             measured = self._measure(session, spec, own)
             found = self._held(session, spec, own, measured) if why_not_loaded(measured) is None else {}
+            if found.get("holds"):
+                found["tests"] = self._tests_of(session, task.who, given, measured)
             return self._answered(base, session, measured=measured, **found)
         except CannotMeasure as error:
             return self._answered(base, session, error=error.message)
@@ -229,6 +241,26 @@ class Grader:
             traceback.print_exc()
             reason = f"internal error while grading: {type(error).__name__}: {error}"
             return self._answered(base, session, error=reason)
+
+    def _tests_of_machines(self, setup: Setup, session: Session) -> list[CheckMark]:
+        """Run the tests of the machines, once; first measure the cases that tests ask for. Raises CannotMeasure."""
+        if self._of_machines is None:
+            self._own = OwnTests(setup.tests, self.project, setup.lab, session.ssh_config) if setup.tests else None
+            self._collected = self._own.collect() if self._own is not None else {}
+            wanted = {case for test in self._collected.values() for case in test.cases}
+            if unknown := sorted(wanted - set(session.context.lab.cases)):
+                raise CannotMeasure(f"the tests measure {unknown[0]}, which is no case of {setup.lab}", "fix the tests")
+            self._measure_cases(session, sorted(wanted))
+            some = self._own is not None and any(not test.of_submission for test in self._collected.values())
+            self._of_machines = self._own.run(_without_exercises(session.run)) if self._own and some else []
+        return self._of_machines
+
+    def _tests_of(self, session: Session, who: str, given: Given, measured: Measured) -> list[CheckMark]:
+        if self._own is None or not any(test.of_submission for test in self._collected.values()):
+            return []
+        files = {file.name: file.text for file in given.files}
+        submission = {"student": who, "exercise": given.exercise, "files": files}
+        return self._own.run(_without_exercises(session.run), submission, measured)
 
     def _answered(self, base: Answer, session: Session, **found: Any) -> Answer:
         return base.model_copy(update={"run": _without_exercises(session.run), "dead": session.dead, **found})

@@ -69,6 +69,8 @@ def plan_grading(project: Project, options: GradingOptions) -> GradingPlan:
         raise BadInput("--course needs --submissions", "name the folder of the class")
     if options.results is not None and not only:
         raise BadInput("--results needs one --lab", "name the lab that is graded")
+    if options.tests and not only:
+        raise BadInput("tests of your own need one --lab", "name the lab whose machines they are for")
     _refuse_workers(options)
     seed = options.seed
     if seed is None:

@@ -24,7 +24,7 @@ def marks_csv(grading: Grading) -> str:
     for work in grading.works:
         exercise = grading.exercises.get(work.exercise)
         passed = sum(check.outcome is Outcome.PASS for check in work.checks)
-        checks = len(exercise.checks) if exercise is not None else len(work.checks)
+        checks = len(work.checks) or (len(exercise.checks) if exercise is not None else 0)
         mark = counted(exercise is not None and exercise.further)
         row = [work.student, work.exercise, work.outcome or NOT_YET, passed, checks, harmless(work.reason), mark]
         writer.writerow(row)

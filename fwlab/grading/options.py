@@ -6,8 +6,6 @@ from dataclasses import Field, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fwlab.generator.selection import AUTO
-
 #: Which of the lab's own rulesets may be graded; `all` means these and the lab's quick cases.
 PARTS = ("start", "reference", "mistake", "variants", "non-solutions", "all")
 
@@ -43,11 +41,12 @@ class GradingOptions:
     )
     machines: str | None = _option(None, "use the machines of another lab, which must be up", metavar="LAB")
     testbed: str = _option("auto", "auto (virtual: the same marks on every host), virtual or real", metavar="NAME")
-    engine: str = _option(AUTO, "auto (trex if it is there and can play this), trex or replay", metavar="NAME")
+    engine: str = _option("auto", "auto (trex if it is there and can play this), trex or replay", metavar="NAME")
     workers: int = _option(1, "grade on N sets of machines on this host", metavar="N")
     force_workers: bool = _option(False, "even where the host has too few cores or too little memory for them")
     scheduler: str | None = _option(None, "grade on the workers of this scheduler (tls://HOST:PORT)", metavar="ADDRESS")
     key: Path | None = _option(None, "the key of that scheduler, which `fwlab key` makes", metavar="FILE")
+    tests: list[Path] | None = _option(None, "run these tests of yours, too (guides/testinfra.md)", metavar="PATH")
     dashboard: bool = _option(False, "serve Dask's dashboard on this host")
 
 
