@@ -22,8 +22,6 @@ from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Lab
 from fwlab.model.results import Measured, Run
 
-#: The variable that names the file of facts.
-FACTS = "FWLAB_FACTS"
 #: A test that asks for one of these is run for each submission, while its ruleset is on the DUT.
 OF_SUBMISSION = {"submission", "ruleset", "delivered", "record"}
 _RESULTS = pytest.StashKey[dict[str, list[str]]]()

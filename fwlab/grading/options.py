@@ -46,7 +46,7 @@ class GradingOptions:
     force_workers: bool = _option(False, "even where the host has too few cores or too little memory for them")
     scheduler: str | None = _option(None, "grade on the workers of this scheduler (tls://HOST:PORT)", metavar="ADDRESS")
     key: Path | None = _option(None, "the key of that scheduler, which `fwlab key` makes", metavar="FILE")
-    tests: list[Path] | None = _option(None, "run these tests of yours, too (guides/testinfra.md)", metavar="PATH")
+    tests: list[Path] | None = _option(None, "run these tests of yours, too", metavar="PATH")
     dashboard: bool = _option(False, "serve Dask's dashboard on this host")
 
 
