@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 import pytest
 
+from fwlab.grading.options import MEASURES
 from fwlab.model.errors import EXIT_FAIL, EXIT_UNMEASURED, CannotMeasure, FwlabError
 
 # Imported where needed: other people's test runs must not load SSH and plotting because fwlab is installed.
@@ -101,6 +102,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Read what is to be graded, before any machine starts."""
     config.stash[_ENDS] = set()
+    config.addinivalue_line("markers", MEASURES)
     if not config.getoption("fwlab"):
         return
     if config.getoption("dist", "no") != "no":  # pytest-xdist

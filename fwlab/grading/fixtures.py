@@ -15,6 +15,7 @@ import pytest
 import testinfra
 from testinfra.host import Host
 
+from fwlab.grading.options import MEASURES
 from fwlab.host.project import Project
 from fwlab.judge.statistics import figure
 from fwlab.measure.labs import load_lab
@@ -145,7 +146,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the mark, and begin to keep results."""
-    config.addinivalue_line("markers", "measures(case, …): cases whose capacity the test asks for")
+    config.addinivalue_line("markers", MEASURES)
     config.stash[_RESULTS] = {}
 
 

@@ -6,6 +6,8 @@ from dataclasses import Field, dataclass, field
 from pathlib import Path
 from typing import Any
 
+#: The mark of a test that asks for the capacity of cases, for pytest's list of marks.
+MEASURES = "measures(case, …): measure these cases before, whose capacity the test asks for"
 #: Which of the lab's own rulesets may be graded; `all` means these and the lab's quick cases.
 PARTS = ("start", "reference", "mistake", "variants", "non-solutions", "all")
 

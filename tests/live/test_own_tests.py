@@ -8,7 +8,10 @@ import re
 import sys
 from pathlib import Path
 
-from .conftest import LAB, ROOT, Checkout
+from fwlab.measure.labs import load_lab
+
+from .class_of_five import hand_in, rulesets
+from .conftest import LAB, PROJECT, ROOT, Checkout
 
 EXERCISE = "ex3-ipset"
 BLOCKS = re.findall(r"^```python\n(.*?)^```", (ROOT / "guides" / "testinfra.md").read_text(), re.MULTILINE | re.DOTALL)
@@ -22,11 +25,10 @@ def test_a_file_of_the_dut(host):
 def test_the_examples_of_the_guide_pass(lab: Checkout, tmp_path: Path) -> None:
     mine = tmp_path / "test_mine.py"
     mine.write_text("\n\n".join(["import pytest", *BLOCKS]))
-    reference = lab.top / "labs" / LAB / "rulesets" / EXERCISE / "reference"
-    own = tmp_path / "class" / "ada" / EXERCISE
-    own.mkdir(parents=True)
-    for path in reference.iterdir():
-        (own / path.name).write_text(path.read_text())
+    exercise = load_lab(PROJECT, LAB).exercise(EXERCISE)
+    assert exercise is not None
+    files = rulesets(PROJECT, load_lab(PROJECT, LAB), exercise, "reference")
+    hand_in(tmp_path / "class", "ada", "folder", {f"{EXERCISE}/{name}": text for name, text in files.items()})
     words = [
         "--lab",
         LAB,
