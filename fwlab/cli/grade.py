@@ -92,11 +92,14 @@ def grade_command(options: GradingOptions) -> None:
         for case in chosen_cases(plan.contexts[lab].lab, [], quick=True) if plan.with_cases else ():
             outcomes[case.id, ""] = found = case_outcome(engine, lab, case.id)
             tell(f"{case.id}: {': '.join(filter(None, found))}")
-        for work in works.values():
-            engine.mark(lab, work)
-    plain(out, engine.marks(lab))
-    for line in engine.closing(lab):
-        plain(out, line)
+        try:
+            for key, work in works.items():
+                outcomes[key] = work_outcome(work, engine.mark(lab, work))
+        finally:  # after Ctrl-C, too
+            engine.close()
+            plain(out, engine.marks(lab))
+            for line in engine.closing(lab):
+                plain(out, line)
     ends = {outcome for outcome, _ in outcomes.values()}
     if Outcome.FAIL in ends:
         raise typer.Exit(EXIT_FAIL)

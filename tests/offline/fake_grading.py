@@ -16,7 +16,10 @@ from unittest import mock
 from xml.etree import ElementTree
 
 import pytest
+from rich.console import Console
 
+from fwlab.cli import grade
+from fwlab.cli.main import main
 from fwlab.grading import engine, grader
 from tests.offline import factories, fake_class
 
@@ -71,6 +74,23 @@ class FakeGrading:
         sys.meta_path[:] = hooks
         signal.signal(signal.SIGTERM, handler)
         return SimpleNamespace(returncode=int(code), stdout=out.getvalue(), stderr=err.getvalue())
+
+    def fwlab(self, *words: str, **environment: str) -> SimpleNamespace:
+        """Run `fwlab` in this process, on fake machines."""
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(mock.patch.dict(os.environ, {"COLUMNS": "200", **environment}))
+            stack.enter_context(contextlib.chdir(self.top))
+            stack.enter_context(contextlib.redirect_stdout(out))
+            stack.enter_context(contextlib.redirect_stderr(err))
+            stack.enter_context(mock.patch.object(grader, "open_session", fake_class.fake_session))
+            stack.enter_context(mock.patch.object(grader.Grader, "host", return_value=fake_class.FakeHost()))
+            stack.enter_context(mock.patch.object(sys, "argv", ["fwlab", *words]))
+            for console in ("out", "err"):  # made when the module was imported, with the streams of that time
+                stack.enter_context(mock.patch.object(grade, console, Console(file=out if console == "out" else err)))
+            with pytest.raises(SystemExit) as left:
+                main()
+        return SimpleNamespace(returncode=left.value.code, stdout=out.getvalue(), stderr=err.getvalue())
 
     def junit(self) -> dict[str, ElementTree.Element | None]:
         """By test: its failure, error or skipped element, or None."""
