@@ -25,6 +25,7 @@ from pathlib import Path
 import pytest
 
 from fwlab.host.project import find_project, load_topology
+from fwlab.machines.plan import Plan
 from fwlab.model.topology import Role
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -160,8 +161,7 @@ class Checkout:
 
     def prefix(self) -> str:
         """The prefix of the names of this checkout's libvirt domains."""
-        script = "require './provision/vagrant/lab_machines'; print FirewallLab::Project.new(Dir.pwd).prefix"
-        return self.call("ruby", "-e", script).stdout
+        return Plan(self.top).prefix
 
     def left_behind(self) -> list[str]:
         """Command lines of QEMU processes of this checkout that still run."""

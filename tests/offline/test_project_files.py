@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The project's files are short, name their licence and contain nothing specific to one machine."""
+"""The project's files name their licence and contain nothing specific to one machine."""
 
 from __future__ import annotations
 
@@ -14,11 +14,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-LONGEST = 400
-#: Longer files and their own limits, each with a comment that says why.
-LONG: dict[str, int] = {}
 CODE = {".py", ".sh", ".rb", ".hcl", ".c", ".h"}
-WITH_LICENCE = {*CODE, ".yml", ".yaml", ".erb", ".j2", ".toml"}
+WITH_LICENCE = {*CODE, ".yml", ".yaml", ".j2", ".toml"}
 LICENCE = "SPDX-License-Identifier: GPL-2.0-or-later"
 
 #: An absolute path into a developer's working folder. The students' "work/" always follows another path.
@@ -80,13 +77,6 @@ def test_state_is_found(tmp_path: Path) -> None:
 
 def test_no_module_has_a_catch_all_name() -> None:
     assert not [relative(path) for path in tracked() if path.stem in ("utils", "util", "helpers", "misc", "common")]
-
-
-def test_files_are_short() -> None:
-    lengths = {relative(path): len(text(path).splitlines()) for path in tracked() if is_code(path)}
-    assert len(lengths) > 100
-    assert not {name: lines for name, lines in lengths.items() if lines > LONG.get(name, LONGEST)}
-    assert not {name for name in LONG if lengths[name] <= LONGEST}, "short enough now: remove it from LONG"
 
 
 def test_source_files_name_their_licence() -> None:
