@@ -19,15 +19,13 @@ if TYPE_CHECKING:
     from fwlab.model.lab import Lab
     from fwlab.model.topology import Topology
 
-WANTED = "FWLAB_DUT"
-
 
 def wanted_system(known: Sequence[str]) -> str | None:
     """The system that $FWLAB_DUT asks for; None if it is unset. Raises BadInput unless it is one of `known`."""
-    wanted = os.environ.get(WANTED) or None
+    wanted = os.environ.get("FWLAB_DUT") or None
     if wanted is not None and wanted not in known:
-        message = f"{WANTED}={wanted}: no DUT runs that; there are: {', '.join(known)}"
-        raise BadInput(message, f"export {WANTED}={known[0]}")
+        message = f"FWLAB_DUT={wanted}: no DUT runs that; there are: {', '.join(known)}"
+        raise BadInput(message, f"export FWLAB_DUT={known[0]}")
     return wanted
 
 
@@ -42,8 +40,8 @@ def refuse_other_system(lab_id: str, made: str | None, usable: Sequence[str], kn
     if made is None or wanted_system(known) is None or (chosen := chosen_system(usable, known)) == made:
         return
     raise CannotMeasure(
-        f"the DUT of {lab_id} runs {made}; {WANTED} asks for {chosen}",
-        f"vagrant destroy -f {lab_id}, then the same command again (or unset {WANTED})",
+        f"the DUT of {lab_id} runs {made}; FWLAB_DUT asks for {chosen}",
+        f"vagrant destroy -f {lab_id}, then the same command again (or unset FWLAB_DUT)",
     )
 
 
@@ -72,5 +70,5 @@ def refuse_missing_boxes(lab_id: str, missing: Sequence[str], dut: str, usable: 
         raise BadInput(f"boxes are not built ({', '.join(missing)}): run `make boxes`", "make boxes")
     hint = f"packer/build {dut}"
     if others := [other for other in usable if other != system]:
-        hint += f"; or without it, on {others[0]} only: {WANTED}={others[0]} and the same command"
+        hint += f"; or without it, on {others[0]} only: FWLAB_DUT={others[0]} and the same command"
     raise BadInput(f"{lab_id}: its DUT runs {system}, and the box {dut} is not built", hint)

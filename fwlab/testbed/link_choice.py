@@ -18,18 +18,16 @@ if TYPE_CHECKING:
     from fwlab.model.topology import Topology
     from fwlab.testbed.link_kinds import LinkKind
 
-VARIABLE = "FWLAB_LINK"
-
 
 def requested_kinds(usual: Mapping[str, str]) -> dict[str, str]:
     """The kind of each link of new machines, by the link's name. Raises BadInput for a kind that does not exist.
 
     usual  what topology.yml says, in the same form
     """
-    forced = os.environ.get(VARIABLE)
+    forced = os.environ.get("FWLAB_LINK")
     if forced:
         if not is_known(forced):
-            raise BadInput(f"{VARIABLE}={forced}: unknown link kind; {_there_are()}", f"export {VARIABLE}=socket")
+            raise BadInput(f"FWLAB_LINK={forced}: unknown link kind; {_there_are()}", "export FWLAB_LINK=socket")
         return dict.fromkeys(usual, forced)
     for name, kind in usual.items():
         if not is_known(kind):
@@ -48,11 +46,11 @@ def link_kinds(topology: Topology) -> tuple[LinkKind, ...]:
 
 def refuse_other_links(made: str, lab_id: str) -> None:
     """Raise CannotMeasure if $FWLAB_LINK asks for other links than the machines have. `made`: as results record it."""
-    forced = os.environ.get(VARIABLE)
+    forced = os.environ.get("FWLAB_LINK")
     if forced and made != forced:
         raise CannotMeasure(
-            f"the links of {lab_id} are {made}; {VARIABLE} asks for {forced}",
-            f"vagrant destroy -f {lab_id}, then the same command again (or unset {VARIABLE})",
+            f"the links of {lab_id} are {made}; FWLAB_LINK asks for {forced}",
+            f"vagrant destroy -f {lab_id}, then the same command again (or unset FWLAB_LINK)",
         )
 
 
