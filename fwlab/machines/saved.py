@@ -3,8 +3,8 @@
 
 Where there is no such state, the machine boots as always, and its state is saved for the next one. The cache keeps, by
 a key of all that the state depends on, the machine's disk with an internal snapshot of its memory (see
-fwlab/testbed/saved_state.py), compressed; its SHA-256; and a key pair that lets the next checkout in, because the
-machine knows the SSH key of the checkout that saved it. Labs, ports and checkouts may differ.
+fwlab/testbed/saved_state.py), compressed; a record with its SHA-256; and a key pair that lets the next checkout in,
+because the machine knows the SSH key of the checkout that saved it. Labs, ports and checkouts may differ.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from functools import cached_property
 from pathlib import Path
 
 from fwlab.host.environment import cache_directory, patience
-from fwlab.machines.plan import Machine
+from fwlab.machines.plan import Machine, json_object
 from fwlab.machines.programs import output_of, virsh
 from fwlab.machines.record import ARGUMENTS
 from fwlab.machines.seed import fingerprint_of, public_key
@@ -40,7 +40,7 @@ COMPRESS = ["zstd", "-q", "-9", "--long=27", "-T0", "-c"]
 NEEDED = 2 << 30
 #: What a step raises that did not work. The machine then boots.
 UNUSABLE = (OSError, ValueError, LookupError, ET.ParseError)
-STATE, SUM, KEY, LOCK = ".qcow2.zst", ".qcow2.zst.sha256", ".key", ".lock"
+STATE, RECORD, KEY, LOCK = ".qcow2.zst", ".qcow2.zst.json", ".key", ".lock"
 SSH = ["ssh", "-F", "none", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no", "-o", "LogLevel=ERROR"]
 SSH += ["-o", "UserKnownHostsFile=/dev/null", "-o", "IdentitiesOnly=yes"]
 
@@ -134,9 +134,9 @@ class SavedMachine:
 
     def _is_whole(self) -> bool:
         """Whether the state is what was saved. A damaged one is removed."""
-        with contextlib.suppress(FileNotFoundError):
-            if self._file(SUM).read_text().strip() == _sum(self._file(STATE)) and self._file(KEY).exists():
-                return True
+        recorded = json_object(self._file(RECORD)).get("sha256")
+        if recorded == _sum(self._file(STATE)) and self._file(KEY).exists():
+            return True
         self.warnings.append(f"{self._file(STATE)} is damaged: removing it, and booting")
         _remove(self._file(STATE))
         return False
@@ -180,9 +180,9 @@ class SavedMachine:
             output_of(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "fwlab-saved", "-f", str(pair)])
             with self._admitted(pair.with_suffix(".pub").read_text().strip()):
                 self._keep_disk(made)
-            # The key and the sum are there before the file for which they are read.
+            # The key and the record are there before the file for which they are read.
             pair.replace(self._file(KEY))
-            self._file(SUM).write_text(_sum(made) + "\n")
+            self._file(RECORD).write_text(json.dumps({"format": FORMAT, "sha256": _sum(made)}) + "\n")
             made.replace(self._file(STATE))
 
     @contextlib.contextmanager
@@ -249,7 +249,7 @@ def _sum(path: Path) -> str:
 
 def _remove(state: Path) -> None:
     base = state.name.removesuffix(STATE)
-    for suffix in (STATE, SUM, KEY, LOCK):
+    for suffix in (STATE, RECORD, KEY, LOCK):
         state.with_name(base + suffix).unlink(missing_ok=True)
 
 

@@ -134,7 +134,7 @@ def test_a_state_of_another_qemu_is_not_used_and_that_is_said(bench: Bench) -> N
 @pytest.mark.parametrize("damage", ["truncated", *thorough("altered", "no record", "no key")])
 def test_a_damaged_state_is_removed(bench: Bench, damage: str) -> None:
     state = bench.save()
-    record = state.with_name(state.name + ".sha256")
+    record = state.with_name(state.name + ".json")
     match damage:
         case "truncated":
             state.write_text("new")
@@ -171,7 +171,7 @@ def test_old_states_of_a_role_are_removed(bench: Bench) -> None:
     folder = bench.cache / "saved"
     folder.mkdir(parents=True)
     for age, name in enumerate(("dut-1", "dut-2", "sink-1")):
-        for suffix in (".qcow2.zst", ".qcow2.zst.sha256", ".key"):
+        for suffix in (".qcow2.zst", ".qcow2.zst.json", ".key"):
             (folder / (name + suffix)).write_text("")
         os.utime(folder / f"{name}.qcow2.zst", (age, age))
     bench.save()
