@@ -101,6 +101,7 @@ class Checkout:
         shutil.copy(ROOT / ".fwlab" / "images.json", self.top / ".fwlab")
         for name in ("Vagrantfile", "topology.yml", "pyproject.toml"):
             shutil.copy(ROOT / name, self.top)
+        (self.top / ".venv").symlink_to(sys.prefix)
 
     def call(self, *argv: str, timeout: float = 1200) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
