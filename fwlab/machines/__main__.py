@@ -15,6 +15,9 @@ from pathlib import Path
 from fwlab.machines.plan import Plan
 from fwlab.model.errors import EXIT_UNMEASURED, EXIT_USAGE, FwlabError
 
+#: 128 + SIGINT, as in shells.
+EXIT_INTERRUPTED = 130
+
 
 def main(words: list[str]) -> int:
     """Run a command in the checkout of the working directory. Returns the exit code. Raises FwlabError."""
@@ -60,6 +63,9 @@ if __name__ == "__main__":
     except FwlabError as error:
         print(error, file=sys.stderr)
         sys.exit(error.exit_code)
+    except KeyboardInterrupt:  # Vagrant gets it, too, and undoes what it began
+        print("interrupted\n  next: the same command again", file=sys.stderr)
+        sys.exit(EXIT_INTERRUPTED)
     except OSError as error:
         print(f"{error}\n  next: fwlab doctor", file=sys.stderr)
         sys.exit(EXIT_UNMEASURED)

@@ -71,7 +71,9 @@ class SavedMachine:
             self.warnings.append(f"the saved state cannot be used, so it boots: {error}")
             self._undo(disk)
             return False
-        disk.with_name(f"{disk.name}.fresh").unlink(missing_ok=True)
+        finally:
+            if disk is not None:
+                _fresh(disk).unlink(missing_ok=True)
         return True
 
     def save(self) -> bool:
@@ -146,7 +148,7 @@ class SavedMachine:
         _require_room(self._disk.parent)
         known = json.loads(output_of(["qemu-img", "info", "--output=json", str(self._disk)]))
         below = known["full-backing-filename"]
-        self._disk.rename(self._disk.with_name(f"{self._disk.name}.fresh"))
+        self._disk.rename(_fresh(self._disk))
         output_of(["zstd", "-dqf", str(self._file(STATE)), "-o", str(self._disk)])
         output_of(["qemu-img", "rebase", "-u", "-F", "qcow2", "-b", below, str(self._disk)])
 
@@ -169,9 +171,8 @@ class SavedMachine:
         for words in (["destroy", self._domain], ["snapshot-delete", self._domain, SNAPSHOT, "--metadata"]):
             with contextlib.suppress(OSError):
                 virsh(*words)
-        fresh = disk and disk.with_name(f"{disk.name}.fresh")
-        if disk and fresh and fresh.exists():
-            fresh.replace(disk)
+        if disk is not None and _fresh(disk).exists():
+            _fresh(disk).replace(disk)
 
     def _save(self) -> None:
         _require_room(self._folder)
@@ -240,6 +241,11 @@ def fingerprint(xml: str, seed: str, box: str, qemu: str) -> str:
         argument.set("value", re.sub(r"(tcp:|udp=|localaddr=)[\d.]+:\d+", r"\1", argument.get("value", "")))
     text = ET.canonicalize(ET.tostring(domain, encoding="unicode"), strip_text=True)
     return hashlib.sha256(json.dumps([FORMAT, text, seed, box, qemu]).encode()).hexdigest()[:16]
+
+
+def _fresh(disk: Path) -> Path:
+    """Where a machine's new disk waits while the saved one is tried."""
+    return disk.with_name(f"{disk.name}.fresh")
 
 
 def _sum(path: Path) -> str:

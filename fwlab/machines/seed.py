@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import subprocess
 import tempfile
 from dataclasses import dataclass, replace
 from functools import cache
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from fwlab.host.atomic_write import write_errors_as
 from fwlab.machines.plan import Machine, Plan, nic_of
+from fwlab.machines.programs import Failed, output_of
 from fwlab.model.errors import BadInput
 
 if TYPE_CHECKING:
@@ -100,12 +100,11 @@ def public_key(plan: Plan) -> str:
 def run(command: list[str]) -> None:
     """Run a program that makes a file. Raises BadInput if it is missing or fails."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        output_of(command)
     except FileNotFoundError as error:
         raise BadInput(f"{command[0]} is missing", "provision/host/install") from error
-    if done.returncode:
-        said = (done.stderr + done.stdout).strip().splitlines() or [f"exit {done.returncode}"]
-        raise BadInput(f"{command[0]} failed: {said[-1]}", "df -h, then try again")
+    except Failed as error:
+        raise BadInput(str(error), "df -h, then try again") from error
 
 
 def _fingerprint_file(machine: Machine) -> Path:
