@@ -3,7 +3,7 @@
 
 plan [LAB ...]                 print the plan of these labs, or of all, as JSON
 prepare [--restart] NAME ...   check and make what these machines need before they start
-restore NAME                   start a new machine from a saved state; prints {"done": ..., "warnings": [...]}
+restore NAME BOX               start a new machine from a saved state, and record it; prints whether that was done
 save NAME                      save the state of a machine that has booted; prints the same
 record NAME BOX                record what libvirt has of a machine, and restore the host once its lab has none
 """
@@ -32,12 +32,22 @@ def main(words: list[str]) -> int:
             _prepare(plan, names, restart=True)
         case ["prepare", *names]:
             _prepare(plan, names, restart=False)
-        case ["restore" | "save" as step, name]:
+        case ["restore", name, box]:
+            from fwlab.machines.record import update
             from fwlab.machines.saved import SavedMachine
 
             saved = SavedMachine(plan.machine(name))
-            done = saved.restore() if step == "restore" else saved.save()
+            done = saved.restore()
+            try:
+                update(plan.machine(name), box)
+            except FwlabError as error:
+                saved.warnings.append(str(error))
             print(json.dumps({"done": done, "warnings": saved.warnings}))
+        case ["save", name]:
+            from fwlab.machines.saved import SavedMachine
+
+            saved = SavedMachine(plan.machine(name))
+            print(json.dumps({"done": saved.save(), "warnings": saved.warnings}))
         case ["record", name, box]:
             from fwlab.machines.prepare import restore_links
             from fwlab.machines.record import update

@@ -36,15 +36,16 @@ module FirewallLab
     class Continue < Base
       def call(env)
         saves = ours?(env) && plan(env).machines[name(env)][:savable]
-        restored = saves && done?(env, "restore")
+        restored = saves && done?(env, "restore", env[:machine].config.vm.box)
+        env[:fwlab_recorded] = saves # by the same command, since each takes time to start
         @app.call(env)
         done?(env, "save") if saves && !restored && !env[:interrupted]
       end
 
       private
 
-      def done?(env, step)
-        told = JSON.parse(fwlab(env, step, name(env)))
+      def done?(env, step, *words)
+        told = JSON.parse(fwlab(env, step, name(env), *words))
         told.fetch("warnings").each { |line| env[:ui].warn(line) }
         told.fetch("done")
       end
@@ -65,7 +66,7 @@ module FirewallLab
     # Records in .fwlab/LAB/machines.json what libvirt has, and restores the host once the lab has no machine.
     class Record < Base
       def call(env)
-        fwlab(env, "record", name(env), box(env[:machine])) if ours?(env)
+        fwlab(env, "record", name(env), box(env[:machine])) if ours?(env) && !env[:fwlab_recorded]
       rescue Problem => e
         env[:ui].warn(e.error_message)
       ensure

@@ -126,6 +126,19 @@ def test_machines_that_start_at_the_same_time_are_all_recorded(checkout: Checkou
     assert set(made.boxes) == {"dut", "generator"}
 
 
+def test_a_new_machine_is_recorded_whether_it_continues_or_boots(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(checkout.root)
+    monkeypatch.setenv("FWLAB_CACHE", str(checkout.root / "cache"))
+    checkout.define(LAB, clock=CLOCK)
+    assert main(["restore", LAB, "box-of-dut"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert not said["done"]
+    assert "its description names no emulator" in said["warnings"][0]
+    assert json.loads(checkout.path.read_text())["machines"]["dut"]["box"] == "box-of-dut"
+
+
 def test_the_host_is_restored_with_the_last_machine(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
     restored: list[str] = []
     monkeypatch.setattr("fwlab.machines.prepare.restore_links", lambda _plan, lab: restored.append(lab))

@@ -222,7 +222,7 @@ def test_a_machine_is_saved_unless_it_continues_from_a_saved_state(
         require "#{{Dir.pwd}}/provision/vagrant/actions"
         steps, said = [], []
         ui.define_singleton_method(:warn) {{ |line, *| said << line }}
-        FirewallLab::Plan.of(environment).define_singleton_method(:fwlab) do |step, name|
+        FirewallLab::Plan.of(environment).define_singleton_method(:fwlab) do |step, name, *|
           steps << step
           JSON.generate(done: {"true" if done else "false"}, warnings: ["#{{step}} #{{name}}"])
         end
