@@ -21,6 +21,7 @@ from fwlab.cli.grades import app as grades_app
 from fwlab.cli.grades import verify_command
 from fwlab.cli.hold import hold_command
 from fwlab.cli.list_labs import list_command
+from fwlab.cli.machines import app as machines_app
 from fwlab.cli.options import (
     AlsoMetrics,
     CaseNames,
@@ -86,6 +87,7 @@ def _version(asked: bool) -> None:
 app.add_typer(traffic.app, name="traffic")
 app.add_typer(author.app, name="author")
 app.add_typer(grades_app, name="grades")
+app.add_typer(machines_app, name="machines")
 app.command("verify")(verify_command)
 app.command("task")(task_command)
 app.command("doctor")(doctor.doctor)

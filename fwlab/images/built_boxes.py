@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-""".fwlab/images.json: which boxes this checkout uses. The Vagrantfile reads it too."""
+""".fwlab/images.json: which boxes this checkout uses."""
 
 import json
 from collections.abc import Sequence

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""topology.yml as data: nodes, links and ports. provision/vagrant/lab_machines.rb reads the same file."""
+"""topology.yml as data: nodes, links and ports."""
 
 from __future__ import annotations
 
-import os
 from string import ascii_lowercase
 from typing import Literal
 
 from fwlab.model.declared import Frozen, Identifier
 from fwlab.model.errors import BadInput
+from fwlab.model.port_numbers import port_number
 from fwlab.model.reference_core import ReferenceCore
 
 Role = Literal["generator", "dut", "sink"]
@@ -34,7 +34,7 @@ class Machine(Frozen):
     """The virtual hardware that all nodes have in common.
 
     receive_ring   packets
-    link_pci_slot  where the NICs of a DUT with several on each link begin (provision/vagrant/nics.rb)
+    link_pci_slot  where the NICs of a DUT with several on each link begin (fwlab/testbed/hardware.py)
     """
 
     type: str
@@ -142,13 +142,7 @@ class Topology(Frozen):
         return self._port(self.ports.link_base, lab_number, self.links[link].ends[role].port_offset)
 
     def _port(self, base: int, lab_number: int, offset: int) -> int:
-        wanted = os.environ.get("FWLAB_PORT_OFFSET") or "0"
-        try:
-            shift = int(wanted)
-        except ValueError as error:
-            message = f"FWLAB_PORT_OFFSET={wanted} is not a whole number"
-            raise BadInput(message, "export FWLAB_PORT_OFFSET=100") from error
-        return base + shift + self.ports.per_lab * lab_number + offset
+        return port_number(base, self.ports.per_lab, lab_number, offset)
 
     def end(self, link: str, role: Role) -> LinkEnd:
         """The node's end of a link. Raises KeyError."""

@@ -1,50 +1,74 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which operating system the DUT of a lab runs. provision/vagrant/dut_systems.rb decides by the same rules.
+"""Which operating system a lab's DUT runs.
 
 The machine that exists decides, by its box. Without one, FWLAB_DUT does if the lab can use that system, else the first
 that the lab's `needs` name.
 """
 
+from __future__ import annotations
+
 import os
+from typing import TYPE_CHECKING
 
-from fwlab.host.project import Project, load_topology
-from fwlab.images.built_boxes import built_boxes
 from fwlab.model.errors import BadInput, CannotMeasure
-from fwlab.model.lab import Lab
-from fwlab.model.topology import Topology
-from fwlab.testbed.machine_record import recorded_boxes
 
-WANTED = "FWLAB_DUT"
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fwlab.host.project import Project
+    from fwlab.model.lab import Lab
+    from fwlab.model.topology import Topology
+
+
+def wanted_system(known: Sequence[str]) -> str | None:
+    """The system that $FWLAB_DUT asks for; None if it is unset. Raises BadInput unless it is one of `known`."""
+    wanted = os.environ.get("FWLAB_DUT") or None
+    if wanted is not None and wanted not in known:
+        message = f"FWLAB_DUT={wanted}: no DUT runs that; there are: {', '.join(known)}"
+        raise BadInput(message, f"export FWLAB_DUT={known[0]}")
+    return wanted
+
+
+def chosen_system(usable: Sequence[str], known: Sequence[str]) -> str:
+    """The system of a new DUT of a lab that can use the systems `usable`. Raises BadInput."""
+    wanted = wanted_system(known)
+    return wanted if wanted is not None and wanted in usable else usable[0]
+
+
+def refuse_other_system(lab_id: str, made: str | None, usable: Sequence[str], known: Sequence[str]) -> None:
+    """Raise CannotMeasure if the DUT that exists runs another system than $FWLAB_DUT asks for."""
+    if made is None or wanted_system(known) is None or (chosen := chosen_system(usable, known)) == made:
+        return
+    raise CannotMeasure(
+        f"the DUT of {lab_id} runs {made}; FWLAB_DUT asks for {chosen}",
+        f"vagrant destroy -f {lab_id}, then the same command again (or unset FWLAB_DUT)",
+    )
 
 
 def topology_of(project: Project, lab: Lab) -> Topology:
     """topology.yml with the DUT that the machines of `lab` have, or would have. Raises BadInput, CannotMeasure."""
+    from fwlab.host.project import load_topology
+    from fwlab.testbed.machine_record import recorded_boxes
+
     topology = load_topology(project)
-    wanted = os.environ.get(WANTED) or None
-    known = topology.nodes["dut"].systems
-    if wanted is not None and wanted not in known:
-        message = f"{WANTED}={wanted}: no DUT runs that; there are: {', '.join(known)}"
-        raise BadInput(message, f"export {WANTED}={known[0]}")
-    chosen = wanted if wanted in lab.needs.systems else lab.needs.systems[0]
-    exists = topology.system_of(recorded_boxes(project, lab.id).get("dut", ""))
-    if exists is not None and wanted is not None and exists != chosen:
-        raise CannotMeasure(
-            f"the DUT of {lab.id} runs {exists}; {WANTED} asks for {chosen}",
-            f"vagrant destroy -f {lab.id}, then the same command again (or unset {WANTED})",
-        )
-    return topology.with_dut(exists or chosen)
+    known, usable = topology.nodes["dut"].systems, lab.needs.systems
+    made = topology.system_of(recorded_boxes(project, lab.id).get("dut", ""))
+    chosen = chosen_system(usable, known)
+    refuse_other_system(lab.id, made, usable, known)
+    return topology.with_dut(made or chosen)
 
 
-def refuse_missing_box(project: Project, topology: Topology, lab: Lab) -> None:
-    """Raise BadInput if the box of the lab's DUT is not built, although other boxes are."""
-    dut = topology.nodes["dut"]
-    try:
-        if dut.image in built_boxes(project):
-            return
-    except CannotMeasure:
-        return  # no box at all: Vagrant says so
-    others = [system for system in lab.needs.systems if system != dut.system]
-    hint = f"packer/build {dut.image}"
-    if others:
-        hint += f"; or without it, on {others[0]} only: {WANTED}={others[0]} and the same command"
-    raise BadInput(f"{lab.id}: its DUT runs {dut.system}, and the box {dut.image} is not built", hint)
+def refuse_missing_boxes(lab_id: str, missing: Sequence[str], dut: str, usable: Sequence[str], system: str) -> None:
+    """Raise BadInput if boxes are not built.
+
+    missing  their images
+    dut      the image of the lab's DUT, which runs `system` and could run those that are `usable`
+    """
+    if not missing:
+        return
+    if list(missing) != [dut]:
+        raise BadInput(f"boxes are not built ({', '.join(missing)}): run `make boxes`", "make boxes")
+    hint = f"packer/build {dut}"
+    if others := [other for other in usable if other != system]:
+        hint += f"; or without it, on {others[0]} only: FWLAB_DUT={others[0]} and the same command"
+    raise BadInput(f"{lab_id}: its DUT runs {system}, and the box {dut} is not built", hint)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """host.yml: what of this host's hardware the links may use. It belongs to one host and is not part of the repository.
 
-`fwlab doctor --draft-host-file` writes a first one. provision/vagrant/host_links.rb reads the same file.
+`fwlab doctor --draft-host-file` writes a first one.
 """
 
 from collections import Counter

@@ -2,14 +2,14 @@
 """What a kind of link is, and the registry of all kinds.
 
 A kind is one module in links/, which declares its object as LINK. Others are entry points of the group `fwlab.links`.
-Vagrant's side of a kind is provision/vagrant/links/NAME.rb; a plug-in puts that file into the checkout's
-.fwlab/vagrant/links/. link_choice.py says which link has which kind.
+link_choice.py says which link has which kind.
 """
 
 from typing import Protocol
 
 from fwlab.host.requirement import Requirement
 from fwlab.model.registry import Registry, discover
+from fwlab.testbed.hardware import LinkEnd, Network
 
 
 class LinkKind(Protocol):
@@ -19,6 +19,9 @@ class LinkKind(Protocol):
     summary  what carries the frames, in a few words
     netdevs  what carries it in QEMU's arguments, a type of -netdev or a driver of -device: it identifies the links of
              machines that run
+    interface       libvirt's type of the interface: it identifies the links of machines that are defined
+    savable         whether a machine with such links can continue from a saved state
+    qemu_arguments  for all NICs of a machine with such links
 
     A kind that needs something on the host before machines start is also a HostLinkKind (host_links/link_on_host.py).
     """
@@ -26,6 +29,21 @@ class LinkKind(Protocol):
     name: str
     summary: str
     netdevs: tuple[str, ...]
+    interface: str
+    savable: bool
+    qemu_arguments: tuple[str, ...]
+
+    def network(self, end: LinkEnd) -> Network | None:
+        """What Vagrant's `vm.network` takes for an end; None if the provider makes no interface for it."""
+
+    def ports(self, end: LinkEnd) -> list[tuple[str, int]]:
+        """What an end listens on: protocol and port."""
+
+    def host_device(self, end: LinkEnd) -> str | None:
+        """The NIC of the host that an end is attached to."""
+
+    def handed_over(self, end: LinkEnd) -> dict[str, str] | None:
+        """The PCI device that the machine gets in place of an interface, by part of its address."""
 
     def requirements(self) -> tuple[Requirement, ...]:
         """What the host must have."""

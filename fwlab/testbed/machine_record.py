@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What `vagrant up` made: read from .fwlab/LAB/machines.json and compared with the DUT's QEMU if that runs.
 
-provision/vagrant/record.rb writes the record. Judging depends on it: a DUT whose clock counts instructions has other
+fwlab/machines/record.py writes the record. Judging depends on it: a DUT whose clock counts instructions has other
 ranges than one that uses the host's clock, whatever testbed a command asked for.
 """
 

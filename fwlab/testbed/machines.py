@@ -13,10 +13,11 @@ from functools import cached_property
 from fwlab.host.process import piped, wait_or_kill
 from fwlab.host.project import Project
 from fwlab.host.ssh import Ssh, write_ssh_config
+from fwlab.images.built_boxes import built_boxes
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.lab import Lab
 from fwlab.model.topology import ROLES, Role, Topology
-from fwlab.testbed.dut_choice import refuse_missing_box
+from fwlab.testbed.dut_choice import refuse_missing_boxes
 from fwlab.testbed.host_links.prepare import host_links
 from fwlab.testbed.link_choice import link_kinds, refuse_other_links
 from fwlab.testbed.machine_record import Made, machines_made
@@ -103,11 +104,18 @@ class Machines:
         testbed = settle(self._request, made, self._lab.id)
         if made is not None:
             refuse_other_links(made.link, self._lab.id)
-        refuse_missing_box(self._project, self._topology, self._lab)
+        else:
+            self._refuse_missing_boxes()
         self._vagrant(["up", self._lab.id], tell, UP_TIMEOUT_S, testbed.environment())
         silent = [role for role in ROLES if not self._ssh[role].answers()]
         if silent:
             raise CannotMeasure(f"{self._lab.id}: no SSH answer from: {', '.join(silent)}", "fwlab doctor")
+
+    def _refuse_missing_boxes(self) -> None:
+        nodes, boxes = self._topology.nodes, built_boxes(self._project)
+        missing = [node.image for node in nodes.values() if node.image not in boxes]
+        dut = nodes["dut"]
+        refuse_missing_boxes(self._lab.id, missing, dut.image, self._lab.needs.systems, dut.system)
 
     def destroy(self, tell: Callable[[str], None]) -> None:
         """Destroy the lab's machines. `tell` receives Vagrant's output line by line."""

@@ -11,6 +11,7 @@ import random
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,6 +72,7 @@ def _fill(project: Project, top: Path) -> None:
     for name in FILES:
         if (project.root / name).is_file():
             shutil.copy(project.root / name, top)
+    (top / ".venv").symlink_to(sys.prefix)  # Vagrant asks the fwlab of its checkout
     state = Project(top).state
     state.mkdir()
     with contextlib.suppress(FileNotFoundError):

@@ -47,7 +47,7 @@ class Testbed:
         return len(self.kind.throttle) > 1
 
     def environment(self) -> dict[str, str]:
-        """What the Vagrantfile reads."""
+        """What the plan of the machines reads."""
         return {"FWLAB_TESTBED": self.name, "FWLAB_ACCEL": self.accelerator}
 
     def facts(self, made: Made, engine: str) -> TestbedFacts:

@@ -2,11 +2,11 @@
 """What a testbed is, and the registry of all testbeds. Code asks the testbed and never compares its name.
 
 A testbed is one module in kinds/, which declares its object as TESTBED. Others are entry points of the group
-`fwlab.testbeds`. Vagrant's side of a testbed is provision/vagrant/testbeds/NAME.rb.
+`fwlab.testbeds`.
 """
 
-from collections.abc import Callable
-from typing import Final, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
 
 from fwlab.host.kvm_probe import KvmAnswer
 from fwlab.model.registry import IncompleteKind, Registry, discover
@@ -21,18 +21,28 @@ class TestbedKind(Protocol):
     clock     what the DUT's clock counts: instructions, or the host's time
     throttle  how far the DUT may be throttled without a change in its figures
     grading   whether grading takes this testbed where none is asked for; true for exactly one
+    savable   whether its machines can continue from a saved state: what they see does not depend on the host
+    most_cpus of the DUT
     """
 
     name: str
     clock: Clock
     throttle: Levels
     grading: bool
+    savable: bool
+    most_cpus: int
 
     def default(self, kvm: KvmAnswer) -> bool:
         """Whether this testbed is the default on a host with this KVM."""
 
     def accelerator(self, kvm: Callable[[], KvmAnswer]) -> tuple[Accelerator, str]:
         """QEMU's accelerator for the DUT, and why (may be empty). Calling `kvm` can take seconds."""
+
+    def dut_accelerator(self, usual: str) -> str:
+        """QEMU's accelerator for the DUT where the other machines have the `usual` one."""
+
+    def dut_arguments(self, topology: Mapping[str, Any]) -> list[str]:
+        """QEMU's arguments for the DUT. `topology`: topology.yml as plain data."""
 
     def matches(self, accelerator: Accelerator, icount_shift: int | None) -> bool:
         """Whether a DUT with this accelerator and clock was made for this testbed."""

@@ -25,6 +25,7 @@ from pathlib import Path
 import pytest
 
 from fwlab.host.project import find_project, load_topology
+from fwlab.machines.plan import Plan
 from fwlab.model.topology import Role
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -100,6 +101,7 @@ class Checkout:
         shutil.copy(ROOT / ".fwlab" / "images.json", self.top / ".fwlab")
         for name in ("Vagrantfile", "topology.yml", "pyproject.toml"):
             shutil.copy(ROOT / name, self.top)
+        (self.top / ".venv").symlink_to(sys.prefix)
 
     def call(self, *argv: str, timeout: float = 1200) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -160,8 +162,7 @@ class Checkout:
 
     def prefix(self) -> str:
         """The prefix of the names of this checkout's libvirt domains."""
-        script = "require './provision/vagrant/lab_machines'; print FirewallLab::Project.new(Dir.pwd).prefix"
-        return self.call("ruby", "-e", script).stdout
+        return Plan(self.top).prefix
 
     def left_behind(self) -> list[str]:
         """Command lines of QEMU processes of this checkout that still run."""

@@ -100,6 +100,25 @@ def test_machines_of_the_other_testbed_are_refused(lab: Checkout) -> None:
     assert f"the machines of {LAB} were made for the virtual testbed; you asked for real" in done.stderr
 
 
+def test_a_snapshot_of_the_lab_is_of_its_three_machines(lab: Checkout) -> None:
+    lab.vagrant("snapshot", "save", LAB, "before")
+    for role in ROLES:
+        lab.run(role, "touch after")
+    lab.vagrant("snapshot", "restore", LAB, "before")
+    lab.vagrant("snapshot", "delete", LAB, "before")
+    assert [lab.run(role, "hostname; ls after 2>/dev/null || true").split() for role in ROLES] == [
+        [role] for role in ROLES
+    ]
+
+
+def test_a_suspended_lab_goes_on(lab: Checkout) -> None:
+    lab.vagrant("suspend", LAB)
+    assert set(lab.states().values()) == {"paused"}
+    lab.vagrant("resume", LAB)
+    assert set(lab.states().values()) == {"running"}
+    assert " 0% packet loss" in lab.run("generator", "ping -c 3 -W 20 sink")
+
+
 @pytest.mark.thorough
 def test_halt_powers_off_a_guest_that_hangs_and_up_boots_it(lab: Checkout) -> None:
     """After a panic the guest answers neither SSH nor ACPI. The sink boots faster than all three machines."""

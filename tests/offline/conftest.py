@@ -21,7 +21,6 @@ FIRST = (
     "test_lint",
     "test_site",
     "test_grading_sets",
-    "test_saved_machine",
     "test_vagrantfile",
     "test_bundle",
     "test_hold_command",

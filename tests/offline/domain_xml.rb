@@ -31,20 +31,19 @@ end
 
 at_exit do
   require "vagrant-libvirt/action"
-  FirewallLab::Libvirt.join_driver
   environment = ObjectSpace.each_object(Vagrant::Environment).first
   actions = VagrantPlugins::ProviderLibvirt::Action
   ui = Vagrant::UI::Silent.new
-  made = FirewallLab::LabNames.project.machines.select { |one| one.lab == "lab03-ipset" }.map do |one|
-    machine = environment.machine(one.name.to_sym, :libvirt)
+  made = { generator: "lab03-ipset-generator", dut: "lab03-ipset", sink: "lab03-ipset-sink" }.map do |role, name|
+    machine = environment.machine(name.to_sym, :libvirt)
     machine.config.vm.box = nil # there is none, and only its name would be printed
     libvirt = Pretended.new
     machine.provider.driver.define_singleton_method(:connection) { libvirt }
-    env = { machine: machine, ui: ui, root_path: Dir.pwd, domain_name: one.name, domain_volumes: [], disks: [] }
+    env = { machine: machine, ui: ui, root_path: Dir.pwd, domain_name: name, domain_volumes: [], disks: [] }
     machine.define_singleton_method(:id=) { |*| nil }
     actions::CreateDomain.new(->(_) {}, env).call(env)
     actions::CreateNetworkInterfaces.new(->(_) {}, env).call(env)
-    { role: one.role, domain: libvirt.domain, interfaces: libvirt.devices }
+    { role: role, domain: libvirt.domain, interfaces: libvirt.devices }
   end
   puts "XML #{JSON.generate(made)}"
 end

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.offline.test_vagrantfile import environment
+from fwlab.machines.saved import SavedMachine
+from fwlab.machines.seed import make_key
+from tests.offline.machines_checkout import LAB, settings
 
 DOMAIN = """<domain type='qemu' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
   <name>NAME</name><uuid>UUID</uuid><memory unit='KiB'>MEMORY</memory>
@@ -52,15 +52,6 @@ ZSTD = (
     + """case "$1" in -dqf) cp "$2" "$4";; *) shift $(($# - 1)); cat "$1";; esac
 """
 )
-DRIVER = """
-require './provision/vagrant/commands'
-FirewallLab.const_get(:Seed).ensure_key(project.private_key)
-machine = project.machines.find { |one| one.name == 'lab03-ipset' }
-saved = FirewallLab::SavedMachine.of(project, machine)
-told = []
-done = saved && saved.public_send(ENV.fetch('ACTION'), told.method(:push))
-puts JSON.generate({ possible: !saved.nil?, done: done == true, told: told })
-"""
 
 
 def domain(**changed: str) -> str:
@@ -86,37 +77,31 @@ class Bench:
         self.did: list[str] = []
 
     def act(self, action: str, **extra: str) -> dict[str, Any]:
+        """Call `restore` or `save` of the DUT's saved machine; `new` is what a machine without a saved state does."""
         calls = self.root / "calls"
         calls.write_text("")
         own = {
             "PATH": f"{self.root / 'programs'}:{os.environ['PATH']}",
             "CALLS": str(calls),
             "DOMAIN_XML": str(self.root / "domain.xml"),
-            "ACTION": action,
         }
-        head = (
-            "require 'json'; require './provision/vagrant/lab_machines'; project = FirewallLab::Project.new(Dir.pwd);"
-        )
-        done = subprocess.run(
-            ["ruby", "-e", head + DRIVER],
-            cwd=self.root,
-            env=environment(self.root, **own, **extra),
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        assert done.returncode == 0, done.stderr
+        with settings(self.root, **own, **extra) as plan:
+            make_key(plan)
+            machine = plan.machine(LAB)
+            machine.seed.parent.mkdir(parents=True, exist_ok=True)
+            machine.seed.with_suffix(".sha256").write_text("seed")
+            saved = SavedMachine(machine)
+            steps = ["restore", "save"] if action == "new" else [action]
+            done = [getattr(saved, step)() for step in steps]
         self.did = calls.read_text().splitlines()
-        return json.loads(done.stdout)
+        return {"done": done[-1], "warnings": saved.warnings}
 
     def saved(self, suffix: str) -> list[Path]:
         return sorted((self.cache / "saved").glob(f"*{suffix}"))
 
     def save(self) -> Path:
-        """Restore finds no state and saves nothing; then one is saved."""
-        found = self.act("restore")
-        assert (found["possible"], found["done"]) == (True, False)
+        """Restore finds no state; then one is saved."""
         before = self.saved(".qcow2.zst")
-        self.act("take_as_new")
+        assert self.act("new")["done"]
         (state,) = set(self.saved(".qcow2.zst")) - set(before)
         return state

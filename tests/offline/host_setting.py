@@ -11,9 +11,10 @@ import pytest
 
 from fwlab.host.project import Project, load_topology
 from fwlab.model.errors import FwlabError
+from fwlab.testbed.hardware import checkout_key
 from fwlab.testbed.host_links import prepare
 from fwlab.testbed.host_links.prepare import HostLinks
-from fwlab.testbed.host_links.state import States, checkout_key
+from fwlab.testbed.host_links.state import States
 from fwlab.testbed.link_kinds import LINKS
 from tests.offline.fake_host import VFS, VIRTIO_VFS, FakeHost
 
@@ -78,7 +79,7 @@ class Setting:
     @property
     def machine(self) -> str:
         """libvirt's name of the DUT."""
-        return f"fwlab-{checkout_key(self.project)}-{LAB}"
+        return f"fwlab-{checkout_key(self.project.root)}-{LAB}"
 
     @property
     def records(self) -> list[str]:

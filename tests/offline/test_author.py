@@ -23,7 +23,7 @@ from fwlab.model.errors import EXIT_PASS, EXIT_USAGE, BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.results import Run
 from fwlab.model.systems import on_system
-from fwlab.testbed import dut_choice
+from fwlab.testbed import machine_record
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab03-ipset"
@@ -141,7 +141,7 @@ class TestRepeatability:
         self, called, measured: list[str], monkeypatch: pytest.MonkeyPatch, lab_id: str
     ) -> None:
         monkeypatch.setenv("FWLAB_DUT", "linux")
-        monkeypatch.setattr(dut_choice, "recorded_boxes", lambda *_: {})  # whatever runs in this checkout
+        monkeypatch.setattr(machine_record, "recorded_boxes", lambda *_: {})  # whatever runs in this checkout
         assert called("repeatability", lab_id) == EXIT_PASS
         lab = on_system(load_lab(find_project(), lab_id), "linux")
         quick = [case.id for case in lab.cases.values() if case.quick]

@@ -36,7 +36,7 @@ COMMANDS = [command for page in PAGES for command in commands(page, ROOT)]
 
 #: Common programs of a host. Readers install Wireshark themselves.
 HOST_PROGRAMS = {"cp", "pre-commit", "sed", "seq", "source", "wireshark"}
-VAGRANT_VERBS = {"up", "halt", "destroy", "status", "reload", "ssh"}
+VAGRANT_VERBS = {"up", "halt", "destroy", "status", "reload", "ssh", "ssh-config", "suspend", "resume", "global-status"}
 VAGRANT_OPTIONS = {"-f", "-c"}
 #: Files of tests that a reader writes.
 YOURS = {"test_mine.py", "test_state.py"}
@@ -125,7 +125,12 @@ def make(words: list[str]) -> None:
 
 def vagrant(words: list[str], bare: bool) -> None:
     verb, *rest = words
-    assert verb in VAGRANT_VERBS
+    if verb == "snapshot":
+        assert rest[:1] in (["save"], ["restore"]) or (bare and not rest)
+        assert len(rest) != 2
+        rest = rest[1:2]
+    else:
+        assert verb in VAGRANT_VERBS
     if "-c" in rest:
         rest = rest[: rest.index("-c") + 1]  # the rest is typed on the machine
     assert {word for word in rest if word.startswith("-")} <= VAGRANT_OPTIONS

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 import xml.etree.ElementTree as ET
@@ -20,11 +19,11 @@ import pytest
 import yaml
 
 from fwlab.host.project import Project, load_topology
-from fwlab.testbed.host_links.link_on_host import device_name
-from fwlab.testbed.host_links.state import checkout_key
+from fwlab.testbed.hardware import checkout_key, device_name
 from fwlab.testbed.machine_record import from_command_line
+from tests.offline.machines_checkout import small_checkout
 from tests.offline.programs import needs
-from tests.offline.test_vagrantfile import vagrant
+from tests.offline.vagrant_script import vagrant
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPOLOGY = load_topology(Project(ROOT))
@@ -70,11 +69,7 @@ OFFLOADS += [f"host_{one}" for one in ("tso4", "tso6", "ecn", "ufo")]
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("golden") / "checkout"
-    (root / "labs" / LAB).mkdir(parents=True)
-    shutil.copy(ROOT / "topology.yml", root)
-    for name in ("vagrant", "cloud-init", "host"):
-        shutil.copytree(ROOT / "provision" / name, root / "provision" / name)
+    root = small_checkout(tmp_path_factory.mktemp("golden") / "checkout", LAB)
     (root / "host.yml").write_text(yaml.safe_dump(HOST_FILE))
     added = Path(__file__).with_name("domain_xml.rb").read_text()
     (root / "Vagrantfile").write_text((ROOT / "Vagrantfile").read_text() + added)
@@ -98,7 +93,7 @@ def nics(machine: dict) -> list[str]:
 
 
 def golden(checkout: Path, kind: str, driver: str = "vhost") -> list[str]:
-    key = checkout_key(Project(checkout))
+    key = checkout_key(checkout)
     names = {"FIRST": device_name(key, LAB, 0), "SECOND": device_name(key, LAB, 1), "NAME": driver}
     text = INTERFACES[kind]
     for name, value in {**names, "MAC0": GENERATOR_DUT, "MAC1": DUT_SINK}.items():

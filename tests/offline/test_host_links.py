@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from fwlab.model.errors import BadInput, CannotMeasure
+from fwlab.testbed.hardware import checkout_key
 from fwlab.testbed.host_links.__main__ import main
-from fwlab.testbed.host_links.state import checkout_key
 from tests.offline.fake_host import NO_MAC
 from tests.offline.host_setting import LAB, MACVTAP, ROOT, SRIOV, TOPOLOGY, Setting
 
@@ -34,7 +34,7 @@ def test_socket_links_change_nothing(here: Setting) -> None:
 def test_virtio_makes_a_bridge_for_each_link_that_leads_nowhere_else(here: Setting) -> None:
     before = here.host.nics()
     here.up("virtio")
-    start = f"fwl-{checkout_key(here.project)[:6]}-03"
+    start = f"fwl-{checkout_key(here.project.root)[:6]}-03"
     assert [f"{start}0" in here.host.devices.nics(), f"{start}1" in here.host.devices.nics()] == [True, True]
     assert here.host.calls[:3] == [
         f"link add name {start}0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0",
@@ -52,7 +52,7 @@ def test_macvtap_makes_a_nic_only_where_host_yml_says_dummy(here: Setting) -> No
     here.file(MACVTAP)
     here.up("macvtap")
     made = set(here.host.devices.nics()) - set(before["nics"])
-    assert made == {f"fwl-{checkout_key(here.project)[:6]}-030"}
+    assert made == {f"fwl-{checkout_key(here.project.root)[:6]}-030"}
     here.host.nic("enp9s0", state="down")
     assert here.links.lost(LAB).message == f"this host lost a link of {LAB}: the NIC enp9s0 is down"
     here.host.nic("enp9s0")
@@ -139,7 +139,7 @@ def test_a_killed_program_leaves_a_record_from_which_the_next_one_restores(here:
 
 def test_a_killed_program_does_not_stop_the_next_up(here: Setting) -> None:
     here.up("virtio")
-    name = f"fwl-{checkout_key(here.project)[:6]}-031"
+    name = f"fwl-{checkout_key(here.project.root)[:6]}-031"
     here.host.run(["link", "delete", "dev", name, "type", "bridge"])  # as if killed before the second bridge
     here.up("virtio")
     assert here.host.devices.has_nic(name)

@@ -10,8 +10,8 @@ import pytest
 
 from fwlab.host.project import Project
 from fwlab.model.errors import BadInput, CannotMeasure
+from fwlab.testbed.hardware import checkout_key
 from fwlab.testbed.host_links import prepare
-from fwlab.testbed.host_links.state import checkout_key
 from tests.offline.fake_host import VFS
 from tests.offline.host_setting import LAB, MACVTAP, SRIOV, TOPOLOGY, Setting
 
@@ -102,7 +102,7 @@ def test_vfs_beside_other_links_are_refused(here: Setting) -> None:
 
 
 def test_a_bridge_of_that_name_that_is_not_ours_is_left_alone(here: Setting) -> None:
-    name = f"fwl-{checkout_key(here.project)[:6]}-031"
+    name = f"fwl-{checkout_key(here.project.root)[:6]}-031"
     here.host.nic(name)
     error = here.refused("virtio")
     assert error.message == f"link dut-sink: the name {name} is taken by a NIC that {LAB} did not make"

@@ -27,7 +27,7 @@ HOOKS = {hook["id"]: hook for repository in CONFIG["repos"] for hook in reposito
 #: Folders of generated files.
 GENERATED = {".git", ".venv", ".vagrant", ".fwlab", "build", "site", "reports", "__pycache__"}
 #: Hooks for file types of which the project has at least so many files.
-FEWEST = {"ruff": 200, "ruff-format": 200, "shellcheck": 20, "ruby": 4, "erb": 3, "clang-format": 15, "packer-fmt": 4}
+FEWEST = {"ruff": 200, "ruff-format": 200, "shellcheck": 20, "ruby": 4, "clang-format": 15, "packer-fmt": 4}
 
 
 @cache

@@ -1,33 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The record of what `vagrant up` made: Ruby writes it from libvirt's XML, and fwlab compares it with QEMU."""
+"""The record of what `vagrant up` made: written from libvirt's XML, and compared with QEMU."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
-import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-import yaml
 
 from fwlab.host.kvm_probe import KvmAnswer
 from fwlab.host.project import Project
+from fwlab.machines.__main__ import main
+from fwlab.machines.plan import Plan
+from fwlab.machines.record import update
 from fwlab.model.errors import BadInput, CannotMeasure
-from fwlab.model.topology import Topology
 from fwlab.testbed import machine_record, selection
 from fwlab.testbed.machine_record import Made, from_command_line, machines_made, record_path
 from fwlab.testbed.selection import TestbedRequest, settle
-from tests.offline.programs import needs
+from tests.offline.machines_checkout import LAB, TOPOLOGY, small_checkout
 
-ROOT = Path(__file__).resolve().parents[2]
-TOPOLOGY = Topology.model_validate(yaml.safe_load((ROOT / "topology.yml").read_text()))
-LAB = "lab03-ipset"
 VIRTUAL, REAL, EMULATED = Made("tcg", 2, "socket"), Made("kvm", None, "socket"), Made("tcg", None, "socket")
-
-needs_ruby = needs("ruby")
 
 XML = """<domain type='{kind}' id='4' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
   <name>{name}</name>
@@ -43,43 +38,27 @@ XML = """<domain type='{kind}' id='4' xmlns:qemu='http://libvirt.org/schemas/dom
 CLOCK = "<qemu:arg value='-icount'/><qemu:arg value='shift=2,sleep=on'/>"
 
 
-# ---- written by Ruby -----------------------------------------------------------------------------
+# ---- written ------------------------------------------------------------------------------------
 
 
 class Checkout:
     """One lab, and a fake libvirt that defines what is in the folder `defined`."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        (root / "labs" / LAB).mkdir(parents=True)
-        shutil.copy(ROOT / "topology.yml", root)
-        shutil.copytree(ROOT / "provision" / "vagrant", root / "provision" / "vagrant")
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.root = small_checkout(root, LAB)
+        self.plan = Plan(root)
         self.defined = root / "defined"
         self.defined.mkdir()
         virsh = root / "bin" / "virsh"
         virsh.parent.mkdir()
-        virsh.write_text(f'#!/bin/sh\nfor name; do :; done\ncat "{self.defined}/${{name##*-$KEY-}}" 2>/dev/null\n')
+        prefix = self.plan.prefix
+        virsh.write_text(f'#!/bin/sh\nfor name; do :; done\nexec cat "{self.defined}/${{name#{prefix}}}"\n')
         virsh.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{root}/bin:{os.environ['PATH']}")
 
-    def ruby(self, script: str) -> subprocess.CompletedProcess[str]:
-        head = (
-            "require './provision/vagrant/record'; project = FirewallLab::Project.new(Dir.pwd);"
-            "ENV['KEY'] = project.key;"
-            "dut, generator = %w[dut generator].map { |role| project.machines.find { |m| m.role == role } };"
-        )
-        env = {**os.environ, "PATH": f"{self.root}/bin:{os.environ['PATH']}"}
-        argv = ["ruby", "-e", head + script]
-        return subprocess.run(argv, cwd=self.root, env=env, capture_output=True, text=True, timeout=60)
-
-    def vagrant(self, *words: str) -> subprocess.CompletedProcess[str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("FWLAB_", "VAGRANT_"))}
-        env = {**kept, "VAGRANT_HOME": str(self.root / "home"), "VAGRANT_CHECKPOINT_DISABLE": "1"}
-        return subprocess.run(["vagrant", *words], cwd=self.root, env=env, capture_output=True, text=True, timeout=100)
-
-    def update(self, *machines: str) -> None:
-        calls = ";".join(f"FirewallLab::Record.update(project, {machine}, 'box-of-{machine}')" for machine in machines)
-        done = self.ruby(calls)
-        assert done.returncode == 0, done.stderr
+    def update(self, *roles: str) -> None:
+        for role in roles:
+            update(self.plan.machine(LAB if role == "dut" else f"{LAB}-{role}"), f"box-of-{role}")
 
     def define(self, name: str, kind: str = "qemu", clock: str = "", link: str = "udp") -> None:
         (self.defined / name).write_text(XML.format(name=name, kind=kind, clock=clock, link=link))
@@ -90,11 +69,10 @@ class Checkout:
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Checkout:
-    return Checkout(tmp_path)
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkout:
+    return Checkout(tmp_path / "checkout", monkeypatch)
 
 
-@needs_ruby
 def test_the_record_matches_libvirt(checkout: Checkout, nothing_runs: None) -> None:
     checkout.define(LAB, clock=CLOCK)
     checkout.define(f"{LAB}-generator", kind="kvm")
@@ -108,7 +86,6 @@ def test_the_record_matches_libvirt(checkout: Checkout, nothing_runs: None) -> N
     assert sorted(path.name for path in checkout.path.parent.iterdir()) == ["machines.json", "machines.json.lock"]
 
 
-@needs_ruby
 def test_a_dut_by_the_hosts_clock_is_the_real_testbed(checkout: Checkout, nothing_runs: None) -> None:
     checkout.define(LAB, kind="kvm", link="bridge")
     checkout.update("dut")
@@ -117,7 +94,6 @@ def test_a_dut_by_the_hosts_clock_is_the_real_testbed(checkout: Checkout, nothin
     assert json.loads(checkout.path.read_text())["testbed"] == "real"
 
 
-@needs_ruby
 def test_destroyed_machines_leave_the_record(checkout: Checkout, nothing_runs: None) -> None:
     checkout.define(LAB, clock=CLOCK)
     checkout.define(f"{LAB}-generator")
@@ -131,7 +107,6 @@ def test_destroyed_machines_leave_the_record(checkout: Checkout, nothing_runs: N
     assert not checkout.path.exists()
 
 
-@needs_ruby
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"machines": 7}'])
 def test_a_damaged_record_is_replaced(checkout: Checkout, nothing_runs: None, text: str) -> None:
     checkout.path.parent.mkdir(parents=True)
@@ -141,32 +116,39 @@ def test_a_damaged_record_is_replaced(checkout: Checkout, nothing_runs: None, te
     assert machines_made(Project(checkout.root), TOPOLOGY, 3, LAB).testbed == "virtual"
 
 
-@needs_ruby
 def test_machines_that_start_at_the_same_time_are_all_recorded(checkout: Checkout, nothing_runs: None) -> None:
     checkout.define(LAB, clock=CLOCK)
     checkout.define(f"{LAB}-generator")
-    write = "FirewallLab::Record.update(project, [dut, generator][n % 2], 'box')"
-    script = f"8.times.map {{ |n| Thread.new {{ {write} }} }}.each(&:join)"
-    assert checkout.ruby(script).stderr == ""
-    assert set(machines_made(Project(checkout.root), TOPOLOGY, 3, LAB).boxes) == {"dut", "generator"}
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(checkout.update, ["dut", "generator"] * 4))
+    made = machines_made(Project(checkout.root), TOPOLOGY, 3, LAB)
+    assert made is not None
+    assert set(made.boxes) == {"dut", "generator"}
 
 
-@needs("vagrant")
-def test_vagrant_updates_the_record_after_each_action(checkout: Checkout) -> None:
-    shutil.copy(ROOT / "Vagrantfile", checkout.root)
-    script = """
-at_exit do
-  %i[up reload destroy].each do |action|
-    hooks = Vagrant.plugin("2").manager.action_hooks(:"machine_action_#{action}")
-    puts "#{action}: #{hooks.count { |hook| hook.source_location.first.end_with?('record.rb') }}"
-  end
-end
-"""
-    with (checkout.root / "Vagrantfile").open("a") as file:
-        file.write(script)
-    done = checkout.vagrant("validate")
-    assert done.returncode == 0, done.stderr
-    assert [line for line in done.stdout.splitlines() if ": " in line] == ["up: 1", "reload: 1", "destroy: 1"]
+def test_a_new_machine_is_recorded_whether_it_continues_or_boots(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(checkout.root)
+    monkeypatch.setenv("FWLAB_CACHE", str(checkout.root / "cache"))
+    checkout.define(LAB, clock=CLOCK)
+    assert main(["restore", LAB, "box-of-dut"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert not said["done"]
+    assert "its description names no emulator" in said["warnings"][0]
+    assert json.loads(checkout.path.read_text())["machines"]["dut"]["box"] == "box-of-dut"
+
+
+def test_the_host_is_restored_with_the_last_machine(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
+    restored: list[str] = []
+    monkeypatch.setattr("fwlab.machines.prepare.restore_links", lambda _plan, lab: restored.append(lab))
+    monkeypatch.chdir(checkout.root)
+    checkout.define(LAB, clock=CLOCK)
+    assert main(["record", LAB, "box"]) == 0
+    assert restored == []
+    (checkout.defined / LAB).unlink()
+    assert main(["record", LAB, "box"]) == 0
+    assert restored == [LAB]
 
 
 # ---- read ----------------------------------------------------------------------------------------

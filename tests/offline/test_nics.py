@@ -5,7 +5,6 @@ cases are left out without them."""
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,23 +17,13 @@ from fwlab.model.errors import CannotMeasure
 from fwlab.model.needs import refuse_unknown_nics
 from fwlab.rulesets.kind import Refusal
 from fwlab.rulesets.kinds.nic import KIND, MODELS, NicLoader, models_there
+from fwlab.testbed.hardware import LinkEnd, hub_arguments, links_on_hubs
 from fwlab.testbed.machine_record import from_command_line
 
 from .factories import a_lab, a_run
 from .fake_kernel import FakeKernel
-from .programs import needs
 
-ROOT = Path(__file__).resolve().parents[2]
 ENDS = (("generator-dut", "52:54:00:12:00:01", 7), ("dut-sink", "52:54:00:13:00:01", 8))
-RUBY = """
-require "json"
-require "./provision/vagrant/nics"
-board = {"nic_model" => "virtio", "link_pci_slot" => 0x10}
-link = Struct.new(:name, :near, :local_port, :remote_port, :nics)
-links = JSON.parse(ARGV[0]).map { |name, mac, port| link.new(name, {"mac" => mac}, port, port + 10, ["vmxnet3"]) }
-words = FirewallLab::Nics.arguments(board, links, "127.0.0.1")
-puts JSON.generate([words, FirewallLab::Nics.links_in(words)])
-"""
 GOLDEN = """
 -netdev socket,id=generator-dut,udp=127.0.0.1:17,localaddr=127.0.0.1:7
 -netdev hubport,id=generator-dut-wire,hubid=0,netdev=generator-dut
@@ -51,24 +40,16 @@ GOLDEN = """
 """
 
 
-@needs("ruby")
+def end(name: str, mac: str, port: int) -> LinkEnd:
+    fields = {"kind": "socket", "mtu": 1500, "far": {}, "behind_far": [], "role": "dut", "queues": 1, "device": ""}
+    fields |= {"accelerator": "tcg", "host": {}, "address": "127.0.0.1", "local_port": port, "remote_port": port + 10}
+    return LinkEnd(name=name, near={"mac": mac}, nics=("vmxnet3",), **fields)
+
+
 def test_qemus_arguments_join_all_nics_of_a_link_to_one_hub() -> None:
-    argv = ["ruby", "-e", RUBY, json.dumps(ENDS)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60, cwd=ROOT)
-    words, links = json.loads(done.stdout)
+    words = hub_arguments({"nic_model": "virtio", "link_pci_slot": 0x10}, [end(*fields) for fields in ENDS])
     assert words == GOLDEN.split()
-    assert links == ["generator-dut", "dut-sink"]
-
-
-@needs("ruby")
-def test_a_lab_names_its_nics_in_lab_yml(tmp_path: Path) -> None:
-    for lab, text in {"lab01-a": "needs: {nics: [e1000e, 'x y']}", "lab02-b": "needs: 1", "lab03-c": "{"}.items():
-        (tmp_path / "labs" / lab).mkdir(parents=True)
-        (tmp_path / "labs" / lab / "lab.yml").write_text(text)
-    code = 'require "./provision/vagrant/nics"; p ARGV[1..].map { |lab| FirewallLab::Nics.needed(ARGV[0], lab) }'
-    argv = ["ruby", "-e", code, str(tmp_path), "lab01-a", "lab02-b", "lab03-c", "lab04-none"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60, cwd=ROOT)
-    assert done.stdout.strip() == '[["e1000e"], [], [], []]'
+    assert links_on_hubs(words) == ["generator-dut", "dut-sink"]
 
 
 def test_a_hub_is_no_link_of_its_own() -> None:

@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 CODE = {".py", ".sh", ".rb", ".hcl", ".c", ".h"}
-WITH_LICENCE = {*CODE, ".yml", ".yaml", ".erb", ".j2", ".toml"}
+WITH_LICENCE = {*CODE, ".yml", ".yaml", ".j2", ".toml"}
 LICENCE = "SPDX-License-Identifier: GPL-2.0-or-later"
 
 #: An absolute path into a developer's working folder. The students' "work/" always follows another path.

@@ -1,24 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Machines that continue from a saved state (provision/vagrant/saved_machine.rb), with libvirt's tools in fakes.
+"""Machines that continue from a saved state (fwlab/machines/saved.py), with libvirt's tools in fakes.
 
 The live tests use the real tools: tests/live/test_saved_machine.py.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from fwlab.machines.saved import fingerprint
+from fwlab.machines.seed import Seed, fingerprint_of
 from tests.offline.fake_libvirt import Bench, domain
+from tests.offline.machines_checkout import LAB, settings, small_checkout
 from tests.offline.programs import needs
-from tests.offline.test_vagrantfile import environment, small_checkout
 
-pytestmark = needs("ruby")
+pytestmark = needs("ssh-keygen")
 
 
 def thorough(*values: str) -> list[Any]:
@@ -32,32 +34,14 @@ def checkout(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def bench(checkout: Path) -> Bench:
-    # A machine that found no state to continue from has booted, and is then saved.
-    (checkout / "provision/vagrant/saved_machine.rb").open("a").write(
-        "class FirewallLab::SavedMachine; def take_as_new(tell); restore(tell); take(tell); end; end\n"
-    )
     return Bench(checkout)
 
 
-def fingerprint(root: Path, xml: str, seed: str = "{}", box: str = "box-1", qemu: str = "QEMU 7.2.22") -> str:
-    script = """
-        require './provision/vagrant/saved_machine'
-        xml, seed, box, qemu = JSON.parse($stdin.read)
-        print FirewallLab::SavedMachine.fingerprint(xml, seed, box, qemu)
-    """
-    done = subprocess.run(
-        ["ruby", "-rjson", "-e", script],
-        cwd=root,
-        input=json.dumps([xml, seed, box, qemu]),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def key(xml: str, seed: str = "seed", box: str = "box-1", qemu: str = "QEMU 7.2.22") -> str:
+    return fingerprint(xml, seed, box, qemu)
 
 
-def test_names_ports_and_paths_may_differ(checkout: Path) -> None:
+def test_names_ports_and_paths_may_differ() -> None:
     other = {
         "NAME": "fwlab-2-lab07-stateless",
         "UUID": "77aa",
@@ -67,7 +51,7 @@ def test_names_ports_and_paths_may_differ(checkout: Path) -> None:
         "PORT": "51000",
         "LOCAL": "51001",
     }
-    assert fingerprint(checkout, domain()) == fingerprint(checkout, domain(**other))
+    assert key(domain()) == key(domain(**other))
 
 
 @pytest.mark.parametrize(
@@ -80,33 +64,20 @@ def test_names_ports_and_paths_may_differ(checkout: Path) -> None:
     ],
     ids=["memory", "seed", "box", "QEMU"],
 )
-def test_what_the_state_depends_on_may_not(checkout: Path, xml: dict[str, str], fields: dict[str, str]) -> None:
-    assert fingerprint(checkout, domain()) != fingerprint(checkout, domain(**xml), **fields)
+def test_what_the_state_depends_on_may_not(xml: dict[str, str], fields: dict[str, str]) -> None:
+    assert key(domain()) != key(domain(**xml), **fields)
 
 
 def test_the_checkouts_key_is_no_part_of_the_seed_that_counts(checkout: Path) -> None:
-    script = """
-        require './provision/vagrant/lab_machines'; require './provision/vagrant/seed'
-        project = FirewallLab::Project.new(Dir.pwd)
-        machine = project.machines.first
-        print [1, 2].map { FileUtils.rm_rf('.fwlab'); FirewallLab::Seed.ensure_key(project.private_key)
-          FirewallLab::Seed.new(project, machine).portable }.uniq.length
-        print ' ', FirewallLab::Seed.new(project, machine).files == FirewallLab::Seed.new(project, machine).portable
-    """
-    done = subprocess.run(["ruby", "-e", script], cwd=checkout, capture_output=True, text=True, timeout=60)
-    assert done.stdout == "1 false", done.stderr
-
-
-@pytest.mark.parametrize(
-    "setting",
-    [{"FWLAB_SAVED": "no"}, {"FWLAB_TESTBED": "real"}, {"FWLAB_ACCEL": "kvm"}, {"FWLAB_LINK": "virtio"}],
-    ids=lambda setting: next(iter(setting)),
-)
-def test_some_machines_always_boot(bench: Bench, setting: dict[str, str]) -> None:
-    if "FWLAB_LINK" in setting:
-        setting = {**setting, "FWLAB_TESTBED": "real"}
-    assert bench.act("restore", **setting) == {"possible": False, "done": False, "told": []}
-    assert bench.did == []
+    with settings(checkout) as plan:
+        machine = plan.machine(LAB)
+        found = []
+        for public_key in ("ssh-ed25519 AAAA one", "ssh-ed25519 BBBB other"):
+            Seed(machine, public_key).write()
+            found.append((fingerprint_of(machine), machine.seed.read_bytes()))
+    (first, one), (second, other) = found
+    assert first == second
+    assert one != other
 
 
 def test_a_machine_is_saved_and_the_next_continues(bench: Bench) -> None:
@@ -141,34 +112,14 @@ def test_a_state_that_cannot_be_used_leaves_the_machine_as_it_was(bench: Bench, 
     bench.disk.write_text("another new disk")
     found = bench.act("restore", FAIL=step)
     assert not found["done"]
-    assert "cannot be used, so it boots: " in found["told"][0]
+    assert "cannot be used, so it boots: " in found["warnings"][0]
     assert bench.disk.read_text() == "another new disk"
     assert not list(bench.root.glob("*.fresh"))
     assert any(" destroy " in call for call in bench.did)
 
 
-def test_vagrant_waits_for_every_machine_but_one_that_has_let_it_in(checkout: Path) -> None:
-    """A machine without a saved state, one that was not restored from it, and one that was."""
-    script = """
-        require './provision/vagrant/saved_machine'
-        wait = Class.new do
-          def initialize(app) = @app = app
-          def call(env) = @app.call(env << "waits")
-        end
-        wait.prepend(FirewallLab::SavedMachine::Greeting)
-        saved = Struct.new(:restored)
-        print JSON.generate([nil, saved.new(false), saved.new(true)].map do |one|
-          Thread.current[:fwlab_saved] = one && [one, nil]
-          wait.new(->(env) { env << "goes on" }).call([])
-        end)
-    """
-    done = subprocess.run(["ruby", "-rjson", "-e", script], cwd=checkout, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == [["waits", "goes on"], ["waits", "goes on"], ["goes on"]]
-
-
 def test_a_host_without_states_boots_silently(bench: Bench) -> None:
-    assert bench.act("restore") == {"possible": True, "done": False, "told": []}
+    assert bench.act("restore") == {"done": False, "warnings": []}
 
 
 def test_a_state_of_another_qemu_is_not_used_and_that_is_said(bench: Bench) -> None:
@@ -176,7 +127,7 @@ def test_a_state_of_another_qemu_is_not_used_and_that_is_said(bench: Bench) -> N
     state.rename(state.with_name("dut-0123456789abcdef.qcow2.zst"))  # its key is that of another machine or QEMU
     found = bench.act("restore")
     assert not found["done"]
-    assert found["told"] == ["no saved state fits its box, NICs and this host's QEMU, so it boots, and is saved"]
+    assert found["warnings"] == ["no saved state fits its box, NICs and this host's QEMU, so it boots, and is saved"]
     assert not any("snapshot" in call for call in bench.did)
 
 
@@ -195,14 +146,14 @@ def test_a_damaged_state_is_removed(bench: Bench, damage: str) -> None:
             bench.saved(".key")[0].unlink()
     found = bench.act("restore")
     assert not found["done"]
-    assert "is damaged: removing it, and booting" in found["told"][0]
+    assert "is damaged: removing it, and booting" in found["warnings"][0]
     assert not state.exists()
     assert not record.exists()
 
 
 @pytest.mark.parametrize("step", ["suspend", *thorough("snapshot-create-as", "zstd -q -9", "ssh", "resume")])
 def test_a_save_that_fails_keeps_nothing_and_says_so(bench: Bench, step: str) -> None:
-    assert "its state was not saved" in bench.act("take_as_new", FAIL=step)["told"][0]
+    assert "its state was not saved" in bench.act("new", FAIL=step)["warnings"][0]
     assert bench.saved(".zst") == bench.saved(".key") == []
     assert list((bench.cache / "saved").glob("saving-*")) == []
     if step in ("suspend", "zstd -q -9"):
@@ -210,10 +161,9 @@ def test_a_save_that_fails_keeps_nothing_and_says_so(bench: Bench, step: str) ->
         assert any("snapshot-delete" in call for call in bench.did)
 
 
-def test_without_room_nothing_is_written(bench: Bench) -> None:
-    (bench.root / "programs/df").write_text("#!/bin/sh\necho Avail\necho 1000\n")
-    (bench.root / "programs/df").chmod(0o755)
-    assert "0 MiB left" in bench.act("take_as_new")["told"][0]
+def test_without_room_nothing_is_written(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    assert "0 MiB left" in bench.act("new")["warnings"][0]
     assert bench.saved(".zst") == []
 
 
@@ -230,16 +180,3 @@ def test_old_states_of_a_role_are_removed(bench: Bench) -> None:
         "sink-1",
     ]
     assert not (folder / "dut-1.key").exists()
-
-
-def test_a_wrong_setting_is_refused(bench: Bench) -> None:
-    script = "require './provision/vagrant/lab_machines'; FirewallLab::Project.new(Dir.pwd).saved_machines?"
-    done = subprocess.run(
-        ["ruby", "-e", script],
-        cwd=bench.root,
-        env=environment(bench.root, FWLAB_SAVED="perhaps"),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert "FWLAB_SAVED=perhaps: must be yes or no" in done.stderr

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.offline.test_vagrantfile import MACHINES, TOPOLOGY, needs_ruby, seed_file, small_checkout
+from tests.offline.machines_checkout import MACHINES, TOPOLOGY, seed_file, small_checkout
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,6 @@ def networks(checkout: Path, machine: str) -> dict[str, list[str]]:
     return {name: [line for line in lines if "=" in line] for name, lines in found.items() if name != "hosts"}
 
 
-@needs_ruby
 @pytest.mark.parametrize(("role", "machine"), MACHINES.items())
 def test_a_machine_sets_the_address_of_a_virtual_function(checkout: Path, role: str, machine: str) -> None:
     """Not every physical function can do it. Where it has, the machine's address is the same."""

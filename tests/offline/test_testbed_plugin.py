@@ -16,7 +16,6 @@ import pytest
 
 from fwlab.model.registry import IncompleteKind, Registry
 from fwlab.testbed.testbeds import checked
-from tests.offline.programs import needs
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGIN = Path(__file__).with_name("plugin")
@@ -40,19 +39,12 @@ XML = """<domain type='qemu' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A checkout whose links are pigeons, with the plug-in's Ruby files installed."""
+    """A checkout whose links are pigeons."""
     root = tmp_path / "checkout"
     (root / "labs").mkdir(parents=True)
     shutil.copytree(ROOT / "labs" / LAB, root / "labs" / LAB, ignore=shutil.ignore_patterns("work"))
     topology = (ROOT / "topology.yml").read_text()
     (root / "topology.yml").write_text(topology.replace("kind: socket", "kind: pigeon"))
-    shutil.copy(ROOT / "Vagrantfile", root)
-    for name in ("vagrant", "cloud-init", "host"):
-        shutil.copytree(ROOT / "provision" / name, root / "provision" / name)
-    for concept, name in (("links", "pigeon.rb"), ("testbeds", "slow_motion.rb")):
-        folder = root / ".fwlab" / "vagrant" / concept
-        folder.mkdir(parents=True)
-        shutil.copy(PLUGIN / name, folder)
     return root
 
 
@@ -86,36 +78,31 @@ def fwlab(*words: str, checkout: Path, environment: dict[str, str]) -> subproces
     return subprocess.run(argv, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
 
 
-def recorded(checkout: Path, environment: dict[str, str]) -> Path:
-    """The record of the machines, as provision/vagrant/record.rb writes it for such a domain."""
-    script = (
-        "require './provision/vagrant/record'; project = FirewallLab::Project.new(Dir.pwd);"
-        "FirewallLab::Record.define_singleton_method(:defined_as) { |*| $stdin.read };"
-        "FirewallLab::Record.update(project, project.machines.find { |m| m.role == 'dut' }, 'box-of-dut')"
-    )
-    argv = ["ruby", "-e", script]
-    subprocess.run(argv, cwd=checkout, env=environment, input=XML, text=True, check=True)
-    return checkout / ".fwlab" / LAB / "machines.json"
+def planned(checkout: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "fwlab.machines", "plan"]
+    return subprocess.run(argv, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
 
 
-@needs("ruby")
 def test_vagrant_defines_machines_of_the_plugin(checkout: Path, environment: dict[str, str]) -> None:
-    script = Path(__file__).with_name("record_vagrantfile.rb")
-    env = {**environment, "FWLAB_TESTBED": "slow_motion"}
-    argv = ["ruby", script, checkout]
-    done = subprocess.run(argv, cwd=checkout, env=env, input="[null]", capture_output=True, text=True, check=False)
+    done = planned(checkout, {**environment, "FWLAB_TESTBED": "slow_motion"})
     assert done.returncode == 0, done.stderr
-    [made] = json.loads(done.stdout)
-    assert [arguments for name, arguments, _ in made["calls"] if name.endswith(".network")] == [["avian"]] * 4
-    assert {protocol for ports in made["ports"].values() for protocol, *_ in ports} == {"tcp"}
-    values = [options["value"] for name, _, options in made["calls"] if name.endswith(".qemuargs")]
-    assert values.count("shift=5,sleep=on") == 1
+    machines = json.loads(done.stdout)["machines"]
+    assert [kind for machine in machines.values() for kind, _ in machine["networks"]] == ["avian"] * 4
+    assert machines[LAB]["qemu_arguments"].count("shift=5,sleep=on") == 1
+    assert not any(machine["savable"] for machine in machines.values())
 
 
-@needs("ruby")
 def test_it_is_chosen_recorded_and_part_of_the_facts(checkout: Path, environment: dict[str, str]) -> None:
-    record = json.loads(recorded(checkout, environment).read_text())
-    assert (record["testbed"], record["machines"]["dut"]["link"]) == ("slow_motion", "pigeon")
+    bin_folder = checkout / "bin"
+    bin_folder.mkdir()
+    (bin_folder / "virsh").write_text(f"#!/bin/sh\ncat <<'END'\n{XML}END\n")
+    (bin_folder / "virsh").chmod(0o755)
+    own = {**environment, "PATH": f"{bin_folder}:{environment['PATH']}"}
+    for chosen in ({"FWLAB_TESTBED": "slow_motion"}, {}):  # the second time, only the record names it
+        argv = [sys.executable, "-m", "fwlab.machines", "record", LAB, "box-of-dut"]
+        subprocess.run(argv, cwd=checkout, env={**own, **chosen}, check=True)
+        record = json.loads((checkout / ".fwlab" / LAB / "machines.json").read_text())
+        assert (record["testbed"], record["machines"]["dut"]["link"]) == ("slow_motion", "pigeon")
     found = python(
         f"""
         from fwlab.testbed.link_choice import link_kinds
@@ -196,18 +183,11 @@ def test_a_link_kind_that_is_not_installed_is_named(checkout: Path, environment:
     assert "next: fix topology.yml" in done.stderr
 
 
-@needs("ruby")
 def test_vagrant_names_an_unknown_link_kind(checkout: Path, environment: dict[str, str]) -> None:
-    (checkout / ".fwlab/vagrant/links/pigeon.rb").unlink()
-    script = (
-        "require './provision/vagrant/lab_machines';"
-        "begin FirewallLab::Project.new(Dir.pwd).machines; rescue FirewallLab::Problem => e; puts e.message; end"
-    )
-    argv = ["ruby", "-e", script]
-    done = subprocess.run(argv, cwd=checkout, env=environment, capture_output=True, text=True, check=True)
-    assert (
-        "links.generator-dut.kind: unknown link kind pigeon; there are: macvtap, socket, sriov, virtio" in done.stdout
-    )
+    done = planned(checkout, {**environment, "PYTHONPATH": str(ROOT)})
+    said = "links.generator-dut.kind: unknown link kind pigeon; there are: macvtap, socket, sriov, virtio"
+    assert said in done.stderr
+    assert done.returncode == 2
 
 
 @pytest.mark.parametrize("grading", [0, 2])

@@ -3,15 +3,9 @@
 
 from __future__ import annotations
 
-import functools
 import ipaddress
-import json
-import os
 import re
-import shutil
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -19,7 +13,6 @@ import yaml
 from fwlab.host.project import Project, load_topology
 from fwlab.model.errors import BadInput
 from fwlab.model.topology import ROLES, Topology
-from tests.offline.programs import needs
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPOLOGY = load_topology(Project(ROOT))
@@ -105,29 +98,6 @@ def test_error_names_the_field(tmp_path: Path, old: str, new: str, message: str)
     assert "fix topology.yml" in refused.value.hint
 
 
-@needs("ruby")
-@pytest.mark.parametrize("offset", ["0", "300"])
-def test_vagrants_helper_computes_the_same_ports(tmp_path: Path, offset: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    numbers = [1, 3, 12, 99]
-    for number in numbers:
-        (tmp_path / "labs" / f"lab{number:02}-x").mkdir(parents=True)
-    shutil.copy(ROOT / "topology.yml", tmp_path)
-    script = (
-        f"require '{ROOT}/provision/vagrant/lab_machines'; require 'json';"
-        "machines = FirewallLab::Project.new(Dir.pwd).machines;"
-        "puts JSON.generate(machines.map { |m| [m.lab, m.ports.map { |p| p[0, 2] }] })"
-    )
-    env = {**os.environ, "FWLAB_PORT_OFFSET": offset}
-    done = subprocess.run(["ruby", "-e", script], cwd=tmp_path, env=env, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    found: dict[int, list[tuple[str, int]]] = {number: [] for number in numbers}
-    for lab, ports in json.loads(done.stdout):
-        found[int(lab[3:5])] += [(kind, port) for kind, port in ports]
-    monkeypatch.setenv("FWLAB_PORT_OFFSET", offset)
-    for number in numbers:
-        assert sorted(found[number]) == sorted(ports_of(number))
-
-
 # ---- strays ---------------------------------------------------------------------------------------------------
 
 
@@ -167,61 +137,3 @@ def test_the_search_would_find_one() -> None:
     raw = yaml.safe_load((ROOT / "topology.yml").read_text())
     assert raw["links"]["dut-sink"]["ends"]["dut"]["mac"] in words_of(TOPOLOGY)
     assert len(words_of(TOPOLOGY)) == 4 * 3 + 4
-
-
-# ---- every setting has an effect ------------------------------------------------------------------------------
-
-
-def settings_of(data: object, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    """The paths of all values."""
-    if isinstance(data, dict):
-        return [leaf for key, value in data.items() for leaf in settings_of(value, (*path, key))]
-    return [path]
-
-
-def changed(data: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
-    """A copy with one value replaced by another of the same type."""
-    copied = json.loads(json.dumps(data))
-    *parents, last = path
-    place = functools.reduce(dict.__getitem__, parents, copied)
-    value = place[last]
-    place[last] = {int: lambda n: n + 1, str: lambda s: f"{s}9", list: lambda items: items[1:]}[type(value)](value)
-    return copied
-
-
-#: Settings that only the Python package reads, and where.
-READ_BY_PYTHON = {("nodes", role, "system"): "fwlab/measure/nodes.py" for role in ROLES}
-#: Settings of the machine whose image contains TRex: test_vagrantfile.py tests them.
-WITH_TREX = ("nodes", "generator", "with_trex")
-#: Names of modules: a changed name would be a module that does not exist.
-NAMES = {("links", name, "kind") for name in TOPOLOGY.links}
-
-
-@needs("ruby")
-@needs("ssh-keygen")
-def test_every_setting_changes_a_machine_or_its_seed(tmp_path: Path) -> None:
-    """Otherwise the setting would have no effect, as once `queues` and `forwards`."""
-    for name in ("topology.yml", "Vagrantfile"):
-        shutil.copy(ROOT / name, tmp_path)
-    for name in ("vagrant", "cloud-init", "host"):
-        shutil.copytree(ROOT / "provision" / name, tmp_path / "provision" / name)
-    for lab, said in (("lab03-x", "{}"), ("lab08-x", "{systems: [freebsd, linux]}"), ("lab11-x", "{nics: [e1000e]}")):
-        (tmp_path / "labs" / lab).mkdir(parents=True)
-        (tmp_path / "labs" / lab / "lab.yml").write_text(f"needs: {said}\n")
-    data = yaml.safe_load((ROOT / "topology.yml").read_text())
-    del data["cores"]  # of no machine: test_model_cycles.py
-    settings = [path for path in settings_of(data) if path[:3] != WITH_TREX and path not in {*READ_BY_PYTHON, *NAMES}]
-    script = Path(__file__).with_name("record_vagrantfile.rb")
-    done = subprocess.run(
-        ["ruby", script, tmp_path],
-        cwd=tmp_path,
-        input=json.dumps([data, *(changed(data, path) for path in settings)]),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    plain, *others = json.loads(done.stdout)
-    without_effect = [".".join(path) for path, made in zip(settings, others, strict=True) if made == plain]
-    assert not without_effect
-    assert all(".".join(path[2:]) in (ROOT / place).read_text() for path, place in READ_BY_PYTHON.items())

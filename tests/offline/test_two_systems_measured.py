@@ -28,7 +28,7 @@ from fwlab.report.renderers.json_output import run_document
 from fwlab.report.renderers.markdown import figures_table
 from fwlab.report.renderers.terminal import show
 from fwlab.rulesets.files import student_ruleset
-from fwlab.testbed import dut_choice
+from fwlab.testbed import machine_record
 from fwlab.testbed.selection import TestbedRequest
 from tests.offline.two_systems import FREEBSD, LAB, LINUX, freebsd_run, linux_run
 
@@ -175,7 +175,7 @@ def test_ranges_of_one_system_keep_those_of_the_other() -> None:
 class TestGrading:
     def plan(self, monkeypatch: pytest.MonkeyPatch, **options: Any):
         monkeypatch.setenv("FWLAB_DUT", "linux")
-        monkeypatch.setattr(dut_choice, "recorded_boxes", lambda *_: {})  # whatever runs in this checkout
+        monkeypatch.setattr(machine_record, "recorded_boxes", lambda *_: {})  # whatever runs in this checkout
         return plan_grading(PROJECT, GradingOptions(labs=[LAB08], **options))
 
     def test_the_labs_own_rulesets_of_the_other_system_are_left_out(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,29 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The Vagrantfile and its helpers without a machine: what they define for each lab, and their error messages."""
+"""The Vagrantfile and the plug-in without a machine: names, commands, hooks, and error messages."""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import socket
-import subprocess
+import re
 from pathlib import Path
 
 import pytest
-import yaml
 
-from fwlab.host.environment import cache_directory, libvirt_uri
-from fwlab.model.topology import Topology
+from tests.offline.machines_checkout import LAB, MACHINES, ROOT, build, declare, small_checkout
 from tests.offline.programs import needs
+from tests.offline.vagrant_script import shown, vagrant
 
-ROOT = Path(__file__).resolve().parents[2]
-TOPOLOGY = Topology.model_validate(yaml.safe_load((ROOT / "topology.yml").read_text()))
-#: A range of ports that no lab uses by default, so that these tests can run beside a lab.
-OFFSET = 20000
-MACHINES = {"generator": "lab03-ipset-generator", "dut": "lab03-ipset", "sink": "lab03-ipset-sink"}
+pytestmark = needs("vagrant")
 
-needs_vagrant, needs_ruby = needs("vagrant"), needs("ruby")
+#: All machines run, as Vagrant sees it, and every action on one is noted.
+RUNNING = """
+require "#{__dir__}/provision/vagrant/provider"
+FirewallLab::Provider.prepend(Module.new { def state = Vagrant::MachineState.new(:running, "running", "running") })
+"""
 
 
 @pytest.fixture
@@ -31,241 +27,79 @@ def checkout(tmp_path: Path) -> Path:
     return small_checkout(tmp_path / "checkout")
 
 
-def small_checkout(root: Path) -> Path:
-    """A checkout with two labs, its own Vagrant home, and no boxes."""
-    for lab in ("lab03-ipset", "lab11-sriov"):
-        (root / "labs" / lab).mkdir(parents=True)
-    shutil.copy(ROOT / "topology.yml", root)
-    shutil.copy(ROOT / "Vagrantfile", root)
-    shutil.copytree(ROOT / "provision" / "vagrant", root / "provision" / "vagrant")
-    shutil.copytree(ROOT / "provision" / "cloud-init", root / "provision" / "cloud-init")
-    shutil.copytree(ROOT / "provision" / "host", root / "provision" / "host")
-    return root
+def running(checkout: Path) -> None:
+    with (checkout / "Vagrantfile").open("a") as file:
+        file.write(RUNNING)
 
 
-def environment(checkout: Path, **extra: str) -> dict[str, str]:
-    drop = ("FWLAB_", "VAGRANT_", "LIBVIRT_")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(drop)}
-    own = {
-        "FWLAB_CACHE": str(checkout / "cache"),
-        "FWLAB_PORT_OFFSET": str(OFFSET),
-        "VAGRANT_HOME": str(checkout / "vagrant-home"),
-        "VAGRANT_CHECKPOINT_DISABLE": "1",
-        "VAGRANT_NO_COLOR": "1",
-    }
-    return {**kept, **own, **extra}
+# ---- names -------------------------------------------------------------------------------------------------------
 
 
-def vagrant(checkout: Path, *words: str, **extra: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["vagrant", *words],
-        cwd=checkout,
-        env=environment(checkout, **extra),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
-
-
-def ruby(checkout: Path, script: str, **extra: str) -> subprocess.CompletedProcess[str]:
-    """Run `script` without Vagrant; it can use `project`."""
-    head = "require './provision/vagrant/seed'; require 'json'; project = FirewallLab::Project.new(Dir.pwd); "
-    return subprocess.run(
-        ["ruby", "-e", head + script],
-        cwd=checkout,
-        env=environment(checkout, **extra),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-
-
-def described(checkout: Path, **extra: str) -> dict[str, dict]:
-    script = """puts JSON.generate(project.machines.to_h { |m| [m.name, {
-      role: m.role, ssh: m.ssh_port, ports: m.ports, qemu: project.qemu_args(m), driver: project.driver(m),
-      links: m.links.map { |l| { name: l.name, local: l.local_port, remote: l.remote_port } } }] })"""
-    done = ruby(checkout, script, **extra)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
-
-
-@needs_ruby
-@pytest.mark.parametrize("trex", [False, True])
-def test_only_a_generator_with_trex_needs_more(checkout: Path, trex: bool) -> None:
-    images = {image: {"box": image} for image in ("generator", "dut-linux", "sink")}
-    if trex:
-        images["generator"]["trex"] = {"version": "v9.99", "sha256": "0" * 64}
-    (checkout / ".fwlab").mkdir()
-    (checkout / ".fwlab" / "images.json").write_text(json.dumps(images))
-    script = "puts JSON.generate(project.machines.to_h { |m| [m.name, [project.memory_mib(m), project.cpu_model(m)]] })"
-    done = ruby(checkout, script)
-    assert done.returncode == 0, done.stderr
-    usual = {role: [node.memory_mib, TOPOLOGY.machine.cpu_model] for role, node in TOPOLOGY.nodes.items()}
-    more = TOPOLOGY.nodes["generator"].with_trex
-    wanted = {**usual, "generator": [more.memory_mib, more.cpu_model]} if trex else usual
-    assert {role: json.loads(done.stdout)[name] for role, name in MACHINES.items()} == wanted
-
-
-def seed_file(checkout: Path, machine: str, name: str) -> str:
-    script = (
-        "FirewallLab::Seed.ensure_key(project.private_key);"
-        f"m = project.machines.find {{ |x| x.name == '{machine}' }};"
-        f"print FirewallLab::Seed.new(project, m).files.fetch('{name}')"
-    )
-    done = ruby(checkout, script)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-@needs_ruby
-def test_ruby_and_python_compute_the_same_ports(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FWLAB_PORT_OFFSET", str(OFFSET))
-    machines = described(checkout)
-    for role, name in MACHINES.items():
-        assert machines[name]["ssh"] == TOPOLOGY.ssh_port(3, role)
-        for link in machines[name]["links"]:
-            far = next(other for other in TOPOLOGY.links[link["name"]].ends if other != role)
-            assert link["local"] == TOPOLOGY.link_port(3, link["name"], role)
-            assert link["remote"] == TOPOLOGY.link_port(3, link["name"], far)
-
-
-@needs_ruby
-def test_an_empty_setting_counts_as_unset(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    empty = dict.fromkeys(("FWLAB_PORT_OFFSET", "FWLAB_LIBVIRT_URI", "FWLAB_CACHE", "FWLAB_TESTBED", "FWLAB_ACCEL"), "")
-    script = "m = project.machines.find { |one| one.role == 'dut' };"
-    script += "puts JSON.generate([m.ssh_port, project.libvirt_uri, project.cache, project.driver(m)])"
-    for name, value in empty.items():
-        monkeypatch.setenv(name, value)
-    wanted = [TOPOLOGY.ssh_port(3, "dut"), libvirt_uri(), str(cache_directory()), "qemu"]
-    assert json.loads(ruby(checkout, script, **empty).stdout) == wanted
-
-
-@needs_ruby
-@pytest.mark.parametrize("own", [{}, {"XDG_CACHE_HOME": "xdg"}, {"FWLAB_CACHE": "cache", "XDG_CACHE_HOME": "xdg"}])
-@pytest.mark.parametrize("user", [0, 1000])
-def test_ruby_and_python_find_the_same_cache(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch, own: dict[str, str], user: int
-) -> None:
-    settings = {"FWLAB_CACHE": "", "XDG_CACHE_HOME": "", "HOME": str(checkout)}
-    settings |= {name: str(checkout / folder) for name, folder in own.items()}
-    for name, value in settings.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(os, "getuid", lambda: user)
-    done = ruby(checkout, f"def Process.uid = {user}; print project.cache", **settings)
-    assert done.stdout == str(cache_directory()), done.stderr
-
-
-@needs_ruby
-def test_no_two_machines_share_a_port(checkout: Path) -> None:
-    ports = [(kind, port) for machine in described(checkout).values() for kind, port, _ in machine["ports"]]
-    assert len(ports) == 2 * (3 + 4)
-    assert len(set(ports)) == len(ports)
-
-
-@needs_ruby
-@pytest.mark.parametrize("testbed", ["virtual", "real"])
-@pytest.mark.parametrize("accel", ["tcg", "kvm"])
-def test_only_the_virtual_dut_counts_instructions(checkout: Path, testbed: str, accel: str) -> None:
-    for machine in described(checkout, FWLAB_TESTBED=testbed, FWLAB_ACCEL=accel).values():
-        virtual = testbed == "virtual" and machine["role"] == "dut"
-        shift = f"shift={TOPOLOGY.clock.icount_shift},sleep=on"
-        assert (shift in machine["qemu"]) == virtual
-        assert machine["driver"] == ("kvm" if accel == "kvm" and not virtual else "qemu")
-
-
-@needs_ruby
-def test_management_is_on_loopback_only(checkout: Path) -> None:
-    for machine in described(checkout).values():
-        netdev = machine["qemu"][1]
-        assert f"hostfwd=tcp:127.0.0.1:{machine['ssh']}-" in netdev
-        assert "restrict=on" in netdev
-
-
-@needs_ruby
-@pytest.mark.parametrize(("role", "machine"), MACHINES.items())
-def test_seed_is_a_cloud_config_with_every_link(checkout: Path, role: str, machine: str) -> None:
-    text = seed_file(checkout, machine, "user-data")
-    assert text.startswith("#cloud-config\n")
-    data = yaml.safe_load(text)
-    key = (checkout / ".fwlab" / "ssh" / "id_ed25519.pub").read_text().strip()
-    assert data["users"][0]["ssh_authorized_keys"] == [key]
-    files = {entry["path"]: entry["content"] for entry in data["write_files"]}
-    for link in (link for link in TOPOLOGY.links.values() if role in link.ends):
-        near = link.ends[role]
-        far_role = next(other for other in link.ends if other != role)
-        network = files[f"/etc/systemd/network/10-fwlab-{near.dev}.network"]
-        lines = network.splitlines()
-        assert f"MACAddress={near.mac}" in lines
-        assert {f"Address={near.ipv4}", f"Address={near.ipv6}", "DHCP=no", "LLDP=no"} <= set(lines)
-        assert lines.count(f"LinkLayerAddress={link.ends[far_role].mac}") == 2
-        assert {f"Destination={prefix}" for prefix in link.behind[far_role]} <= set(lines)
-    hosts = files["/etc/hosts"].split()
-    assert {"generator", "dut", "sink"} <= set(hosts)
-
-
-@needs_ruby
-def test_nothing_in_a_seed_asks_for_dhcp(checkout: Path) -> None:
-    for machine in MACHINES.values():
-        networks = yaml.safe_load(seed_file(checkout, machine, "user-data"))["write_files"]
-        for entry in (entry for entry in networks if entry["path"].endswith(".network")):
-            assert "DHCP=no" in entry["content"].splitlines(), entry["path"]
-        assert yaml.safe_load(seed_file(checkout, machine, "network-config"))["config"] == "disabled"
-
-
-@needs_ruby
-def test_seed_changes_its_instance_with_its_content(checkout: Path) -> None:
-    before = yaml.safe_load(seed_file(checkout, "lab03-ipset", "meta-data"))
-    again = yaml.safe_load(seed_file(checkout, "lab03-ipset", "meta-data"))
-    topology = checkout / "topology.yml"
-    topology.write_text(topology.read_text().replace("mtu: 1500", "mtu: 1400"))
-    after = yaml.safe_load(seed_file(checkout, "lab03-ipset", "meta-data"))
-    assert before == again
-    assert before["instance-id"] != after["instance-id"]
-
-
-@needs_ruby
-@needs("xorriso", "genisoimage")
-def test_seed_is_a_readable_cd(checkout: Path) -> None:
-    script = (
-        "FirewallLab::Seed.ensure_key(project.private_key); m = project.machines.first;"
-        "2.times { FirewallLab::Seed.new(project, m).write }; print m.seed"
-    )
-    done = ruby(checkout, script)
-    assert done.returncode == 0, done.stderr
-    seed = Path(done.stdout)
-    assert b"CD001" in seed.read_bytes()[32768:32780]
-    assert b"cidata" in seed.read_bytes()[32768:34816]
-    assert seed.stat().st_mode & 0o777 == 0o644
-    assert [path.name for path in seed.parent.iterdir()] == [seed.name]
-
-
-@needs_vagrant
 def test_vagrantfile_is_valid_before_the_boxes_are_built(checkout: Path) -> None:
     done = vagrant(checkout, "validate")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@needs_vagrant
-def test_status_of_a_lab_is_that_of_its_machines(checkout: Path) -> None:
-    done = vagrant(checkout, "status", "lab03-ipset", "--machine-readable")
+def test_the_beginning_of_a_labs_name_is_enough(checkout: Path) -> None:
+    done = vagrant(checkout, "status", "lab03", "--machine-readable", VAGRANT_LOG="debug")
     assert done.returncode == 0, done.stderr
     named = {line.split(",")[1] for line in done.stdout.splitlines() if ",state," in line}
-    assert named == set(MACHINES.values())
+    evaluated = set(re.findall(r"Loading from: \d+_machine_(\S+) \(evaluating\)", done.stderr))
+    assert evaluated == named == set(MACHINES.values()), "the configuration of all labs takes seconds"
 
 
-@needs_vagrant
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("suspend LAB", MACHINES.values()),
+        ("resume LAB", MACHINES.values()),
+        ("provision LAB", MACHINES.values()),
+        ("halt LAB", MACHINES.values()),
+        ("snapshot save LAB one", MACHINES.values()),
+        ("snapshot list LAB", MACHINES.values()),
+        ("port LAB", [LAB]),
+    ],
+)
+def test_a_labs_name_means_its_machines(checkout: Path, words: str, named: list[str]) -> None:
+    """Vagrant logs each machine that a command finds."""
+    done = vagrant(checkout, *words.replace("LAB", LAB).split(), VAGRANT_LOG="info")
+    assert set(re.findall(r"With machine: (\S+) \(", done.stderr)) == set(named)
+
+
+def test_ssh_config_names_each_machine_and_its_port(checkout: Path) -> None:
+    running(checkout)
+    done = vagrant(checkout, "ssh-config", LAB)
+    assert done.returncode == 0, done.stderr
+    hosts = re.findall(r"^Host (\S+)\n  HostName 127.0.0.1\n  User vagrant\n  Port (\d+)$", done.stdout, re.MULTILINE)
+    assert dict(hosts) == {name: str(42030 + number) for number, name in enumerate(MACHINES.values())}
+    assert done.stdout.count(f"IdentityFile {checkout}/.fwlab/ssh/id_ed25519\n") == 3
+
+
+def test_a_machine_is_found_by_its_id_from_another_folder(checkout: Path, tmp_path: Path) -> None:
+    """Vagrant has not read the Vagrantfile when it looks for the machine."""
+    running(checkout)
+    index = checkout / "vagrant-home/data/machine-index/index"
+    index.parent.mkdir(parents=True)
+    entry = {"name": LAB, "provider": "libvirt", "state": "running", "vagrantfile_path": str(checkout)}
+    entry |= {"local_data_path": str(checkout / ".vagrant"), "vagrantfile_name": None, "updated_at": None}
+    entry |= {"extra_data": {}, "architecture": None}
+    index.write_text(json.dumps({"version": 1, "machines": {"0123456789abcdef0123456789abcdef": entry}}))
+    done = vagrant(checkout, "ssh-config", "0123456", cwd=tmp_path)
+    assert f"Host {LAB}\n  HostName 127.0.0.1\n" in done.stdout, done.stderr
+    assert "Port 42031" in done.stdout
+
+
+# ---- errors ------------------------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize(
     ("words", "extra", "message"),
     [
         (["up"], {}, "vagrant up needs the name of a lab; the labs are: lab03-ipset, lab11-sriov"),
         (["up", "lab99-no"], {}, "there is no lab or machine lab99-no; the labs are: lab03-ipset, lab11-sriov"),
         (["ssh", "lab99-no"], {}, "there is no lab or machine lab99-no; the labs are: lab03-ipset, lab11-sriov"),
-        (["up", "lab03-ipset"], {}, "boxes are not built (generator, dut-linux, sink): run `make boxes`"),
+        (["up", "lab11-sriow"], {}, "next: vagrant up lab11-sriov"),
         (["status"], {"FWLAB_TESTBED": "hot"}, "FWLAB_TESTBED=hot: unknown testbed; there are: real, virtual"),
-        (["status"], {"FWLAB_ACCEL": "qemu"}, "FWLAB_ACCEL=qemu: must be tcg or kvm (qemu is now called tcg)"),
-        (["status"], {"FWLAB_ACCEL": "hvf"}, "FWLAB_ACCEL=hvf: must be tcg or kvm\n"),
-        (["status"], {"FWLAB_PORT_OFFSET": "ten"}, "FWLAB_PORT_OFFSET=ten is not a whole number"),
     ],
 )
 def test_errors_are_one_message_with_a_hint(
@@ -279,21 +113,149 @@ def test_errors_are_one_message_with_a_hint(
     assert ".rb:" not in said, "a backtrace"
 
 
-@needs_ruby
-@pytest.mark.parametrize("kind", ["tcp", "udp"])
-def test_port_in_use_is_named(checkout: Path, kind: str) -> None:
-    """The check itself, since `vagrant up` makes it only once the boxes are built."""
-    machine = described(checkout)["lab03-ipset"]
-    port = next(port for protocol, port, _ in machine["ports"] if protocol == kind)
-    with socket.socket(type=socket.SOCK_STREAM if kind == "tcp" else socket.SOCK_DGRAM) as taken:
-        taken.bind((TOPOLOGY.ports.address, port))
-        if kind == "tcp":
-            taken.listen()
-        script = (
-            "require './provision/vagrant/ports'; m = project.machines.find { |x| x.role == 'dut' };"
-            "begin FirewallLab::Ports.check(project, [m]); rescue FirewallLab::Problem => e; puts e.message; end"
-        )
-        said = ruby(checkout, script).stdout
-    assert f"{kind} port 127.0.0.1:{port} (" in said
-    assert "of lab03-ipset) is taken" in said
-    assert "FWLAB_PORT_OFFSET=100" in said
+def test_without_fwlab_the_next_command_is_make_setup(checkout: Path) -> None:
+    (checkout / ".venv").unlink()
+    done = vagrant(checkout, "status")
+    assert done.returncode == 2
+    assert f"there is no .venv in {checkout}\n  next: make setup\n" in done.stdout + done.stderr
+
+
+@needs("virsh")
+def test_missing_boxes_are_named_before_anything_is_made(checkout: Path) -> None:
+    done = vagrant(checkout, "up", LAB, FWLAB_LIBVIRT_URI="test:///default")
+    said = done.stdout + done.stderr
+    assert done.returncode == 2
+    assert said.count("boxes are not built (generator, dut-linux, sink): run `make boxes`\n  next: make boxes") == 1
+
+
+@needs("virsh")
+def test_the_way_to_the_box_of_a_dut_is_named(checkout: Path) -> None:
+    declare(checkout, LAB, systems=["freebsd", "linux"])
+    build(checkout, "generator", "dut-linux", "sink")
+    done = vagrant(checkout, "up", LAB, FWLAB_LIBVIRT_URI="test:///default")
+    hint = "packer/build dut-freebsd; or without it, on linux only: FWLAB_DUT=linux and the same command"
+    said = f"{LAB}: its DUT runs freebsd, and the box dut-freebsd is not built\n  next: {hint}\n"
+    assert said in done.stdout + done.stderr
+    assert done.returncode == 2
+
+
+# ---- the plug-in -------------------------------------------------------------------------------------------------
+
+
+def test_the_hooks_are_in_the_providers_actions(checkout: Path) -> None:
+    """Each stands where the provider's own middleware is; another version of it may have moved that."""
+    found = shown(
+        checkout,
+        f"""
+        stack = lambda do |action, *middleware|
+          builder = Vagrant::Action::Builder.new
+          builder.primary = true
+          middleware.each {{ |one, *arguments| builder.use(one, *arguments) }}
+          env = {{ machine: machine.("{LAB}"), action_name: :"machine_action_#{{action}}", ui: ui }}
+          names = builder.to_app(env).actions.map {{ |one| one.class.name }}
+          names.grep(/FirewallLab|ProviderLibvirt/).map {{ |name| name.split("::").last }}
+        end
+        {{
+          up: stack.(:up, provided::CreateDomain, provided::CreateNetworkInterfaces),
+          halt: stack.(:halt, [provided::ShutdownDomain, :shutoff, :running]),
+          reload: stack.(:reload, [provided::ShutdownDomain, :shutoff, :running]),
+          destroy: stack.(:destroy, provided::DestroyDomain)
+        }}
+        """,
+    )
+    assert found == {
+        "up": ["Prepare", "CreateDomain", "CreateNetworkInterfaces", "Continue", "Record"],
+        "halt": ["PowerOff", "ShutdownDomain"],
+        "reload": ["Prepare", "PowerOff", "ShutdownDomain", "Record"],
+        "destroy": ["DestroyDomain", "Record"],
+    }
+
+
+def test_the_provider_asks_neither_guest_nor_host(checkout: Path) -> None:
+    (checkout / "host.yml").write_text("macvtap: {generator-dut: {nic: dummy}, dut-sink: {nic: enp9s0}}\n")
+    driver, address, networks, devices = shown(
+        checkout,
+        f"""
+        driver = machine.("{LAB}").provider.driver
+        [driver.class.name, driver.get_ipaddress, driver.list_all_networks, driver.host_devices]
+        """,
+        FWLAB_LINK="macvtap",
+        FWLAB_TESTBED="real",
+    )
+    assert (driver, address, networks) == ("FirewallLab::Driver", "127.0.0.1", [])
+    assert len(devices) == 3
+    assert "enp9s0" in devices
+
+
+def test_a_guest_that_does_not_shut_down_is_powered_off(checkout: Path) -> None:
+    """The provider waits for the guest and gets a timeout error from its library; then it powers the guest off."""
+    found = shown(
+        checkout,
+        f"""
+        provided::ShutdownDomain.prepend(Module.new do
+          def call(env)
+            raise Fog::Errors::TimeoutError, "The specified wait_for timeout (60 seconds) was exceeded"
+          end
+        end)
+        result = :nothing
+        builder = Vagrant::Action::Builder.new
+        builder.use(Vagrant::Action::Builtin::Call, provided::ShutdownDomain, :shutoff, :running) do |env, _|
+          result = env[:result]
+        end
+        said = []
+        ui.define_singleton_method(:warn) {{ |line, *| said << line }}
+        env = {{ machine: machine.("{LAB}"), action_name: :machine_action_halt, ui: ui }}
+        environment.action_runner.run(builder, env)
+        [result, said]
+        """,
+    )
+    assert found == [False, ["does not shut down within 60 s: switching it off"]]
+
+
+@pytest.mark.parametrize(("done", "steps"), [(True, ["restore", "booted"]), (False, ["restore", "booted", "save"])])
+def test_a_machine_is_saved_unless_it_continues_from_a_saved_state(
+    checkout: Path, done: bool, steps: list[str]
+) -> None:
+    found, said = shown(
+        checkout,
+        f"""
+        require "#{{Dir.pwd}}/provision/vagrant/actions"
+        steps, said = [], []
+        ui.define_singleton_method(:warn) {{ |line, *| said << line }}
+        FirewallLab::Plan.of(environment).define_singleton_method(:fwlab) do |step, name, *|
+          steps << step
+          JSON.generate(done: {"true" if done else "false"}, warnings: ["#{{step}} #{{name}}"])
+        end
+        app = ->(_) {{ steps << "booted" }}
+        FirewallLab::Actions::Continue.new(app, {{}}).call({{ machine: machine.("{LAB}"), ui: ui }})
+        [steps, said]
+        """,
+    )
+    assert found == steps
+    assert said == [f"{step} {LAB}" for step in steps if step != "booted"]
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("0.11.2", None),
+        ("0.99.0", "with vagrant-libvirt 0.99.0 was not tried with this project (tried: 2.3.4 with 0.11.2)"),
+        ("0.10.8", "vagrant-libvirt 0.10.8 is too old: 0.11.2 or newer is needed\n  next: provision/host/install"),
+    ],
+)
+def test_versions_that_were_not_tried_are_named(checkout: Path, version: str, said: str | None) -> None:
+    script = f"""
+        [FirewallLab::Versions.provider[/^[0-9.]+$/], begin
+          FirewallLab::Versions.warning("2.3.4", "{version}")
+        rescue FirewallLab::Problem => problem
+          problem.error_message
+        end]
+        """
+    provider, found = shown(checkout, script)
+    assert provider
+    assert (found or "").endswith(said or "")
+    assert (found is None) == (said is None)
+
+
+def test_the_vagrantfile_is_short() -> None:
+    assert len((ROOT / "Vagrantfile").read_text().splitlines()) <= 100

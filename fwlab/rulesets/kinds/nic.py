@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The NIC that the DUT uses on both links, by QEMU's name for its model: the whole file is that one word.
 
-A lab whose `needs.nics` name models has them on both links beside the usual NIC (provision/vagrant/nics.rb), and all
+A lab whose `needs.nics` name models has them on both links beside the usual NIC (fwlab/testbed/hardware.py), and all
 NICs of a link hear the same frames. Their MAC addresses differ in the third byte alone. The driver of a NIC that is not
 in use is not loaded. The NIC in use is always eth0 or eth1, so other files need not know which it is.
 """

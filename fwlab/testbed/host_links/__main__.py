@@ -20,7 +20,14 @@ def main(arguments: list[str], links: HostLinks | None = None) -> int:
         case ["up", lab, *words]:
             links = links or _here()
             _refuse_unknown(links, lab)
-            links.prepare(lab, kinds_from(words, links.topology, requested_kinds(links.topology)))
+            links.prepare(
+                lab,
+                kinds_from(
+                    words,
+                    links.topology,
+                    requested_kinds({name: link.kind for name, link in links.topology.links.items()}),
+                ),
+            )
         case ["restore", *labs] if len(labs) <= 1:
             links = links or _here()
             for lab in labs or links.labs():

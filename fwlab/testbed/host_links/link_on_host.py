@@ -51,8 +51,3 @@ class HostLinkKind(Protocol):
 
     def changes(self, link: LinkOnHost) -> tuple[Change, ...]:
         """What has to be changed. Raises BadInput for a wrong host.yml, CannotMeasure if the host cannot carry it."""
-
-
-def device_name(key: str, lab_id: str, index: int) -> str:
-    """The NIC that the project makes for link `index` of a lab (as in provision/vagrant/host_links.rb)."""
-    return f"fwl-{key[:6]}-{lab_id[3:5]}{index}"

@@ -11,10 +11,11 @@ from fwlab.host.iproute import Ip
 from fwlab.host.project import Project
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.topology import Topology
+from fwlab.testbed.hardware import checkout_key, device_name
 from fwlab.testbed.host_file import NAME, HostFile, load_host_file
 from fwlab.testbed.host_links.changes import Change
-from fwlab.testbed.host_links.link_on_host import HostLinkKind, LinkOnHost, device_name
-from fwlab.testbed.host_links.state import State, States, checkout_key
+from fwlab.testbed.host_links.link_on_host import HostLinkKind, LinkOnHost
+from fwlab.testbed.host_links.state import State, States
 from fwlab.testbed.link_kinds import LINKS
 
 SCRIPT = "provision/host/links"
@@ -80,7 +81,7 @@ class HostLinks:
 
     def labs(self) -> list[str]:
         """The labs of this checkout for which this host is changed."""
-        start = f"{checkout_key(self.project)}-"
+        start = f"{checkout_key(self.project.root)}-"
         return [path.stem.removeprefix(start) for path in self.states.all() if path.name.startswith(start)]
 
     def lost(self, lab_id: str) -> CannotMeasure | None:
@@ -98,7 +99,7 @@ class HostLinks:
             kind = LINKS[needed[name]] if name in needed else None
             if isinstance(kind, HostLinkKind):
                 macs = {role: end.mac for role, end in link.ends.items()}
-                device = device_name(checkout_key(self.project), lab_id, index)
+                device = device_name(checkout_key(self.project.root), lab_id, index)
                 on_host = LinkOnHost(
                     name, lab_id, device, link.mtu, macs, self._machines(lab_id), self._read_file, self.devices, self.ip
                 )
@@ -142,7 +143,7 @@ class HostLinks:
             raise CannotMeasure(message, f"vagrant destroy -f {lab_id}")
 
     def _machines(self, lab_id: str) -> str:
-        return f"fwlab-{checkout_key(self.project)}-{lab_id}"
+        return f"fwlab-{checkout_key(self.project.root)}-{lab_id}"
 
     def _read_file(self) -> HostFile:
         return load_host_file(self.project, self.topology)

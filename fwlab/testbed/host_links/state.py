@@ -5,7 +5,6 @@ So whatever ends a program in between, the next one knows what there may be to u
 """
 
 import contextlib
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +19,8 @@ from fwlab.host.iproute import Ip
 from fwlab.host.project import Project
 from fwlab.model.declared import Frozen
 from fwlab.model.errors import CannotMeasure
+from fwlab.testbed.hardware import HOST_CHANGES, checkout_key
 from fwlab.testbed.host_links.changes import Change
-
-#: Emptied at each boot, as is what it describes.
-FOLDER = Path("/run/fwlab/links")
 
 
 class State(Frozen):
@@ -37,22 +34,17 @@ class State(Frozen):
     changes: list[Change]
 
 
-def checkout_key(project: Project) -> str:
-    """Tells this checkout's machines and devices from those of every other one (provision/vagrant/lab_machines.rb)."""
-    return hashlib.sha256(str(project.root.resolve()).encode()).hexdigest()[:8]
-
-
 @dataclass(frozen=True)
 class States:
     """The files of this host."""
 
     devices: Devices
     ip: Ip
-    folder: Path = FOLDER
+    folder: Path = HOST_CHANGES
 
     def path(self, project: Project, lab_id: str) -> Path:
         """The file of one lab of one checkout."""
-        return self.folder / f"{checkout_key(project)}-{lab_id}.json"
+        return self.folder / f"{checkout_key(project.root)}-{lab_id}.json"
 
     def all(self) -> dict[Path, State]:
         """All files of this boot. Raises CannotMeasure for one that cannot be read."""

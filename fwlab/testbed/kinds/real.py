@@ -5,10 +5,11 @@ from collections.abc import Callable
 
 from fwlab.host.kvm_probe import KvmAnswer
 from fwlab.model.results import AbsoluteRanges, Accelerator, Clock
+from fwlab.testbed.hardware import HostClockDut
 from fwlab.testbed.throttle import UNTHROTTLED
 
 
-class Real:
+class Real(HostClockDut):
     """A DUT on the host's clock, under KVM where that works."""
 
     name = "real"
@@ -23,9 +24,6 @@ class Real:
     def accelerator(self, kvm: Callable[[], KvmAnswer]) -> tuple[Accelerator, str]:
         answer = kvm()
         return "kvm" if answer.works else "tcg", answer.why
-
-    def matches(self, accelerator: Accelerator, icount_shift: int | None) -> bool:
-        return icount_shift is None
 
     def ranges(self, accelerator: Accelerator) -> AbsoluteRanges:
         return "host_class" if accelerator == "kvm" else "none"

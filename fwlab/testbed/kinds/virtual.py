@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from fwlab.host.kvm_probe import KvmAnswer
 from fwlab.model.results import AbsoluteRanges, Accelerator, Clock
+from fwlab.testbed.hardware import EmulatedDut
 from fwlab.testbed.throttle import Level, Levels
 
 #: For packets at a fixed rate. Level 0 does not throttle. While the vCPU is stopped the NIC goes on filling the receive
@@ -22,7 +23,7 @@ OPEN_LOOP = (Level(1.0, 0.002), Level(0.6, 0.002), Level(0.3, 0.002), Level(0.12
 CLOSED_LOOP = tuple(Level(share, 0.0005) for share in (0.2, 0.12, 0.08, 0.05, 0.03))
 
 
-class Virtual:
+class Virtual(EmulatedDut):
     """An emulated DUT whose clock counts instructions: the same figures on every host."""
 
     name = "virtual"
@@ -36,9 +37,6 @@ class Virtual:
 
     def accelerator(self, kvm: Callable[[], KvmAnswer]) -> tuple[Accelerator, str]:
         return "tcg", ""
-
-    def matches(self, accelerator: Accelerator, icount_shift: int | None) -> bool:
-        return icount_shift is not None
 
     def ranges(self, accelerator: Accelerator) -> AbsoluteRanges:
         return "portable"

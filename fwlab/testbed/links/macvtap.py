@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from fwlab.host.devices import Devices
 from fwlab.host.requirement import Requirement
 from fwlab.model.errors import BadInput, CannotMeasure
+from fwlab.testbed.hardware import MacvtapNic
 from fwlab.testbed.host_file import DUMMY, HINT, NAME
 from fwlab.testbed.host_links.changes import HostNic, NewDummy
 from fwlab.testbed.host_links.link_on_host import LinkOnHost
@@ -13,7 +14,7 @@ from fwlab.testbed.links.virtio import host_network, refuse_taken
 
 
 @dataclass(frozen=True)
-class Macvtap:
+class Macvtap(MacvtapNic):
     """Links as two macvtap devices on one NIC."""
 
     devices: Devices = field(default_factory=Devices)

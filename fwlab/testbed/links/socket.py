@@ -2,9 +2,10 @@
 """Socket links: frames travel in UDP datagrams between two QEMUs, on the loopback address."""
 
 from fwlab.host.requirement import Requirement
+from fwlab.testbed.hardware import SocketNic
 
 
-class Socket:
+class Socket(SocketNic):
     """Links as UDP sockets on the loopback address."""
 
     name = "socket"

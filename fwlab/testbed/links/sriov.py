@@ -11,6 +11,7 @@ from fwlab.host.project import find_project
 from fwlab.host.requirement import Requirement
 from fwlab.images.built_boxes import kernels_of_boxes
 from fwlab.model.errors import BadInput, CannotMeasure
+from fwlab.testbed.hardware import VfNic
 from fwlab.testbed.host_file import HINT, NAME, SriovLink
 from fwlab.testbed.host_links.changes import VfAsIs, VfSet
 from fwlab.testbed.host_links.link_on_host import LinkOnHost
@@ -18,7 +19,7 @@ from fwlab.testbed.links.macvtap import refuse_unfit
 
 
 @dataclass(frozen=True)
-class Sriov:
+class Sriov(VfNic):
     """Links as VFs of one NIC, handed to the machines by VFIO."""
 
     devices: Devices = field(default_factory=Devices)

@@ -7,12 +7,13 @@ from fwlab.host.devices import Devices
 from fwlab.host.environment import libvirt_uri
 from fwlab.host.requirement import Requirement
 from fwlab.model.errors import CannotMeasure
+from fwlab.testbed.hardware import BridgeNic
 from fwlab.testbed.host_links.changes import NewBridge
 from fwlab.testbed.host_links.link_on_host import LinkOnHost
 
 
 @dataclass(frozen=True)
-class Virtio:
+class Virtio(BridgeNic):
     """Links as a bridge of their own."""
 
     devices: Devices = field(default_factory=Devices)

@@ -14,12 +14,20 @@ class Slow:
     clock = "instructions"
     throttle = Levels((Level(1.0, 0.001), Level(0.5, 0.001)), (Level(0.5, 0.001), Level(0.25, 0.001)))
     grading = False
+    savable = False
+    most_cpus = 1
 
     def default(self, _kvm):
         return False
 
     def accelerator(self, _kvm):
         return "tcg", "it always emulates"
+
+    def dut_accelerator(self, _usual):
+        return "tcg"
+
+    def dut_arguments(self, _topology):
+        return ["-icount", "shift=5,sleep=on"]
 
     def matches(self, accelerator, icount_shift):
         return accelerator == "tcg" and icount_shift == 5
@@ -35,6 +43,21 @@ class Pigeon:
     name = "pigeon"
     summary = "IP over avian carriers (RFC 1149)"
     netdevs = ("avian",)
+    interface = "avian"
+    savable = False
+    qemu_arguments = ()
+
+    def network(self, end):
+        return "avian", {"from": end.address, "mac": end.near["mac"]}
+
+    def ports(self, _end):
+        return []
+
+    def host_device(self, _end):
+        return None
+
+    def handed_over(self, _end):
+        return None
 
     def requirements(self):
         return (Requirement("no pigeon at home", met=False, next="open the window"),)
