@@ -18,8 +18,7 @@ from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.topology import Topology
-from fwlab.traffic.classes import OTHER, classify
-from fwlab.traffic.flows import Flow, stream_classes
+from fwlab.traffic.classes import OTHER, Flow, classify, stream_classes
 from fwlab.traffic.frame_loop import TABLE_FRAMES, Table, build_table
 from fwlab.traffic.varied import varied
 
