@@ -98,9 +98,9 @@ class TrafficStore:
         return any(connections is not None and connections.background == traffic for connections in every)
 
     def _profile(self, traffic: str) -> Path:
-        profile = self._lab.traffic[traffic].profile
+        profile = self._lab.profile(traffic)
         assert profile is not None, f"{traffic} is TCP connections"  # noqa: S101 - the caller's mistake
-        return self._lab.folder / profile
+        return profile
 
     def _most(self, traffic: str) -> int:
         """Maximum number of frames of the table: more than usual if a case fills the DUT with more states."""

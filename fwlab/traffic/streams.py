@@ -28,7 +28,13 @@ class Rate(Strict):
     """A stream's rate: packets per second, bits per second of layer 1 or 2, or per cent of the line rate."""
 
     type: Literal["pps", "bps_L1", "bps_L2", "percentage"]
-    value: float = Field(ge=_SLOWEST)
+    value: float
+
+    @model_validator(mode="after")
+    def _above_zero(self) -> "Rate":
+        if self.value < _SLOWEST:
+            raise ValueError(f"invalid rate {self.value:g} {self.type}; give at least {_SLOWEST:g}")
+        return self
 
 
 class Mode(Strict):

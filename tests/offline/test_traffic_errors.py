@@ -48,10 +48,10 @@ STREAMS = [
         [stream(mode=mode(rate=rate(1, "bps")))],
         "stream 1: mode.rate.type: Input should be 'pps', ",
     ),
-    ([stream(mode=mode(rate=rate(0)))], "stream 1: mode.rate.value: Input should be greater than"),
+    ([stream(mode=mode(rate=rate(0)))], "stream 1: mode.rate: invalid rate 0 pps; give at least "),
     (
         [stream(mode=mode(rate=rate(-2, "percentage")))],
-        "stream 1: mode.rate.value: Input should be greater than",
+        "stream 1: mode.rate: invalid rate -2 percentage",
     ),
     (
         [stream(mode=mode(type="single_burst"))],

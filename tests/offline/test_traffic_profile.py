@@ -210,7 +210,7 @@ BROKEN = [
     (FLOOD.replace("IP.src", "TCP.sport"), ", line 12: ValueError: the packet has no layer TCP:0"),
     (
         FLOOD.replace("pps=1000", "pps=0"),
-        ": stream 1: mode.rate.value: Input should be greater than or equal to 0.000001",
+        ": stream 1: mode.rate: invalid rate 0 pps; give at least 1e-06",
     ),
     (FLOOD.replace("return [STLStream", "return []; [STLStream"), ": get_streams returns no streams"),
     (FLOOD.replace("return [STLStream", "return [7]; [STLStream"), ": stream 1 is a int, not an STLStream"),
