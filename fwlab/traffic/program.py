@@ -231,7 +231,7 @@ class FixHw(Instruction):
 
     def reach(self, packet: bytes, sizes: Mapping[str, int]) -> int:
         offset, protocol = self.transport(packet)
-        return offset + (20 if protocol == TCP else 8)
+        return max(self.l2_len + 20, offset + (20 if protocol == TCP else 8))
 
     def check(self, packet: bytes) -> None:
         version, length = packet[self.l2_len] >> 4, (packet[self.l2_len] & 0x0F) * 4

@@ -74,7 +74,8 @@ def schedule(streams: Sequence[Stream], limit: int) -> tuple[np.ndarray, np.ndar
     if len(due) > 1:
         due[_HOUSEKEEPING] = _HOUSEKEEPING_GAP
     queue, following = _Queue(due), {stream.index: place for place, stream in enumerate(streams)}
-    packets, bursts = [s.mode.burst for s in streams], [s.mode.bursts for s in streams]
+    sizes, bursts = [s.mode.burst for s in streams], [s.mode.bursts for s in streams]
+    packets = sizes[:]
     loops = [stream.action_count for stream in streams]
     times: list[float] = []
     places: list[int] = []
@@ -89,7 +90,7 @@ def schedule(streams: Sequence[Stream], limit: int) -> tuple[np.ndarray, np.ndar
         times.append(now)
         places.append(place)
         _refuse_late(stream, now)
-        if not stream.mode.burst and not due:  # it is alone for ever
+        if not sizes[place] and not due:  # it is alone for ever
             rest = np.add.accumulate([now, *[stream.gap] * (limit - len(times))])[1:]
             _refuse_late(stream, float(rest[-1]) if len(rest) else now)
             return np.array([*times, *rest]), np.array(places + [place] * len(rest))
@@ -98,7 +99,7 @@ def schedule(streams: Sequence[Stream], limit: int) -> tuple[np.ndarray, np.ndar
             due[place] = now + stream.gap
             queue.push(place)
             continue
-        packets[place], bursts[place] = stream.mode.burst, bursts[place] - 1
+        packets[place], bursts[place] = sizes[place], bursts[place] - 1
         if bursts[place]:
             due[place] = now + stream.mode.ibg / 1e6
             queue.push(place)
