@@ -23,15 +23,14 @@ from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.traffic import DEFAULT_LIMIT, Frames, expand
 from fwlab.traffic.classes import count_classes
+from fwlab.traffic.expand import simulator_macs
 from fwlab.traffic.frame_loop import Table
-from fwlab.traffic.packet_setup import simulator_macs
-from fwlab.traffic.rates import mean_length, packets_per_second
 from fwlab.traffic.streams import parse_streams
 
 app = typer.Typer(help="Show what a traffic profile sends, without sending it.", no_args_is_help=True)
 
 FIRST_FRAMES = 5
-_HINT = 'expected {"streams": [...], "packet_limit": N, "cores": C}, or just the list of streams'
+_HINT = 'expected {"streams": [...], "packet_limit": N}, or just the list of streams'
 
 Limit = Annotated[int | None, typer.Option(help="Number of frames.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -42,11 +41,10 @@ Pcap = Annotated[Path | None, typer.Option("--pcap", help="Write the frames to t
 def expand_command(
     file: Annotated[Path, typer.Argument(help="Streams in TRex's RPC format (JSON).")],
     limit: Limit = None,
-    cores: Annotated[int | None, typer.Option(help="Number of TRex cores (default: the file's, else 1).")] = None,
     pcap: Pcap = None,
     as_json: Json = False,
 ) -> None:
-    """Expand streams into frames as TRex's simulator does, leaving fix_checksum_hw to the network card.
+    """Expand streams into frames as TRex's simulator does with one core, leaving fix_checksum_hw to the network card.
 
     The default limit is the file's packet_limit, or 5000 without one.
     """
@@ -56,7 +54,6 @@ def expand_command(
         frames = expand(
             form["streams"],
             limit=chosen,
-            cores=cores if cores is not None else form.get("cores") or 1,
             macs=simulator_macs(form.get("direction") or 0),
         )
     except BadInput as error:
@@ -198,7 +195,7 @@ def _read_form(file: Path) -> dict[str, Any]:
     form = {"streams": data} if isinstance(data, list) else data
     if not isinstance(form, dict) or "streams" not in form:
         raise BadInput(f"{file}: contains no streams", _HINT)
-    for field, lowest in (("packet_limit", 1), ("cores", 1), ("direction", 0)):
+    for field, lowest in (("packet_limit", 1), ("direction", 0)):
         value = form.get(field)
         if value is not None and (not isinstance(value, int) or value < lowest):
             raise BadInput(f"{file}: invalid {field} {value!r}: must be a number of at least {lowest}", _HINT)
@@ -246,8 +243,8 @@ def _per_stream(streams: list[dict[str, Any]], frames: Frames) -> list[dict[str,
             "stream": stream.index + 1,
             "name": stream.name,
             "mode": stream.mode.type,
-            "pps": packets_per_second(stream),
-            "mean_bytes": mean_length(stream),
+            "pps": stream.pps,
+            "mean_bytes": stream.mean_length,
             "frames": int((frames.stream == stream.index).sum()),
         }
         for stream in parse_streams(streams)

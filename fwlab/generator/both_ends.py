@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from fwlab.generator.sink import Sink
 from fwlab.host.ssh import Ssh
 from fwlab.model.declared_traffic import Connections, TrafficClass
-from fwlab.traffic.classes import OTHER
-from fwlab.traffic.flows import Flow
+from fwlab.traffic.classes import OTHER, Flow
 
 
 def returning(classes: Mapping[str, TrafficClass]) -> bool:

@@ -10,8 +10,7 @@ from types import MappingProxyType
 
 from fwlab.host.ssh import Ssh
 from fwlab.model.declared_traffic import Connections, TrafficClass
-from fwlab.traffic.classes import OTHER
-from fwlab.traffic.flows import Flow
+from fwlab.traffic.classes import OTHER, Flow
 
 #: Makes counter names valid: a class may be named by an nft keyword or start with a digit.
 _PREFIX = "class-"

@@ -84,7 +84,7 @@ def _own(project: Project, path: Path) -> Path:
         raise BadInput(f"{shown(project, path)}: no such profile", f"ls {shown(project, real.parent)}")
     if real.suffix != ".py":
         name = shown(project, path)
-        hint = "write it in Python, in a file that ends in .py, such as labs/lab03-ipset/mix.py"
+        hint = "write it in Python, in a file that ends in .py, such as labs/common/mix.py"
         if real.suffix == ".json":
             hint += f"; `fwlab traffic expand {name}` expands streams in JSON"
         raise BadInput(f"{name}: not a Python profile", hint)

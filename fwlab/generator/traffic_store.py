@@ -18,8 +18,7 @@ from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.topology import Topology
-from fwlab.traffic.classes import OTHER, classify
-from fwlab.traffic.flows import Flow, stream_classes
+from fwlab.traffic.classes import OTHER, Flow, classify, stream_classes
 from fwlab.traffic.frame_loop import TABLE_FRAMES, Table, build_table
 from fwlab.traffic.varied import varied
 
@@ -99,9 +98,9 @@ class TrafficStore:
         return any(connections is not None and connections.background == traffic for connections in every)
 
     def _profile(self, traffic: str) -> Path:
-        profile = self._lab.traffic[traffic].profile
+        profile = self._lab.profile(traffic)
         assert profile is not None, f"{traffic} is TCP connections"  # noqa: S101 - the caller's mistake
-        return self._lab.folder / profile
+        return profile
 
     def _most(self, traffic: str) -> int:
         """Maximum number of frames of the table: more than usual if a case fills the DUT with more states."""

@@ -73,7 +73,7 @@ def wanted(name: str, lab: Lab) -> bool:
     if path.parts[0] != "labs":
         return any(fnmatchcase(name, pattern) for pattern in TOOLS)
     if path.parts[1] != lab.id:
-        return False
+        return path.suffix == ".py" and path.parent in {PurePosixPath("labs", f.name) for f in lab.whole.code_folders}
     inside = path.relative_to(f"labs/{lab.id}")
     if inside.parts[0] == "rulesets":
         return _ruleset_wanted(inside.parts[1:], lab)

@@ -192,7 +192,7 @@ class Connections(Strict):
 class Traffic(Strict):
     """Either a traffic profile or TCP connections.
 
-    profile      a file in the lab's folder: a stateless TRex profile
+    profile      a stateless TRex profile: a file in the lab's folder, or one that labs share, as ../common/flood.py
     tunables     arguments of its get_streams
     in_order     the order of its frames matters, as where the DUT merges segments of a connection: an engine that does
                  not keep it does not play this traffic

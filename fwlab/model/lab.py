@@ -6,6 +6,7 @@ Cases and sweeps are in case.py, traffic in declared_traffic.py, checks in check
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cached_property
 from pathlib import Path
@@ -150,6 +151,17 @@ class Lab(Strict):
     def folder(self) -> Path:
         """The folder that holds lab.yml."""
         return self._folder
+
+    def profile(self, traffic: str) -> Path | None:
+        """The file of a traffic's profile, which may be in labs/common; None for TCP connections."""
+        named = self.traffic[traffic].profile
+        return None if named is None else Path(os.path.normpath(self.folder / named))
+
+    @property
+    def code_folders(self) -> list[Path]:
+        """The folders with the Python files of its profiles: its own, and those of the profiles that it shares."""
+        profiles = filter(None, map(self.profile, self.declared_traffic))
+        return sorted({self.folder, *(profile.parent for profile in profiles)})
 
     @property
     def number(self) -> int:

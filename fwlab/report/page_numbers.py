@@ -45,7 +45,7 @@ from fwlab.rulesets import files
 from fwlab.rulesets.kinds import jumps, memory
 from fwlab.testbed.kinds.virtual import CLOSED_LOOP, OPEN_LOOP
 from fwlab.traffic.frame_loop import TABLE_FRAMES
-from fwlab.traffic.rates import FCS
+from fwlab.traffic.streams import FCS
 
 #: One row of a table of limits: what is limited, and the limit with its unit.
 Row = tuple[str, str]

@@ -51,12 +51,9 @@ def fix_ipv4(heads: np.ndarray, offset: int) -> None:
     lengths = (heads[:, offset] & 0x0F).astype(np.int64) * 4
     for length in np.unique(lengths):
         rows = lengths == length
-        if rows.all():
-            put(heads, offset + 10, inverted(add_words(heads, offset, offset + length)))
-        else:
-            part = heads[rows]
-            put(part, offset + 10, inverted(add_words(part, offset, offset + length)))
-            heads[rows] = part
+        part = heads[rows]
+        put(part, offset + 10, inverted(add_words(part, offset, offset + length)))
+        heads[rows] = part
 
 
 def pseudo_ipv4(heads: np.ndarray, l3: int) -> np.ndarray:

@@ -1,18 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Assigns frames to a lab's traffic classes. The sink counts by the same rules."""
+"""Assigns frames to a lab's traffic classes. The sink counts by the same rules.
 
-import ipaddress
+A class is declared by header fields, or by a stream of the profile. What distinguishes the packets of a stream is a
+flow, that is a source address and a destination port, the fields that rulesets match; or a source or a destination
+address alone; or bytes of the payload. The sink knows such a class by these alone, so they must not be in the packets
+of another class's stream.
+"""
+
 from collections.abc import Mapping
+from ipaddress import IPv4Address
 
 import numpy as np
 
 from fwlab.model.declared_traffic import TrafficClass
-from fwlab.traffic.flows import carries, counted_at, members, stream_classes
+from fwlab.model.errors import BadInput
 from fwlab.traffic.frames import Frames
-from fwlab.traffic.headers import IPV4, IPV6, Headers, ipv4_numbers, read_headers
+from fwlab.traffic.headers import IPV4, Headers, ipv4_numbers, read_headers, within
 
 #: Name of the count of frames that belong to no declared class.
 OTHER = "other"
+#: A source address and a destination port; an address; or a place in the payload and the bytes there, in hexadecimal.
+Flow = tuple[str | int, ...]
 
 _PROTOCOLS = {"udp": (17, 17), "tcp": (6, 6), "icmp": (1, 58)}
 
@@ -69,11 +77,110 @@ def port_range(ports: int | str) -> tuple[int, int]:
     return int(low), int(high or low)
 
 
-def within(version: np.ndarray, addresses: np.ndarray, prefix: str) -> np.ndarray:
-    """Which of the addresses (as in Headers) lie within the prefix: bool array of shape (n,)."""
-    network = ipaddress.ip_network(prefix, strict=False)
-    size = network.max_prefixlen // 8
-    base = np.frombuffer(network.network_address.packed, dtype=np.uint8)
-    mask = np.frombuffer(network.netmask.packed, dtype=np.uint8)
-    same = ((addresses[:, :size] & mask) == base).all(axis=1)
-    return np.asarray(same & (version == (IPV4 if network.version == 4 else IPV6)))
+def stream_classes(frames: Frames, classes: Mapping[str, TrafficClass]) -> dict[str, list[Flow]]:
+    """What tells each class that is declared by a stream, by the class's name; nothing of a stream that is not there.
+
+    Raises BadInput if a packet of the stream has nothing of the kind, or what tells a class that comes before.
+    """
+    owned = {name: _owned(frames, wanted.stream) for name, wanted in classes.items() if wanted.stream is not None}
+    if not owned:
+        return {}
+    headers = read_headers(frames)
+    told = {name: _tell(frames, headers, mine, name, classes[name]) for name, mine in owned.items()}
+    for place, name in enumerate(told):
+        fits = members(frames, headers, classes[name], told[name])
+        for later in (other for other in list(told)[place + 1 :] if classes[other].at == classes[name].at):
+            shared = np.flatnonzero(fits & owned[later])
+            if len(shared):
+                raise BadInput(
+                    f"frame {shared[0] + 1}, of the class {later}, also belongs to the class {name}",
+                    "let no other stream have what tells a class",
+                )
+    return told
+
+
+def members(frames: Frames, headers: Headers, wanted: TrafficClass, told: list[Flow]) -> np.ndarray:
+    """Which frames belong to a class that these tell: bool array of shape (n,)."""
+    if wanted.payload is None:
+        numbers = [int(IPv4Address(address)) << 16 * len(port) | sum(map(int, port)) for address, *port in told]
+        return np.isin(flow_keys(headers, wanted), np.array(numbers, dtype=np.int64))
+    found = np.zeros(len(frames), dtype=bool)
+    for at in {int(at) for at, _ in told}:
+        found |= carries(frames, headers, at, [bytes.fromhex(str(data)) for place, data in told if place == at])
+    return found
+
+
+def flow_keys(headers: Headers, wanted: TrafficClass | None = None) -> np.ndarray:
+    """The flow of each frame, or the address that tells its class, as a number, or -1: int64 array of shape (n,)."""
+    if wanted is not None and wanted.address is not None:
+        addresses = ipv4_numbers(headers.src if wanted.address == "source" else headers.dst)
+        return np.where(headers.version == IPV4, addresses, -1)
+    flows = ipv4_numbers(headers.src) << 16 | headers.dport
+    return np.where((headers.version == IPV4) & (headers.dport >= 0), flows, -1)
+
+
+def carries(frames: Frames, headers: Headers, at: int, wanted: list[bytes]) -> np.ndarray:
+    """Which frames have any of these bytes at this place of their UDP payload: bool array of shape (n,)."""
+    found = np.zeros(len(frames), dtype=bool)
+    for size in {len(data) for data in wanted}:
+        # Of one size, so that it does not matter that NumPy strips zeros from the end.
+        listed = np.array([data for data in wanted if len(data) == size], dtype=f"S{size}")
+        inside, there = _bytes_at(frames, headers, at, size)
+        found |= inside & np.isin(there, listed)
+    return found
+
+
+def _bytes_at(frames: Frames, headers: Headers, at: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which frames have so many bytes at this place of their UDP payload, and the bytes: arrays of shape (n,)."""
+    begin = headers.payload + at
+    table = frames.matrix(int(begin.max(initial=0)) + size)
+    inside = (headers.payload > 0) & (begin + size <= frames.lengths)
+    # Of a frame that is too short, the first bytes stand in.
+    places = np.where(inside, begin, 0)[:, np.newaxis] + np.arange(size)
+    found = np.ascontiguousarray(table[np.arange(len(frames))[:, np.newaxis], places])
+    return inside, found.view(f"S{size}")[:, 0]
+
+
+def counted_at(frames: Frames, classes: Mapping[str, TrafficClass], end: str) -> np.ndarray:
+    """Which frames may be counted at this end: all but those of a class that is counted at the other one."""
+    elsewhere = [_owned(frames, c.stream) for c in classes.values() if c.stream is not None and c.at != end]
+    return ~np.asarray(np.any([np.zeros(len(frames), dtype=bool), *elsewhere], axis=0))
+
+
+def _owned(frames: Frames, wanted: str) -> np.ndarray:
+    """Which frames are of this stream, or of one of several that make it up: `visitors 1`, `visitors 2`."""
+    names = [str(named) for named in frames.names]
+    return np.isin(frames.stream, [at for at, named in enumerate(names) if f"{named} ".startswith(f"{wanted} ")])
+
+
+def _tell(frames: Frames, headers: Headers, mine: np.ndarray, name: str, wanted: TrafficClass) -> list[Flow]:
+    """What tells these frames. Raises BadInput if there is nothing of the kind."""
+    if wanted.payload is not None:
+        return _tell_by_payload(frames, headers, mine, name, wanted)
+    keys = np.unique(flow_keys(headers, wanted)[mine])
+    if (keys < 0).any():
+        what = "IPv4 packets" if wanted.address else "IPv4 packets with ports"
+        raise BadInput(f"stream {wanted.stream}: class {name} requires {what}", "declare it by addresses and ports")
+    if wanted.address is not None:
+        return [(str(IPv4Address(int(key))),) for key in keys]
+    return [(str(IPv4Address(int(key) >> 16)), int(key) & 0xFFFF) for key in keys]
+
+
+def _tell_by_payload(frames: Frames, headers: Headers, mine: np.ndarray, name: str, wanted: TrafficClass) -> list[Flow]:
+    """The bytes at the declared place; or the places of the declared bytes, the first one in each frame."""
+    payload = wanted.payload
+    assert payload is not None  # noqa: S101 - the caller's mistake
+    if payload.at is not None and payload.size is not None:
+        inside, there = _bytes_at(frames, headers, payload.at, payload.size)
+        if not inside[mine].all():
+            raise BadInput(f"stream {wanted.stream}: class {name} requires a longer UDP payload", "make it longer")
+        found = {bytes(data).ljust(payload.size, b"\0") for data in np.unique(there[mine])}
+        return [(payload.at, data.hex()) for data in sorted(found)]
+    data, places = bytes.fromhex(payload.hex[0]), set[int]()
+    for row in np.flatnonzero(mine):
+        place = frames[int(row)].find(data, int(headers.payload[row])) - int(headers.payload[row])
+        if not 0 <= place <= payload.FURTHEST:
+            what = f"stream {wanted.stream}: class {name} requires its bytes within the sink's reach"
+            raise BadInput(what, f"put them into the first {payload.FURTHEST} bytes of each payload")
+        places.add(place)
+    return [(place, payload.hex[0]) for place in sorted(places)]

@@ -1,24 +1,32 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The frame table: the frames that an engine must repeat to send a profile's traffic without end."""
+"""The frame table: the frames that an engine must repeat to send a profile's traffic without end.
 
+They go only to addresses that are reserved for benchmarking (RFC 2544, RFC 5180).
+"""
+
+import ipaddress
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from fwlab.model.errors import BadInput
-from fwlab.traffic.addresses import check_addresses
-from fwlab.traffic.expand import expand
-from fwlab.traffic.field_check import trim_variable
+from fwlab.traffic.expand import SIMULATOR_MACS, play
 from fwlab.traffic.frames import Frames
-from fwlab.traffic.instructions import FlowVar, RandLimit, TupleVar
-from fwlab.traffic.packet_setup import SIMULATOR_MACS
-from fwlab.traffic.rates import packets_per_second
+from fwlab.traffic.headers import IPV4, read_headers, within
+from fwlab.traffic.program import Counter, FlowVar, RandLimit, TupleVar, trim_variable
 from fwlab.traffic.streams import Stream, endless, parse_streams
-from fwlab.traffic.variables import padded, trimmed
 
 TABLE_FRAMES = 65_536
+LAB_PREFIXES = ("198.18.0.0/15", "2001:2::/48")
+#: Sources only: hosts of blacklists that are longer than the lab's networks. Nothing can answer them outside, because
+#: the nodes' only other network is QEMU's own, and restricted.
+LISTED_PREFIXES = ("10.0.0.0/8",)
+_MULTICAST = ("224.0.0.0/4", "ff00::/8")
+_HINT = "use addresses in " + " or ".join(LAB_PREFIXES)
 _FINEST = 1_000_000  # largest denominator of the fractions that approximate the rates
 
 
@@ -55,18 +63,17 @@ def build_table(
     for all values of a variable that takes them in turn.
     """
     profile = parse_streams(streams)
-    parsed = [s for s in profile if s.enabled]
-    sending = [s for s in parsed if not s.start_paused and not s.silent]
-    steady = [s for s in sending if s.mode.type == "continuous"]
-    if steady and len(steady) == len(parsed):
+    enabled = [s for s in profile if s.enabled]
+    steady = [s for s in enabled if s.sends and s.mode.type == "continuous"]
+    if steady and len(steady) == len(enabled):
         limit, exact = _loop(steady, most)
-        streams = [_in_step(data) for data in streams]
+        profile = [_in_step(stream) for stream in profile]
     else:
-        exact = not any(endless(s, profile) for s in parsed)
+        exact = not any(endless(s, profile) for s in enabled)
         limit = most + 1 if exact else most
     if first is not None and first < limit:
         limit, exact = first, False
-    frames = expand(streams, limit=limit, macs=macs, complete=True, seed=seed)
+    frames = play(profile, limit=limit, macs=macs, complete=True, seed=seed)
     if not len(frames):
         raise BadInput("the profile sends nothing", "enable a stream")
     if len(frames) > most:
@@ -75,19 +82,16 @@ def build_table(
     return Table(frames, _loop_ns(frames, steady), exact)
 
 
-def _in_step(data: dict[str, Any]) -> dict[str, Any]:
+def _in_step(stream: Stream) -> Stream:
     """The stream as if it had always been running: its start delay becomes a phase within one gap."""
-    stream = parse_streams([data])[0]
-    gap_us = 1e6 / packets_per_second(stream)
-    return {**data, "isg": stream.isg % gap_us}
+    return stream.model_copy(update={"isg": stream.isg % (1e6 / stream.pps)})
 
 
 def _loop(streams: Sequence[Stream], most: int) -> tuple[int, bool]:
     """The number of frames until continuous streams repeat, and whether the table holds them."""
-    exact = [Fraction(packets_per_second(s)).limit_denominator(_FINEST) for s in streams]
+    exact = [Fraction(s.pps).limit_denominator(_FINEST) for s in streams]
     rates = [max(rate, Fraction(1, _FINEST)) for rate in exact]
     total = sum(rates)
-    turns = [math.lcm(*_periods(s)) if _periods(s) else 1 for s in streams]
     for stream, rate in zip(streams, rates, strict=True):
         drawn = {ins.name for ins in stream.instructions if isinstance(ins, RandLimit)}
         for name, values in _ranges(stream).items():
@@ -99,7 +103,7 @@ def _loop(streams: Sequence[Stream], most: int) -> tuple[int, bool]:
                 )
     shares = [rate / total for rate in rates]
     # the smallest size in which each stream's share is an integer and a multiple of the stream's own period
-    size = math.lcm(*((Fraction(turn) / share).numerator for turn, share in zip(turns, shares, strict=True)))
+    size = math.lcm(*((_period(s) / share).numerator for s, share in zip(streams, shares, strict=True)))
     random = any(isinstance(ins, FlowVar) and ins.op == "random" for s in streams for ins in s.instructions)
     if size > most:
         return most, False
@@ -107,52 +111,78 @@ def _loop(streams: Sequence[Stream], most: int) -> tuple[int, bool]:
 
 
 def _ranges(stream: Stream) -> dict[str, int]:
-    """The number of frames after which each variable begins again by itself."""
+    """The number of frames after which each variable begins again by itself; of random ones only the repeatable."""
     ranges: dict[str, int] = {}
     trimming = trim_variable(stream.instructions)
-    for ins in stream.instructions:
+    for ins in stream.instructions if not stream.vm.cache else []:
         if isinstance(ins, FlowVar) and ins.op != "random":
-            ranges[ins.name] = _steps(ins, len(stream.data) if ins.name == trimming else None)
+            low, high = ins.range(len(stream.data) if ins is trimming else None)
+            size = high - low + 1
+            ranges[ins.name] = size // math.gcd(size, ins.step)
         elif isinstance(ins, RandLimit):
             ranges[ins.name] = ins.limit
         elif isinstance(ins, TupleVar):
             ranges[f"{ins.name}.ip"] = ins.ip_max - ins.ip_min + 1
-    return ranges if not stream.vm.cache else {}
+    return ranges
 
 
-def _periods(stream: Stream) -> list[int]:
-    """The period of each variable in frames; a chained variable has the product of the periods."""
+def _period(stream: Stream) -> int:
+    """The number of frames after which all variables begin again; those of a chain multiply."""
     if stream.vm.cache:
-        return [stream.vm.cache]
-    periods, ranges = [], _ranges(stream)
-    chain = 1
-    expected: str | None = None
+        return stream.vm.cache
+    ranges, periods, chain = _ranges(stream), [1], 1
+    follower: str | None = None
     for ins in stream.instructions:
         if isinstance(ins, TupleVar):
-            clients, ports = ranges[f"{ins.name}.ip"], ins.port_max - ins.port_min + 1
-            periods.append(ins.limit_flows or clients * ports)
-        elif isinstance(ins, FlowVar | RandLimit) and ins.name in ranges:
-            chain = ranges[ins.name] * (chain if expected == ins.name else 1)
+            ports = ins.port_max - ins.port_min + 1
+            periods.append(ins.limit_flows or ranges[f"{ins.name}.ip"] * ports)
+        elif isinstance(ins, Counter) and ins.name in ranges:
+            chain = ranges[ins.name] * (chain if follower == ins.name else 1)
             periods.append(chain)
-            expected = ins.next_var
-    return periods
-
-
-def _steps(ins: FlowVar, longest: int | None) -> int:
-    if ins.value_list is not None:
-        size = len(ins.value_list)
-    else:
-        low, high = trimmed(*padded(ins), longest)
-        size = high - low + 1
-    return size // math.gcd(size, ins.step)
+            follower = ins.next_var
+    return math.lcm(*periods)
 
 
 def _loop_ns(frames: Frames, steady: Sequence[Stream]) -> int:
     """Time from the first frame of a loop to the first of the next: at least 1 ns after the last frame."""
     last = int(frames.times_ns[-1])
     if steady:
-        pps = sum(packets_per_second(s) for s in steady)
+        pps = sum(s.pps for s in steady)
         sent = sum(int((frames.stream == s.index).sum()) for s in steady)
         return max(round(sent / pps * 1e9), last + 1)
     gap = (last - int(frames.times_ns[0])) // max(len(frames) - 1, 1)
     return last + max(gap, 1)
+
+
+def check_addresses(frames: Frames) -> None:
+    """Raises BadInput naming stream, frame and address if an IP address is outside the lab's prefixes, or if a
+    destination (IP or Ethernet) is a multicast address. A source may also be one that blacklists name."""
+    headers = read_headers(frames)
+    if not len(frames):
+        return
+
+    def among(addresses: np.ndarray, prefixes: tuple[str, ...]) -> np.ndarray:
+        return np.asarray(np.any([within(headers.version, addresses, prefix) for prefix in prefixes], axis=0))
+
+    has_ip = headers.version != 0
+    for what, addresses, wrong, kind in (
+        ("destination", headers.dst, among(headers.dst, _MULTICAST), "is a multicast address"),
+        ("source", headers.src, has_ip & ~among(headers.src, LAB_PREFIXES + LISTED_PREFIXES), "is not a lab address"),
+        ("destination", headers.dst, has_ip & ~among(headers.dst, LAB_PREFIXES), "is not a lab address"),
+    ):
+        if wrong.any():
+            at = int(wrong.argmax())
+            size = 4 if headers.version[at] == IPV4 else 16
+            address = ipaddress.ip_address(addresses[at][:size].tobytes())
+            raise BadInput(f"{_label(frames, at)}: {what} {address} {kind}", _HINT)
+    if headers.group_mac.any():
+        at = int(headers.group_mac.argmax())
+        mac = frames[at][:6].hex(":")
+        raise BadInput(
+            f"{_label(frames, at)}: destination {mac} is a multicast address",
+            "remove the Ethernet destination from the profile",
+        )
+
+
+def _label(frames: Frames, at: int) -> str:
+    return f"{frames.labels[int(frames.stream[at])]}, frame {at + 1}"

@@ -1,15 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Frames in sending order. Frames made from one packet share their common bytes, so large tables need little memory."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from fwlab.traffic.field_engine import Frameset
 
-_AT_ONCE = 1 << 21  # bytes packed in one step, which limits the memory needed
+@dataclass
+class Frameset:
+    """Frames made from one packet.
+
+    heads    leading bytes, which differ: uint8 array of shape (rows, width)
+    tail     the bytes that follow in every frame
+    lengths  bytes of each frame: int64 array of shape (rows,)
+    """
+
+    heads: np.ndarray
+    tail: bytes
+    lengths: np.ndarray
+
+    def frame(self, row: int) -> bytes:
+        """The frame in that row, without frame check sequence."""
+        head: bytes = self.heads[row].tobytes()
+        return (head + self.tail)[: int(self.lengths[row])]
 
 
 @dataclass
@@ -60,56 +75,15 @@ class Frames:
         for number, rows in self._by_part():
             made = self.parts[number]
             head = made.heads[self.row[rows], :width]
-            block = np.zeros((len(rows), width), dtype=np.uint8)
-            block[:, : head.shape[1]] = head
-            rest = np.frombuffer(made.tail, dtype=np.uint8)[: max(width - head.shape[1], 0)]
-            block[:, head.shape[1] : head.shape[1] + len(rest)] = rest
-            lengths = made.lengths[self.row[rows]]
-            if (lengths < width).any():
-                block[np.arange(width) >= lengths[:, np.newaxis]] = 0
-            table[rows] = block
+            rest = np.frombuffer(made.tail, dtype=np.uint8)[: width - head.shape[1]]
+            table[rows, : head.shape[1]] = head
+            table[rows, head.shape[1] : head.shape[1] + len(rest)] = rest
+        if (self.lengths < width).any():
+            table[np.arange(width) >= self.lengths[:, np.newaxis]] = 0
         return table
-
-    def packed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """All frames concatenated: (data, offsets, lengths). Frame i is data[offsets[i] : offsets[i] + lengths[i]]."""
-        lengths = self.lengths
-        offsets = np.concatenate(([0], np.cumsum(lengths)[:-1])) if len(self) else lengths
-        data = np.empty(int(lengths.sum()), dtype=np.uint8)
-        for number, rows in self._by_part():
-            self._pack(data, self.parts[number], rows, offsets, lengths)
-        return data, offsets, lengths
-
-    def _pack(
-        self, data: np.ndarray, made: Frameset, rows: np.ndarray, offsets: np.ndarray, lengths: np.ndarray
-    ) -> None:
-        size = int(lengths[rows[0]])
-        if not (lengths[rows] == size).all():
-            for number in rows:
-                at = int(offsets[number])
-                data[at : at + int(lengths[number])] = np.frombuffer(self[number], dtype=np.uint8)
-            return
-        width = min(made.heads.shape[1], size)
-        tail = np.frombuffer(made.tail, dtype=np.uint8)[: size - width]
-        for start in range(0, len(rows), max(_AT_ONCE // size, 1)):
-            some = rows[start : start + max(_AT_ONCE // size, 1)]
-            places = offsets[some][:, np.newaxis] + np.arange(size)
-            data[places[:, :width]] = made.heads[self.row[some], :width]
-            data[places[:, width:]] = tail
 
     def _by_part(self) -> Iterator[tuple[int, np.ndarray]]:
         for number in range(len(self.parts)):
             rows = np.flatnonzero(self.part == number)
             if len(rows):
                 yield number, rows
-
-
-Sent = tuple[np.ndarray, np.ndarray, np.ndarray]  # times_ns, part, row
-
-
-def merge(per_core: Sequence[Sent]) -> Sent:
-    """Merge the cores' frames, ordered by microsecond; within one, the lower core comes first."""
-    times, part, row = (np.concatenate(column) for column in zip(*per_core, strict=True))
-    if len(per_core) > 1:
-        order = np.argsort(times // 1000, kind="stable")
-        times, part, row = times[order], part[order], row[order]
-    return times, part, row

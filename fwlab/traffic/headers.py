@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Parses addresses, protocol and ports of many frames at once, behind Ethernet and any VLAN tags."""
 
+import ipaddress
+import struct
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,6 +76,16 @@ def read_headers(frames: Frames) -> Headers:
     )
 
 
+def within(version: np.ndarray, addresses: np.ndarray, prefix: str) -> np.ndarray:
+    """Which of the addresses (as in Headers) lie within the prefix: bool array of shape (n,)."""
+    network = ipaddress.ip_network(prefix, strict=False)
+    size = network.max_prefixlen // 8
+    base = np.frombuffer(network.network_address.packed, dtype=np.uint8)
+    mask = np.frombuffer(network.netmask.packed, dtype=np.uint8)
+    same = ((addresses[:, :size] & mask) == base).all(axis=1)
+    return np.asarray(same & (version == (IPV4 if network.version == 4 else IPV6)))
+
+
 def ipv4_numbers(addresses: np.ndarray) -> np.ndarray:
     """IPv4 addresses (as in Headers) as integers: int64 array of shape (n,)."""
     return np.asarray(addresses[:, :4].astype(np.int64) @ np.array([1 << 24, 1 << 16, 1 << 8, 1]))
@@ -108,3 +120,19 @@ def _transport(
         protocol = np.where(more, table[rows, here], protocol)
         l4 = np.where(more, l4 + longer, l4)
     return protocol, l4, whole
+
+
+def ip_header(data: bytes | bytearray, frame: int = 0) -> tuple[int, int]:
+    """Version and offset of the IP header behind Ethernet, which begins at `frame`, and any VLAN tags; or (0, 0)."""
+    at = frame + 12
+    while at + 2 <= len(data):
+        kind = struct.unpack_from(">H", data, at)[0]
+        if kind in _VLANS:
+            at += 4
+        elif kind == 0x0800 and at + 22 <= len(data):
+            return 4, at + 2
+        elif kind == 0x86DD and at + 42 <= len(data):
+            return 6, at + 2
+        else:
+            break
+    return 0, 0

@@ -4,21 +4,24 @@
 import base64
 import binascii
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Literal
 
-from pydantic import Field, PrivateAttr, ValidationError
+from pydantic import Field, PrivateAttr, ValidationError, field_validator, model_validator
 
 from fwlab.model.declared import Strict
 from fwlab.model.errors import BadInput
-from fwlab.traffic.instructions import Instruction, first_error, parse_instruction
+from fwlab.traffic import program
+from fwlab.traffic.program import SHORTEST, AnyInstruction
+from fwlab.traffic.variables import draws, ranged
 
-SHORTEST, LONGEST = 14, 9 * 1024 + 22  # packet lengths that TRex accepts, in bytes without the frame check sequence
-SHORTEST_SENT = 60  # bytes; shorter packets are padded with zeros
-
-SLOWEST = 1e-6  # in any unit; a packet in eleven days. A lower rate is a typing error.
-
-_MODES = ("continuous", "single_burst", "multi_burst")
-_RATES = ("pps", "bps_L1", "bps_L2", "percentage")
+FCS = 4  # bytes of the frame check sequence
+_SHORTEST_GIVEN, _LONGEST = 14, 9 * 1024 + 22  # packet lengths that TRex accepts, in bytes without FCS
+_GAP = 20  # bytes of preamble and interframe gap, which count on layer 1
+_LINE_RATE_BPS = 10_000_000_000  # of the link in TRex's simulator; percentages refer to it
+_SLOWEST = 1e-6  # in any unit; a packet in eleven days. A lower rate is a typing error.
+_PAUSED_GAP = 0.1  # seconds between two turns of a paused stream
+_SAMPLES = 10_000
 
 
 class Rate(Strict):
@@ -27,23 +30,39 @@ class Rate(Strict):
     type: Literal["pps", "bps_L1", "bps_L2", "percentage"]
     value: float
 
+    @model_validator(mode="after")
+    def _above_zero(self) -> "Rate":
+        if self.value < _SLOWEST:
+            raise ValueError(f"invalid rate {self.value:g} {self.type}; give at least {_SLOWEST:g}")
+        return self
+
 
 class Mode(Strict):
     """A stream's rate and bursts. `ibg`: gap between bursts in microseconds; `count`: number of bursts."""
 
     type: Literal["continuous", "single_burst", "multi_burst"]
     rate: Rate
-    total_pkts: int | None = Field(default=None, ge=1, lt=1 << 32)
-    pkts_per_burst: int | None = Field(default=None, ge=1, lt=1 << 32)
+    total_pkts: int = Field(default=0, ge=1, lt=1 << 32)
+    pkts_per_burst: int = Field(default=0, ge=1, lt=1 << 32)
     ibg: float = Field(default=0.0, ge=0)
     count: int = Field(default=1, ge=1, lt=1 << 32)
+
+    @model_validator(mode="after")
+    def _has_burst(self) -> "Mode":
+        if self.type != "continuous" and not self.burst:
+            field = "total_pkts" if self.type == "single_burst" else "pkts_per_burst"
+            raise ValueError(f"{field} is missing: the number of packets of a burst")
+        return self
 
     @property
     def burst(self) -> int:
         """Packets in one burst; 0 for a continuous stream."""
-        if self.type == "continuous":
-            return 0
-        return (self.total_pkts if self.type == "single_burst" else self.pkts_per_burst) or 0
+        return {"continuous": 0, "single_burst": self.total_pkts, "multi_burst": self.pkts_per_burst}[self.type]
+
+    @property
+    def bursts(self) -> int:
+        """Number of bursts."""
+        return self.count if self.type == "multi_burst" else 1
 
 
 class Packet(Strict):
@@ -52,6 +71,17 @@ class Packet(Strict):
     binary: str
     meta: str = ""
 
+    @field_validator("binary")
+    @classmethod
+    def _decodes(cls, binary: str) -> str:
+        try:
+            size = len(base64.b64decode(binary, validate=True))
+        except (binascii.Error, ValueError) as error:
+            raise ValueError("not valid base64") from error
+        if not _SHORTEST_GIVEN <= size <= _LONGEST:
+            raise ValueError(f"the packet has {size} bytes, not from {_SHORTEST_GIVEN} to {_LONGEST}")
+        return binary
+
 
 class Program(Strict):
     """The field engine's program. `cache`: frames made before they repeat (0: no limit).
@@ -59,13 +89,13 @@ class Program(Strict):
     Clients from before 2019 send `split_by_var`; TRex ignores it.
     """
 
-    instructions: list[Any] = Field(default=[])
+    instructions: list[AnyInstruction] = Field(default=[])
     cache: int = Field(default=0, ge=0, le=0xFFFF)
     split_by_var: str = ""
 
 
 class FlowStats(Strict):
-    """TRex's counters of this stream. They do not change what is sent."""
+    """TRex's counters of this stream. They mark the packet, and change nothing else that is sent."""
 
     enabled: bool = False
     stream_id: int | None = None
@@ -73,13 +103,19 @@ class FlowStats(Strict):
     ieee_1588: bool = False
     rule_type: Literal["stats", "latency", "tpg"] | None = None
 
+    @model_validator(mode="after")
+    def _supported(self) -> "FlowStats":
+        if self.enabled and (self.rule_type == "tpg" or self.ieee_1588):
+            what = "tagged packet groups" if self.rule_type == "tpg" else "IEEE 1588 time stamps"
+            raise ValueError(f"{what} are not supported; use STLFlowStats or STLFlowLatencyStats")
+        return self
+
 
 class Stream(Strict):
     """One stream.
 
     isg    start delay in microseconds
-    flags  1: keep the packet's source MAC address; 2: keep its destination; 8: silent
-    """
+    flags  1: keep the packet's source MAC address; 2: keep its destination; 8: silent"""
 
     flags: int = 0
     action_count: int = Field(default=0, ge=0)
@@ -98,11 +134,15 @@ class Stream(Strict):
     stream_id: int | None = None
     next_stream_id: int = -1
 
+    @field_validator("core_id")
+    @classmethod
+    def _there(cls, core: int) -> int:
+        if core > 0:
+            raise ValueError(f"there is no core {core}: the generator has one, 0")
+        return core
+
     _index: int = PrivateAttr(default=0)
-    _id: int = PrivateAttr(default=0)
     _following: int = PrivateAttr(default=-1)
-    _data: bytes = PrivateAttr(default=b"")
-    _instructions: list[Instruction] = PrivateAttr(default_factory=list)
 
     @property
     def index(self) -> int:
@@ -110,28 +150,23 @@ class Stream(Strict):
         return self._index
 
     @property
-    def id(self) -> int:
-        """TRex's number of the stream, which determines the order of TRex's stream table."""
-        return self._id
-
-    @property
     def following(self) -> int:
         """Index of the stream that starts when this one ends, or -1."""
         return self._following
 
-    @property
+    @cached_property
     def data(self) -> bytes:
         """The packet before the field engine, padded to 60 bytes."""
-        return self._data
+        return base64.b64decode(self.packet.binary).ljust(SHORTEST, b"\0")
 
     @property
-    def instructions(self) -> list[Instruction]:
-        """The field engine's program, validated."""
-        return self._instructions
+    def instructions(self) -> list[AnyInstruction]:
+        """The field engine's program."""
+        return self.vm.instructions
 
     @property
-    def sequenced(self) -> bool:
-        """Whether this is a latency stream: it numbers its packets, so it stays on one core."""
+    def marks_latency(self) -> bool:
+        """Whether this is a latency stream, whose packets carry a trailer."""
         return self.flow_stats.enabled and self.flow_stats.rule_type == "latency"
 
     @property
@@ -140,10 +175,45 @@ class Stream(Strict):
         return bool(self.flags & 8)
 
     @property
+    def sends(self) -> bool:
+        """Whether it sends something in its turns."""
+        return self.enabled and not self.silent and not self.start_paused
+
+    @property
     def label(self) -> str:
         """How error messages name the stream."""
-        name = f" ({self.name})" if self.name is not None else ""
-        return f"stream {self._index + 1}{name}"
+        return _label(self._index, self.name)
+
+    @cached_property
+    def mean_length(self) -> float:
+        """Mean length of its frames in bytes, without frame check sequence."""
+        ins = program.trim_variable(self.instructions)
+        if ins is None:
+            return len(self.data)
+        if ins.value_list:
+            return sum(ins.value_list) / len(ins.value_list)
+        low, high = ins.range(len(self.data))
+        if ins.op != "random":
+            return (low + high) / 2.0
+        # Like TRex, take the mean of a fixed sample of random numbers, which is not the middle of the range.
+        sample = ranged(draws(1, _SAMPLES), 0, high - low)
+        return low + int(sample.sum()) / _SAMPLES
+
+    @cached_property
+    def pps(self) -> float:
+        """Its rate in packets per second, based on the mean length of its frames."""
+        rate, size = self.mode.rate, self.mean_length + FCS
+        if rate.type == "pps":
+            return rate.value
+        if rate.type == "bps_L2":
+            return rate.value / (8 * size)
+        layer1 = rate.value if rate.type == "bps_L1" else (rate.value / 100.0) * _LINE_RATE_BPS
+        return layer1 * (size / (size + _GAP)) / (8 * size)
+
+    @cached_property
+    def gap(self) -> float:
+        """Seconds between two turns of a burst."""
+        return _PAUSED_GAP if self.start_paused else 1.0 / self.pps
 
 
 def parse_streams(data: Sequence[Any]) -> list[Stream]:
@@ -151,121 +221,8 @@ def parse_streams(data: Sequence[Any]) -> list[Stream]:
     if not isinstance(data, Sequence) or isinstance(data, str | bytes) or not data:
         raise BadInput("the profile has no streams", "return at least one STLStream from get_streams")
     streams = [_parse_stream(item, index) for index, item in enumerate(data)]
-    _number(streams)
     _chain(streams)
     return streams
-
-
-def _parse_stream(data: Any, index: int) -> Stream:
-    where = f"stream {index + 1}"
-    if not isinstance(data, dict):
-        raise BadInput(f"{where}: not a JSON object", "use the format of stream.to_json()")
-    if data.get("name") is not None:
-        where += f" ({data['name']})"
-    mode = _object(data, "mode")
-    rate = _object(mode, "rate")
-    if "type" in mode and mode["type"] not in _MODES:
-        raise BadInput(f"{where}: unknown mode {mode['type']!r}", "use one of: " + ", ".join(_MODES))
-    if "type" in rate and rate["type"] not in _RATES:
-        raise BadInput(f"{where}: unknown rate {rate['type']!r}", "use one of: " + ", ".join(_RATES))
-    try:
-        stream = Stream.model_validate(data)
-    except ValidationError as error:
-        raise BadInput(f"{where}: {first_error(error)}", "use the format of stream.to_json()") from error
-    if not stream.mode.rate.value >= SLOWEST:
-        raise BadInput(
-            f"{where}: invalid rate {stream.mode.rate.value:g} {stream.mode.rate.type}",
-            "give a rate above zero" if stream.mode.rate.value <= 0 else f"give a rate of at least {SLOWEST:g}",
-        )
-    if not stream.mode.burst and stream.mode.type != "continuous":
-        field = "total_pkts" if stream.mode.type == "single_burst" else "pkts_per_burst"
-        raise BadInput(f"{where}: field 'mode.{field}' is missing", "give the number of packets of a burst")
-    if stream.flow_stats.enabled and (stream.flow_stats.rule_type == "tpg" or stream.flow_stats.ieee_1588):
-        what = "tagged packet groups" if stream.flow_stats.rule_type == "tpg" else "IEEE 1588 time stamps"
-        raise BadInput(f"{where}: {what} are not supported", "use STLFlowStats or STLFlowLatencyStats")
-    if stream.sequenced and stream.core_id >= 0:
-        raise BadInput(f"{where}: a latency stream cannot be pinned to a core", "omit core_id")
-    stream._index = index
-    stream._data = _decode(stream.packet.binary, where)
-    stream._instructions = [
-        parse_instruction(item, f"{where}, instruction {number}")
-        for number, item in enumerate(stream.vm.instructions, start=1)
-    ]
-    return stream
-
-
-def _object(data: dict[str, Any], field: str) -> dict[str, Any]:
-    value = data.get(field)
-    return value if isinstance(value, dict) else {}
-
-
-def _decode(binary: str, where: str) -> bytes:
-    try:
-        data = base64.b64decode(binary, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise BadInput(f"{where}: packet.binary is not valid base64", "use the format of stream.to_json()") from error
-    if not SHORTEST <= len(data) <= LONGEST:
-        raise BadInput(f"{where}: the packet has {len(data)} bytes", f"give it from {SHORTEST} to {LONGEST} bytes")
-    return data.ljust(SHORTEST_SENT, b"\0")
-
-
-def _number(streams: list[Stream]) -> None:
-    """Number the streams without a number 1, 2, … in the profile's order."""
-    free = 1
-    for stream in streams:
-        if stream.stream_id is not None:
-            stream._id = stream.stream_id
-        else:
-            stream._id, free = free, free + 1
-    numbers = [stream.id for stream in streams]
-    for stream in streams:
-        if numbers.count(stream.id) > 1:
-            raise BadInput(
-                f"{stream.label}: stream number {stream.id} is used twice", "give each stream a number of its own"
-            )
-
-
-def _chain(streams: list[Stream]) -> None:
-    names: dict[str | int, int] = {}
-    for stream in streams:
-        if stream.name is not None:
-            if stream.name in names:
-                raise BadInput(f"{stream.label}: the name is used twice", "give each stream a name of its own")
-            names[stream.name] = stream.index
-    ids = {stream.id: stream.index for stream in streams}
-    for stream in streams:
-        if stream.next:
-            target, shown = names.get(stream.next), stream.next
-        elif stream.next_stream_id >= 0:
-            target, shown = ids.get(stream.next_stream_id), stream.next_stream_id
-        else:
-            continue
-        if target is None:
-            raise BadInput(f"{stream.label}: next stream {shown!r} does not exist", "give the name of a stream")
-        if stream.mode.type == "continuous":
-            raise BadInput(f"{stream.label}: a continuous stream cannot have a next stream", "make it a burst")
-        if not streams[target].enabled:
-            raise BadInput(f"{stream.label}: next stream {shown!r} is disabled", "enable it, or name another stream")
-        if streams[target].sequenced != stream.sequenced:
-            raise BadInput(
-                f"{stream.label}: a latency stream and another stream cannot follow each other",
-                "chain streams of one kind",
-            )
-        if streams[target].core_id != stream.core_id:
-            raise BadInput(f"{stream.label}: its next stream runs on another core", "give both the same core_id")
-        stream._following = target
-    reached = {stream.index for stream in streams if stream.self_start and stream.enabled}
-    todo = list(reached)
-    while todo:
-        target = streams[todo.pop()].following
-        if target >= 0 and target not in reached:
-            reached.add(target)
-            todo.append(target)
-    for stream in streams:
-        if stream.enabled and stream.index not in reached:
-            raise BadInput(
-                f"{stream.label}: no stream starts it", "set self_start, or name it as the next of another stream"
-            )
 
 
 def endless(stream: Stream, streams: Sequence[Stream]) -> bool:
@@ -280,3 +237,71 @@ def endless(stream: Stream, streams: Sequence[Stream]) -> bool:
         if at.index == stream.index:
             return True
     return stream.mode.type == "continuous"
+
+
+def _label(index: int, name: Any) -> str:
+    return f"stream {index + 1}" + (f" ({name})" if name is not None else "")
+
+
+def _parse_stream(data: Any, index: int) -> Stream:
+    label = _label(index, data.get("name") if isinstance(data, dict) else None)
+    try:
+        stream = Stream.model_validate(data)
+    except ValidationError as error:
+        raise BadInput(f"{label}{_first_error(error)}", "use the format of stream.to_json()") from error
+    stream._index = index
+    try:
+        program.check(stream.data, stream.instructions)
+    except ValueError as error:
+        raise BadInput(f"{label}, {error}", "correct this instruction") from error
+    return stream
+
+
+def _first_error(error: ValidationError) -> str:
+    """The first error that pydantic found: `: field: what is wrong`, or `, instruction 3: type.field: …`."""
+    first = error.errors()[0]
+    where, loc, what = "", list(first["loc"]), first["msg"].removeprefix("Value error, ")
+    if first["type"] == "union_tag_invalid":
+        what = f"unknown instruction {first['ctx']['tag']!r}; use one of: {first['ctx']['expected_tags']}"
+    elif first["type"] == "extra_forbidden":
+        what = f"unknown field {loc.pop()!r}"
+    elif first["type"] == "missing":
+        what = f"field {loc.pop()!r} is missing"
+    if loc[:2] == ["vm", "instructions"] and len(loc) > 2:
+        where, loc = f", instruction {int(loc[2]) + 1}", loc[3:]
+    return ": ".join([where, *([".".join(map(str, loc))] if loc else []), what])
+
+
+def _chain(streams: list[Stream]) -> None:
+    """Resolve `next` names and numbers. Streams without a number have 1, 2, … in the profile's order."""
+    free = iter(range(1, len(streams) + 1))
+    numbers: list[Any] = [s.stream_id if s.stream_id is not None else next(free) for s in streams]
+    names: list[Any] = [s.name for s in streams]
+    for stream in streams:
+        if stream.name is not None and names.index(stream.name) < stream.index:
+            raise BadInput(f"{stream.label}: the name is used twice", "give each stream a name of its own")
+        if numbers.index(numbers[stream.index]) < stream.index:
+            what = f"{stream.label}: stream number {numbers[stream.index]} is used twice"
+            raise BadInput(what, "give each stream a number of its own")
+    for stream in streams:
+        wanted, known = (stream.next, names) if stream.next else (stream.next_stream_id, numbers)
+        if not stream.next and stream.next_stream_id < 0:
+            continue
+        if wanted not in known:
+            raise BadInput(f"{stream.label}: next stream {wanted!r} does not exist", "give the name of a stream")
+        if stream.mode.type == "continuous":
+            raise BadInput(f"{stream.label}: a continuous stream cannot have a next stream", "make it a burst")
+        target = streams[known.index(wanted)]
+        if not target.enabled:
+            raise BadInput(f"{stream.label}: next stream {wanted!r} is disabled", "enable it, or name another stream")
+        stream._following = target.index
+    reached: set[int] = set()
+    for stream in streams:
+        at = stream.index if stream.self_start and stream.enabled else -1
+        while at >= 0 and at not in reached:
+            reached.add(at)
+            at = streams[at].following
+    for stream in streams:
+        if stream.enabled and stream.index not in reached:
+            what = f"{stream.label}: no stream starts it"
+            raise BadInput(what, "set self_start, or name it as the next of another stream")

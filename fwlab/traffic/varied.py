@@ -15,8 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from fwlab.traffic import checksums
-from fwlab.traffic.field_engine import Frameset
-from fwlab.traffic.frames import Frames
+from fwlab.traffic.frames import Frames, Frameset
 from fwlab.traffic.headers import IPV4, IPV6, Headers, read_headers
 
 #: The lowest TTL, and how many there are from there on.

@@ -165,15 +165,15 @@ def _stream_values() -> list[Any]:
     return [value for streams in _profiles() for value in values_in(streams)]
 
 
-def _streams(rng: Random) -> tuple[Any, int, int]:
+def _streams(rng: Random) -> tuple[Any, int]:
     data = changed_data(rng, rng.choice(_profiles()), _stream_values())
-    return data, rng.choice((1, 2, 7, 33)), rng.choice((1, 1, 1, 2, 5))
+    return data, rng.choice((1, 2, 7, 33))
 
 
-def _ask_streams(given: tuple[Any, int, int]) -> str:
+def _ask_streams(given: tuple[Any, int]) -> str:
     """Expand the streams; for some of them, also build the frame table of an engine."""
-    streams, limit, cores = given
-    frames = expand(streams, limit=limit, cores=cores)
+    streams, limit = given
+    frames = expand(streams, limit=limit)
     if limit == 7:
         build_table(streams, macs=(bytes(6), bytes(6)), most=64)
     return "accepted, with frames" if len(frames) else "accepted, without frames"

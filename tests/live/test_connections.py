@@ -12,7 +12,7 @@ import yaml
 
 from fwlab.generator import syn_timeout
 
-from .conftest import LAB, STAND, Checkout, document
+from .conftest import STAND, Checkout, document
 
 pytestmark = pytest.mark.live
 
@@ -25,7 +25,7 @@ LAB_YML = {
     "classes": {"flood": {"src": "198.18.64.0/18"}},
     "traffic": {
         "web": {"connections": {}},
-        "flood": {"profile": "profile.py"},
+        "flood": {"profile": "../common/flood.py"},
         "attacked": {"connections": {"background": "flood", "background_pps": 1500}},
     },
     "baseline": "plain",
@@ -64,7 +64,6 @@ def run(lab: Checkout) -> dict:
         for file, text in files.items():
             (top / "rulesets" / name / file).write_text(text)
     (top / "rulesets" / "plain" / "README.md").write_text("Nothing is loaded.\n")
-    (top / "profile.py").write_text((lab.top / "labs" / LAB / "profile.py").read_text())
     for case in LAB_YML["cases"]:
         case.update(metric="connections", also=["delivered"])
     (top / "lab.yml").write_text(yaml.safe_dump(LAB_YML))

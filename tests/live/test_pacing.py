@@ -21,7 +21,7 @@ from fwlab.generator.pacing import wires
 from fwlab.generator.pacing.monitor import Monitor
 from fwlab.testbed.qemu_process import domain_of, qemu_of
 
-from .conftest import LAB, STAND, TOPOLOGY, Checkout, document, ssh_port
+from .conftest import STAND, TOPOLOGY, Checkout, document, ssh_port
 
 pytestmark = pytest.mark.live
 
@@ -33,7 +33,7 @@ LAB_YML = {
     "title": "How exact is a load?",
     "minutes": 10,
     "classes": {"flood": {"src": "198.18.0.0/16"}},
-    "traffic": {"flood": {"profile": "profile.py"}},
+    "traffic": {"flood": {"profile": "../common/flood.py"}},
     "defaults": {"traffic": "flood"},
     "baseline": "plain",
     "cases": [
@@ -118,7 +118,6 @@ def folder(lab: Checkout) -> Path:
         for file, text in files.items():
             (top / "rulesets" / name / file).write_text(text)
     (top / "rulesets" / "plain" / "README.md").write_text("Nothing is loaded.\n")
-    (top / "profile.py").write_text((lab.top / "labs" / LAB / "profile.py").read_text())
     (top / "lab.yml").write_text(yaml.safe_dump(LAB_YML))
     return top
 

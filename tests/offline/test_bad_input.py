@@ -161,7 +161,7 @@ PLACE = f"labs/{LAB}/profile.py"
         ("def register", "def unregister", f"{PLACE}: no function register()"),
         ("198.19.0.9", "10.0.0.1", f"{PLACE}: stream 1, frame 1: destination 10.0.0.1 is not a lab address"),
         ("198.19.0.9", "224.0.0.1", f"{PLACE}: stream 1, frame 1: destination 224.0.0.1 is a multicast address"),
-        ("pps=1000", "pps=0", f"{PLACE}: stream 1: invalid rate 0 pps"),
+        ("pps=1000", "pps=0", f"{PLACE}: stream 1: mode.rate: invalid rate 0 pps; give at least 1e-06"),
         (
             "Cont(pps=1000)",
             "SingleBurst(pps=1, total_pkts=65537)",

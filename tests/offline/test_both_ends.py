@@ -15,8 +15,7 @@ from fwlab.generator.sink import counting_ruleset
 from fwlab.metrics.nodes import Nodes, through
 from fwlab.model.declared_traffic import TrafficClass
 from fwlab.traffic import expand
-from fwlab.traffic.classes import classify
-from fwlab.traffic.flows import stream_classes
+from fwlab.traffic.classes import classify, stream_classes
 from tests.offline.traffic_forms import burst, stream
 
 ASKED = TrafficClass(stream="asked", address="source")

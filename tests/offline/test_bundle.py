@@ -68,7 +68,7 @@ def test_a_labs_bundle_has_what_it_loads_and_no_solution(lab_id: str) -> None:
         own = [name for name in files if name.startswith(f"{folder}/rulesets/{exercise.id}/")]
         assert own
         assert all(name.startswith(f"{folder}/rulesets/{exercise.id}/start/") for name in own)
-    assert {name.split("/")[1] for name in files if name.startswith("labs/")} == {lab_id}
+    assert {name.split("/")[1] for name in files if name.startswith("labs/")} == {f.name for f in lab.code_folders}
     assert not [name for name in files if set(Path(name).parts) & {*SOLUTIONS, "results", "tests"}]
 
 

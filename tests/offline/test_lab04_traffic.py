@@ -12,8 +12,7 @@ import pytest
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.host.project import find_project, load_topology
 from fwlab.measure.labs import load_lab
-from fwlab.traffic.classes import classify
-from fwlab.traffic.flows import flow_keys
+from fwlab.traffic.classes import classify, flow_keys
 from fwlab.traffic.headers import read_headers
 from tests.offline.traffic_forms import undrawn
 

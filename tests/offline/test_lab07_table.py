@@ -29,8 +29,9 @@ HANDSHAKE = (SYN, SYN | ACK, ACK)
 def frames(traffic: str, limit: int = 12_000) -> list[tuple[str, int, int]]:
     """Of each frame: client and its port as text, the TCP flags (0 for UDP), and whether the client sent it."""
     declared = LAB.traffic[traffic]
-    assert declared.profile is not None
-    made = expand(load_profile(PROJECT, LAB.folder / declared.profile, dict(declared.tunables)), limit=limit)
+    profile = LAB.profile(traffic)
+    assert profile is not None
+    made = expand(load_profile(PROJECT, profile, dict(declared.tunables)), limit=limit)
     found = []
     for frame in made.matrix(54):
         raw = bytes(frame)

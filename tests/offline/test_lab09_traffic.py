@@ -17,8 +17,7 @@ from fwlab.generator.traffic_store import TrafficStore
 from fwlab.host.project import find_project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.rulesets.files import lab_ruleset
-from fwlab.traffic.classes import classify
-from fwlab.traffic.flows import flow_keys
+from fwlab.traffic.classes import classify, flow_keys
 from fwlab.traffic.headers import read_headers
 
 PROJECT = find_project(Path(__file__).parent)

@@ -17,6 +17,7 @@ import pytest
 
 from fwlab.generator.traffic_profile import load_profile
 from fwlab.generator.traffic_store import TrafficStore
+from fwlab.grading.record import lab_files
 from fwlab.host.project import find_project, lab_ids, load_topology, read_yaml
 from fwlab.measure.labs import load_lab
 from fwlab.metrics.state_table import MOST_LOST
@@ -90,8 +91,8 @@ def test_folder_is_complete(name: str) -> None:
     lab = LABS[name]
     missing = [file for file in ("README.md", "work/README.md", "work/.gitignore") if not (lab.folder / file).is_file()]
     assert not missing
-    profiles = [t.profile for t in lab.traffic.values() if t.profile]  # traffic of TCP connections has no profile
-    assert not [profile for profile in profiles if not (lab.folder / profile).is_file()]
+    deciding = {PROJECT.root / file for file in lab_files(PROJECT, lab)}
+    assert {lab.profile(traffic) for traffic in lab.traffic} - {None} <= deciding  # TCP connections have no profile
 
 
 @each_lab
@@ -204,7 +205,7 @@ def _sources_of(profile: Path, tunables: tuple[tuple[str, object], ...]) -> set[
 def sources_of(lab: Lab, traffic: str) -> set[tuple[str, int]]:
     """(source address, source port) of every flow of the profile."""
     declared = lab.traffic[traffic]
-    return _sources_of(lab.folder / declared.profile, tuple(declared.tunables.items()))
+    return _sources_of(lab.profile(traffic), tuple(declared.tunables.items()))
 
 
 FILLED = [

@@ -140,7 +140,8 @@ def test_a_long_command_with_control_characters_is_one_short_line(monkeypatch: p
 def test_a_grading_reports_that_it_waits_despite_captured_output(tmp_path: Path) -> None:
     (tmp_path / "labs").mkdir()
     shutil.copy(ROOT / "topology.yml", tmp_path)
-    shutil.copytree(ROOT / "labs" / LAB, tmp_path / "labs" / LAB, ignore=shutil.ignore_patterns("work"))
+    for folder in (LAB, "common"):
+        shutil.copytree(ROOT / "labs" / folder, tmp_path / "labs" / folder, ignore=shutil.ignore_patterns("work"))
     env = {**os.environ, "PYTHONPATH": str(ROOT), "FWLAB_PORT_OFFSET": "9000"}
     with subprocess.Popen([sys.executable, "-c", HOLDER.replace(STAND, LAB)], env=env, text=True, **PIPES) as holder:
         holder.stdin.write(f"{tmp_path}\n")

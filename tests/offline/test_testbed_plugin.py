@@ -42,7 +42,8 @@ def checkout(tmp_path: Path) -> Path:
     """A checkout whose links are pigeons."""
     root = tmp_path / "checkout"
     (root / "labs").mkdir(parents=True)
-    shutil.copytree(ROOT / "labs" / LAB, root / "labs" / LAB, ignore=shutil.ignore_patterns("work"))
+    for folder in (LAB, "common"):
+        shutil.copytree(ROOT / "labs" / folder, root / "labs" / folder, ignore=shutil.ignore_patterns("work"))
     topology = (ROOT / "topology.yml").read_text()
     (root / "topology.yml").write_text(topology.replace("kind: socket", "kind: pigeon"))
     return root

@@ -88,11 +88,11 @@ def test_expand_writes_the_same_capture_as_trex(tmp_path):
     assert read_pcap(tmp_path / "a.pcap") == read_pcap(VECTORS / "udp_1pkt_mac.pcap")
 
 
-def test_expand_takes_limit_and_cores_from_the_file_or_the_command(tmp_path):
-    form = {"streams": [stream(variable(), write())], "packet_limit": 7, "cores": 2}
+def test_expand_takes_the_limit_from_the_file_or_the_command(tmp_path):
+    form = {"streams": [stream(variable(), write())], "packet_limit": 7}
     (tmp_path / "a.json").write_text(json.dumps(form))
     assert json.loads(run("expand", tmp_path / "a.json", "--json"))["frames"] == 7
-    told = json.loads(run("expand", tmp_path / "a.json", "--limit", "3", "--cores", "1", "--json"))
+    told = json.loads(run("expand", tmp_path / "a.json", "--limit", "3", "--json"))
     assert told == {
         "frames": 3,
         "seconds": 0.002,
@@ -125,9 +125,7 @@ def test_expand_prints_a_summary():
         ("{", "invalid JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
         ("{}", "contains no streams"),
         ("7", "contains no streams"),
-        ('{"streams": [], "cores": "two"}', "invalid cores 'two': must be a number of at least 1"),
         ('{"streams": [], "packet_limit": 0}', "invalid packet_limit 0: must be a number of at least 1"),
-        ('{"streams": [], "cores": 99}', "invalid number of cores 99: must be from 1 to 64"),
         ('{"streams": [{}]}', "stream 1: field 'mode' is missing"),
         ('[{"mode": 7}]', "stream 1: mode: Input should be a valid dictionary or instance of Mode"),
     ],

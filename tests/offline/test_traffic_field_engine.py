@@ -16,9 +16,9 @@ from tests.offline.traffic_forms import burst, packet, stream, variable, write
 MAC = Ether(dst="00:00:00:01:00:00", src="00:00:00:02:00:00")
 
 
-def words(*instructions, count=8, at=44, cores=1, **fields):
+def words(*instructions, count=8, at=44, **fields):
     """The two bytes at `at` of the first frames."""
-    frames = expand([stream(*instructions, **fields)], limit=count, cores=cores)
+    frames = expand([stream(*instructions, **fields)], limit=count)
     return [int.from_bytes(frame[at : at + 2], "big") for frame in frames]
 
 
@@ -50,10 +50,6 @@ def test_variables_of_every_size_are_written_completely(size, big):
 
 def test_the_constant_is_added_and_truncated():
     assert words(variable(), write(add_value=-3), count=3) == [0xFFFE, 0xFFFF, 0]
-
-
-def test_a_write_before_its_variable_uses_the_previous_value():
-    assert words(write(), variable(), count=4) == [5, 1, 2, 3]
 
 
 def test_a_dependent_variable_advances_when_the_first_wraps():
@@ -213,16 +209,6 @@ def test_streams_without_statistics_are_not_marked():
 def test_a_vlan_tag_does_not_hide_the_mark():
     tagged = bytes(MAC / Dot1Q(vlan=7) / IP(src="198.18.0.9", dst="198.19.0.9", id=0xFFFF) / UDP())
     assert expand([stream(data=tagged)], limit=1)[0][22:24] == b"\xef\xff"
-
-
-@pytest.mark.parametrize("cores", [1, 2, 3, 5])
-def test_cores_share_the_values_of_a_split_variable(cores):
-    split = words(variable(high=60), write(), count=60, cores=cores)
-    assert sorted(split) == list(range(1, 61))
-
-
-def test_every_core_sends_all_values_of_a_variable_that_is_not_split():
-    assert words(variable(split_to_cores=False), write(), count=10, cores=2) == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
 
 
 def interpret(instructions, count):

@@ -13,8 +13,7 @@ from fwlab.generator.sink import Sink, counting_ruleset
 from fwlab.model.declared_traffic import TrafficClass
 from fwlab.model.errors import BadInput
 from fwlab.traffic import expand
-from fwlab.traffic.classes import classify, count_classes
-from fwlab.traffic.flows import stream_classes
+from fwlab.traffic.classes import classify, count_classes, stream_classes
 from tests.offline.traffic_forms import burst, stream
 
 BAD, GOOD = TrafficClass(stream="bad"), TrafficClass(stream="good")

@@ -33,8 +33,8 @@ def attack() -> Table:
 
 
 def test_profile_and_streams(attack: Table) -> None:
-    assert "[labs/lab03-ipset/mix.py]" in PAGE
-    assert LAB.traffic["attack"].profile == "mix.py"
+    assert "[labs/common/mix.py]" in PAGE
+    assert LAB.traffic["attack"].profile == "../common/mix.py"
     assert len(attack.frames.labels) == 3
 
 

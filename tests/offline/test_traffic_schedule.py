@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The schedule of streams: modes, chains, gaps, rates, cores, ties."""
+"""The schedule of streams: modes, chains, gaps, rates, ties."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ import pytest
 
 from fwlab.traffic import expand
 from fwlab.traffic import schedule as schedules
-from fwlab.traffic.cores import distribute, table_order
-from fwlab.traffic.rates import mean_length, packets_per_second
 from fwlab.traffic.streams import parse_streams
 from tests.offline.traffic_forms import burst, packet, rate, stream, variable, write
 
 
-def sent(*streams, limit=20, cores=1):
+def sent(*streams, limit=20):
     """(microseconds, number of the stream) of each frame."""
-    frames = expand(list(streams), limit=limit, cores=cores)
+    frames = expand(list(streams), limit=limit)
     return [(int(t) // 1000, int(s) + 1) for t, s in zip(frames.times_ns, frames.stream, strict=True)]
 
 
@@ -90,49 +88,17 @@ def test_streams_are_interleaved_in_proportion():
 )
 def test_rates_become_packets_per_second(value, kind, expected):
     [parsed] = parse_streams([stream(mode={"type": "continuous", "rate": rate(value, kind)})])
-    assert packets_per_second(parsed) == pytest.approx(expected)
+    assert parsed.pps == pytest.approx(expected)
 
 
 def test_a_rate_in_bits_counts_the_mean_length():
     trim = {"type": "trim_pkt_size", "name": "v"}
     [parsed] = parse_streams([stream(variable(low=60, high=1000), trim, data=packet(1000))])
-    assert mean_length(parsed) == 530
+    assert parsed.mean_length == 530
     [parsed] = parse_streams([stream(variable(low=60, high=1000, op="random"), trim, data=packet(1000))])
-    assert mean_length(parsed) == pytest.approx(530, rel=0.03)
+    assert parsed.mean_length == pytest.approx(530, rel=0.03)
     [parsed] = parse_streams([stream(variable(value_list=[60, 100, 200]), trim, data=packet(1000))])
-    assert mean_length(parsed) == 120
-
-
-@pytest.mark.parametrize("cores", [2, 3, 4])
-def test_cores_take_turns_one_gap_apart(cores):
-    assert [t for t, _ in sent(stream(), limit=12, cores=cores)] == [1000 * n for n in range(12)]
-
-
-def test_a_burst_is_distributed_with_its_remainder():
-    assert len(sent(stream(mode=burst(7)), cores=3)) == 7
-    per_core = distribute(parse_streams([stream(mode=burst(7))]), 3)
-    assert [tasks[0].burst for tasks in per_core] == [3, 2, 2]
-
-
-def test_a_burst_smaller_than_the_cores_stays_on_one():
-    per_core = distribute(parse_streams([stream(mode=burst(2))]), 3)
-    assert [tasks[0].active for tasks in per_core] == [True, False, False]
-    assert sent(stream(mode=burst(2)), limit=30, cores=3) == [(0, 1), (1000, 1)]
-
-
-def test_a_pinned_stream_runs_on_its_core_only():
-    per_core = distribute(parse_streams([stream(core_id=1)]), 3)
-    assert [tasks[0].active for tasks in per_core] == [False, True, False]
-
-
-def test_the_order_of_streams_is_that_of_gnus_hash_table():
-    def order(count):
-        return [s.id for s in table_order(parse_streams([stream() for _ in range(count)]))]
-
-    assert order(3) == [3, 2, 1]
-    assert order(13) == list(range(13, 0, -1))
-    assert order(15) == [15, 14, *range(1, 14)]  # growing reversed the first thirteen
-    assert sorted(order(100)) == list(range(1, 101))
+    assert parsed.mean_length == 120
 
 
 #: What GNU's priority_queue gives for three streams that are always due together.
@@ -148,7 +114,7 @@ def test_ties_are_broken_by_the_order_of_the_queue():
 def test_mixed_rates_come_in_order_of_time(seed):
     dice = random.Random(seed)
     pps = [dice.randint(1, 5000) for _ in range(dice.randint(2, 7))]
-    tasks = distribute(parse_streams([stream(mode={"type": "continuous", "rate": rate(p)}) for p in pps]), 1)[0]
+    tasks = parse_streams([stream(mode={"type": "continuous", "rate": rate(p)}) for p in pps])
     times, numbers = schedules.schedule(tasks, 300)
     queue = [(0.0, number) for number in range(len(tasks))]
     expected = []
@@ -167,13 +133,13 @@ def test_mixed_rates_come_in_order_of_time(seed):
 @pytest.mark.parametrize("count", [2, 3, 5, 8])
 def test_housekeeping_may_be_skipped_without_changing_ties(count, monkeypatch):
     modes = [{"type": "continuous", "rate": rate(value)} for value in ([1, 2, 0.5, 4] * 2)[:count]]
-    tasks = distribute(parse_streams([stream(mode=mode) for mode in modes]), 1)[0]
+    tasks = parse_streams([stream(mode=mode) for mode in modes])
     quick = schedules.schedule(tasks, 60)
 
-    def every_event(queue, due):
+    def every_event(queue, until):
         while queue.items[0] == schedules._HOUSEKEEPING:
             queue.pop()
-            due[schedules._HOUSEKEEPING] += schedules._HOUSEKEEPING_GAP
+            queue.times[schedules._HOUSEKEEPING] += schedules._HOUSEKEEPING_GAP
             queue.push(schedules._HOUSEKEEPING)
 
     monkeypatch.setattr(schedules, "_run_housekeeping", every_event)

@@ -14,9 +14,8 @@ from scapy.layers.l2 import ARP, Dot1Q, Ether
 from fwlab.model.declared_traffic import TrafficClass
 from fwlab.model.errors import BadInput
 from fwlab.traffic import expand
-from fwlab.traffic.addresses import check_addresses
 from fwlab.traffic.classes import classify, count_classes
-from fwlab.traffic.frame_loop import build_table
+from fwlab.traffic.frame_loop import build_table, check_addresses
 from tests.offline.traffic_forms import burst, packet, rate, stream, variable, write
 
 MAC = Ether(dst="00:00:00:01:00:00", src="00:00:00:02:00:00")
@@ -230,17 +229,3 @@ def test_repeatable_random_values_may_be_cut(limit, frames, exact):
     assert (len(table.frames), table.exact) == (frames, exact)
     assert list(table.frames) == list(again.frames)
     assert {int.from_bytes(frame[42:46], "big") for frame in table.frames} == set(range(100))
-
-
-def test_packed_frames_equal_the_frames():
-    sizes = variable(low=60, high=90)
-    mixed = [
-        stream(),
-        stream(variable(), write(), data=packet(300)),
-        stream(sizes, {"type": "trim_pkt_size", "name": "v"}, data=packet(400)),
-    ]
-    made = expand(mixed, limit=100)
-    data, offsets, lengths = made.packed()
-    assert [bytes(data[a : a + n]) for a, n in zip(offsets, lengths, strict=True)] == list(made)
-    padded = [frame[:70].ljust(70, b"\0") for frame in made]
-    assert [bytes(row) for row in made.matrix(70)] == padded

@@ -27,4 +27,5 @@ def test_an_unsupported_feature_is_reported_with_its_line(tmp_path: Path, call: 
     path.write_text(text)
     with pytest.raises(BadInput) as refused:
         load_profile(Project(tmp_path), path)
-    assert refused.value.message == f"labs/lab90-test/profile.py, line 8: stream 1: {message}"
+    place = "labs/lab90-test/profile.py, line 8: stream 1: flow_stats"
+    assert refused.value.message == f"{place}: {message}; use STLFlowStats or STLFlowLatencyStats"

@@ -6,9 +6,8 @@ from typing import Any
 
 from fwlab.model.errors import BadInput
 from fwlab.traffic.checksums import TCP
-from fwlab.traffic.headers import IPV4, IPV6
-from fwlab.traffic.instructions import FixHw, FixIpv4
-from fwlab.traffic.packet_setup import ip_header
+from fwlab.traffic.headers import IPV4, IPV6, ip_header
+from fwlab.traffic.program import FixHw, FixIpv4
 from fwlab.traffic.streams import Stream, endless, parse_streams
 from fwlab.traffic.varied import LOWEST_TTL, TTLS
 

@@ -28,9 +28,6 @@ PROBES = 1000
 #: which the nodes are managed are among them, and the DUT takes a packet from its own address for an error.
 ELSEWHERE, UNDRAWN = "10.0.0.1", 512
 STRIDE = 389  # prime, so that it reaches every source of a thousand and of four
-#: Each packet goes to another host than the one before. A packet to the same host would use its route, and a drop after
-#: routing would look cheap.
-DESTINATIONS = [int(IPv4Address("198.19.10.1")) + host for host in range(50)]
 
 
 class Mix:
@@ -52,6 +49,7 @@ class Mix:
         unlisted_hosts=0,
         unlisted_step=133,
         elsewhere=0,
+        destinations=50,
         attack_percent=90,
         size=128,
         draw=1,
@@ -66,6 +64,8 @@ class Mix:
         hosts of 10.0.0.0/8, every second address. Half of the bystanders' packets come from the `unlisted_hosts`
         between the listed ones, and from some between and behind those elsewhere. `size` is in bytes on the wire, FCS
         included.
+        Each packet goes to another of the `destinations` than the one before. A packet to the same host would use its
+        route, and a drop after routing would look cheap.
         """
         attack_pps = TOTAL_PPS * attack_percent / 100
         rest_pps = (TOTAL_PPS - attack_pps) / 2
@@ -87,7 +87,7 @@ class Mix:
             ("unlisted", moved(chance, unlisted, listed_step) + spared, unlisted_pps),
             ("legitimate", spaced("198.18.10.1", 250, 1), rest_pps),
         ]
-        return [stream(*group, size) for group in groups if group[-1]]
+        return [stream(*group, destinations, size) for group in groups if group[-1]]
 
 
 def spaced(first, count, step):
@@ -106,16 +106,16 @@ def drawn(chance, count, begin, end):
     return [int(IPv4Address(ELSEWHERE)) + 2 * host for host in hosts]
 
 
-def stream(name, sources, pps, size):
-    """A continuous stream from these addresses to all destinations."""
+def stream(name, sources, pps, destinations, size):
+    """A continuous stream from these addresses to so many destinations."""
     # No UDP checksum (RFC 768 allows it): it would have to follow the source address.
     headers = Ether() / IP(src="198.18.0.9", dst="198.19.10.1") / UDP(sport=1025, dport=5000, chksum=0)
     packet = headers / bytes(size - FCS - len(headers))
     # In strides of a prime number of sources: those at the end of a list of rules cost more, and every part of the
     # traffic should have its share of both ends.
-    turns = range(len(sources) * math.ceil(len(DESTINATIONS) / len(sources)))
+    turns = range(len(sources) * math.ceil(destinations / len(sources)))
     visited = [sources[turn * STRIDE % len(sources)] for turn in turns]
-    reached = [DESTINATIONS[turn % len(DESTINATIONS)] for turn in turns]
+    reached = [int(IPv4Address("198.19.10.1")) + turn % destinations for turn in turns]
     vm = STLScVmRaw(
         [
             STLVmFlowVar(name="source", value_list=visited, size=4, op="inc"),
