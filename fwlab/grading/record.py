@@ -383,7 +383,7 @@ def _read(where: str, line: bytes) -> Entry:
 def lab_files(project: Project, lab: Lab) -> dict[str, str]:
     """SHA-256 of the files that decide what is measured and how it is judged, by path in the checkout."""
     paths = [lab.folder / "lab.yml", lab.folder / "ranges.yml", project.root / "topology.yml"]
-    code = [path for folder in lab.code_folders for path in folder.glob("*.py")]
+    code = [path for folder in (*lab.code_folders, lab.folder / "tests") for path in folder.glob("*.py")]
     there = sorted(path for path in (*paths, *code) if path.is_file())
     return {str(path.relative_to(project.root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in there}
 
