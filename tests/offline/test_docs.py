@@ -41,7 +41,7 @@ VAGRANT_OPTIONS = {"-f", "-c"}
 #: Files of tests that a reader writes.
 YOURS = {"test_mine.py", "test_state.py"}
 #: pytest's own options that the guides use, and whether a value follows.
-PYTEST_OPTIONS = {"-k": True, "-x": False, "-v": False}
+PYTEST_OPTIONS = {"-k": True, "-x": False, "-v": False, "--sudo": False}
 
 #: Made once for hundreds of commands.
 COMMAND_LINE = typer.main.get_command(app)
@@ -62,7 +62,7 @@ def test_every_kind_of_command_is_found() -> None:
 
 @each_page
 def test_fences_have_a_known_tag(page: Path) -> None:
-    assert not [f"line {block.line}" for block in blocks(page) if block.tag not in ("sh", "dut", "text")]
+    assert not [f"line {block.line}" for block in blocks(page) if block.tag not in ("sh", "dut", "text", "python")]
     assert page.read_text().count("```") == 2 * len(blocks(page)), "a fence is not closed"
     assert not re.search(r"^``(?!`)", page.read_text(), re.MULTILINE), "a fence has three backticks"
 
@@ -73,6 +73,8 @@ def test_shell_blocks_are_shell(page: Path) -> None:
         if block.tag in ("sh", "dut"):
             done = subprocess.run(["sh", "-n"], input=block.body, text=True, capture_output=True)
             assert done.returncode == 0, f"line {block.line}: {done.stderr}"
+        elif block.tag == "python":
+            compile(block.body, f"{page.name}:{block.line}", "exec")
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=str)
@@ -190,6 +192,8 @@ def pytest_line(words: list[str]) -> None:
                 value = value if equals else next(rest)
                 assert value in (about.get("choices") or (value,)), word
                 assert name != "--lab" or value in LABS, word
+        elif name in ("--hosts", "--ssh-config"):  # Testinfra's
+            assert value
         elif word in PYTEST_OPTIONS:
             assert not PYTEST_OPTIONS[word] or next(rest)
         else:
