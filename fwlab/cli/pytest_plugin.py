@@ -138,6 +138,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from error
     config.stash[_OWN_TESTS] = own
     config.args = [str(checks.__file__), *own]
+    config.option.importmode = "importlib"  # files of several labs may have one name
     # A time limit (`timeout`) ends this command as Ctrl-C does, so that the machines are destroyed.
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, signal.default_int_handler)

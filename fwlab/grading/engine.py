@@ -177,8 +177,8 @@ class Engine:
     def present(self, lab: str) -> Present:
         """What the DUT has of what the lab needs. Raises CannotMeasure."""
         state = self.labs[lab]
-        if not state.confirmed and not self._running:
-            state.tasks.appendleft(_Queued(""))
+        if state.present is None and not state.tasks and not self._at(lab):
+            state.tasks.append(_Queued(""))
         while state.present is None:
             if not self._step(state, lab):
                 raise CannotMeasure(state.down or "the DUT was not asked")
@@ -209,9 +209,13 @@ class Engine:
 
     # -- going on --
 
+    def _at(self, lab: str) -> bool:
+        """Whether a worker has a task of this lab."""
+        return any(one.lab == lab for one in self._running.values())
+
     def _step(self, state: _Lab, lab: str) -> bool:
         """Wait for the next thing to happen. False if nothing more can come for this lab."""
-        if state.down is not None or not (state.tasks or any(one.lab == lab for one in self._running.values())):
+        if state.down is not None or not (state.tasks or self._at(lab)):
             return False
         try:
             cluster = self._opened()

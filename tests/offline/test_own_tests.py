@@ -78,6 +78,17 @@ def test_a_labs_own_tests_run_with_every_grading(grading: FakeGrading) -> None:
     assert [row["checks"] for row in grading.marks()] == ["2"]
 
 
+def test_labs_may_call_their_tests_alike(grading: FakeGrading) -> None:
+    for lab in (LAB, "lab97-other"):
+        folder = grading.top / "labs" / lab if lab == LAB else grading.add_lab(lab)
+        (folder / "tests").mkdir()
+        (folder / "tests" / "test_machines.py").write_text(f"def test_it(lab):\n    assert lab.id == '{lab}'\n")
+    done = grading.call("--lab", LAB, "--lab", "lab97-other", "-k", "test_it or forwards")
+    assert done.returncode == 0, done.stdout
+    assert list(outcomes(grading, "test_it").values()) == ["pass"]  # of both, by one name
+    assert "4 passed" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
