@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`fwlab worker` on fake machines: python -m tests.offline.fake_worker ADDRESS NAME [VERSION]"""
+"""`fwlab worker` on fake machines: python -m tests.offline.fake_worker ADDRESS NAME [VERSION [KEY]]"""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from fwlab.cli.grade import worker_command
 from fwlab.grading import grader
@@ -11,7 +12,8 @@ from tests.offline import fake_class
 
 grader.open_session = fake_class.fake_session
 grader.Grader.host = lambda *_: fake_class.FakeHost()
-grader.__version__ = sys.argv[3] if len(sys.argv) > 3 else grader.__version__
+address, name, version, key, *_ = [*sys.argv[1:], "", "", ""]
+grader.__version__ = version or grader.__version__
 
 if __name__ == "__main__":
-    worker_command(sys.argv[1], name=sys.argv[2])
+    worker_command(address, name=name, key=Path(key) if key else None)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import os
 import re
 import signal
@@ -19,9 +20,12 @@ import dask
 import pytest
 from distributed import Client, LocalCluster
 
-from fwlab.grading.cluster import SETTINGS
+from fwlab.grading import keys
+from fwlab.grading.cluster import SETTINGS, security
+from fwlab.grading.keys import write_key
 from fwlab.grading.verify import verify
 from fwlab.host.project import Project
+from fwlab.model.errors import BadInput
 from tests.offline.fake_grading import EXERCISE, LAB, ROOT, FakeGrading
 
 COMMIT = "*raw\n-A PREROUTING -s 198.18.20.66 -j DROP\nCOMMIT\n"
@@ -189,6 +193,46 @@ def test_a_scheduler_that_comes_back_is_found_again(grading: FakeGrading, tmp_pa
     lines = said.read_text().splitlines()
     assert sum("waits for work" in line for line in lines) == 2
     assert sum(line.startswith("machines up") for line in lines) == 1
+
+
+def test_over_a_network_everything_has_the_key(grading: FakeGrading, tmp_path: Path) -> None:
+    key, other = tmp_path / "class.pem", tmp_path / "other.pem"
+    for path in (key, other):
+        write_key(path, 1)
+    assert key.stat().st_mode & 0o077 == 0
+    own = {"host": "127.0.0.1", "protocol": "tls://", "dashboard_address": "127.0.0.1:0"}
+    known = security("tls://127.0.0.1:1", key)
+    hand_in(grading, ann="fine")
+    with dask.config.set(SETTINGS), LocalCluster(n_workers=0, security=known, **own) as cluster:
+        address = cluster.scheduler_address
+        assert address.startswith("tls://")
+        words = [sys.executable, "-m", "tests.offline.fake_worker", address, "one", "", str(key)]
+        with subprocess.Popen(words, cwd=grading.top, env={**os.environ, "PYTHONPATH": str(ROOT)}) as worker:
+            refused = grading.run("--scheduler", address, "--key", str(other))
+            assert refused.returncode == 3
+            assert f"no scheduler answers at {address}" in refused.stderr
+            assert grading.run("--scheduler", address, "--key", str(key)).returncode == 0
+            worker.terminate()
+    assert verdicts(grading) == {"ann": "pass"}
+
+
+def test_a_key_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = tmp_path / "class.pem"
+    write_key(key, 1)
+    with pytest.raises(BadInput, match=r"class\.pem exists already"):
+        write_key(key, 1)
+    (tmp_path / "none.pem").write_text("no key")
+    with pytest.raises(BadInput, match="not a key of a cluster"):
+        security("tls://192.0.2.7:8786", tmp_path / "none.pem")
+
+    class Later(datetime.datetime):
+        @classmethod
+        def now(cls, tz: datetime.tzinfo | None = None) -> datetime.datetime:
+            return datetime.datetime.now(tz) + datetime.timedelta(days=2)
+
+    monkeypatch.setattr(keys, "datetime", SimpleNamespace(datetime=Later, UTC=datetime.UTC))
+    with pytest.raises(BadInput, match="the key expired on "):
+        security("tls://192.0.2.7:8786", key)
 
 
 def test_a_scheduler_that_is_not_there(grading: FakeGrading) -> None:
