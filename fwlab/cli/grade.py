@@ -80,8 +80,10 @@ def grade_command(options: GradingOptions) -> None:
         def decided(_lab: str, mark: WorkMark) -> None:
             """A line for each submission that was measured, as it is decided."""
             outcome, reason = outcomes[mark.key] = work_outcome(works[mark.key], mark)
+            must_fail = works[mark.key].expected is Outcome.FAIL and outcome is Outcome.PASS
+            said = "fails, as it must" if must_fail else ": ".join([outcome, *reason.splitlines()[:1]])
             if mark.machines or mark.missing:
-                tell(f"{'/'.join(mark.key)}: {outcome}{f': {reason.splitlines()[0]}' if reason else ''}")
+                tell(f"{'/'.join(mark.key)}: {said}")
             bar.update(task, completed=len(outcomes))
 
         events = stack.enter_context(listener(Console(stderr=True, force_terminal=False), announce=tell))

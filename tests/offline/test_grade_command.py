@@ -50,6 +50,20 @@ def test_it_goes_on_after_an_interruption(grading: FakeGrading) -> None:
     assert done.returncode == 1, "what was decided before counts, too"
 
 
+def test_what_must_fail_is_said_to_fail(grading: FakeGrading) -> None:
+    rulesets = grading.top / "labs" / LAB / "rulesets" / EXERCISE
+    for part, word in {"start": "leaks", "reference": "fine", "mistake": "fine"}.items():
+        (rulesets / part).mkdir(parents=True)
+        (rulesets / part / "rules.iptables").write_text(f"# on the DUT: {word}\n{COMMIT}")
+    done = grading.fwlab(
+        "grade", LAB, *(word for part in ("start", "reference", "mistake") for word in ("--part", part))
+    )
+    assert done.returncode == 1
+    assert f"start/{EXERCISE}: fails, as it must" in done.stderr
+    assert f"reference/{EXERCISE}: pass" in done.stderr
+    assert f"mistake/{EXERCISE}: fail: mistake/{EXERCISE} passes every check" in done.stderr
+
+
 def test_a_folder_may_have_any_name(grading: FakeGrading) -> None:
     hand_in(grading, ann="fine")
     odd = grading.folder.rename(grading.folder.with_name("a class: Übung [1] 100%"))
