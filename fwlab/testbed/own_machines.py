@@ -36,14 +36,16 @@ def own_machines(project: Project) -> Iterator[Project]:
     Also clears away what such processes left behind that were killed. Raises CannotMeasure.
     """
     parent = project.state / "workers"
-    clear_away(parent)
     with write_errors_as(parent, CannotMeasure):
         parent.mkdir(parents=True, exist_ok=True)
-        top = Path(tempfile.mkdtemp(dir=parent))
-        lock = (top / LOCK).open("w")
+        with (parent / LOCK).open("w") as others:
+            fcntl.flock(others, fcntl.LOCK_EX)  # or another one might clear this away before it is held
+            clear_away(parent)
+            top = Path(tempfile.mkdtemp(dir=parent))
+            lock = (top / LOCK).open("w")
+            fcntl.flock(lock, fcntl.LOCK_EX)
     before = os.environ.get("FWLAB_PORT_OFFSET")
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
         with write_errors_as(top, CannotMeasure):
             _fill(project, top)
         os.environ["FWLAB_PORT_OFFSET"] = str(_free_offset(load_topology(project), len(lab_ids(project))))
