@@ -117,7 +117,7 @@ class GradingWorker(Worker):  # type: ignore[misc]
         )
         self.grader, self.executor_here = grader, executor
         #: In the process of the grading: hears what happens at once, not when the task is over.
-        self.heard_here: Callable[[dict[str, str]], None] | None = None
+        self.report_here: Callable[[dict[str, str]], None] | None = None
         #: Why it was closed, in Dask's words.
         self.reason = ""
 
@@ -139,8 +139,8 @@ class GradingWorker(Worker):  # type: ignore[misc]
     def report(self, message: dict[str, str]) -> None:
         """Tell the grading what happens here."""
         message = {**message, "worker": self.address}
-        if self.heard_here is not None:
-            self.heard_here(message)
+        if self.report_here is not None:
+            self.report_here(message)
         else:
             self.log_event(TOPIC, message)
 
@@ -190,10 +190,10 @@ class Cluster:
         self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
         client.subscribe_topic(TOPIC, lambda event: self._messages.put(_message(event[1])))
 
-    def hear_at_once(self, listener: Callable[[Message], None]) -> None:
+    def listen(self, listener: Callable[[Message], None]) -> None:
         """Have a worker in this process call `listener` while its task runs."""
         if self._here is not None:
-            self._here.heard_here = lambda said: listener(_message(said))
+            self._here.report_here = lambda said: listener(_message(said))
 
     @property
     def alone(self) -> bool:
@@ -201,7 +201,7 @@ class Cluster:
         return self._here is not None
 
     @property
-    def forlorn(self) -> bool:
+    def without_workers(self) -> bool:
         """Whether no worker is left, and none can come."""
         return bool(self._processes) and all(process.poll() is not None for process in self._processes)
 
@@ -368,6 +368,7 @@ def work_for(
     secure = security(address, key)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     workers: list[GradingWorker] = []
+    refused: list[str] = []
 
     def report(event: Event) -> None:
         workers[-1].report_event(event)
@@ -384,8 +385,8 @@ def work_for(
                     late.cancel()
                     tell(f"{worker.name} waits for work from {address}")
                     await worker.finished()
-        except OSError as error:
-            tell(f"no scheduler takes this worker at {address}: {error}")
+        except Exception as error:  # noqa: BLE001 - the main thread reports it
+            refused.append(str(error) or type(error).__name__)
         finally:
             ended.set()
             if executor.busy:
@@ -404,3 +405,5 @@ def work_for(
             grader.close()
             with contextlib.suppress(Exception):
                 asyncio.run_coroutine_threadsafe(workers[-1].close(), workers[-1].loop.asyncio_loop).result(30)
+    if refused:
+        raise CannotMeasure(f"no scheduler takes this worker at {address}: {refused[0]}", "dask scheduler --help")

@@ -177,7 +177,7 @@ class Engine:
     def present(self, lab: str) -> Present:
         """What the DUT has of what the lab needs. Raises CannotMeasure."""
         state = self.labs[lab]
-        if state.present is None and not state.tasks and not self._at(lab):
+        if state.present is None and not state.tasks and not self._has_task(lab):
             state.tasks.append(_Queued(""))
         while state.present is None:
             if not self._step(state, lab):
@@ -209,20 +209,20 @@ class Engine:
 
     # -- going on --
 
-    def _at(self, lab: str) -> bool:
+    def _has_task(self, lab: str) -> bool:
         """Whether a worker has a task of this lab."""
         return any(one.lab == lab for one in self._running.values())
 
     def _step(self, state: _Lab, lab: str) -> bool:
         """Wait for the next thing to happen. False if nothing more can come for this lab."""
-        if state.down is not None or not (state.tasks or self._at(lab)):
+        if state.down is not None or not (state.tasks or self._has_task(lab)):
             return False
         try:
             cluster = self._opened()
         except FwlabError as error:
             self._give_up(state, error.message, error.hint)
             return False
-        if cluster.forlorn:
+        if cluster.without_workers:
             self._give_up(state, "no worker is left", "look at what they said, then the same command with --resume")
             return False
         self._wait_for_workers(cluster)
@@ -247,7 +247,7 @@ class Engine:
                     dashboard=options.dashboard,
                 )
             )
-            self._cluster.hear_at_once(partial(self._hear, self._cluster))
+            self._cluster.listen(partial(self._hear, self._cluster))
         return self._cluster
 
     def _wait_for_workers(self, cluster: Cluster) -> None:
@@ -325,6 +325,7 @@ class Engine:
         self, cluster: Cluster, state: _Lab, running: _Running, worker: str, reason: str, hint: str = ""
     ) -> None:
         """A worker cannot be used: another one gets its task. Without another, the grading of this lab ends."""
+        self._running = {future: one for future, one in self._running.items() if one is not running}
         if len(cluster.workers) > 1:
             self.tell(f"{cluster.name(worker)}: not used any more: {reason}")
             cluster.dismiss(worker)
@@ -484,7 +485,13 @@ class Engine:
     def _payload(self, lab: str, task: _Queued, works: Sequence[Work]) -> Task:
         context, submissions = self.plan.contexts[lab], self.plan.submissions
         numbers = submissions.individual.get(task.who, {}) if submissions is not None else {}
-        return Task(task.who, tuple(given(work, context) for work in works), numbers, task.cases)
+        found = []
+        for work in works:
+            try:
+                found.append(given(work, context))
+            except FwlabError as error:  # the copy is gone
+                self._take(lab, [self._unmarked(lab, work, missing=error.message)])
+        return Task(task.who, tuple(found), numbers, task.cases)
 
     def _judged(self, lab: str, answer: Answer) -> WorkMark:
         work, measured = self.labs[lab].works[answer.who, answer.exercise], answer.measured

@@ -149,7 +149,6 @@ def handed_in(
             submissions.students[student.id] = student
             home = folder / student.id
             for exercise, one in read(own or context, student, submissions, further=further):
-                submissions.keep(student.id, exercise.id, one)
                 works.append(Work(student.id, exercise, home / exercise.id, handed_in=one, own=own))
     return works
 

@@ -193,6 +193,11 @@ class Grader:
         else:
             self.close()
             session = self._stack.enter_context(open_session(context, self._tell))
+        if (system := session.run.dut.system) != setup.system:
+            raise CannotMeasure(
+                f"this worker's DUT runs {system}, the grading is for {setup.system}",
+                f"export FWLAB_DUT={setup.system}",
+            )
         self._open, self._who = (setup, session), None
         self._found = self._of_machines = None
         self._name = f"{gethostname()}-{os.getpid()}-{time.time_ns() // 1_000_000}"

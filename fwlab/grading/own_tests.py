@@ -26,7 +26,6 @@ from fwlab.model.verdict import Outcome
 OF_LAB, GIVEN = "lab", "given"
 #: Time limit of one pytest (s).
 LIMIT_S = 120.0
-LARGEST = 1 << 20
 _CONFTEST = "from fwlab.grading.fixtures import *\n"
 _OUTCOMES = {"passed": Outcome.PASS, "failed": Outcome.FAIL}
 

@@ -5,7 +5,6 @@ They are copied to a temporary folder: a class may hand in more than fits into m
 """
 
 import hashlib
-import json
 import os
 import tempfile
 from collections.abc import Iterator
@@ -69,7 +68,6 @@ class Submissions:
 
     def __init__(self, inside: Path | None = None) -> None:
         self._copies = tempfile.TemporaryDirectory(prefix="fwlab-submissions-", dir=inside)
-        self._read: dict[str, dict[str, HandedIn]] = {}
         #: Who handed in, by the name in marks.
         self.students: dict[str, Student] = {}
         #: What was odd about the class's folder, in words.
@@ -81,10 +79,6 @@ class Submissions:
     def scratch(self) -> Path:
         """Where an archive may be unpacked for a while."""
         return Path(self._copies.name)
-
-    def keep(self, student: str, exercise: str, handed_in: HandedIn) -> None:
-        """Record what was read."""
-        self._read.setdefault(student, {})[exercise] = handed_in
 
     def copied(self, exercise: str, folder: Path, student: str) -> HandedIn:
         """Copy an exercise of the student who was added last. A faulty folder is recorded. Raises NoRoom."""
@@ -108,14 +102,6 @@ class Submissions:
             copy.write_bytes(data)
         except OSError as error:
             raise NoRoom.at(copy, error) from error
-
-    def document(self) -> str:
-        """What was read, as JSON by student, exercise and file; for unreadable folders, the reason."""
-        every = {
-            student: {exercise: told(handed_in) for exercise, handed_in in exercises.items()}
-            for student, exercises in self._read.items()
-        }
-        return json.dumps(every, indent=1) + "\n"
 
     def close(self) -> None:
         """Remove the copies."""

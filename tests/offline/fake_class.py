@@ -15,6 +15,7 @@ A file of a submission may hold the line `# on the DUT: WORD`, where WORD is
 Otherwise the ruleset passes. Machines report on standard output when they are started and released.
 FAKE_HOST=lost|empty    what Testinfra finds on the DUT (default: everything that the files contain)
 FAKE_WHILE_MEASURING    a command to run during the measurement
+FAKE_DEAD=REASON        the machines never answer
 FAKE_REPORT=raises      a bug where the report is written
 FAKE_RECORD=yes         while machines are up there is their record, as `vagrant up` writes it
 """
@@ -48,7 +49,7 @@ class FakeSession:
             factories.a_run([], lab=context.lab.id, seed=context.seed),
             Path("/none"),
         )
-        self._dead: str | None = None
+        self._dead = os.environ.get("FAKE_DEAD")
 
     @property
     def dead(self) -> bool:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 
 from fwlab.grading.class_folder import students_in
 from fwlab.grading.graded import handed_in, unreadable
-from fwlab.grading.submissions import Submissions
+from fwlab.grading.submissions import Submissions, told
 from fwlab.model.errors import BadInput
 from tests.offline.hand_ins import GOOD, RULES, make_tar, make_zip, zip_entry
 
@@ -55,6 +54,12 @@ def put(folder: Path, files: dict[str, str] = GOOD) -> Path:
     return folder
 
 
+def recorded(setting: SimpleNamespace, folder: Path) -> dict[str, dict]:
+    """What a record says of each work."""
+    with contextlib.closing(Submissions()) as submissions:
+        return {work.name: told(work.handed_in) for work in handed_in(setting, folder, submissions)}
+
+
 def read(setting: SimpleNamespace, folder: Path, submissions: Submissions) -> dict[str, str | None]:
     """By student, why nothing can be measured; None if it can. Nothing that was unpacked may be left."""
     works = handed_in(setting, folder, submissions)
@@ -77,7 +82,7 @@ def test_folders_and_archives_in_one_class(setting: SimpleNamespace, folder: Pat
         "dan": "nothing handed in: there is no dan/ex1-block",
     }
     assert submissions.students["bob"].source == "bob.zip"
-    assert json.loads(submissions.document())["cid"]["ex1-block"]["rules.iptables"]["size"] == len(RULES)
+    assert recorded(setting, folder)["cid/ex1-block"]["rules.iptables"]["size"] == len(RULES)
 
 
 def test_an_archive_that_cannot_be_read_costs_its_student(
@@ -96,8 +101,7 @@ def test_an_archive_that_cannot_be_read_costs_its_student(
         "dan": "submission cannot be read: exercises in several places: a and b",
         "eve": f"submission cannot be read: 2 archives, {BELONGS}: one.zip, two.zip",
     }
-    told = json.loads(submissions.document())
-    assert told["bob"]["ex1-block"] == {"refused": found["bob"]}
+    assert recorded(setting, folder)["bob/ex1-block"] == {"refused": found["bob"]}
 
 
 def moodle(name: str, number: int, rest: str = "") -> str:

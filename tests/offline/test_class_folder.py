@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import shutil
 import unicodedata
@@ -16,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from fwlab.grading.graded import handed_in, own_work, unreadable
-from fwlab.grading.submissions import Submissions
+from fwlab.grading.submissions import Submissions, told
 from fwlab.model.errors import BadInput
 from tests.offline.hand_ins import GOOD, RULES, make_zip
 
@@ -155,18 +154,17 @@ def test_the_submitted_files_are_graded(setting: SimpleNamespace, submissions: S
     shutil.rmtree(tmp_path / "class" / "ada")
     task = work.spec(setting)
     assert [(file.name, file.text) for file in task.files] == [("rules.iptables", RULES)]
-    assert json.loads(submissions.document()) == {
-        "ada": {
-            "ex1-block": {"rules.iptables": {"sha256": hashlib.sha256(RULES.encode()).hexdigest(), "size": len(RULES)}}
-        }
+    assert work.name == "ada/ex1-block"
+    assert told(work.handed_in) == {
+        "rules.iptables": {"sha256": hashlib.sha256(RULES.encode()).hexdigest(), "size": len(RULES)}
     }
 
 
 def test_unreadable_files_are_recorded(setting: SimpleNamespace, submissions: Submissions, tmp_path: Path) -> None:
     (tmp_path / "class/ada/ex1-block/rules.nft").mkdir(parents=True)
-    handed_in(setting, tmp_path / "class", submissions)
-    told = json.loads(submissions.document())["ada"]["ex1-block"]
-    assert told["refused"] == "rules.nft: a ruleset is plain files, no links, no folders"
+    (work,) = handed_in(setting, tmp_path / "class", submissions)
+    assert work.name == "ada/ex1-block"
+    assert told(work.handed_in)["refused"] == "rules.nft: a ruleset is plain files, no links, no folders"
 
 
 @pytest.mark.parametrize("name", [".pytest.ini", "pytest.ini", "conftest.py", "pyproject.toml", ".pytest.toml"])

@@ -48,7 +48,7 @@ def scheduler() -> Iterator[str]:
 def start(grading: FakeGrading, scheduler: str) -> Iterator[Start]:
     started: list[subprocess.Popen[str]] = []
 
-    def workers(*names: str, version: str = "") -> list[subprocess.Popen[str]]:
+    def workers(*names: str, version: str = "", **environment: str) -> list[subprocess.Popen[str]]:
         for name in names:
             words = [
                 sys.executable,
@@ -61,7 +61,7 @@ def start(grading: FakeGrading, scheduler: str) -> Iterator[Start]:
             process = subprocess.Popen(
                 words,
                 cwd=grading.top,
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
@@ -112,6 +112,16 @@ def test_a_worker_that_dies_loses_nothing(grading: FakeGrading, scheduler: str, 
     assert done.returncode == 0, done.stderr
     assert set(verdicts(grading).values()) == {"pass"}
     assert "1 rulesets were graded before" in done.stderr
+
+
+def test_a_worker_whose_machines_do_not_answer_is_not_used(grading: FakeGrading, scheduler: str, start: Start) -> None:
+    start("sick", FAKE_DEAD="the DUT does not answer")
+    start("well")
+    hand_in(grading, ann="fine", bob="fine", cid="leaks")
+    done = grading.run("--scheduler", scheduler)
+    assert "sick: not used any more: its machines do not answer" in done.stderr
+    assert verdicts(grading) == {"ann": "pass", "bob": "pass", "cid": "fail"}
+    assert "died" not in done.stderr, "it was given up, and no ruleset is to blame"
 
 
 def test_a_submission_that_kills_three_workers_is_named(grading: FakeGrading, scheduler: str, start: Start) -> None:
