@@ -50,13 +50,13 @@ labs: boxes
 test: test-offline test-browser test-live
 
 # One process more than there are cores: a tenth of the time is spent waiting.
-OFFLINE = $(PYTEST) tests/offline -n $$(($$(nproc) + 1)) --dist loadfile --no-loadscope-reorder
+OFFLINE = $(PYTEST) tests/unit tests/contract -n $$(($$(nproc) + 1)) --dist loadfile --no-loadscope-reorder
 test-offline: setup
 	$(OFFLINE) -m 'not thorough'
 
 # Apart from test-offline, because tracing the lines takes two thirds more time.
 coverage: setup
-	$(PYTEST) tests/offline --cov --cov-report=term
+	$(PYTEST) tests/unit tests/contract --cov --cov-report=term
 
 # Opens the site and reports in Chromium. Where that cannot be installed, the tests are skipped; in CI they fail.
 test-browser: setup

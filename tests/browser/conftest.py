@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests import ROOT
 from tests.browser.window import Window
-from tests.offline.built_site import ROOT, build
-from tests.offline.programs import program
+from tests.fakes.built_site import build
+from tests.fakes.programs import program
 
 #: Seconds that one test may take, also on a busy host.
 TIMEOUT_S = 600

@@ -12,8 +12,8 @@ from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run
 from fwlab.report.model import build_model
 from fwlab.report.renderers.html import page
+from tests import ROOT
 from tests.browser.window import DESKTOP, PHONE, Window
-from tests.offline.built_site import ROOT
 
 #: By name: the lab, its result, and what a student might have predicted. A check is made of what was graded.
 REPORTS = {

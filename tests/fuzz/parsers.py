@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -29,10 +28,10 @@ from fwlab.rulesets.registry import KINDS
 from fwlab.rulesets.render import ruleset_file
 from fwlab.traffic import expand
 from fwlab.traffic.frame_loop import build_table
+from tests import ROOT
 
 from .changes import NUMBERS, ODD, changed_data, changed_text, values_in
 
-ROOT = Path(__file__).resolve().parents[2]
 NAME = "labs/lab98-trouble/lab.yml"
 
 
@@ -108,7 +107,7 @@ def _ask_ruleset(given: tuple[str, str]) -> str:
 @cache
 def _labs() -> list[dict[str, Any]]:
     """Every lab, its lists cut to a few items: all kinds of field, no long list."""
-    paths = [ROOT / "tests/offline/errors/good.yml", *sorted(ROOT.glob("labs/*/lab.yml"))]
+    paths = [ROOT / "tests/data/errors/good.yml", *sorted(ROOT.glob("labs/*/lab.yml"))]
     return [_short(yaml.safe_load(path.read_text())) for path in paths]
 
 
@@ -134,7 +133,7 @@ def _ask_lab(data: Any) -> str:
 
 @cache
 def _lab_texts() -> list[str]:
-    return [(ROOT / "tests/offline/errors/good.yml").read_text(), (ROOT / "labs/_template/lab.yml").read_text()]
+    return [(ROOT / "tests/data/errors/good.yml").read_text(), (ROOT / "labs/_template/lab.yml").read_text()]
 
 
 def _lab_text(rng: Random) -> bytes:
@@ -154,7 +153,7 @@ def _ask_lab_text(data: bytes) -> str:
 @cache
 def _profiles() -> list[list[dict[str, Any]]]:
     found = []
-    for path in sorted((ROOT / "tests/offline/data/trex-vectors").glob("*.json")):
+    for path in sorted((ROOT / "tests/data/trex-vectors").glob("*.json")):
         form = json.loads(path.read_text())
         found.append(form["streams"] if isinstance(form, dict) else form)
     return [streams for streams in found if len(json.dumps(streams)) < 20_000]

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A plug-in's metric works in lab.yml, measuring, judging and every report, without a change in fwlab/."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests import ROOT
+from tests.fakes.factories import PROFILE, TEXTS
+
+PLUGIN = Path(__file__).with_name("plugin") / "metric"
+LAB = "lab97-misses"
+RULES = "table ip f {\n  chain c {\n    type filter hook forward priority 0;\n%s  }\n}\n"
+
+DECLARED: dict[str, Any] = {
+    "id": LAB,
+    "title": "How often does the DUT miss its cache?",
+    "minutes": 10,
+    "classes": {"others": {"src": "198.18.0.0/16"}},
+    "traffic": {"flood": {"profile": "profile.py"}},
+    "baseline": "one",
+    "cases": [{"id": "one", "title": "One rule", "ruleset": "one", "traffic": "flood", "metric": "cache_misses"}],
+    "sweeps": [
+        {
+            "id": "rules",
+            "title": "Rules",
+            "ruleset": "rules",
+            "parameter": "rules",
+            "values": [2, 8],
+            "traffic": "flood",
+            "metric": "cache_misses",
+        }
+    ],
+    "expectations": [
+        {
+            "id": "misses",
+            "metric": "cache_misses",
+            "cases": ["rules-2", "rules-8"],
+            **TEXTS,
+        }
+    ],
+    "exercises": [
+        {
+            "id": "ex1-few",
+            "title": "Miss it less often",
+            "traffic": "flood",
+            "predict": {"question": "How many misses?", "metric": "cache_misses"},
+            "checks": [{"metric": "cache_misses", "between": [0, 7], **TEXTS}],
+        }
+    ],
+}
+#: The range for eight rules is from a machine with a larger cache, so it fails.
+RANGES = {"tolerance": 0.1, "ratio_tolerance": 0.2, "medians": {"rules-2": 4, "rules-8": 1.5}}
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("checkout")
+    lab = root / "labs" / LAB
+    for name, rules in (
+        ("one", "    drop\n"),
+        ("rules", "{% for _ in range(rules) %}    drop\n{% endfor %}"),
+        ("ex1-few/reference", "    drop\n" * 3),
+    ):
+        (lab / "rulesets" / name).mkdir(parents=True)
+        template = "rules.nft.j2" if "{%" in rules else "rules.nft"
+        (lab / "rulesets" / name / template).write_text(RULES % rules)
+    (lab / "profile.py").write_text(PROFILE)
+    (lab / "lab.yml").write_text(yaml.safe_dump(DECLARED))
+    ranges = {"virtual": {"kernel": "6.1", "source": "made up", "metrics": {"cache_misses": RANGES}}}
+    (lab / "ranges.yml").write_text(yaml.safe_dump(ranges))
+    shutil.copy(ROOT / "topology.yml", root)
+    return root
+
+
+def measured(checkout: Path, *paths: Path) -> subprocess.CompletedProcess[str]:
+    """Run the plug-in's program in a process of its own, because entry points are looked up at its start."""
+    return subprocess.run(
+        [sys.executable, "-P", str(PLUGIN.with_name("metric_run.py")), str(checkout), LAB],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(str(path) for path in (ROOT, *paths))},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def document(checkout: Path) -> dict[str, Any]:
+    done = measured(checkout, PLUGIN)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_it_is_one_of_the_metrics_and_comes_after_the_built_in_ones(document: dict[str, Any]) -> None:
+    assert document["metrics"][-1] == "cache_misses"
+    assert document["metrics"][0] == "capacity"
+
+
+def test_its_values_are_kept_in_the_result(document: dict[str, Any]) -> None:
+    assert document["values"] == {
+        "one": {"cache_misses": [2.0] * 3},
+        "rules-2": {"cache_misses": [4.0] * 3},
+        "rules-8": {"cache_misses": [16.0] * 3},
+    }
+
+
+def test_it_is_judged(document: dict[str, Any]) -> None:
+    assert document["cases"] == {"one": None, "rules-2": "pass", "rules-8": "fail"}
+    assert document["checks"] == {"cache_misses": ["pass", 6.0]}
+
+
+@pytest.mark.parametrize(
+    ("report", "shown"),
+    [
+        ("json", '"metric": "cache_misses"'),
+        ("check-json", '"metric": "cache_misses"'),
+        ("markdown", "| case | cache misses, misses/packet |"),
+        ("html", '<td>cache misses</td><td class="n">16.00 misses/packet</td>'),
+        ("html", "Cache misses. Bars reach from the best to the worst."),
+        ("plots", "cache misses, misses/packet"),
+        ("terminal", "rules-8  cache misses  16.00 misses/packet"),
+    ],
+)
+def test_every_report_shows_it(document: dict[str, Any], report: str, shown: str) -> None:
+    assert shown in document["reports"][report]
+
+
+def test_every_renderer_is_tested(document: dict[str, Any]) -> None:
+    assert set(document["reports"]) == {"check-json", "html", "json", "markdown", "plots", "terminal"}
+
+
+def test_without_the_plug_in_the_lab_names_an_unknown_metric(checkout: Path) -> None:
+    done = measured(checkout)
+    assert done.returncode != 0
+    assert f"labs/{LAB}/lab.yml: cases.one.metric: unknown metric 'cache_misses'; known metrics: cap" in done.stderr
+
+
+@pytest.mark.parametrize(("line", "lacks"), [('    unit = "misses"\n', "unit"), ("    def steps(", "steps")])
+def test_an_incomplete_metric_stops_the_import(line: str, lacks: str, tmp_path: Path) -> None:
+    for name in ("fwlab_cache_misses.py", "fwlab_cache_misses-1.0.dist-info"):
+        source = PLUGIN / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
+    module = tmp_path / "fwlab_cache_misses.py"
+    module.write_text(module.read_text().replace(line, "    def _steps(" if "def" in line else ""))
+    done = measured(tmp_path, tmp_path)
+    assert done.stderr.splitlines()[-1].endswith(f"metric in fwlab_cache_misses:METRIC: {lacks} missing")

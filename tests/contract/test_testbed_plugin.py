@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A plug-in's testbed and link kind are found through entry points and used without a change in fwlab/."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from fwlab.model.registry import IncompleteKind, Registry
+from fwlab.testbed.testbeds import checked
+from tests import ROOT
+
+PLUGIN = Path(__file__).with_name("plugin")
+LAB = "lab03-ipset"
+
+ENTRY_POINTS = """
+[fwlab.testbeds]
+slow_motion = made_up:testbed
+
+[fwlab.links]
+pigeon = made_up:link
+"""
+#: A libvirt domain of a DUT made for the plug-in's testbed and link.
+XML = """<domain type='qemu' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
+  <name>made-up</name>
+  <devices><interface type='avian'/><interface type='avian'/></devices>
+  <qemu:commandline><qemu:arg value='-icount'/><qemu:arg value='shift=5,sleep=on'/></qemu:commandline>
+</domain>
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout whose links are pigeons."""
+    root = tmp_path / "checkout"
+    (root / "labs").mkdir(parents=True)
+    for folder in (LAB, "common"):
+        shutil.copytree(ROOT / "labs" / folder, root / "labs" / folder, ignore=shutil.ignore_patterns("work"))
+    topology = (ROOT / "topology.yml").read_text()
+    (root / "topology.yml").write_text(topology.replace("kind: socket", "kind: pigeon"))
+    return root
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """Environment variables with the plug-in installed."""
+    site = tmp_path / "site"
+    (site / "made_up-1.dist-info").mkdir(parents=True)
+    (site / "made_up-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: made-up\nVersion: 1\n")
+    (site / "made_up-1.dist-info" / "entry_points.txt").write_text(ENTRY_POINTS)
+    shutil.copy(PLUGIN / "made_up.py", site)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("FWLAB_")}
+    return {**kept, "PYTHONPATH": f"{site}:{ROOT}", "FWLAB_PORT_OFFSET": "9500"}
+
+
+def python(script: str, checkout: Path, environment: dict[str, str]) -> dict:
+    """Run a script with the checkout's project and topology. Returns the JSON that it prints."""
+    head = """
+        import json, sys
+        from fwlab.host.project import find_project, load_topology
+        project = find_project(); topology = load_topology(project)
+    """
+    argv = [sys.executable, "-c", textwrap.dedent(head) + textwrap.dedent(script)]
+    done = subprocess.run(argv, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def fwlab(*words: str, checkout: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "fwlab.cli.entry", *words]
+    return subprocess.run(argv, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
+
+
+def planned(checkout: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "fwlab.machines", "plan"]
+    return subprocess.run(argv, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_vagrant_defines_machines_of_the_plugin(checkout: Path, environment: dict[str, str]) -> None:
+    done = planned(checkout, {**environment, "FWLAB_TESTBED": "slow_motion"})
+    assert done.returncode == 0, done.stderr
+    machines = json.loads(done.stdout)["machines"]
+    assert [kind for machine in machines.values() for kind, _ in machine["networks"]] == ["avian"] * 4
+    assert machines[LAB]["qemu_arguments"].count("shift=5,sleep=on") == 1
+    assert not any(machine["savable"] for machine in machines.values())
+
+
+def test_it_is_chosen_recorded_and_part_of_the_facts(checkout: Path, environment: dict[str, str]) -> None:
+    bin_folder = checkout / "bin"
+    bin_folder.mkdir()
+    (bin_folder / "virsh").write_text(f"#!/bin/sh\ncat <<'END'\n{XML}END\n")
+    (bin_folder / "virsh").chmod(0o755)
+    own = {**environment, "PATH": f"{bin_folder}:{environment['PATH']}"}
+    for chosen in ({"FWLAB_TESTBED": "slow_motion"}, {}):  # the second time, only the record names it
+        argv = [sys.executable, "-m", "fwlab.machines", "record", LAB, "box-of-dut"]
+        subprocess.run(argv, cwd=checkout, env={**own, **chosen}, check=True)
+        record = json.loads((checkout / ".fwlab" / LAB / "machines.json").read_text())
+        assert (record["testbed"], record["machines"]["dut"]["link"]) == ("slow_motion", "pigeon")
+    found = python(
+        f"""
+        from fwlab.testbed.link_choice import link_kinds
+        from fwlab.testbed.machine_record import from_command_line, machines_made
+        from fwlab.testbed.selection import TestbedRequest, choose, settle
+        made = machines_made(project, topology, 3, "{LAB}")
+        chosen, settled = choose(TestbedRequest("slow_motion")), settle(TestbedRequest(), made, "{LAB}")
+        line = ["-accel", "tcg", "-icount", "shift=5", "-netdev", "avian,id=x", "-netdev", "user,id=m"]
+        print(json.dumps({{
+            "environment": chosen.environment(),
+            "why": chosen.why,
+            "levels": len(settled.kind.throttle),
+            "throttled": settled.throttled,
+            "facts": settled.facts(made, "replay").model_dump(),
+            "running": [from_command_line(line).testbed, from_command_line(line).link],
+            "links": [kind.name for kind in link_kinds(topology)],
+        }}))
+        """,
+        checkout,
+        environment,
+    )
+    assert found["environment"] == {"FWLAB_TESTBED": "slow_motion", "FWLAB_ACCEL": "tcg"}
+    assert found["why"] == "asked for; it always emulates"
+    assert (found["levels"], found["throttled"]) == (2, True)
+    facts = {"name": "slow_motion", "clock": "instructions", "ns_per_instruction": 32, "link": "pigeon"}
+    facts |= {"ranges": "portable", "note": "measured in slow motion"}
+    assert facts.items() <= found["facts"].items()
+    assert found["links"] == ["pigeon"]
+    assert found["running"] == ["slow_motion", "pigeon"]
+
+
+def test_the_links_requirements_are_reported(checkout: Path, environment: dict[str, str]) -> None:
+    done = fwlab("doctor", "--json", checkout=checkout, environment=environment)
+    findings = {finding["item"]: finding for finding in json.loads(done.stdout)["findings"]}
+    assert findings["link pigeon"] == {
+        "item": "link pigeon",
+        "ok": False,
+        "says": "no pigeon at home",
+        "next": "open the window",
+        "required": True,
+    }
+
+
+@pytest.mark.parametrize("ranges", ["portable", pytest.param("none", marks=pytest.mark.thorough)])
+def test_its_results_are_judged_by_the_ranges_it_names(
+    checkout: Path, environment: dict[str, str], tmp_path: Path, ranges: str
+) -> None:
+    run = json.loads((ROOT / "results" / LAB / "2026-11-20-full.json").read_text())
+    before = _report(run, tmp_path / "before", checkout, environment)
+    own = {"name": "slow_motion", "link": "pigeon", "note": "measured in slow motion", "ranges": ranges}
+    run["testbed"] |= own
+    after = _report(run, tmp_path / "after", checkout, environment)
+    assert after["testbed"].items() >= own.items()
+    judged = [sum(len(case["checks"]) for case in document["cases"]) for document in (before, after)]
+    assert judged[0] > 0
+    assert (judged[0] == judged[1]) is (ranges == "portable")
+    page = next((tmp_path / "after").glob("**/*.html")).read_text()
+    assert "measured in slow motion" in page
+    assert "replay over pigeon" in page
+
+
+def _report(run: dict, folder: Path, checkout: Path, environment: dict[str, str]) -> dict:
+    """The JSON document of `fwlab report`, which also writes its page into the folder."""
+    folder.mkdir()
+    (folder / "run.json").write_text(json.dumps(run))
+    words = ["report", LAB, str(folder / "run.json"), "--output", str(folder), "--json"]
+    return json.loads(fwlab(*words, checkout=checkout, environment=environment).stdout)
+
+
+def test_a_link_kind_that_is_not_installed_is_named(checkout: Path, environment: dict[str, str]) -> None:
+    environment["PYTHONPATH"] = str(ROOT)
+    done = fwlab("doctor", checkout=checkout, environment=environment)
+    assert done.returncode == 2
+    assert (
+        "topology.yml: links.generator-dut.kind: unknown link kind pigeon; there are: macvtap, socket, sriov, virtio"
+        in done.stderr
+    )
+    assert "next: fix topology.yml" in done.stderr
+
+
+def test_vagrant_names_an_unknown_link_kind(checkout: Path, environment: dict[str, str]) -> None:
+    done = planned(checkout, {**environment, "PYTHONPATH": str(ROOT)})
+    said = "links.generator-dut.kind: unknown link kind pigeon; there are: macvtap, socket, sriov, virtio"
+    assert said in done.stderr
+    assert done.returncode == 2
+
+
+@pytest.mark.parametrize("grading", [0, 2])
+def test_exactly_one_testbed_is_for_grading(grading: int) -> None:
+    made_up = SimpleNamespace(name="a", grading=grading > 0), SimpleNamespace(name="b", grading=grading > 1)
+    with pytest.raises(IncompleteKind, match="one testbed must be the one for grading"):
+        checked(Registry("testbed", [("a test", kind) for kind in made_up]))

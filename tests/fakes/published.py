@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What results/ holds of each lab, and of a lab for several systems of each of them: "lab08-pf:linux"."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from fwlab.grading.variant_files import load_variants
+from fwlab.host.project import find_project, lab_ids
+from fwlab.measure.labs import load_lab
+from fwlab.measure.saved_runs import load_run, published_files
+from fwlab.model.lab import Lab
+from fwlab.model.results import Measured, Run
+from fwlab.model.systems import on_system, several
+from tests import ROOT
+
+PROJECT = find_project(ROOT)
+#: What the results of a grading have, and those of cases have not.
+GRADED = '"ruleset": "ex'
+
+
+def _names() -> list[str]:
+    found = []
+    for name in lab_ids(PROJECT):
+        lab = load_lab(PROJECT, name)
+        if several(lab):
+            endings = {path.name.split("-")[3] for path in published_files(PROJECT, lab)}
+            found += [f"{name}:{system}" for system in lab.needs.systems if system in endings]
+        elif published_files(PROJECT, lab):
+            found.append(name)
+    return found
+
+
+#: Everything that was measured in full.
+NAMES = _names()
+
+
+def lab_of(name: str) -> Lab:
+    """The lab, or what one of its systems measures of it."""
+    lab_id, _, system = name.partition(":")
+    lab = load_lab(PROJECT, lab_id)
+    return on_system(lab, system) if system else lab
+
+
+def files(name: str, kind: str) -> list[Path]:
+    """The results of a kind, such as "full" or "graded-variants*", the oldest first."""
+    lab_id, _, system = name.partition(":")
+    return sorted((ROOT / "results" / lab_id).glob(f"*-{system}-{kind}.json" if system else f"*-{kind}.json"))
+
+
+@cache
+def graded(name: str) -> tuple[Lab, dict[str, tuple[Measured, Run]]]:
+    """The lab, and the newest reliable grading of each of its rulesets, by the ruleset's folder."""
+    lab = lab_of(name)
+    wanted = {f"{exercise.id}/{part}" for exercise in lab.exercises for part in ("start", "reference", "mistake")}
+    for exercise in lab.exercises:
+        wanted |= {f"{exercise.id}/variants/{one}" for one in load_variants(PROJECT, lab, exercise).names}
+    runs = [load_run(path, lab.id) for path in files(name, "*") if GRADED in path.read_text(encoding="utf-8")]
+    newest: dict[str, tuple[Measured, Run]] = {}
+    for run in sorted(runs, key=lambda run: run.started):
+        for measured in run.exercises:
+            if measured.ruleset in wanted and (not measured.problems or measured.ruleset not in newest):
+                newest[measured.ruleset] = measured, run
+    return lab, newest

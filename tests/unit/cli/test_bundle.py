@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A student's bundle: complete, without solutions, the same every time, and it works from where it was unpacked."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from fwlab.cli.main import app
+from fwlab.grading.student_bundle import archive, bundle_files, wanted, without_lost_links, write_bundle
+from fwlab.host.project import Project, lab_ids
+from fwlab.images.content_key import content_key
+from fwlab.measure.labs import load_lab
+from fwlab.model.errors import BadInput
+from tests import ROOT
+from tests.fakes.guide_pages import commands
+
+PROJECT = Project(ROOT)
+LAB = "lab03-ipset"
+LABS = lab_ids(PROJECT)
+#: Graded: start, reference, mistake and variants of each exercise.
+GRADED = ROOT / "results" / LAB / "2026-11-23-labs-exercises.json"
+SETTINGS = {"base_url": "", "base_checksum": ""}
+SOLUTIONS = ("reference", "mistake", "variants")
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bundle of one lab, unpacked."""
+    folder = tmp_path_factory.mktemp("bundle")
+    with tarfile.open(write_bundle(PROJECT, [LAB], folder)) as tar:
+        tar.extractall(folder, filter="data")
+    return folder / f"fwlab-{LAB}"
+
+
+def fwlab(bundle: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the bundle's own fwlab in its folder."""
+    start = "import sys, fwlab; from fwlab.cli.entry import main; assert fwlab.__file__.startswith(sys.path[1]); main()"
+    env = {name: value for name, value in os.environ.items() if not name.startswith("FWLAB_")}
+    env |= {"PYTHONPATH": str(bundle), "COLUMNS": "100"}
+    command = [sys.executable, "-c", start, *words]
+    return subprocess.run(command, cwd=bundle, env=env, text=True, capture_output=True)
+
+
+@cache
+def files_of(lab_id: str) -> dict[str, tuple[bytes, bool]]:
+    return bundle_files(PROJECT, [load_lab(PROJECT, lab_id)])
+
+
+@pytest.mark.parametrize("lab_id", LABS)
+def test_a_labs_bundle_has_what_it_loads_and_no_solution(lab_id: str) -> None:
+    lab, files = load_lab(PROJECT, lab_id), files_of(lab_id)
+    folder = f"labs/{lab_id}"
+    assert {"README.md", "Makefile", "Vagrantfile", f"{folder}/README.md", f"{folder}/lab.yml"} <= set(files)
+    for case in lab.whole.cases.values():
+        assert [name for name in files if name.startswith(f"{folder}/rulesets/{case.ruleset}/")]
+    for exercise in lab.whole.exercises:
+        own = [name for name in files if name.startswith(f"{folder}/rulesets/{exercise.id}/")]
+        assert own
+        assert all(name.startswith(f"{folder}/rulesets/{exercise.id}/start/") for name in own)
+    assert {name.split("/")[1] for name in files if name.startswith("labs/")} == {f.name for f in lab.code_folders}
+    assert not [name for name in files if set(Path(name).parts) & {*SOLUTIONS, "results", "tests"}]
+
+
+@pytest.mark.parametrize("lab_id", LABS)
+def test_no_file_of_a_solution_is_in_it_under_another_name(lab_id: str) -> None:
+    """Unless it is part of the task: a case's ruleset, or a file of the start that the solution leaves as it is."""
+    files = files_of(lab_id)
+    others = {content for name, (content, _) in files.items() if f"labs/{lab_id}/rulesets/" not in name}
+    solutions = list((ROOT / "labs" / lab_id).glob("rulesets/*/reference/*"))
+    assert solutions
+    assert not [path for path in solutions if path.read_bytes() in others]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (f"labs/{LAB}/rulesets/ipset/rules.iptables", True),
+        (f"labs/{LAB}/rulesets/ex3-ipset/start/rules.iptables.j2", True),
+        (f"labs/{LAB}/rulesets/ex3-ipset/reference/rules.iptables", False),
+        (f"labs/{LAB}/rulesets/ex3-ipset/variants.yml", False),
+        (f"labs/{LAB}/rulesets/notes.md", False),
+        (f"labs/{LAB}/hints.yml", True),
+        (f"labs/{LAB}/instructor.md", False),
+        (f"labs/{LAB}/solutions/all.py", False),
+        (f"labs/{LAB}/work/ex1-one-host/rules.iptables", False),
+        ("labs/lab04-nftables/README.md", False),
+        ("guides/student.md", True),
+        ("guides/instructor.md", False),
+        ("guides/mkdocs/gather.py", False),
+        ("fwlab/cli/main.py", True),
+        ("results/lab03-ipset/2026-11-20-full.json", False),
+        ("tests/unit/labs/test_labs.py", False),
+        ("secret.yml", False),
+    ],
+)
+def test_only_what_is_listed_goes_in(name: str, expected: bool) -> None:
+    assert wanted(name, load_lab(PROJECT, LAB)) is expected
+
+
+def test_the_bytes_are_the_same_every_time(tmp_path: Path) -> None:
+    first, second = (write_bundle(PROJECT, [LAB], tmp_path / name) for name in ("one", "two"))
+    os.utime(ROOT / "labs" / LAB / "lab.yml")
+    assert first.read_bytes() == second.read_bytes() == write_bundle(PROJECT, [LAB], tmp_path / "three").read_bytes()
+    with tarfile.open(first) as tar:
+        entries = tar.getmembers()
+    assert {(entry.mtime, entry.uid, entry.gid, entry.uname) for entry in entries} == {(0, 0, 0, "")}
+    assert {entry.mode for entry in entries} == {0o644, 0o755}
+    assert [entry.name for entry in entries] == sorted(entry.name for entry in entries)
+
+
+def test_the_order_of_files_does_not_matter() -> None:
+    files = {"b": (b"2", False), "a": (b"1", True)}
+    assert archive("x", files) == archive("x", dict(sorted(files.items())))
+
+
+def test_its_machines_are_those_of_the_checkout(bundle: Path) -> None:
+    """The same content keys: boxes that were built for one are used by the other."""
+    for image in ("dut-linux", "generator", "sink"):
+        assert content_key(bundle, image, SETTINGS) == content_key(ROOT, image, SETTINGS)
+
+
+def test_programs_can_be_run(bundle: Path) -> None:
+    for name in ("provision/host/install", "provision/host/venv", "packer/build"):
+        assert os.access(bundle / name, os.X_OK)
+
+
+def test_it_lists_its_lab_alone(bundle: Path) -> None:
+    done = fwlab(bundle, "list", "--json")
+    assert done.returncode == 0, done.stderr
+    assert [lab["id"] for lab in json.loads(done.stdout)] == [LAB]
+
+
+def test_every_exercise_can_be_started_and_predicted(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The package is this one (the next test), so that it need not be imported for each exercise."""
+    copy = shutil.copytree(bundle, tmp_path / "copy")
+    assert fwlab(copy, "start", LAB).returncode == 0
+    first, *others = load_lab(PROJECT, LAB).exercises
+    assert fwlab(copy, "predict", LAB, first.id).stdout.split() == first.predict.question.split()
+    monkeypatch.chdir(copy)
+    for exercise in (first, *others):
+        assert list((copy / "labs" / LAB / "work" / exercise.id).iterdir())
+        asked = CliRunner().invoke(app, ["predict", LAB, exercise.id]).output
+        assert asked.split() == exercise.predict.question.split()
+    assert fwlab(copy, "traffic", "show", LAB, "attack").returncode == 0
+
+
+def test_the_package_is_that_of_the_checkout(bundle: Path) -> None:
+    modules = list((bundle / "fwlab").rglob("*.py"))
+    assert len(modules) > 100
+    assert not [path for path in modules if path.read_bytes() != (ROOT / path.relative_to(bundle)).read_bytes()]
+
+
+def test_a_check_is_judged_without_the_reference(bundle: Path, tmp_path: Path) -> None:
+    """As in the checkout, whatever the file says: it holds starts, references and mistakes."""
+    found = []
+    for place in (bundle, ROOT):
+        words = ("report", LAB, str(GRADED), "--output", str(tmp_path / place.name), "--format", "check-json")
+        done = fwlab(place, *words)
+        assert done.stderr == ""
+        found.append(json.loads(done.stdout))
+    assert found[0] == found[1]
+    outcomes = [exercise["verdict"] for exercise in found[0]["exercises"]]
+    assert outcomes.count("pass") > 4
+    assert outcomes.count("fail") > 8
+    assert (tmp_path / bundle.name / "report.html").is_file()
+
+
+def test_its_pages_have_no_broken_link(bundle: Path) -> None:
+    count = 0
+    for page in bundle.rglob("*.md"):
+        if page.is_relative_to(bundle / "fwlab"):
+            continue
+        for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
+            if not re.match(r"[a-z]+:", target):
+                assert (page.parent / target).exists(), f"{page}: {target}"
+                count += 1
+    assert count > 20
+
+
+def test_its_readme_has_commands_of_the_checkout(bundle: Path) -> None:
+    found = [command.words for command in commands(bundle / "README.md", bundle)]
+    assert ("make", "boxes", f"LAB={LAB}") in found
+    assert (".venv/bin/fwlab", "check", LAB, "ex1-one-host") in found
+    targets = re.findall(r"^([a-z]+):", (bundle / "Makefile").read_text(), re.MULTILINE)
+    assert {"setup", "boxes"} <= set(targets)
+    done = subprocess.run(["make", "-n", "boxes"], cwd=bundle, text=True, capture_output=True)
+    assert f"packer/build --lab {LAB}" in done.stdout
+
+
+def test_one_bundle_of_all_labs(tmp_path: Path) -> None:
+    path = write_bundle(PROJECT, LABS, tmp_path, every=True)
+    assert path.name == "fwlab-labs.tar.gz"
+    with tarfile.open(path) as tar:
+        names = tar.getnames()
+        readme = tar.extractfile("fwlab-labs/README.md").read().decode()
+    for lab_id in LABS:
+        assert f"fwlab-labs/labs/{lab_id}/lab.yml" in names
+        assert f"[{lab_id}](labs/{lab_id}/README.md)" in readme
+
+
+def test_lost_links_leave_their_words() -> None:
+    page = "See [the\nmethod](method.md#noise), [gone](../labs/lab09/README.md) and\n![a picture](none.svg)\n[web](https://example.org)."
+    text = without_lost_links(page, "guides/student.md", ["guides/student.md", "guides/method.md"])
+    assert text == "See [the\nmethod](method.md#noise), gone and\n[web](https://example.org)."
+
+
+def test_an_unknown_lab_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="unknown lab lab99-none"):
+        write_bundle(PROJECT, ["lab99-none"], tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_git_it_says_so(bundle: Path, tmp_path: Path) -> None:
+    done = fwlab(bundle, "author", "bundle", LAB, "--output", str(tmp_path / "out"))
+    assert done.returncode == 2
+    assert "no git checkout" in done.stderr
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the agent counts on a Linux DUT: entries of rulesets, states and the memory of the connection table."""
+
+from __future__ import annotations
+
+import json
+
+from fwlab.dut.linux.agent import connection_table
+from tests.fakes.fake_kernel import FakeKernel
+from tests.unit.dut.test_agent_kinds import agent
+
+SLABINFO = """slabinfo - version: 2.1
+# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : tunables <l> <b> <s> : slabdata
+nf_conntrack_expect      0      0    208   19    1 : tunables    0    0    0 : slabdata      0      0      0
+nf_conntrack       1000   1008    256   16    1 : tunables    0    0    0 : slabdata     63     63      0
+"""
+
+
+#: As nft 1.0.6 lists it. Nothing leads to the chain `unused` and the set `junk`; `own` is for the DUT's own packets.
+NFT = json.dumps(
+    {
+        "nftables": [
+            {"metainfo": {"version": "1.0.6"}},
+            {"table": {"family": "ip", "name": "x"}},
+            *(
+                {
+                    "set": {
+                        "family": "ip",
+                        "table": "x",
+                        "name": name,
+                        "elem": ["1.1.1.1", {"range": ["2.2.2.2", "3.3.3.3"]}],
+                    }
+                }
+                for name in ("asked", "junk")
+            ),
+            {"map": {"family": "ip", "table": "x", "name": "m", "elem": [["1.1.1.1", {"jump": {"target": "called"}}]]}},
+            {"chain": {"family": "ip", "table": "x", "name": "first", "hook": "prerouting"}},
+            {"chain": {"family": "ip", "table": "x", "name": "own", "hook": "output"}},
+            *(
+                {"rule": {"family": "ip", "table": "x", "chain": chain, "expr": expr}}
+                for chain, expr in (
+                    ("first", [{"match": {"right": "@asked"}}, {"log": {"prefix": "@junk"}}, {"drop": None}]),
+                    ("first", [{"match": {"right": {"set": ["1.1.1.1", "1.1.1.2", "1.1.1.3"]}}}, {"drop": None}]),
+                    ("first", [{"vmap": {"data": "@m"}}]),
+                    ("called", [{"drop": None}]),
+                    ("own", [{"match": {"right": "@junk"}}]),
+                    ("unused", [{"match": {"right": "@junk"}}]),
+                )
+            ),
+        ]
+    }
+)
+IPSET = """Name: a
+References: 1
+Number of entries: 3
+Name: junk
+References: 0
+Number of entries: 265000
+"""
+IPTABLES = """*raw
+:PREROUTING ACCEPT [0:0]
+:OUTPUT ACCEPT [0:0]
+:called - [0:0]
+:unused - [0:0]
+-A PREROUTING -p udp -m comment --comment "-j unused" -g called
+-A OUTPUT -j DROP
+-A called -s 1.1.1.1/32
+-A called -s 1.1.1.2/32 -j DROP
+-A unused -j DROP
+COMMIT
+*filter
+:called - [0:0]
+-A called -j DROP
+COMMIT
+"""
+
+
+def test_entries_are_the_rules_and_addresses_that_a_packet_can_meet() -> None:
+    kernel = FakeKernel()
+    kernel.there = ["ip_set", "nf_tables", "ip_tables"]
+    kernel.answers = {"ipset list -t": IPSET, "nft -j list ruleset": NFT, "iptables-legacy-save": IPTABLES}
+    counted = agent(kernel).entries({})["entries"]
+    rules, asked, unnamed, in_map = 4, 2, 3, 1
+    expected = {"ipset": 3, "nft": rules + asked + unnamed + in_map, "iptables": 3}
+    assert {kind: count for kind, count in counted.items() if count} == expected
+
+
+def test_memory_of_the_connection_table() -> None:
+    assert connection_table.slabs(SLABINFO, "nf_conntrack") == (256, 63 * 4096)
+    assert connection_table.slabs(SLABINFO, "nf_conn") == (0, 0)
+
+
+def test_a_dut_that_tracks_nothing_has_no_states() -> None:
+    kernel = FakeKernel()
+    kernel.there = ["x_tables"]
+    assert set(agent(kernel).states({})["states"].values()) == {0}
+
+
+def test_buckets_take_whole_pages() -> None:
+    kernel = FakeKernel()
+    kernel.there = ["nf_conntrack"]
+    for name, number in (("count", "7"), ("max", "1000"), ("buckets", "1000")):
+        kernel.files[f"/proc/sys/net/netfilter/nf_conntrack_{name}"] = number
+    kernel.files["/proc/slabinfo"] = SLABINFO
+    found = connection_table.states(kernel)
+    assert (found["held"], found["most"], found["buckets"], found["bucket_bytes"]) == (7, 1000, 1000, 8192)

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""TRex's configuration from topology.yml, and its streams from profiles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from fwlab.generator.traffic_store import TrafficStore
+from fwlab.generator.trex.config import Machine, trex_config, uses_dpdk
+from fwlab.generator.trex.streams import counted_streams, server_streams
+from fwlab.host.project import Project, load_topology
+from fwlab.measure.labs import load_lab
+from fwlab.model.errors import BadInput
+from tests import ROOT
+from tests.fakes.traffic_forms import burst, continuous, stream
+
+PROJECT = Project(ROOT)
+TOPOLOGY = load_topology(PROJECT)
+BIG = Machine(cpus=6, memory_mib=8192, pci="0000:00:03.0")
+
+
+def config(machine: Machine, *, small: bool = False) -> dict[str, Any]:
+    [settings] = yaml.safe_load(trex_config(TOPOLOGY, machine, small=small))
+    return settings
+
+
+def test_frames_leave_with_the_addresses_of_the_link() -> None:
+    ends = TOPOLOGY.links["generator-dut"].ends
+    port = config(BIG)["port_info"][0]
+    assert port == {"src_mac": ends["generator"].mac, "dest_mac": ends["dut"].mac}
+
+
+@pytest.mark.parametrize("machine", [BIG, Machine(1, 2048, "0000:00:03.0")])
+def test_the_second_port_is_a_dummy(machine: Machine) -> None:
+    settings = config(machine)
+    assert len(settings["interfaces"]) == len(settings["port_info"]) == 2
+    assert settings["interfaces"][1] == "dummy"
+
+
+def test_a_large_machine_uses_dpdk() -> None:
+    settings = config(BIG)
+    assert settings["interfaces"][0] == "00:03.0"
+    assert "low_end" not in settings
+    platform = settings["platform"]
+    threads = platform["dual_if"][0]["threads"]
+    assert len(threads) == settings["c"] == 4
+    assert sorted([platform["master_thread_id"], platform["latency_thread_id"], *threads]) == list(range(6))
+
+
+@pytest.mark.parametrize(
+    ("machine", "why"),
+    [
+        (Machine(1, 8192, "0000:00:03.0"), "one core spins and nobody else runs"),
+        (Machine(2, 8192, "0000:00:03.0"), "none is left to send"),
+        (Machine(6, 2048, "0000:00:03.0"), "no room for huge pages"),
+        (Machine(6, 8192, None), "no device to drive"),
+    ],
+)
+def test_a_small_machine_sends_through_the_kernel(machine: Machine, why: str) -> None:
+    assert not uses_dpdk(machine), why
+    settings = config(machine)
+    assert settings["interfaces"][0] == TOPOLOGY.end("generator-dut", "generator").dev
+    assert settings["low_end"] is True
+    assert settings["c"] == 1
+    assert "platform" not in settings
+
+
+def test_the_virtual_testbed_always_uses_the_kernel() -> None:
+    assert config(BIG, small=True)["low_end"] is True
+
+
+def steady(pps: float, **fields: Any) -> dict[str, Any]:
+    return stream(mode=continuous(pps), **fields)
+
+
+def ending(packets: int, **fields: Any) -> dict[str, Any]:
+    return stream(mode=burst(packets), **fields)
+
+
+def test_chained_streams_refer_to_numbers() -> None:
+    first = ending(2, name="a", next="b")
+    second = ending(3, name="b", next="a", self_start=False)
+    found = server_streams([first, second])
+    assert [item["stream_id"] for item in found] == [1, 2]
+    assert [item["stream"]["next_stream_id"] for item in found] == [2, 1]
+
+
+def test_a_disabled_stream_is_not_sent() -> None:
+    found = server_streams([steady(10, enabled=False), steady(20)])
+    assert [item["stream_id"] for item in found] == [2]
+
+
+def test_random_variables_have_the_seeds_of_the_frame_table() -> None:
+    seeds = [item["stream"]["random_seed"] for item in server_streams([steady(1), steady(2)], seed=7)]
+    assert seeds == [7, 8]
+    assert server_streams([steady(1, random_seed=99)], seed=7)[0]["stream"]["random_seed"] == 99
+
+
+CHAIN = [ending(5, name="a", next="b"), ending(1, name="b", self_start=False)]
+
+
+@pytest.mark.parametrize("streams", [[ending(5)], CHAIN])
+def test_a_profile_that_ends_is_refused(streams: list[dict[str, Any]]) -> None:
+    with pytest.raises(BadInput, match="ends") as caught:
+        server_streams(streams)
+    assert "--engine replay" in caught.value.hint
+
+
+def test_a_chain_with_a_repeat_count_is_refused_too() -> None:
+    with pytest.raises(BadInput, match="ends"):
+        server_streams([ending(5, name="a", next="a", action_count=3)])
+    assert server_streams([ending(5, name="a", next="a")])
+
+
+def test_counted_streams_send_exactly_their_share() -> None:
+    streams = server_streams([steady(30), steady(10)])
+    found = counted_streams(streams, {0: 75, 1: 25})
+    modes = [item["stream"]["mode"] for item in found]
+    assert [(mode["type"], mode["total_pkts"]) for mode in modes] == [("single_burst", 75), ("single_burst", 25)]
+    assert [mode["rate"]["value"] for mode in modes] == [30, 10]
+    assert streams[0]["stream"]["mode"]["type"] == "continuous", "the streams themselves stay as they were"
+
+
+def test_a_stream_without_a_share_is_left_out() -> None:
+    found = counted_streams(server_streams([steady(1000), steady(1)]), {0: 5, 1: 0})
+    assert [item["stream_id"] for item in found] == [1]
+
+
+def test_bursts_cannot_be_counted() -> None:
+    streams = server_streams([steady(10), ending(5, name="a", next="a")])
+    with pytest.raises(BadInput, match="stream 2"):
+        counted_streams(streams, {0: 5, 1: 5})
+
+
+def test_shares_are_those_of_the_frame_table() -> None:
+    """One and a half loops: as many packets of each stream as the replay engine plays."""
+    lab = load_lab(PROJECT, "lab03-ipset")
+    tables = TrafficStore(PROJECT, TOPOLOGY, lab)
+    frames = tables.table("attack").frames
+    count = len(frames) * 3 // 2
+    shares = tables.by_stream("attack", count)
+    played = [*frames.stream, *frames.stream[: count - len(frames)]]
+    assert shares == {place: played.count(place) for place in range(3)}
+    assert sum(shares.values()) == count

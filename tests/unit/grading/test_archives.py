@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""An archive comes from a stranger: whatever it holds, only plain files below one folder are made."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import random
+import stat
+import tarfile
+import warnings
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from fwlab.grading import archives, room
+from fwlab.grading.archive_members import EXPORT, STUDENT, Limits, Unreadable
+from fwlab.grading.archives import is_archive, stem, unpack
+from tests.fakes.hand_ins import GOOD, RULES, make_tar, make_zip, tar_entry, tar_of, zip_entry
+
+SMALL = Limits(members=4, total=3000, file=2000)
+
+
+def unpacked(archive: Path, limits: Limits = STUDENT) -> dict[str, bytes]:
+    folder = archive.parent / "out"
+    unpack(archive, folder, limits)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def refused(archive: Path, limits: Limits = STUDENT) -> str:
+    """The reason. Nothing may exist outside the folder, and in it only plain files and folders."""
+    before = set(archive.parent.rglob("*"))
+    with pytest.raises(Unreadable) as error:
+        unpack(archive, archive.parent / "out", limits)
+    made = set(archive.parent.rglob("*")) - before
+    assert {path for path in made if not path.is_relative_to(archive.parent / "out")} == set()
+    assert all(path.is_dir() or stat.S_ISREG(path.lstat().st_mode) for path in made)
+    return error.value.message
+
+
+@pytest.mark.parametrize(("make", "name"), [(make_zip, "a.zip"), (make_tar, "a.tar.gz"), (make_tar, "A.TGZ")])
+def test_ordinary_archives(tmp_path: Path, make, name: str) -> None:
+    files = GOOD | {"__MACOSX/ex1-block/._rules": b"\0", "./b/c.nft": b"\xff"}
+    assert unpacked(make(tmp_path / name, files)) == {"ex1-block/rules.iptables": RULES.encode(), "b/c.nft": b"\xff"}
+
+
+def test_suffixes() -> None:
+    assert [name for name in ("a.zip", "a.TAR.GZ", "a.tgz", "a.tar", "a.rar", "zip") if is_archive(name)] == [
+        "a.zip",
+        "a.TAR.GZ",
+        "a.tgz",
+    ]
+    assert [stem(name) for name in ("a.b.zip", "a.Tar.Gz", "a")] == ["a.b", "a", "a"]
+
+
+@pytest.mark.parametrize("name", ["../evil", "a/../../evil", "/etc/evil", "..\\evil", "C:\\evil", "c:evil", "\\\\h\\x"])
+@pytest.mark.parametrize("kind", ["zip", "tar.gz"])
+def test_no_path_leads_out(tmp_path: Path, name: str, kind: str) -> None:
+    inner = tmp_path / "in" / "side"
+    inner.mkdir(parents=True)
+    archive = zip_entry(inner / "a.zip", name) if kind == "zip" else make_tar(inner / "a.tar.gz", {name: b"x"})
+    assert "leads out of the archive" in refused(archive)
+    assert not list(tmp_path.rglob("evil*"))
+
+
+@pytest.mark.parametrize(
+    ("mode", "what"),
+    [(stat.S_IFLNK, "a link"), (stat.S_IFCHR, "a device"), (stat.S_IFBLK, "a device"), (stat.S_IFIFO, "a pipe"),
+     (stat.S_IFSOCK, "a socket")],
+)  # fmt: skip
+def test_special_files_in_a_zip(tmp_path: Path, mode: int, what: str) -> None:
+    assert (
+        refused(zip_entry(tmp_path / "a.zip", "rules.nft", b"/etc/passwd", mode=mode | 0o777)) == f"rules.nft: {what}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "what"),
+    [(tarfile.SYMTYPE, "a link"), (tarfile.LNKTYPE, "a link"), (tarfile.CHRTYPE, "a device"),
+     (tarfile.BLKTYPE, "a device"), (tarfile.FIFOTYPE, "a device")],
+)  # fmt: skip
+def test_special_files_in_a_tar(tmp_path: Path, kind: bytes, what: str) -> None:
+    assert refused(tar_entry(tmp_path / "a.tgz", "rules.nft", kind, "/etc/passwd")) == f"rules.nft: {what}"
+
+
+def test_a_file_behind_a_link_of_the_same_name(tmp_path: Path) -> None:
+    link = tarfile.TarInfo("out")
+    link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path)
+    archive = tar_of(tmp_path / "a.tgz", [(link, b""), (tarfile.TarInfo("out/evil"), b"x")])
+    assert refused(archive) == "out: a link"
+    assert not (tmp_path / "evil").exists()
+
+
+def test_an_encrypted_zip(tmp_path: Path) -> None:
+    assert refused(zip_entry(tmp_path / "a.zip", "rules.nft", flags=1)) == "rules.nft is encrypted"
+
+
+def test_an_unusual_compression(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_LZMA) as packed:
+        packed.writestr("rules.nft", "x")
+    assert refused(tmp_path / "a.zip") == "rules.nft: an unusual compression"
+
+
+def test_names_that_are_there_twice(tmp_path: Path) -> None:
+    with warnings.catch_warnings(), zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
+        warnings.simplefilter("ignore")
+        packed.writestr("ex1/rules.nft", "one")
+        packed.writestr("ex1//rules.nft", "two")
+    assert refused(tmp_path / "a.zip") == "ex1/rules.nft is there twice"
+    twice = [(tarfile.TarInfo("rules.nft"), b"one"), (tarfile.TarInfo("./rules.nft"), b"two")]
+    assert refused(tar_of(tmp_path / "b" / "a.tgz", twice)) == "rules.nft is there twice"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("ex1/Rules.nft", "ex1/rules.nft"), ("EX1/a.nft", "ex1/b.nft"), ("e\u0301.nft", "\u00e9.nft"), ("ß", "SS")],
+)
+def test_names_that_differ_only_in_case_or_form(tmp_path: Path, one: str, other: str) -> None:
+    assert refused(make_zip(tmp_path / "a.zip", {one: "1", other: "2"})).endswith("differ only in case")
+
+
+def test_one_students_names_do_not_refuse_a_class(tmp_path: Path) -> None:
+    """Names that differ only in case, and one that became too long when a platform added the student's."""
+    long = f"Ada_11_assignsubmission_file_{'長' * 80}.zip"
+    names = ["b/Rules.nft", "b/rules.nft", long, long.replace(".zip", "い.zip")]
+    found = unpacked(make_zip(tmp_path / "class.zip", dict.fromkeys(names, "x")), EXPORT)
+    assert {"b/Rules.nft", "b/rules.nft"} < set(found)
+    assert len(found) == len(names)
+    assert all(name[:29] + name[-4:] == long[:29] + ".zip" for name in found if not name.startswith("b/"))
+
+
+def test_a_file_that_is_also_a_folder(tmp_path: Path) -> None:
+    assert refused(make_zip(tmp_path / "a.zip", {"ex1": "1", "ex1/rules.nft": "2"})) == "ex1 is a file and a folder"
+    assert (
+        refused(make_tar(tmp_path / "b" / "a.tgz", {"ex1/rules.nft": "2", "ex1": "1"})) == "ex1 is a file and a folder"
+    )
+
+
+@pytest.mark.parametrize(("make", "name"), [(make_zip, "a.zip"), (make_tar, "a.tgz")])
+def test_limits(tmp_path: Path, make, name: str) -> None:
+    few = {str(number): "x" for number in range(4)}
+    assert len(unpacked(make(tmp_path / "0" / name, few), SMALL)) == 4
+    assert refused(make(tmp_path / "1" / name, few | {"4": "x"}), SMALL) == "more than 4 files and folders"
+    noise = random.Random(1).randbytes(2001)
+    assert refused(make(tmp_path / "2" / name, {"a": noise}), SMALL) == "a: more than 0 MiB"
+    assert "more than 0 MiB" in refused(make(tmp_path / "3" / name, {"a": noise[:2000], "b": noise[:1001]}), SMALL)
+
+
+def test_bombs(tmp_path: Path) -> None:
+    """64 MiB of zeros are 64 kB packed; a list of addresses, which packs well, is not taken for a bomb."""
+    zeros = bytes(64 << 20)
+    assert refused(make_zip(tmp_path / "a.zip", {"a.nft": zeros})) == "a.nft: more than 200 times as large as packed"
+    assert "times as large as packed" in refused(make_tar(tmp_path / "b" / "a.tgz", {"a.nft": zeros}))
+    listed = "".join(f"add blacklist 10.{n >> 16}.{n >> 8 & 255}.{n & 255}\n" for n in range(1, 265_000))
+    for make, name in ((make_zip, "c/a.zip"), (make_tar, "d/a.tgz")):
+        assert len(unpacked(make(tmp_path / name, {"b.ipset": listed}))["b.ipset"]) == len(listed)
+
+
+def test_a_zip_that_lies_about_sizes(tmp_path: Path) -> None:
+    """What is read counts, and not what the directory of the archive claims."""
+    archive = make_zip(tmp_path / "a.zip", {"a": random.Random(1).randbytes(5000)})
+    raw = bytearray(archive.read_bytes())
+    at = raw.index(b"PK\x01\x02") + 24
+    raw[at : at + 4] = (10).to_bytes(4, "little")
+    archive.write_bytes(raw)
+    assert "damaged archive" in refused(archive)
+
+
+def test_a_tar_that_claims_a_hole(tmp_path: Path) -> None:
+    """A sparse file of a terabyte, some 500 bytes packed."""
+    info = tarfile.TarInfo("a.nft")
+    info.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "a.nft",
+                        "GNU.sparse.realsize": str(1 << 40)}  # fmt: skip
+    assert tar_of(tmp_path / "a.tgz", [(info, b"0\n" + bytes(510))])
+    assert "a sparse file" in refused(tmp_path / "a.tgz")
+
+
+def test_names_in_other_encodings(tmp_path: Path) -> None:
+    """UTF-8 without its flag, as many programs write it; code page 437; bytes that are no text at all."""
+    for number, (name, found) in enumerate([("lösung".encode(), "lösung"), (b"l\x94sung", "lösung")]):
+        archive = zip_entry(tmp_path / f"{number}.zip", "x" * len(name))
+        archive.write_bytes(archive.read_bytes().replace(b"x" * len(name), name))
+        unpack(archive, tmp_path / str(number))
+        assert [path.name for path in (tmp_path / str(number)).iterdir()] == [found]
+    odd = [(tarfile.TarInfo("\udcff.nft"), b"x")]
+    unpack(tar_of(tmp_path / "a.tgz", odd), tmp_path / "odd")
+    assert [path.name for path in (tmp_path / "odd").iterdir()] == ["\udcff.nft"]
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "/".join("a" * 40), "a\0b"])
+def test_names_that_no_file_can_have(tmp_path: Path, name: str) -> None:
+    archive = make_tar(tmp_path / "a.tgz", {name: b"x"}) if "\0" not in name else zip_entry(tmp_path / "a.zip", name)
+    if "\0" in name:  # Python itself cuts such a name when it writes one
+        archive.write_bytes(zip_entry(tmp_path / "b.zip", "aXb").read_bytes().replace(b"aXb", b"a\0b"))
+    assert refused(archive)
+
+
+@pytest.mark.parametrize("name", ["a.zip", "a.tgz"])
+def test_damaged_archives(tmp_path: Path, name: str) -> None:
+    """Cut at any place and with any byte changed: unpacked in part, or refused with a reason, never anything else."""
+    make = make_zip if name.endswith("zip") else make_tar
+    whole = make(tmp_path / "whole" / name, {"a/b.nft": random.Random(2).randbytes(300), "c": "d" * 400}).read_bytes()
+    chance = random.Random(3)
+    inputs = [b"", b"PK", b"\x1f\x8b", whole[:-30], whole[: len(whole) // 2], b"<html>not found</html>"]
+    for _ in range(150):
+        bent = bytearray(whole)
+        bent[chance.randrange(len(bent))] ^= 1 << chance.randrange(8)
+        inputs.append(bytes(bent))
+    unharmed = 0
+    for number, data in enumerate(inputs):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / name).write_bytes(data)
+        with contextlib.suppress(Unreadable):
+            unpack(folder / name, folder / "out")
+            unharmed += 1
+        assert {path.name for path in folder.iterdir()} <= {name, "out"}
+    assert unharmed < len(inputs) - 20
+
+
+def test_an_archive_that_is_a_link(tmp_path: Path) -> None:
+    make_zip(tmp_path / "real.zip")
+    (tmp_path / "a.zip").symlink_to(tmp_path / "real.zip")
+    assert refused(tmp_path / "a.zip") == "not a plain file"
+
+
+def test_a_full_disk_is_not_the_students_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(archives, "_copy", full)
+    with pytest.raises(room.NoRoom, match="No space left"):
+        unpack(make_zip(tmp_path / "a.zip"), tmp_path / "out")
+
+
+def test_a_tar_that_is_not_packed(tmp_path: Path) -> None:
+    plain = io.BytesIO()
+    with tarfile.open(fileobj=plain, mode="w") as packed:
+        packed.addfile(tarfile.TarInfo("a"))
+    (tmp_path / "a.tgz").write_bytes(plain.getvalue())
+    assert refused(tmp_path / "a.tgz").startswith("damaged archive: ")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "a.tgz").write_bytes(gzip.compress(b"no tar"))
+    assert refused(tmp_path / "b" / "a.tgz").startswith("damaged archive: ")
+
+
+def test_a_tar_with_an_endless_header(tmp_path: Path) -> None:
+    info = tarfile.TarInfo("a.nft")
+    info.pax_headers = {"comment": "x" * (1 << 20)}
+    assert refused(tar_of(tmp_path / "a.tgz", [(info, b"x")])).startswith("damaged archive: a header of ")
+    (tmp_path / "b").mkdir()
+    with tarfile.open(tmp_path / "b" / "a.tgz", "w:gz", format=tarfile.GNU_FORMAT) as packed:
+        packed.addfile(tarfile.TarInfo("n" * (1 << 20)))
+    assert refused(tmp_path / "b" / "a.tgz").startswith("damaged archive: a header of ")
+
+
+def with_attributes(path: Path, attributes: bytes, size: int | None = None) -> Path:
+    """A .tgz whose first header holds these bytes in place of a list of attributes, and claims this size."""
+    info = tarfile.TarInfo("attributes")
+    info.type, info.size = tarfile.XHDTYPE, len(attributes) if size is None else size
+    header = info.tobuf(tarfile.GNU_FORMAT) + attributes + bytes(-len(attributes) % 512)
+    path.write_bytes(gzip.compress(header + tarfile.TarInfo("a.nft").tobuf() + bytes(1024)))
+    return path
+
+
+def record(key: bytes, value: bytes) -> bytes:
+    rest = b" " + key + b"=" + value + b"\n"
+    length = next(n for n in range(len(rest), len(rest) + 9) if n == len(str(n)) + len(rest))
+    return str(length).encode() + rest
+
+
+def test_attributes_of_a_tar(tmp_path: Path) -> None:
+    usual = record(b"mtime", b"1700000000.123456789") + record(b"LIBARCHIVE.xattr.x", b"\xff=\x00 1 a")
+    assert unpacked(with_attributes(tmp_path / "a.tgz", usual + record(b"path", b"b.nft"))) == {"b.nft": b""}
+
+
+@pytest.mark.parametrize(
+    ("attributes", "what"),
+    [
+        (b"1" * 60_000, "digits"),
+        (record(b"comment", b"1" * 60_000), "digits"),
+        (b"2 " * 30_000 + b"=", "no list of attributes"),
+        (b"1 " * 30_000 + b"=", "no list of attributes"),
+        (b"0 a=b\n", "no list of attributes"),
+        (b"99 a=b\n", "no list of attributes"),
+        (b"6 a=b", "no list of attributes"),
+        (b"6 abc\n", "no list of attributes"),
+        (b"\0" * 100, "no list of attributes"),
+    ],
+)
+def test_odd_attributes_of_a_tar_are_refused_before_they_are_searched(
+    tmp_path: Path, attributes: bytes, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tarfile.TarInfo, "_proc_pax", lambda *_: pytest.fail("searched"))
+    assert refused(with_attributes(tmp_path / "a.tgz", attributes)).endswith(what)
+
+
+def test_a_header_that_claims_less_than_nothing(tmp_path: Path) -> None:
+    assert refused(with_attributes(tmp_path / "a.tgz", b"", size=-512)).endswith("a header of -512 bytes")
+    info = tarfile.TarInfo("a.nft")
+    info.size = -512
+    (tmp_path / "b.tgz").write_bytes(gzip.compress(info.tobuf(tarfile.GNU_FORMAT) + bytes(1024)))
+    assert refused(tmp_path / "b.tgz")
+
+
+def test_a_zip_with_an_endless_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is refused before zipfile reads it."""
+    many = make_zip(tmp_path / "a.zip", {str(number): "" for number in range(20)})
+    monkeypatch.setattr(zipfile.ZipFile, "__init__", lambda *_: pytest.fail("opened"))
+    assert refused(many, SMALL) == "more than 4 files and folders"

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Grades from verdicts and course.yml."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from fwlab.grading.class_pages import class_page, distribution, outcomes, student_page, typical_failures
+from fwlab.grading.course import Course, read_course, refuse_unknown
+from fwlab.grading.grades import Grade, grade_class, grades_csv
+from fwlab.grading.record import CheckMark, ExerciseRecord, Grading, StudentRecord, WorkMark
+from fwlab.grading.totals import totals_csv
+from fwlab.grading.untouched import start_passes
+from fwlab.host.project import Project, find_project, is_measured, lab_ids
+from fwlab.measure.labs import load_lab
+from fwlab.model.errors import BadInput
+from tests import ROOT
+from tests.fakes.factories import a_lab
+
+LAB = "lab99-made-up"
+DEADLINE = datetime(2027, 1, 15, 18, tzinfo=UTC)
+
+
+def mark(student: str, exercise: str, *outcomes: str, **fields: Any) -> WorkMark:
+    checks = [
+        CheckMark(check=f"c{n}", metric="capacity", outcome=o, text=f"said {o}", value=1.0)
+        for n, o in enumerate(outcomes)
+    ]
+    return WorkMark(student=student, exercise=exercise, content="x", checks=checks, **fields)
+
+
+def a_grading(*works: WorkMark, lab: str = LAB, handed_in: datetime | None = None) -> Grading:
+    exercises = {work.exercise: ExerciseRecord(title=work.exercise, checks={"c0": {}, "c1": {}}) for work in works}
+    students = [StudentRecord(id=who, handed_in=handed_in) for who in dict.fromkeys(work.student for work in works)]
+    known = {"title": "t", "commit": "c"}
+    return Grading(lab=lab, exercises=exercises, students=students, works=list(works), **known)
+
+
+def a_course(**fields: Any) -> Course:
+    return Course.model_validate(fields)
+
+
+def only(grading: Grading, course: Course) -> Grade:
+    (grade,) = grade_class(grading, course)
+    return grade
+
+
+def test_weights_of_exercises() -> None:
+    grading = a_grading(mark("ann", "ex1", "pass"), mark("ann", "ex2", "fail"))
+    assert only(grading, a_course()).points == 50
+    weighed = {"labs": {LAB: {"exercises": {"ex1": 3}}}}
+    assert only(grading, a_course(points=20, **weighed)).points == 15
+    assert only(grading, a_course(labs={LAB: {"exercises": {"ex2": 0}}})).points == 100
+
+
+def test_a_further_exercise_weighs_nothing_unless_the_course_says_so() -> None:
+    grading = a_grading(mark("ann", "ex1", "pass"), mark("ann", "ex2", "fail"))
+    voluntary = grading.exercises["ex2"].model_copy(update={"further": True})
+    grading = grading.model_copy(update={"exercises": {**grading.exercises, "ex2": voluntary}})
+    assert only(grading, a_course()).points == 100
+    assert only(grading, a_course(labs={LAB: {"exercises": {"ex2": 1}}})).points == 50
+
+
+def test_each_mark_on_the_page_of_a_class_stands_under_its_exercise() -> None:
+    grading = a_grading(mark("ann", "ex1", "pass"), mark("bob", "ex2", "fail"), mark("ann", "ex3", "fail"))
+    page = class_page(grading, a_course(), grade_class(grading, a_course()), [])
+    students = [row for row in page.split("<tr>") if 'class="name"><a' in row]
+    rows = [re.findall(r'<td class="(pass|fail|open)">|<td></td>', row) for row in students]
+    assert rows == [["pass", "", "fail"], ["", "fail", ""]]
+
+
+def test_partial_marks() -> None:
+    """Only an exercise that fails has a partial mark, and its checks may weigh differently."""
+    grading = a_grading(mark("ann", "ex1", "pass", "fail"), mark("ann", "ex2", "pass", "pass"))
+    assert only(grading, a_course()).points == 50
+    assert only(grading, a_course(partial=0.5)).points == pytest.approx(50 + 12.5)
+    weighed = a_course(partial=1, labs={LAB: {"checks": {"ex1": {"c0": 0}}}})
+    assert only(grading, weighed).points == 50
+    nothing = a_course(partial=1, labs={LAB: {"checks": {"ex1": {"c0": 0, "c1": 0}}}})
+    assert only(grading, nothing).points == 50
+
+
+def test_nothing_is_given_for_what_doing_nothing_passes() -> None:
+    grading = a_grading(mark("ann", "ex1", "pass", "fail", untouched=True), mark("ann", "ex2", "pass", "pass"))
+    assert only(grading, a_course(partial=0.5)).points == 50
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "share"),
+    [
+        (("pass", "pass", "fail", "fail"), 0),  # as the start: a comment, a counter
+        (("pass", "pass", "pass", "fail"), 0.5),
+        (("pass", "fail", "pass", "fail"), 0),  # what it gains it breaks elsewhere
+        (("fail", "fail", "pass", "pass"), 0),  # drop everything
+        (("fail", "fail", "fail", "pass"), 0),
+        (("pass", "fail", "pass", "pass"), 0.5),
+    ],
+)
+def test_a_partial_mark_is_a_share_of_the_way_from_the_start(outcomes: tuple[str, ...], share: float) -> None:
+    grading = a_grading(mark("ann", "ex1", *outcomes)).model_copy(update={"start_passes": {"ex1": ["c0", "c1"]}})
+    assert only(grading, a_course(partial=0.8)).points == pytest.approx(80 * share)
+    heavy = a_course(partial=1, labs={LAB: {"checks": {"ex1": {"c3": 3}}}})
+    if outcomes == ("pass", "pass", "pass", "fail"):
+        assert only(grading, heavy).points == 25
+
+
+def test_every_start_was_measured_and_fails() -> None:
+    project = find_project(ROOT)
+    for name in lab_ids(project):
+        lab = load_lab(project, name).whole
+        passed = start_passes(project, lab)
+        assert set(passed) == {exercise.id for exercise in lab.exercises if is_measured(project, name)}, name
+        for exercise in lab.exercises:
+            assert set(passed.get(exercise.id, [])) < {check.id for check in exercise.checks}
+
+
+def test_what_is_open_leaves_the_grade_open() -> None:
+    inconclusive = mark("ann", "ex1", "pass", "inconclusive")
+    for work in (inconclusive, mark("ann", "ex1"), mark("ann", "ex1", missing="the DUT died")):
+        grade = only(a_grading(work, mark("ann", "ex2", "pass")), a_course(partial=1))
+        assert (grade.points, grade.open) == (None, ["ex1"])
+        ignored = a_course(labs={LAB: {"exercises": {"ex1": 0}}})
+        assert only(a_grading(work, mark("ann", "ex2", "pass")), ignored).points == 100
+    assert only(a_grading(mark("ann", "ex1", "fail", "inconclusive")), a_course()).points == 0
+
+
+@pytest.mark.parametrize(
+    ("after", "days", "deducted"),
+    [
+        (timedelta(days=-3), 0, 0),
+        (timedelta(minutes=10), 0, 0),
+        (timedelta(minutes=11), 1, 0.1),
+        (timedelta(days=1, minutes=11), 2, 0.2),
+        (timedelta(days=6), 6, 0.5),
+        (timedelta(days=8), 8, 1),
+    ],
+)
+def test_late(after: timedelta, days: int, deducted: float) -> None:
+    course = a_course(
+        late={"grace_minutes": 10, "per_day": 0.1, "at_most": 0.5, "days": 7}, labs={LAB: {"deadline": DEADLINE}}
+    )
+    grade = only(a_grading(mark("ann", "ex1", "pass"), handed_in=DEADLINE + after), course)
+    assert grade.days_late == days
+    assert grade.deducted == pytest.approx(deducted)
+    assert grade.points == pytest.approx(100 * (1 - deducted))
+
+
+def test_times_that_only_the_instructor_knows() -> None:
+    late, lab = {"per_day": 0.25}, {"deadline": DEADLINE}
+    grading = a_grading(mark("ann", "ex1", "pass"))
+    unknown = a_course(late=late, labs={LAB: lab})
+    assert (only(grading, unknown).days_late, only(grading, unknown).points) == (None, 100)
+    assert ",unknown,0,100," in grades_csv(grading, unknown)
+    told = a_course(late=late, labs={LAB: lab | {"handed_in": {"ann": DEADLINE + timedelta(hours=1)}}})
+    assert only(grading, told).points == 75
+    extended = {"ann": DEADLINE + timedelta(days=1)}
+    longer = a_course(late=late, labs={LAB: lab | {"handed_in": told.lab(LAB).handed_in, "extensions": extended}})
+    assert only(grading, longer).points == 100
+
+
+def test_a_name_in_a_table_is_no_formula() -> None:
+    grading = a_grading(mark("ann", "ex1", "pass"))
+    named = grading.model_copy(update={"students": [StudentRecord(id="ann", name="=cmd()")]})
+    assert "ann,'=cmd(),1,0,0,100," in grades_csv(named, a_course())
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (
+            "labs: { lab03-ipset: { deadline: 2027-01-15T18:00:00 } }",
+            "labs.lab03-ipset.deadline: Input should have timezone",
+        ),
+        ("labs: { lab03-ipset: { deadline: soon } }", "labs.lab03-ipset.deadline: Input should be a valid datetime"),
+        (
+            "labs: { lab03-ipset: { exercises: { ex1: -1 } } }",
+            "labs.lab03-ipset.exercises.ex1: Input should be greater",
+        ),
+        ("labs: { lab97-typo: { weight: 2 } }", "labs: there is no lab lab97-typo; there are: "),
+        ("points: 0", "points: Input should be greater than 0"),
+        ("points: .inf", "points: Input should be a finite number"),
+        ("partial: 2", "partial: Input should be less than or equal to 1"),
+        ("late: { per_week: 1 }", "late.per_week: there is no such field"),
+        ("secret: short", "secret: String should have at least 16 characters"),
+        ("- a list", "the fields are missing"),
+        ("points: [", "not YAML"),
+    ],
+)
+def test_faults_name_the_file_and_the_field(tmp_path: Path, text: str, fault: str) -> None:
+    path = tmp_path / "course.yml"
+    path.write_text(text + "\n")
+    with pytest.raises(BadInput) as refused:
+        read_course(Project(tmp_path), path)
+    assert refused.value.message.startswith("course.yml")
+    assert fault in refused.value.message
+
+
+def test_an_empty_course(tmp_path: Path) -> None:
+    (tmp_path / "course.yml").write_text("# nothing\n")
+    assert read_course(Project(tmp_path), tmp_path / "course.yml") == Course()
+
+
+@pytest.mark.parametrize(
+    ("lab", "fault"),
+    [
+        ({"exercises": {"ex9": 1}}, "labs.lab99-made-up.exercises: no exercise ex9; there are: ex1-block"),
+        ({"checks": {"ex1-block": {"speed": 1}}}, "no check speed; there are: capacity, delivered-attacker"),
+        ({"exercises": {"ex1-block": 0}}, "every weight is 0"),
+    ],
+)
+def test_names_that_the_lab_does_not_have(lab: dict[str, Any], fault: str) -> None:
+    with pytest.raises(BadInput, match=fault):
+        refuse_unknown(a_course(labs={LAB: lab}), a_lab(), "course.yml")
+
+
+def test_the_total_of_a_course() -> None:
+    one = a_grading(mark("ann", "ex1", "pass"), mark("bob", "ex1", "fail"))
+    two = a_grading(mark("ann", "ex1", "pass"), mark("cid", "ex1", "pass", "inconclusive"), lab="lab98-other")
+    course = a_course(labs={LAB: {"weight": 3}})
+    assert totals_csv([one, two], course).splitlines() == [
+        "student,lab99-made-up,lab98-other,total",
+        "ann,100,100,100",
+        "bob,0,0,0",
+        "cid,0,,",
+    ]
+    with pytest.raises(BadInput, match="lab99-made-up is there twice"):
+        totals_csv([one, one], course)
+    with pytest.raises(BadInput, match="every lab has the weight 0"):
+        totals_csv([one], a_course(labs={LAB: {"weight": 0}}))
+
+
+def refused(student: str, text: str) -> WorkMark:
+    checks = [CheckMark(check=f"c{n}", metric="m", outcome="fail", text=text) for n in range(2)]
+    return WorkMark(student=student, exercise="ex1", content="x", checks=checks)
+
+
+def test_what_was_not_loaded_is_said_once_on_a_students_page() -> None:
+    grading, course = a_grading(refused("dan", "not loaded: line 3 failed")), a_course()
+    (grade,) = grade_class(grading, course)
+    page = student_page(grading, course, grade)
+    assert page.count("line 3 failed") == 1
+
+
+def test_the_overview_of_a_class() -> None:
+    works = [
+        mark("ann", "ex1", "pass", "pass"),
+        mark("bob", "ex1", "pass", "fail"),
+        mark("cid", "ex1", "fail", "fail"),
+        refused("dan", "not loaded: no"),
+        refused("fay", "not loaded: nothing handed in: there is no fay/ex1"),
+    ]
+    grading = a_grading(*works, mark("eve", "ex1"))
+    assert outcomes(grading) == {"ex1": {"pass": 1, "fail": 4, "inconclusive": 0, "open": 1}}
+    found = [(failure.check, failure.students) for failure in typical_failures(grading)]
+    assert found == [
+        ("c1", ("bob", "cid")),
+        ("c0", ("cid",)),
+        ("not loaded", ("dan",)),
+        ("nothing handed in", ("fay",)),
+    ]
+    bars = distribution(a_course(), grade_class(grading, a_course()))
+    assert [bar.count for bar in bars] == [4, 0, 0, 0, 0, 0, 0, 0, 0, 1]
+
+
+def test_the_example_of_the_guide() -> None:
+    """It is a valid course.yml, and names what lab03 has."""
+    project = find_project(ROOT)
+    guide = (project.root / "guides" / "instructor.md").read_text()
+    text = guide.split("```text\ntitle:", 1)[1].split("```", 1)[0]
+    course = Course.model_validate(yaml.safe_load("title:" + text))
+    lab = load_lab(project, "lab03-ipset")
+    refuse_unknown(course, lab, "course.yml")
+    assert lab.id in course.labs

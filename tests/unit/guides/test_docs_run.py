@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The pages' commands that need no machine run, in a copy of what they read."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from fwlab.cli.main import app
+from fwlab.host.project import Project
+from fwlab.report.page_numbers import labs_of
+from fwlab.report.pages import refresh
+from tests import ROOT
+from tests.fakes.guide_pages import Command, blocks, commands, relative
+from tests.unit.guides.test_docs import LABS, PAGES
+
+#: `fwlab` commands that need no machine.
+OFFLINE = ("list", "predict", "start", "status", "goto", "reset", "traffic")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of what the offline commands read, without students' files."""
+    vectors = Path("tests/data/trex-vectors")
+    shutil.copytree(ROOT / vectors, tmp_path / vectors)
+    return copied("labs", tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def checkout_of(lab: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy with this lab alone: all labs are more than a thousand folders."""
+    return copied(f"labs/{lab}", tmp_path, monkeypatch)
+
+
+def copied(folder: str, top: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    shutil.copy(ROOT / "topology.yml", top)
+    shutil.copytree(ROOT / folder, top / folder, ignore=_own_work)
+    monkeypatch.chdir(top)
+    return top
+
+
+def _own_work(folder: str, names: list[str]) -> list[str]:
+    return [name for name in names if Path(folder).name == "work" and name not in ("README.md", ".gitignore")]
+
+
+def offline(command: Command) -> bool:
+    words = command.words
+    return Path(words[0]).name == "fwlab" and words[1] in OFFLINE and command.tag == "sh"
+
+
+def copies(command: Command) -> bool:
+    return command.words[0] == "cp" and command.tag == "sh"
+
+
+#: Pages of which at least one command runs without a machine. Only for these the labs are copied.
+WITH_OFFLINE = [page for page in PAGES if any(copies(one) or offline(one) for one in commands(page, ROOT))]
+
+
+def test_pages_with_offline_commands_are_found() -> None:
+    assert {"README.md", "guides/student.md", "guides/traffic.md"} <= {relative(page) for page in WITH_OFFLINE}
+
+
+@pytest.mark.parametrize("page", WITH_OFFLINE, ids=relative)
+def test_offline_commands_run(page: Path, checkout: Path) -> None:
+    """In the page's order, because later ones may use what earlier ones made."""
+    for command in commands(page, ROOT):
+        if copies(command):
+            subprocess.run(command.words, check=True)
+        elif offline(command):
+            result = CliRunner().invoke(app, list(command.words[1:]))
+            assert result.exit_code == 0, f"{command}: {result.output}{result.exception}"
+            assert result.output, f"{command}: printed nothing"
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_shell_lines_of_a_guide_do_what_they_say(lab: str, checkout_of: Path) -> None:
+    """Each sed and loop of the exercises runs on the real starts, and changes or prints something."""
+    assert CliRunner().invoke(app, ["start", lab]).exit_code == 0
+    for block in blocks(ROOT / "labs" / lab / "README.md"):
+        for line in block.body.splitlines() if block.tag == "sh" else []:
+            if re.match(r"(sed|for)\b", line):
+                before = _contents(checkout_of / "labs" / lab / "work")
+                done = subprocess.run(["sh", "-ec", line], text=True, capture_output=True)
+                assert done.returncode == 0, f"{line}: {done.stderr}"
+                assert done.stdout or _contents(checkout_of / "labs" / lab / "work") != before, f"{line}: did nothing"
+
+
+def _contents(folder: Path) -> dict[Path, int]:
+    return {path: hash(path.read_bytes()) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_labs_table_has_a_row_per_lab(checkout: Path) -> None:
+    shutil.copytree("labs/_template", "labs/lab99-example")
+    rows = labs_of(Project(checkout)).splitlines()[3:]
+    assert [re.match(r"\| \[(\S+)\]", row)[1] for row in rows] == [*LABS, "lab99-example"]
+
+
+def test_stale_pages_are_written_once(checkout: Path) -> None:
+    for other in checkout.glob("labs/*/*.md"):  # figures need results/
+        other.unlink()
+    page = checkout / "README.md"
+    call = "<!-- [[[cog\nfrom fwlab.report import page_numbers\ncog.outl(page_numbers.labs())\n]]] -->"
+    page.write_text(f"before\n{call}\nold\n<!-- [[[end]]] -->\nafter\n")
+    assert refresh(Project(checkout)) == [page]
+    assert page.read_text() == f"before\n{call}\n{labs_of(Project(checkout))}\n<!-- [[[end]]] -->\nafter\n"
+    assert refresh(Project(checkout)) == []

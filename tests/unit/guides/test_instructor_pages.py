@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""labs/LAB/instructor.md, where a lab has one: headings, exercises, a plan that fits into the lab's time."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fwlab.host.project import find_project, lab_ids
+from fwlab.measure.labs import load_lab
+from tests import ROOT
+
+PROJECT = find_project(ROOT)
+PAGES = sorted(PROJECT.labs.glob("lab[0-9][0-9]-*/instructor.md"))
+SECTIONS = ["Learning goals", "Before the lab", "Time plan", "Exercises", "Rubric"]
+
+
+def sections(text: str) -> dict[str, str]:
+    parts = re.split(r"^## (.+)$", text, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def test_every_lab_has_one() -> None:
+    assert [page.parent.name for page in PAGES] == lab_ids(PROJECT)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.parent.name)
+def test_sections(page: Path) -> None:
+    text = page.read_text()
+    assert text.startswith("# For instructors: ")
+    assert list(sections(text)) == SECTIONS
+    goals = sections(text)["Learning goals"]
+    assert 3 <= len(re.findall("^- ", goals, re.MULTILINE)) <= 7
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.parent.name)
+def test_every_exercise_is_discussed(page: Path) -> None:
+    """Its solution, and the typical wrong one, which is that of mistake/."""
+    lab = load_lab(PROJECT, page.parent.name)
+    found = re.split(r"^### ([a-z0-9-]+)$", sections(page.read_text())["Exercises"], flags=re.MULTILINE)
+    exercises = dict(zip(found[1::2], found[2::2], strict=True))
+    assert list(exercises) == [exercise.id for exercise in lab.exercises]
+    for text in exercises.values():
+        assert "**Solution.**" in text
+        assert "**The typical wrong one.**" in text
+
+
+def planned(text: str) -> int:
+    return sum(int(found) for found in re.findall(r"^\| *(\d+) *\|", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.parent.name)
+def test_the_time_plan_fits_the_lab(page: Path) -> None:
+    """A lab in parts has a plan for each, under a heading like that of the lab's page."""
+    plan = sections(page.read_text())["Time plan"]
+    lab = load_lab(PROJECT, page.parent.name)
+    assert planned(plan) == lab.minutes
+    found = re.split(r"^### (.+)$", plan, flags=re.MULTILINE)
+    parts = {title: planned(text) for title, text in zip(found[1::2], found[2::2], strict=True)}
+    assert parts == {f"Part {number}: {part.title}": part.minutes for number, part in enumerate(lab.parts, start=1)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.parent.name)
+def test_the_rubric_adds_up(page: Path) -> None:
+    rubric = sections(page.read_text())["Rubric"]
+    points = [int(found) for found in re.findall(r"\| *(\d+) *\|$", rubric, re.MULTILINE)]
+    assert sum(points) == 100

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Published ratios beside ours: rows come from lab.yml and published.yml, and a faulty row is named."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from fwlab.host.project import Project, lab_ids
+from fwlab.measure.labs import load_lab
+from fwlab.model.errors import BadInput
+from fwlab.report import published_ratios
+from fwlab.report.published_ratios import FILE, NOT_KNOWN, Row, all_rows, rows_of
+from tests import ROOT
+
+PROJECT = Project(ROOT)
+LAB = "lab03-ipset"
+#: Baselines beside those that a lab names.
+BASES = ("linux-forward", "freebsd-forward", "web-routing")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Project:
+    """A checkout with one lab and its results."""
+    shutil.copy(ROOT / "topology.yml", tmp_path)
+    shutil.copytree(ROOT / "labs" / LAB, tmp_path / "labs" / LAB, ignore=shutil.ignore_patterns("work"))
+    shutil.copytree(ROOT / "results" / LAB, tmp_path / "results" / LAB)
+    (tmp_path / "labs" / LAB / FILE).unlink()
+    return Project(tmp_path)
+
+
+def rows(project: Project, text: str = "") -> list[Row]:
+    if text:
+        (project.root / "labs" / LAB / FILE).write_text(text)
+    return rows_of(project, load_lab(project, LAB))
+
+
+def test_every_published_ratio_of_the_labs_has_a_row() -> None:
+    found = {(row.lab, row.source, row.cases.split("`")[1]) for row in all_rows(PROJECT) if not row.unit}
+    for lab_id in lab_ids(PROJECT):
+        lab = load_lab(PROJECT, lab_id).whole
+        for case in lab.cases.values():
+            for one in case.published:
+                if one.ratio not in (None, 1.0) and case.id != lab.baseline:
+                    assert (lab_id, one.source, case.id) in found
+
+
+def test_a_ratio_of_published_yml_agrees_with_that_of_lab_yml() -> None:
+    """One row does. A document may have printed two figures of the same cases: connections and their packets."""
+    found: dict[tuple[str, str, str], list[float]] = {}
+    for row in all_rows(PROJECT):
+        _, base = row.cases.split("`")[1::2]
+        if not row.unit and base in (load_lab(PROJECT, row.lab).whole.baseline, *BASES):
+            found.setdefault((row.lab, row.source, row.cases), []).append(row.published)
+    for (lab_id, source, cases), ratios in found.items():
+        for one in load_lab(PROJECT, lab_id).whole.cases[cases.split("`")[1]].published:
+            if one.source == source and one.ratio:
+                assert any(ratio == pytest.approx(one.ratio, rel=0.01) for ratio in ratios), (cases, ratios)
+
+
+def test_rows_of_lab_yml_need_no_other_file(checkout: Project) -> None:
+    found = rows(checkout)
+    assert [row.cases for row in found] == [
+        "`raw-drop-after-5` / `raw-drop`",
+        "`ipset-1` / `raw-drop`",
+        "`ipset-65536` / `raw-drop`",
+        "`ipset-265000` / `raw-drop`",
+    ]
+    assert {row.why for row in found} == {NOT_KNOWN}
+    # 250 and 280 kpps are more precise than their rounded ratio.
+    assert found[0].published == pytest.approx(250 / 280)
+    assert found[0].error == pytest.approx(found[0].ours / (250 / 280) - 1)
+
+
+def test_a_reason_replaces_the_row_without_one(checkout: Project) -> None:
+    found = rows(checkout, "- { source: S1, case: ipset-1, what: a set, why: Because. }\n")
+    assert [(row.what, row.why) for row in found if row.cases.startswith("`ipset-1`")] == [("a set", "Because.")]
+    assert len(found) == 4
+
+
+def test_a_limit_that_holds_agrees(checkout: Project) -> None:
+    text = "- { source: S9, case: ipset-1, ratio: RATIO, at_most: true }\n"
+    assert rows(checkout, text.replace("RATIO", "0.95"))[0].cells() == ["at most 0.95", "0.896", "agrees"]
+    assert rows(checkout, text.replace("RATIO", "0.5"))[0].cells() == ["at most 0.5", "0.896", "+79 %"]
+
+
+def test_a_lab_without_results_says_so(checkout: Project) -> None:
+    shutil.rmtree(checkout.root / "results")
+    assert [row.cells()[1:] for row in rows(checkout)] == [["not measured yet", ""]] * 4
+
+
+def test_a_case_that_was_added_later_is_not_measured_yet(checkout: Project) -> None:
+    (kept,) = sorted((checkout.root / "results" / LAB).glob("*-full.json"))[-1:]
+    kept.write_text(kept.read_text().replace('"id": "ipset-1"', '"id": "ipset-renamed"'))
+    assert [row.ours is None for row in rows(checkout)] == [False, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("- { source: S1, case: no-such, ratio: 1 }", "lab03-ipset has no no-such, or no figure of S1 for it"),
+        ("- { source: S1, case: ipset-1, to: no-such }", "lab03-ipset has no no-such, or no figure of S1 for it"),
+        ("- { source: S2, case: ipset-1 }", "has no ratio of ipset-1 to raw-drop, or no figure of S2"),
+        ("- { source: S1, crossover: no-such }", "has no crossover no-such"),
+        ("- { source: S1, cases: ipset-1 }", "0.cases: Extra inputs are not permitted"),
+        ("- { source: S1, case: ipset-1, ratio: .nan }", "0.ratio: Input should be a finite number"),
+        ("source: S1", ": Input should be a valid list"),
+        ("- [", "2: not YAML"),
+    ],
+)
+def test_a_faulty_row_is_named(checkout: Project, text: str, complaint: str) -> None:
+    with pytest.raises(BadInput) as error:
+        rows(checkout, text + "\n")
+    assert error.value.message.startswith(f"labs/{LAB}/{FILE}")
+    assert complaint in error.value.message
+    assert error.value.hint == f"fix labs/{LAB}/{FILE}"
+
+
+def test_the_page_has_each_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    page = (ROOT / "guides" / "published-ratios.md").read_text()
+    for source in {row.source for row in all_rows(PROJECT)}:
+        assert published_ratios.of_source(source).strip() in page

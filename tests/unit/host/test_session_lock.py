@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Only one session at a time uses a lab's machines. A second one names the first, waits, and then continues."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from fwlab.host.project import Project
+from fwlab.model.errors import CannotMeasure
+from fwlab.model.events import MachinesBusy
+from fwlab.report.progress import listener
+from fwlab.testbed import session_lock
+from fwlab.testbed.session_lock import lock_path, machines_held
+from tests import ROOT
+
+LAB, STAND = "lab03-ipset", "lab01-forwarding"
+
+PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+HOLDER = """
+import sys
+from pathlib import Path
+from fwlab.host.project import Project
+from fwlab.testbed.session_lock import machines_held
+sys.argv = ["/usr/bin/fwlab", "check", "lab03-ipset", "ex one"]
+with machines_held(Project(Path(sys.stdin.readline().strip())), "lab01-forwarding", "lab03-ipset", print):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A command that measures on the machines."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, "-c", HOLDER], env=env, text=True, **PIPES) as process:
+        process.stdin.write(f"{tmp_path}\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+def wait_for(project: Project, entered: threading.Event) -> tuple[threading.Thread, list[str], threading.Event]:
+    said, asked = [], threading.Event()
+
+    def waits(holder: str) -> None:
+        said.append(holder)
+        asked.set()
+
+    def enter() -> None:
+        with machines_held(project, STAND, "lab04-nftables", waits):
+            entered.set()
+
+    thread = threading.Thread(target=enter, daemon=True)
+    thread.start()
+    return thread, said, asked
+
+
+@pytest.mark.parametrize("end", ["leaves", "is killed"])
+def test_the_second_session_names_the_first_and_waits(tmp_path: Path, other: subprocess.Popen[str], end: str) -> None:
+    entered = threading.Event()
+    thread, said, asked = wait_for(Project(tmp_path), entered)
+    assert asked.wait(30)
+    assert not entered.is_set()
+    if end == "leaves":
+        other.communicate("end\n")
+    else:
+        other.send_signal(signal.SIGKILL)
+    assert entered.wait(30)
+    thread.join(30)
+    assert len(said) == 1
+    assert said[0].startswith(f"`fwlab check {LAB} 'ex one'` (pid {other.pid}, since ")
+    assert said[0].endswith(f"), which measures {LAB}")
+
+
+def test_sessions_on_other_machines_do_not_wait(tmp_path: Path, other: subprocess.Popen[str]) -> None:
+    with machines_held(Project(tmp_path), LAB, LAB, lambda _: pytest.fail("waited")):
+        pass
+
+
+def test_a_single_session_does_not_wait_and_leaves_no_name(tmp_path: Path) -> None:
+    for _ in range(2):
+        with machines_held(Project(tmp_path), STAND, LAB, lambda _: pytest.fail("waited")):
+            assert str(os.getpid()) in lock_path(Project(tmp_path), STAND).read_text()
+        assert lock_path(Project(tmp_path), STAND).read_text() == ""
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"lab": 1}', "[" * 5000])
+def test_a_holder_without_a_name_is_reported(tmp_path: Path, other: subprocess.Popen[str], text: str) -> None:
+    lock_path(Project(tmp_path), STAND).write_text(text)
+    entered = threading.Event()
+    thread, said, asked = wait_for(Project(tmp_path), entered)
+    assert asked.wait(30)
+    other.communicate("end\n")
+    assert entered.wait(30)
+    thread.join(30)
+    assert said == ["another command"]
+
+
+def test_the_lock_is_held_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full here")
+    project = Project(tmp_path)
+    lock_path(project, STAND).parent.mkdir(parents=True)
+    lock_path(project, STAND).symlink_to("/dev/full")
+    with machines_held(project, STAND, LAB, print):
+        pass
+
+
+def test_a_lock_that_cannot_be_created_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "mkdir", full)
+    said = pytest.raises(CannotMeasure, match="session.lock: cannot be written: No space left on device")
+    with said, machines_held(Project(tmp_path), STAND, LAB, print):
+        pass
+
+
+def test_a_long_command_with_control_characters_is_one_short_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = "/usr/lib/python3/site-packages/pytest/__main__.py"
+    monkeypatch.setattr("sys.argv", [program, "-k", "a\x1b[2J\udcff" + "b" * 900])
+    line = session_lock._command()
+    assert line.startswith("pytest -k ")
+    assert len(line) == session_lock.LONGEST_COMMAND
+    assert line.isprintable()
+
+
+def test_a_grading_reports_that_it_waits_despite_captured_output(tmp_path: Path) -> None:
+    (tmp_path / "labs").mkdir()
+    shutil.copy(ROOT / "topology.yml", tmp_path)
+    for folder in (LAB, "common"):
+        shutil.copytree(ROOT / "labs" / folder, tmp_path / "labs" / folder, ignore=shutil.ignore_patterns("work"))
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "FWLAB_PORT_OFFSET": "9000"}
+    with subprocess.Popen([sys.executable, "-c", HOLDER.replace(STAND, LAB)], env=env, text=True, **PIPES) as holder:
+        holder.stdin.write(f"{tmp_path}\n")
+        holder.stdin.flush()
+        assert holder.stdout.readline() == "held\n"
+        argv = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--testinfra", "--lab", LAB]
+        pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+        with subprocess.Popen(
+            [*argv, "--part", "start", "-k", "test_dut_forwards"], cwd=tmp_path, env=env, text=True, **pipes
+        ) as grading:
+            line = grading.stderr.readline().strip()
+            assert not line or line.startswith("waiting for")
+            line = line or grading.stderr.readline()
+            assert line.startswith(f"waiting for the machines of {LAB}: in use by `fwlab check")
+            grading.kill()
+        holder.kill()
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_wait_is_shown(terminal: bool) -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=terminal, width=200, color_system=None)
+    with listener(console) as tell:
+        tell(MachinesBusy(STAND, "`fwlab run lab03-ipset` (pid 7, since 15:04:05), which measures lab03-ipset"))
+    said = f"waiting for the machines of {STAND}: in use by `fwlab run lab03-ipset` (pid 7, since 15:04:05)"
+    assert said in out.getvalue()

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""lab04's classes differ in source address and destination port; a list of only one does not separate them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from fwlab.generator.traffic_store import TrafficStore
+from fwlab.host.project import find_project, load_topology
+from fwlab.measure.labs import load_lab
+from fwlab.traffic.classes import classify, flow_keys
+from fwlab.traffic.headers import read_headers
+from tests import ROOT
+from tests.fakes.traffic_forms import undrawn
+
+PROJECT = find_project(ROOT)
+LAB = load_lab(PROJECT, "lab04-nftables")
+TABLES = TrafficStore(PROJECT, load_topology(PROJECT), LAB)
+TRAFFIC = {exercise.id: exercise.traffic for exercise in LAB.exercises}
+#: Bytes of a frame that depend on the packet: IPv4 checksum, source address and the last byte of the destination, and
+#: the TCP destination port.
+FLOW_BYTES = {26, 27, 28, 29, 33, 36, 37}
+BLOCKED, NEIGHBOURS, LEGITIMATE = range(3)
+#: Packets in a light load, approximately. Flows without a packet are not judged.
+LIGHT = 8192
+each_exercise = pytest.mark.parametrize("exercise", TRAFFIC)
+
+
+@cache
+def played(exercise: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(class, source address, destination port) of each frame."""
+    frames = TABLES.table(TRAFFIC[exercise]).frames
+    keys = flow_keys(read_headers(frames))
+    return classify(frames, LAB.classes), keys >> 16, keys & 0xFFFF
+
+
+@each_exercise
+def test_frames_differ_only_in_the_flow(exercise: str) -> None:
+    bytes_of_frames = undrawn(TABLES.table(TRAFFIC[exercise]).frames)
+    differing = np.flatnonzero((bytes_of_frames != bytes_of_frames[0]).any(axis=0))
+    assert set(differing.tolist()) <= FLOW_BYTES
+
+
+@each_exercise
+def test_frames_have_classes_in_the_declared_proportion(exercise: str) -> None:
+    shares = np.bincount(played(exercise)[0], minlength=3) / len(played(exercise)[0])
+    # In ex3 most packets need no lookup.
+    assert shares == pytest.approx([0.1, 0.05, 0.85] if exercise == "ex3-pairs" else [0.9, 0.05, 0.05], abs=1e-4)
+
+
+@each_exercise
+def test_a_light_load_covers_every_flow(exercise: str) -> None:
+    found, sources, ports = played(exercise)
+    flows = np.stack([found, sources, ports], axis=1)
+    assert len(np.unique(flows[:LIGHT], axis=0)) == len(np.unique(flows, axis=0))
+
+
+@each_exercise
+def test_no_prefix_covers_only_blocked_sources(exercise: str) -> None:
+    """The shortest prefix around the blocked sources has other sources in it; likewise for ranges of ports."""
+    found, sources, ports = played(exercise)
+    blocked, others = found == BLOCKED, found != BLOCKED
+    inside = (sources >= sources[blocked].min()) & (sources <= sources[blocked].max()) & others
+    between = (ports >= ports[blocked].min()) & (ports <= ports[blocked].max()) & others
+    assert inside.sum() >= 30
+    assert between.sum() >= 50
+
+
+@each_exercise
+def test_more_than_the_legitimate_network_must_pass(exercise: str) -> None:
+    """A ruleset that only accepts known flows would need some hundred of them."""
+    found, sources, _ports = played(exercise)
+    neighbours = found == NEIGHBOURS
+    assert len(np.unique(sources[neighbours])) >= 100
+    assert not np.isin(sources[neighbours], sources[found == LEGITIMATE]).any()
+
+
+@pytest.mark.parametrize("exercise", ["ex1-ports", "ex3-pairs", "ex4-chains", "ex6-fold", "ex7-budget"])
+def test_ports_are_needed(exercise: str) -> None:
+    """Blocked hosts may use other ports, so it is wrong to block the hosts."""
+    found, sources, _ = played(exercise)
+    both = np.intersect1d(sources[found == BLOCKED], sources[found == NEIGHBOURS])
+    assert len(both) >= 50
+
+
+@pytest.mark.parametrize("exercise", ["ex2-few", "ex3-pairs", "ex4-chains", "ex5-prefixes", "ex6-fold", "ex7-budget"])
+def test_addresses_are_needed(exercise: str) -> None:
+    """Other hosts may use the blocked ports, so it is wrong to block the ports."""
+    found, _, ports = played(exercise)
+    assert np.isin(ports[found == BLOCKED], ports[found != BLOCKED]).mean() >= 0.4
+
+
+def test_ex5_classes_differ_in_no_single_address_bit() -> None:
+    """Otherwise one mask could replace the list."""
+    found, sources, _ = played("ex5-prefixes")
+    inside = (sources >= sources[found == BLOCKED].min()) & (sources <= sources[found == BLOCKED].max())
+    for low_bits in range(1, 10):
+        masked = sources & ((1 << low_bits) - 1)
+        assert np.isin(masked[inside & (found == NEIGHBOURS)], masked[found == BLOCKED]).mean() > 0.3

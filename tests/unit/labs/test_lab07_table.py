@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""lab07: the order of packets that a full table depends on, and the formula that its page explains."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from itertools import pairwise
+
+import pytest
+
+from fwlab.generator.traffic_profile import load_profile
+from fwlab.host.project import find_project
+from fwlab.measure.labs import load_lab
+from fwlab.measure.saved_runs import load_run, published_files
+from fwlab.metrics.delivery import FIRST_PACKETS
+from fwlab.metrics.registry import METRICS
+from fwlab.traffic.expand import expand
+from tests import ROOT
+
+PROJECT = find_project(ROOT)
+LAB = load_lab(PROJECT, "lab07-stateless")
+#: The DUT looks up so many packets before it enters any of them.
+BATCH = 64
+SYN, ACK, FIN = 0x02, 0x10, 0x01
+HANDSHAKE = (SYN, SYN | ACK, ACK)
+
+
+def frames(traffic: str, limit: int = 12_000) -> list[tuple[str, int, int]]:
+    """Of each frame: client and its port as text, the TCP flags (0 for UDP), and whether the client sent it."""
+    declared = LAB.traffic[traffic]
+    profile = LAB.profile(traffic)
+    assert profile is not None
+    made = expand(load_profile(PROJECT, profile, dict(declared.tunables)), limit=limit)
+    found = []
+    for frame in made.matrix(54):
+        raw = bytes(frame)
+        out = raw[36:38] == (443).to_bytes(2, "big")
+        client = raw[26:30] + raw[34:36] if out else raw[30:34] + raw[36:38]
+        found.append((client.hex(), raw[47] if raw[23] == 6 else 0, int(out)))
+    return found
+
+
+@pytest.mark.parametrize("traffic", ["flood", "botnet", "established"])
+def test_newcomers_come_first_and_once(traffic: str) -> None:
+    """`passed` plays so many packets: all of them are newcomers' (or members'), and no two of one connection."""
+    first = frames(traffic, FIRST_PACKETS)
+    assert len({client for client, _flags, _out in first}) == FIRST_PACKETS
+    assert {flags for _client, flags, _out in first} <= {0, SYN}
+
+
+@pytest.mark.parametrize("traffic", ["botnet", "established", "closed"])
+def test_a_connection_keeps_its_order_and_never_lies_in_one_batch(traffic: str) -> None:
+    places, said = defaultdict(list), defaultdict(list)
+    for place, (client, flags, _out) in enumerate(frames(traffic)[FIRST_PACKETS:]):
+        places[client].append(place)
+        said[client].append(flags)
+    assert all(tuple(flags[:3]) == HANDSHAKE[: len(flags[:3])] for flags in said.values())
+    gaps = [b - a for each in places.values() for a, b in pairwise(each)]
+    assert min(gaps) > BATCH
+
+
+@pytest.mark.parametrize("exercise", ["ex1-buckets", "ex2-assured"])
+def test_residents_are_more_than_the_table_holds(exercise: str) -> None:
+    declared = next(one for one in LAB.exercises if one.id == exercise)
+    room = {"ex1-buckets": 4096, "ex2-assured": 8192}[exercise]
+    assert declared.state_packets is not None
+    played = frames(declared.traffic, declared.state_packets)
+    assert len(played) == declared.state_packets
+    assert len({client for client, _flags, _out in played[FIRST_PACKETS:]}) > room
+
+
+def test_who_finds_an_entry_to_replace_follows_the_formula() -> None:
+    """1 - e^(-16 m/b), for m entries in b buckets."""
+    sweep = next(one for one in LAB.sweeps if one.id == "buckets")
+    entries = int(sweep.parameters["most"])
+    run = load_run(published_files(PROJECT, LAB)[0], LAB.id)
+    found = {case.id: METRICS["forwarded"].values(case, run.testbed) for case in run.cases}
+    for value in sweep.values:
+        computed = 1 - math.exp(-16 * entries / int(value))
+        assert found[sweep.case_id(value)] == [pytest.approx(computed, abs=0.03)]

@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Every lab is complete: what its lab.yml names exists, its templates render, its guide's links have targets.
+
+Labs are found, not listed, and the template for authors is one of them.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fwlab.generator.traffic_profile import load_profile
+from fwlab.generator.traffic_store import TrafficStore
+from fwlab.grading.record import lab_files
+from fwlab.host.project import find_project, lab_ids, load_topology, read_yaml
+from fwlab.measure.labs import load_lab
+from fwlab.metrics.state_table import MOST_LOST
+from fwlab.model.case import Case
+from fwlab.model.check import Check
+from fwlab.model.errors import BadInput
+from fwlab.model.lab import Exercise, Lab
+from fwlab.model.ruleset import RulesetFile
+from fwlab.rulesets.files import lab_ruleset, systems_in
+from fwlab.traffic.expand import expand
+from tests import ROOT
+
+PROJECT = find_project(ROOT)
+TOPOLOGY = load_topology(PROJECT)
+TEMPLATE = "_template"
+STATES = ("start", "reference", "mistake")
+SECTIONS = ("Question", "Predict", "Measure", "Explain", "When it does not hold")
+#: Networks of test traffic. Filler rules that must not match use addresses outside.
+TRAFFIC = ipaddress.ip_network("198.18.0.0/15")
+TRAFFIC6 = ipaddress.ip_network("2001:2::/48")
+# Blacklists name these hosts. No node can answer them: its only other network is QEMU's own, and restricted.
+LISTED = ipaddress.ip_network("10.0.0.0/8")
+#: Prefix of such an IPv4 address as text, because ipaddress is slow for the lists' million addresses.
+LAB_ADDRESS = ("198.18.", "198.19.")
+
+
+def labs() -> dict[str, Lab]:
+    found = {name: load_lab(PROJECT, name) for name in lab_ids(PROJECT)}
+    template = read_yaml(PROJECT, PROJECT.labs / TEMPLATE / "lab.yml", Lab)
+    template._folder = PROJECT.labs / TEMPLATE
+    return {**found, TEMPLATE: template}
+
+
+LABS = labs()
+CASES = [pytest.param(lab, case, id=f"{name}:{case.id}") for name, lab in LABS.items() for case in lab.cases.values()]
+SWEEPS = [[c.id for c in lab.cases.values() if c.sweep == sweep.id] for lab in LABS.values() for sweep in lab.sweeps]
+INNER = {step for steps in SWEEPS for step in steps[1:-1]}
+EXERCISES = [
+    pytest.param(lab, exercise, state, id=f"{name}:{exercise.id}:{state}")
+    for name, lab in LABS.items()
+    for exercise in lab.exercises
+    for state in STATES
+]
+#: The guides, without students' files in work/<exercise>/.
+PAGES = sorted(page for page in PROJECT.labs.rglob("*.md") if page.parent.parent.name != "work")
+each_lab = pytest.mark.parametrize("name", LABS)
+
+
+def rendered(lab: Lab, ruleset: str, parameters: dict) -> list[RulesetFile]:
+    return _rendered(lab.folder / "rulesets" / ruleset, tuple(parameters.items()))
+
+
+@cache
+def _rendered(folder: Path, parameters: tuple) -> list[RulesetFile]:
+    """Cached, because a list of 265 000 entries takes long."""
+    (system,) = systems_in(folder) or {"linux"}
+    return lab_ruleset(folder, dict(parameters), TOPOLOGY.with_dut(system))
+
+
+def listed(files: list[RulesetFile]) -> list[str]:
+    """Single addresses in the rules and sets of these files, without comments."""
+    lines = (line for file in files for line in file.text.splitlines() if not line.startswith("#"))
+    return [found for line in lines for found in re.findall(r"(?<![\d./])\d+\.\d+\.\d+\.\d+(?![\d./])", line)]
+
+
+def test_lab03_is_found() -> None:
+    assert "lab03-ipset" in LABS
+
+
+@each_lab
+def test_folder_is_complete(name: str) -> None:
+    lab = LABS[name]
+    missing = [file for file in ("README.md", "work/README.md", "work/.gitignore") if not (lab.folder / file).is_file()]
+    assert not missing
+    deciding = {PROJECT.root / file for file in lab_files(PROJECT, lab)}
+    assert {lab.profile(traffic) for traffic in lab.traffic} - {None} <= deciding  # TCP connections have no profile
+
+
+@each_lab
+def test_every_ruleset_is_used(name: str) -> None:
+    """A folder that no case or exercise names would never be loaded or tested."""
+    lab = LABS[name]
+    named = {case.ruleset for case in lab.cases.values()} | {exercise.id for exercise in lab.exercises}
+    assert {path.name for path in (lab.folder / "rulesets").iterdir()} == named
+
+
+@pytest.mark.parametrize(
+    ("lab", "case"),
+    [pytest.param(*p.values, id=p.id, marks=[pytest.mark.thorough] * (p.values[1].id in INNER)) for p in CASES],
+)
+def test_case_renders(lab: Lab, case: Case) -> None:
+    """A folder with only a note is a ruleset that loads nothing."""
+    note = lab.folder / "rulesets" / case.ruleset / "README.md"
+    assert rendered(lab, case.ruleset, case.parameters) or note.is_file()
+
+
+@pytest.mark.parametrize("case", LABS["lab03-ipset"].cases.values(), ids=lambda case: case.id)
+def test_lab03_rulesets_have_the_declared_size(case: Case) -> None:
+    """The declared number of rules that do not match, or of entries including the flood's sources."""
+    addresses = listed(rendered(LABS["lab03-ipset"], case.ruleset, case.parameters))
+    assert len(addresses) == len(set(addresses)), "an address is loaded twice"
+    outside = sum(not address.startswith(LAB_ADDRESS) for address in addresses)
+    assert len(addresses) == case.parameters.get("entries", case.parameters.get("rules", 0))
+    assert len(addresses) - outside == case.parameters.get("sources", 0)
+
+
+@pytest.mark.parametrize(("lab", "case"), [p for p in CASES if p.values[1].load == "each"])
+def test_loading_one_by_one_splits_by_lines(lab: Lab, case: Case) -> None:
+    """Each line of an nft file must be a complete command."""
+    for file in rendered(lab, case.ruleset, case.parameters):
+        if file.kind == "nft":
+            verbs = {line.split()[0] for line in file.text.splitlines() if line and not line.startswith("#")}
+            assert verbs == {"add"}
+
+
+@pytest.mark.parametrize(("lab", "exercise", "state"), EXERCISES)
+def test_exercise_renders(lab: Lab, exercise: Exercise, state: str) -> None:
+    assert rendered(lab, f"{exercise.id}/{state}", exercise.parameters)
+
+
+def test_lab03_references_hold_the_whole_blacklist() -> None:
+    lab = LABS["lab03-ipset"]
+    for exercise in lab.exercises[1:]:
+        files = rendered(lab, f"{exercise.id}/reference", exercise.parameters)
+        wanted = exercise.parameters.get("entries", exercise.parameters["attackers"])
+        assert len(set(listed(files))) == wanted, exercise.id
+
+
+@pytest.mark.parametrize("lab", LABS.values(), ids=LABS)
+def test_start_reference_and_mistake_differ(lab: Lab) -> None:
+    for exercise in lab.exercises:
+        # Only loaded files count, not notes.
+        rules = [
+            [(f.name, _rules_only(f)) for f in rendered(lab, f"{exercise.id}/{state}", exercise.parameters)]
+            for state in STATES
+        ]
+        assert rules[0] != rules[1] != rules[2] != rules[0], exercise.id
+
+
+def _rules_only(file: RulesetFile) -> list[str]:
+    return [line for line in file.text.splitlines() if line and not line.startswith("#")]
+
+
+@each_lab
+def test_templates_repeat_no_device_or_address_of_the_topology(name: str) -> None:
+    """topology.yml is their only place, so that a change there needs no change in a lab."""
+    topologies = [TOPOLOGY.with_dut(system) for system in TOPOLOGY.nodes["dut"].systems]
+    ends = [end for topology in topologies for link in topology.links.values() for end in link.ends.values()]
+    words = {w for end in ends for w in (end.dev, end.mac, end.ipv4.split("/")[0], end.ipv6.split("/")[0])}
+    pattern = re.compile(r"(?<![\w.:])(" + "|".join(map(re.escape, sorted(words))) + r")(?![\w.:])")
+    found = [
+        f"{path.relative_to(PROJECT.root)}: {hit[0]}"
+        for path in (LABS[name].folder / "rulesets").rglob("*")
+        if path.is_file()
+        for hit in pattern.finditer(path.read_text())
+    ]
+    assert not found
+
+
+@each_lab
+def test_profiles_play(name: str) -> None:
+    """With the tunables of lab.yml, and only from the networks of test traffic."""
+    for traffic_id, traffic in LABS[name].traffic.items():
+        if traffic.profile is None:
+            continue
+        sources = {source for source, _ in sources_of(LABS[name], traffic_id)}
+        addresses = [ipaddress.ip_address(source) for source in sources]
+        assert addresses
+        assert all(a in (TRAFFIC if a.version == 4 else TRAFFIC6) or a in LISTED for a in addresses)
+
+
+@cache
+def _sources_of(profile: Path, tunables: tuple[tuple[str, object], ...]) -> set[tuple[str, int]]:
+    frames = expand(load_profile(PROJECT, profile, dict(tunables)), limit=20_000).matrix(56)
+    six = (frames[:, 12] == 0x86) & (frames[:, 13] == 0xDD)
+    found = set()
+    for heads, family in (
+        (frames[six][:, [*range(22, 38), 54, 55]], socket.AF_INET6),
+        (frames[~six][:, [*range(26, 30), 34, 35]], socket.AF_INET),
+    ):
+        for head in set(map(bytes, heads)):
+            found.add((socket.inet_ntop(family, head[:-2]), int.from_bytes(head[-2:], "big")))
+    return found
+
+
+def sources_of(lab: Lab, traffic: str) -> set[tuple[str, int]]:
+    """(source address, source port) of every flow of the profile."""
+    declared = lab.traffic[traffic]
+    return _sources_of(lab.profile(traffic), tuple(declared.tunables.items()))
+
+
+FILLED = [
+    pytest.param(lab, exercise, check, id=f"{name}:{exercise.id}")
+    for name, lab in LABS.items()
+    for exercise in lab.exercises
+    for check in exercise.checks
+    if check.metric == "states" and check.between[0] > 1
+]
+
+
+def test_some_exercise_asks_for_states() -> None:
+    assert FILLED
+
+
+@pytest.mark.parametrize(("lab", "exercise", "check"), FILLED)
+def test_limits_on_states_allow_for_lost_packets(lab: Lab, exercise: Exercise, check: Check) -> None:
+    """Packets that a busy host loses must not fail a correct solution."""
+    frames = TrafficStore(PROJECT, TOPOLOGY, lab).table(exercise.traffic).frames
+    played = frames.matrix(38)[: exercise.state_packets, 26:]
+    flows = len(np.unique(played, axis=0))
+    assert check.between[0] <= flows * (1 - MOST_LOST)
+
+
+def test_lab03_flood_sources_are_in_the_sets() -> None:
+    """Packets of a missing source would pass and cost more."""
+    lab = LABS["lab03-ipset"]
+    floods = ("flood", "flood-one-source", "flood-random")
+    played = {name: {source for source, _ in sources_of(lab, name)} for name in floods}
+    assert len(played["flood-random"]) > 10_000, "an entry is seldom hit twice"
+    sets = [case for case in lab.cases.values() if case.traffic and "entries" in case.parameters]
+    assert len(sets) == 12
+    for case in sets:
+        held = listed(rendered(lab, case.ruleset, case.parameters))
+        hit = {address for address in held if address.startswith(LAB_ADDRESS)}
+        # At random some entries are not hit.
+        assert hit >= played[case.traffic] if case.traffic == "flood-random" else hit == played[case.traffic], case.id
+
+
+def addresses_of(lab: Lab, name: str) -> set[str]:
+    return {str(ipaddress.IPv4Address(number)) for number in lab.classes[name].sources.numbers()}
+
+
+def test_lab03_blacklists_have_all_attackers_and_no_other_source() -> None:
+    lab = LABS["lab03-ipset"]
+    attackers, others = addresses_of(lab, "blacklisted"), addresses_of(lab, "listed")
+    assert (len(attackers), len(others)) == (1000, 4000)
+    for exercise in lab.exercises[1:]:
+        told = TrafficStore(PROJECT, TOPOLOGY, lab, 7).flows(exercise.traffic)
+        sources = {name: {str(flow[0]) for flow in told.get(name, [])} for name in lab.classes}
+        held = set(listed(rendered(lab, f"{exercise.id}/reference", exercise.parameters)))
+        assert attackers <= held, exercise.id
+        assert not (sources["bystanders"] | sources["unlisted"]) & held, exercise.id
+        assert len(sources["bystanders"]) == 200, exercise.id
+        longer = exercise.traffic != "attack"
+        assert (others <= held) == longer, exercise.id
+        assert sources["elsewhere"] <= held, exercise.id
+        assert (len(sources["elsewhere"]) > 900) == longer, exercise.id
+        assert (len(sources["unlisted"]) > 350) == longer, exercise.id
+
+
+@each_lab
+def test_guide_has_the_five_sections_and_each_exercise(name: str) -> None:
+    lab = LABS[name]
+    headings = re.findall(r"^(#{2,3}) (.+)$", (lab.folder / "README.md").read_text(), re.MULTILINE)
+    # In a lab that is cut into parts, each part has the five.
+    level, times = ("###", len(lab.parts)) if lab.parts else ("##", 1)
+    assert [title for found, title in headings if found == level and title in SECTIONS] == list(SECTIONS) * times
+    exercises = [title.split(":")[0] for found, title in headings if found == "###" and title.startswith("ex")]
+    assert exercises == [exercise.id for exercise in lab.exercises]
+
+
+@each_lab
+def test_guide_commands_name_existing_items(name: str) -> None:
+    """The guide's commands name this lab and its cases, sweeps and exercises."""
+    lab = LABS[name]
+    text = (lab.folder / "README.md").read_text()
+    for verb, rest in re.findall(r"fwlab (run|check|predict|report) ([^\n`|]*)", text):
+        words = [word for word in re.sub(r"--model \S+", "", rest).split() if not word.startswith("-")]
+        assert words[:1] == [lab.id], rest
+        cases = {*lab.cases, *(sweep.id for sweep in lab.sweeps), *(part.id for part in lab.parts)}
+        known = {"run": cases, "check": {e.id for e in lab.exercises}}
+        known["predict"] = known["check"]
+        for word in words[1:]:
+            if re.fullmatch(r"[A-Z]+|\d+", word):
+                continue
+            assert word in known.get(verb, set()), f"fwlab {verb} {rest}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT.labs)))
+def test_relative_links_have_a_target(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text())
+    relative = [target for target in targets if not re.match(r"[a-z]+:", target)]
+    assert not [target for target in relative if not (page.parent / target).exists()]
+
+
+def test_a_missing_template_parameter_is_named() -> None:
+    folder = PROJECT.labs / "lab03-ipset" / "rulesets" / "iptables-rules"
+    with pytest.raises(BadInput, match=r"iptables-rules/rules\.iptables\.j2: 'rules' is undefined"):
+        lab_ruleset(folder, {}, TOPOLOGY)

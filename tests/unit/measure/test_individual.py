@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Individual tasks: numbers drawn by a keyed hash, and a lab in which traffic, classes and limits follow them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from fwlab.cli.grades import roster
+from fwlab.cli.main import app
+from fwlab.generator.traffic_store import TrafficStore
+from fwlab.grading.record import read_record
+from fwlab.host.project import Project, find_project, lab_ids, load_topology
+from fwlab.measure.individual_tasks import draw, individual_lab, of_students, read_tasks
+from fwlab.measure.labs import load_lab
+from fwlab.measure.measurer import Measurer
+from fwlab.metrics.nodes import Nodes
+from fwlab.model.errors import BadInput, FwlabError
+from fwlab.model.lab import Exercise, Lab
+from fwlab.model.ruleset import RulesetFile
+from fwlab.rulesets.files import lab_ruleset
+from fwlab.traffic.classes import OTHER
+from tests import ROOT
+from tests.fakes.fake_grading import EXERCISE, LAB, FakeGrading
+
+PROJECT = find_project(ROOT)
+TOPOLOGY = load_topology(PROJECT)
+SECRET = "nobody can guess these words"
+DECLARED = """
+drawn:
+  attacker:
+    of: student
+    from: 2
+    to: 20
+    step: 2
+    adds_to: [classes.attacker.src, traffic.flood.tunables.target]
+  budget:
+    of: student
+    from: -1
+    to: 1
+    adds_to: [exercises.ex1-block.checks.0.between.1]
+"""
+
+
+@pytest.fixture
+def grading(tmp_path: Path) -> FakeGrading:
+    made = FakeGrading(tmp_path)
+    path = made.top / "labs" / LAB / "lab.yml"
+    text = path.read_text().replace("profile: profile.py", "profile: profile.py, tunables: { target: 198.19.0.9 }")
+    text = text.replace("between: [0, 0]", "between: [0, 1]").replace(
+        "traffic: flood\n    predict", "traffic: own\n    predict"
+    )
+    text = text.replace("  flood: {", "  own: { profile: profile.py, tunables: { target: 198.19.0.9 } }\n  flood: {")
+    path.write_text(text + DECLARED.replace("traffic.flood", "traffic.own"))
+    return made
+
+
+def checkout(grading: FakeGrading) -> Project:
+    return Project(grading.top)
+
+
+# ---- drawing --------------------------------------------------------------------------------------------------
+
+
+def test_numbers_depend_on_secret_lab_and_student(grading: FakeGrading) -> None:
+    lab = load_lab(checkout(grading), LAB)
+    first = draw(SECRET, lab, "ann")
+    assert first == draw(SECRET, lab, "ann")
+    assert len({json.dumps(draw(SECRET, lab, f"s{n}")) for n in range(200)}) > 20
+    assert any(draw(SECRET, lab, f"s{n}") != draw(SECRET + "!", lab, f"s{n}") for n in range(5))
+    drawn = [draw(SECRET, lab, f"s{n}")["attacker"] for n in range(2000)]
+    assert set(drawn) == set(range(2, 21, 2))
+    assert max(map(drawn.count, set(drawn))) < 1.5 * min(map(drawn.count, set(drawn)))
+
+
+def test_places_move_together(grading: FakeGrading) -> None:
+    lab = load_lab(checkout(grading), LAB)
+    own = individual_lab(checkout(grading), lab, {"attacker": 4, "budget": -1})
+    assert own.classes["attacker"].src == "198.18.20.70/32"
+    assert own.traffic["own"].tunables["target"] == "198.19.0.13"
+    assert own.exercises[0].checks[0].between == (0, 0)
+    assert own.cases == lab.cases
+    assert lab.classes["attacker"].src == "198.18.20.66/32"
+
+
+@pytest.mark.parametrize("numbers", [{"attacker": 3}, {"attacker": 22}, {"other": 2}])
+def test_numbers_that_cannot_be_drawn(grading: FakeGrading, numbers: dict[str, int]) -> None:
+    with pytest.raises(BadInput, match="is no number of this task"):
+        individual_lab(checkout(grading), load_lab(checkout(grading), LAB), numbers)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("traffic.own.tunables.target", "traffic.own.tunables.none", "there is no traffic.own.tunables.none"),
+        ("traffic.own.tunables.target", "title", "drawn.attacker.adds_to.1: title does not have the form"),
+        ("traffic.own.tunables.target", "exercises.ex1-block.title", "a number cannot be added to "),
+        ("traffic.own.tunables.target", "traffic.flood.tunables.target", "it changes the case raw-drop"),
+        ("to: 20", "to: 2", "from 2 to 2 there is nothing to draw"),
+        ("from: -1", "from: -5", "between"),
+    ],
+)
+def test_declarations_that_cannot_work(grading: FakeGrading, old: str, new: str, fault: str) -> None:
+    path = grading.top / "labs" / LAB / "lab.yml"
+    path.write_text(path.read_text().replace(old, new))
+
+    def made() -> None:
+        lab = load_lab(checkout(grading), LAB)
+        individual_lab(checkout(grading), lab, {"attacker": 4, "budget": lab.drawn["budget"].low})
+
+    with pytest.raises(BadInput) as refused:
+        made()
+    assert fault in refused.value.message
+
+
+# ---- the labs -------------------------------------------------------------------------------------------------
+
+INDIVIDUAL = [lab for lab in (load_lab(PROJECT, name) for name in lab_ids(PROJECT)) if of_students(lab)]
+
+
+@cache
+def of_page(lab_id: str) -> list[tuple[Exercise, dict[str, int], list[RulesetFile]]]:
+    """The page's exercises, the packets of each class that are offered, and the references."""
+    (lab,) = (one for one in INDIVIDUAL if one.id == lab_id)
+    store = TrafficStore(PROJECT, TOPOLOGY, lab)
+    return [(one, store.offered(one.traffic, 20_000), reference(lab, one)) for one in lab.exercises]
+
+
+def reference(lab: Lab, exercise: Exercise) -> list[RulesetFile]:
+    return lab_ruleset(lab.folder / "rulesets" / exercise.id / "reference", exercise.parameters, TOPOLOGY)
+
+
+@pytest.mark.parametrize("lab", INDIVIDUAL, ids=lambda lab: lab.id)
+@pytest.mark.parametrize("end", ["first", "last"])
+def test_a_lab_with_extreme_numbers(lab, end: str) -> None:
+    """Every packet still belongs to a class, references differ from those of the page, and all files render."""
+    numbers = {name: drawn.values[-1 if end == "last" else 0] for name, drawn in of_students(lab).items()}
+    own = individual_lab(PROJECT, lab, numbers)
+    store = TrafficStore(PROJECT, TOPOLOGY, own)
+    for exercise, (before, offered, theirs) in zip(own.exercises, of_page(lab.id), strict=True):
+        assert store.offered(exercise.traffic, 20_000) == offered
+        assert store.offered(exercise.traffic, 20_000)[OTHER] == 0
+        mine = reference(lab, exercise)
+        if end == "last" and exercise.parameters != before.parameters:
+            assert mine != theirs
+
+
+# ---- a class --------------------------------------------------------------------------------------------------
+
+
+def test_a_class_is_graded_by_individual_labs(grading: FakeGrading) -> None:
+    for who in ("ann", "bob"):
+        grading.hand_in(who, "rules.iptables", "*raw\nCOMMIT\n")
+    course = grading.top / "course.yml"
+    course.write_text(f"secret: {SECRET}\nstudents: {{ bob: '4711' }}\n")
+    assert grading.run("--course", str(course)).returncode == 0
+    record = read_record(grading.results)
+    lab = load_lab(checkout(grading), LAB)
+    assert {name: one.individual for name, one in record.students.items()} == {
+        "ann": draw(SECRET, lab, "ann"),
+        "bob": draw(SECRET, lab, "4711"),
+    }
+    limits = {who: work.checks[0].high for (who, _), work in record.works.items()}
+    assert limits == {who: 1 + record.students[who].individual["budget"] for who in limits}
+    assert SECRET not in (grading.results / "record.jsonl").read_text()
+    course.write_text(f"secret: another {SECRET}\n")
+    assert "measured: " in grading.run("-s", "--course", str(course), "--resume").stdout
+
+
+# ---- commands -------------------------------------------------------------------------------------------------
+
+
+def command(top: Path, monkeypatch: pytest.MonkeyPatch, *words: str) -> str:
+    monkeypatch.chdir(top)
+    done = CliRunner().invoke(app, list(words))
+    if isinstance(done.exception, FwlabError):
+        return str(done.exception)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_tasks_are_handed_out_and_used(grading: FakeGrading, monkeypatch: pytest.MonkeyPatch) -> None:
+    (grading.top / "course.yml").write_text(f"secret: {SECRET}\n")
+    (grading.top / "names").write_text("ann\n\n# the others\nbob # late\n")
+    given = ["--course", "course.yml", "--students", "names"]
+    assert "2 tasks in tasks.yml" in command(grading.top, monkeypatch, "grades", "tasks", LAB, *given)
+    assert SECRET not in (grading.top / "tasks.yml").read_text()
+    lab = load_lab(checkout(grading), LAB)
+    numbers = draw(SECRET, lab, "bob")
+    assert read_tasks(grading.top / "tasks.yml").tasks[LAB]["bob"] == numbers
+    said = command(grading.top, monkeypatch, "task", LAB, EXERCISE, "--student", "bob")
+    assert f"traffic: target: 198.19.0.{9 + numbers['attacker']} (on the page: 198.19.0.9)" in said
+    assert command(grading.top, monkeypatch, "task", LAB, EXERCISE) == said
+
+
+def test_tasks_that_are_not_there(grading: FakeGrading, monkeypatch: pytest.MonkeyPatch) -> None:
+    top = grading.top
+    assert "no task of your own is in use" in command(top, monkeypatch, "task", LAB, EXERCISE)
+    assert "tasks.yml: No such file" in command(top, monkeypatch, "task", LAB, EXERCISE, "--student", "x")
+    for text, what in (
+        ("format: fwlab-tasks/1\ntasks: { other: {} }\n", "it has no tasks of"),
+        (f"format: fwlab-tasks/1\ntasks: {{ {LAB}: {{ ann: {{}} }} }}\n", "nobody is called x"),
+        (f"format: fwlab-tasks/1\ntasks: {{ {LAB}: {{ x: {{ attacker: 7 }} }} }}\n", "7 is no number of this task"),
+        ("format: fwlab-tasks/2\ntasks: {}\n", "format: Input should be"),
+        ("tasks: 1\n", "tasks: "),
+    ):
+        (top / "tasks.yml").write_text(text)
+        assert what in command(top, monkeypatch, "task", LAB, EXERCISE, "--student", "x")
+    assert not (top / "labs" / LAB / "work" / "task.yml").exists()
+
+
+def test_a_course_without_a_secret_has_no_tasks(grading: FakeGrading, monkeypatch: pytest.MonkeyPatch) -> None:
+    (grading.top / "course.yml").write_text("points: 10\n")
+    (grading.top / "names").write_text("ann\n")
+    said = command(grading.top, monkeypatch, "grades", "tasks", LAB, "--course", "course.yml", "--students", "names")
+    assert "course.yml: secret: this field is missing" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("", "nobody"),
+        ("# ann\n", "nobody"),
+        ("ann\nann\n", ":2: ann: is there twice"),
+        ("a b\n", ":1: a b: a name may"),
+    ],
+)
+def test_a_faulty_roster(tmp_path: Path, text: str, what: str) -> None:
+    (tmp_path / "names").write_text(text)
+    with pytest.raises(BadInput, match=what):
+        roster(tmp_path / "names")
+
+
+# ---- measuring ------------------------------------------------------------------------------------------------
+
+
+def test_a_students_traffic_is_played_and_counted_by_their_classes(grading: FakeGrading) -> None:
+    """The session's own come back afterwards, even after an error."""
+    lab = load_lab(checkout(grading), LAB)
+    own = individual_lab(checkout(grading), lab, {"attacker": 4, "budget": 0})
+    theirs, session = SimpleNamespace(), SimpleNamespace()
+    nodes: Any = SimpleNamespace()
+    measurer = Measurer(Nodes(nodes, nodes, nodes, session, lab.classes, lambda _level: nodes, 1))
+
+    def seen() -> tuple[object, str | None]:
+        there = measurer._session.nodes
+        return there.store, there.classes["attacker"].src
+
+    assert seen() == (session, "198.18.20.66/32")
+    with contextlib.suppress(RuntimeError), measurer.playing(theirs, own.classes):
+        assert seen() == (theirs, "198.18.20.70/32")
+        raise RuntimeError
+    assert seen() == (session, "198.18.20.66/32")
+
+
+def test_each_student_has_frames_of_their_own(grading: FakeGrading) -> None:
+    """The engine knows a table by its path, so two students' tables must not share one."""
+    lab = load_lab(checkout(grading), LAB)
+    own = individual_lab(checkout(grading), lab, {"attacker": 4, "budget": 0})
+    topology = load_topology(checkout(grading))
+    stores = [TrafficStore(checkout(grading), topology, lab)]
+    stores += [TrafficStore(checkout(grading), topology, own) for _ in ("ann", "bob")]
+    paths = [store.path("own") for store in stores]
+    assert len(set(paths)) == 3
+    assert paths[0].read_bytes() != paths[1].read_bytes() == paths[2].read_bytes()

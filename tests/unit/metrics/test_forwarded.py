@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The download of lab01's ex5 must be forwarded: a mean of dropped and expensive packets can have any capacity."""
+
+from __future__ import annotations
+
+from fwlab.host.project import Project
+from fwlab.judge.verdicts import judge_exercise
+from fwlab.measure.labs import load_lab
+from fwlab.metrics.registry import METRICS
+from fwlab.model.results import Run
+from fwlab.model.trial import Delivery
+from fwlab.model.verdict import Outcome
+from tests import ROOT
+from tests.fakes.factories import a_run, attempt
+
+LAB = load_lab(Project(ROOT), "lab01-forwarding")
+EXERCISE = next(exercise for exercise in LAB.exercises if exercise.id == "ex5-download")
+KEPT = ROOT / "results" / "lab01-forwarding" / "2026-11-22-graded-variants.json"
+
+
+def test_a_download_that_is_dropped_in_part_fails_at_the_right_capacity() -> None:
+    play = Delivery(intended_load=1000, sent=960, offered={"download": 960}, arrived={"download": 640})
+    found = attempt(*3 * [150_000], entries=65, deliveries=[play], also=["delivered", "entries"])
+    verdicts = judge_exercise(EXERCISE, found, a_run([]), METRICS)
+    outcomes = {verdict.check: verdict.outcome for verdict in verdicts}
+    assert outcomes == {"entries": Outcome.PASS, "delivered-download": Outcome.FAIL, "capacity": Outcome.PASS}
+
+
+def test_the_kept_rulesets_that_drop_nothing_forward_everything() -> None:
+    run = Run.model_validate_json(KEPT.read_text())
+    found = {
+        measured.ruleset.rpartition("/")[2]: METRICS["forwarded"].values(measured, run.testbed)
+        for measured in run.exercises
+        if measured.id == EXERCISE.id
+    }
+    assert max(found.pop("dropped")) < 0.02
+    assert all(0.98 <= share <= 1.02 for shares in found.values() for share in shares)
+    assert len(found) > 8

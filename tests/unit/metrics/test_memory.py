@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Memory of a ruleset: what the agent counts, and how the metric weighs."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from fwlab.dut.freebsd.client import FreeBsdDut
+from fwlab.dut.linux.agent import memory
+from fwlab.dut.protocol import KernelMemory
+from fwlab.judge.statistics import figure
+from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.memory import METRIC, WEIGH
+from fwlab.metrics.nodes import MeasuringSession
+from fwlab.metrics.state_table import FILL
+from fwlab.model.case import Trials
+from fwlab.model.errors import CannotMeasure
+from fwlab.model.results import Measured
+from fwlab.model.ruleset import RulesetFile
+from fwlab.report import derived_tables
+from tests.fakes.factories import testbed
+from tests.fakes.fake_kernel import FakeKernel
+
+#: Lines as a kernel of 6.1 prints them.
+SLABINFO = """slabinfo - version: 2.1
+# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : tunables <l> <b> <s> : slabdata
+xt_hashlimit        {buckets:5}   1008    120   34    1 : tunables    0    0    0 : slabdata     30     30      0
+task_struct            90     99   3072   10    8 : tunables    0    0    0 : slabdata     10     10      0
+dentry               4000   4200    192   21    1 : tunables    0    0    0 : slabdata    200    200      0
+kmalloc-rcl-64         64     64     64   64    1 : tunables    0    0    0 : slabdata      1      1      0
+kmalloc-64            100    128     64   64    1 : tunables    0    0    0 : slabdata      2      2      0
+"""
+SLABS = (30 + 80 + 200 + 1 + 2) * 4096
+VMALLOC = """0x000000001-0x000000002   69632 hashlimit_mt_check_common+0x25e/0x570 [xt_hashlimit] pages=16 vmalloc N0=16
+0x000000002-0x000000003   20480 kernel_clone+0x9b/0x3b0 pages=4 vmalloc N0=4
+0x000000003-0x000000004   53248 load_module+0x9a/0x3b0 pages=12 vmalloc N0=12
+0x000000004-0x000000005    8192 memremap+0x159/0x210 phys=0x00000000000f5000 ioremap
+0x000000005-0x000000006   24576 unpurged vm_area
+"""
+
+
+class Dut(FakeKernel):
+    """A kernel whose figures are set by the test; each reading takes the next number of buckets."""
+
+    def __init__(self, *buckets: int, large: int = 0) -> None:
+        super().__init__()
+        self.buckets, self.shrunk = list(buckets), []
+        self.files["/proc/vmallocinfo"] = VMALLOC
+        slab, percpu = (SLABS + large) // 1024, 8
+        self.files["/proc/meminfo"] = f"MemFree: 5 kB\nSlab: {slab} kB\nHugePages_Total: 0\nPercpu: {percpu} kB\n"
+
+    def read(self, path: str) -> str:
+        if path == "/proc/slabinfo":
+            # Read twice for each reading: for the names, and for the numbers.
+            return SLABINFO.format(buckets=self.buckets[0])
+        if path == "/proc/vmallocinfo" and len(self.buckets) > 1:
+            self.buckets.pop(0)
+        return super().read(path)
+
+    def write(self, path: str, text: str) -> None:
+        self.shrunk.append(path)
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "PAUSE_S", 0)
+
+
+def test_objects_large_pages_vmalloc_and_per_cpu_memory_are_added() -> None:
+    held, settled = memory.KernelMemory(Dut(1000, large=65536)).settled()
+    objects = 1000 * 120 + 100 * 64  # none of processes, none that can be dropped
+    assert (held, settled) == (objects + 65536 + 16 * 4096 + 8 * 1024, True)
+
+
+def test_caches_are_shrunk_before_objects_are_counted() -> None:
+    kernel = Dut(1)
+    memory.KernelMemory(kernel).settled()
+    caches = {"/sys/kernel/slab/xt_hashlimit/shrink", "/sys/kernel/slab/kmalloc-64/shrink"}
+    assert set(kernel.shrunk) == {memory.DROP_CACHES, *caches}
+
+
+def test_a_figure_counts_once_it_repeats() -> None:
+    one = memory.KernelMemory(Dut(1)).settled()[0]
+    assert memory.KernelMemory(Dut(5, 4, 4, 3, 3, 3)).settled() == (one + 2 * 120, True)
+    assert memory.KernelMemory(Dut(*range(1, 100))).settled()[1] is False
+
+
+class WeighedDut:
+    """A kernel of 1000 bytes and a ruleset of `weight`; `noise` is added from reading to reading."""
+
+    def __init__(self, weight: int, noise: int = 0, settled: bool = True) -> None:
+        self.weight, self.noise, self.settles = weight, noise, settled
+        self.loaded, self.read, self.done = True, 0, []
+
+    def load(self, files: list, *, each: bool) -> None:
+        self.done.append("load")
+        self.loaded = True
+
+    def unload(self) -> None:
+        self.done.append("unload")
+        self.loaded = False
+
+    def memory(self) -> KernelMemory:
+        self.read += 1
+        self.done.append("read")
+        return KernelMemory(1000 + self.noise * self.read + self.loaded * self.weight, self.settles)
+
+
+def weigh(dut: WeighedDut, *, text: str = "x", packets: int | None = None) -> Measured:
+    files = [RulesetFile("rules.nft", "nft", text)]
+    spec = MeasurementSpec("x", "x", "x", files, ["memory"], trial=Trials(count=5), state_packets=packets)
+    found = Measured(id="x", title="x", ruleset="x", ruleset_hash="", metric="memory")
+    return WEIGH.run(MeasuringSession(SimpleNamespace(dut=dut)), spec, found)
+
+
+def test_a_ruleset_weighs_what_its_removal_frees() -> None:
+    dut = WeighedDut(weight=4096)
+    found = weigh(dut)
+    assert dut.done == ["read", "unload", "read", *["load", "read", "unload", "read"] * 2]
+    assert METRIC.values(found, testbed()) == [4096] * 3
+    assert (figure(found, METRIC, testbed()).median, found.problems) == (4096, [])
+    assert METRIC.values(weigh(WeighedDut(weight=4096, noise=16)), testbed()) == [4080] * 3
+
+
+@pytest.mark.parametrize(("text", "packets"), [("x" * (1 << 20), None), ("x", 16384)])
+def test_a_large_ruleset_and_filled_tables_are_weighed_once(text: str, packets: int | None) -> None:
+    dut = WeighedDut(weight=4096)
+    assert METRIC.values(weigh(dut, text=text, packets=packets), testbed()) == [4096]
+    assert dut.done == ["read", "unload", "read"]
+
+
+def test_memory_that_does_not_settle_is_in_doubt() -> None:
+    assert weigh(WeighedDut(weight=1, settled=False)).problems
+
+
+def test_packets_fill_the_tables_first() -> None:
+    def steps(packets: int | None) -> list:
+        spec = MeasurementSpec("x", "x", "x", [], ["memory"], traffic="flood", state_packets=packets)
+        return list(METRIC.steps(spec, "packets", "instructions"))
+
+    assert steps(16384) == [FILL, WEIGH]
+    assert steps(None) == [WEIGH]
+    assert FILL.phase < WEIGH.phase
+
+
+def test_a_dut_with_freebsd_refuses() -> None:
+    with pytest.raises(CannotMeasure, match="Linux only"):
+        FreeBsdDut(SimpleNamespace(), ["vtnet0", "vtnet1"]).memory()
+
+
+def test_a_table_shows_memory_and_its_share_for_each_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    medians = {"list": 4096.0, "table": 1536.0}
+    monkeypatch.setattr(derived_tables, "published_runs", lambda _page: (None, []))
+    monkeypatch.setattr(derived_tables, "medians", lambda *_: medians.__getitem__)
+    lines = derived_tables.memory("README.md", [("list", 16, "a list"), ("table", 0, "a table")]).strip().splitlines()
+    assert lines[2:] == ["| `list` | 4 | 256 | a list |", "| `table` | 2 |  | a table |"]

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Filling the DUT's connection table: the load, the repeated plays, and doubtful counts."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+
+from fwlab.generator.protocol import PlaybackResult
+from fwlab.judge.statistics import figure
+from fwlab.metrics import delivery, state_table
+from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.nodes import MeasuringSession
+from fwlab.metrics.registry import METRICS
+from fwlab.model.results import Measured
+from tests.fakes.factories import testbed
+
+MEMORY = {"most": 65536, "buckets": 65536, "object_bytes": 256, "slab_bytes": 1 << 20, "bucket_bytes": 1 << 19}
+
+#: What is done to the DUT. What it would forward is dropped while it is watched, and while the table is filled.
+FILLED = ["mute", "look", "unmute", "reset", "load", "mute", "unmute"]
+
+
+class FakeDut:
+    """Takes in packets up to `carries` per second; tracks each as a state."""
+
+    def __init__(self, carries: float) -> None:
+        self.carries, self.counted, self.held, self.done = carries, 5, 0, []
+
+    def reset(self) -> list[str]:
+        self.done.append("reset")
+        self.held = 0
+        return []
+
+    def load(self, files: list) -> None:
+        self.done.append("load")
+
+    @contextmanager
+    def blackhole(self):
+        self.done.append("mute")
+        yield
+        self.done.append("unmute")
+
+    def counters(self) -> dict[str, int]:
+        return {"eth0.rx_bytes": 1, "eth0.rx_packets": self.counted, "eth1.rx_packets": 9, "eth1.tx_packets": 0}
+
+    def states(self) -> dict[str, int]:
+        return {"held": self.held, **MEMORY}
+
+
+class FakeEngine:
+    def __init__(self, dut: FakeDut, short: int = 0) -> None:
+        self.dut, self.short, self.loads = dut, short, []
+
+    def start(self, *, load: float, count: int) -> SimpleNamespace:
+        self.loads.append(load)
+        sent = count - self.short
+        came = sent if load <= self.dut.carries else int(sent * self.dut.carries / load)
+        self.dut.counted += came
+        # Each play loses other packets.
+        self.dut.held += round((sent - self.dut.held) * came / sent)
+        return SimpleNamespace(wait=lambda timeout: PlaybackResult(sent, count / load))
+
+
+@pytest.fixture
+def filled(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(delivery, "SETTLED_S", 0)
+
+    looked: list[float] = []
+
+    def run(carries: float, seen: float, short: int = 0, count: int = 10_000) -> tuple[FakeDut, FakeEngine, Measured]:
+        """`seen` is the assumed rate of the DUT, `carries` the actual one."""
+        dut = FakeDut(carries)
+        engine = FakeEngine(dut, short)
+
+        def rate(nodes: SimpleNamespace, seconds: float) -> float:
+            looked.append(seconds)
+            nodes.dut.done.append("look")
+            return seen
+
+        monkeypatch.setattr(state_table, "real_rate", rate)
+        task = MeasurementSpec("x", "x", "x", [], ["states", "state_bytes"], traffic="flows", state_packets=count)
+        found = Measured(id="x", title="x", ruleset="x", ruleset_hash="", metric="states")
+        found = state_table.fill(
+            MeasuringSession(SimpleNamespace(dut=dut, engine=engine, classes={}, pacing=None)), task, found
+        )
+        return dut, engine, found
+
+    run.looked = looked
+    return run
+
+
+def test_every_packet_is_a_state(filled) -> None:
+    dut, engine, found = filled(carries=1000, seen=1000)
+    assert engine.loads == [650]
+    # What was tried before has left states behind.
+    assert dut.done == FILLED
+    assert (found.states.played, found.states.held, found.problems) == (10_000, 10_000, [])
+    assert figure(found, METRICS["states"], testbed()).median == 10_000
+    assert figure(found, METRICS["state_bytes"], testbed()).median == pytest.approx((1.5 * (1 << 20)) / 10_000)
+
+
+def test_lost_packets_are_sent_again(filled) -> None:
+    dut, engine, found = filled(carries=649.2, seen=1000)  # 13 of 10 000 are lost, hardly one of them twice
+    assert engine.loads == [650, 650]
+    assert dut.done == FILLED
+    assert (found.states.held, found.problems) == (10_000, [])
+
+
+def test_a_few_lost_packets_are_not_sent_again(filled) -> None:
+    _, engine, found = filled(carries=649.55, seen=1000)  # 7 of 10 000
+    assert engine.loads == [650]
+    assert (found.states.held, found.problems) == (9_993, [])
+
+
+def test_packets_lost_twice_are_sent_at_a_smaller_load(filled) -> None:
+    _, engine, found = filled(carries=617.5, seen=1000)  # one in twenty is lost, 25 of 10 000 twice
+    assert engine.loads == [650, 650, 300]
+    assert (found.states.held, found.problems) == (10_000, [])
+
+
+def test_a_load_that_is_too_high_is_lowered(filled) -> None:
+    _dut, engine, found = filled(carries=300, seen=1000)
+    assert engine.loads == [650, 650, 300]
+    assert (found.states.held, found.problems) == (10_000, [])
+
+
+def test_lost_packets_are_reported(filled) -> None:
+    _, engine, found = filled(carries=50, seen=1000)
+    assert len(engine.loads) == len(state_table.LOADS)
+    assert found.problems == ["3551 of 10000 packets were lost before the DUT could track them"]
+
+
+def test_a_generator_that_falls_short_is_reported(filled) -> None:
+    _, _, found = filled(carries=1000, seen=1000, short=10)
+    assert found.problems == ["the generator sent 9990 of 10000 packets"]
+
+
+@pytest.mark.parametrize(("count", "seconds"), [(2000, 0.8), (65_000, 0.8), (250_000, 2), (1_000_000, 4)])
+def test_a_long_fill_is_probed_longer(filled, count: int, seconds: float) -> None:
+    filled(carries=1000, seen=1000, count=count)
+    assert filled.looked == [seconds]

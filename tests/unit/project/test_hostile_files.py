@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Hostile and odd files (data/hostile): each is refused with exactly this message, or is harmless.
+
+An item has a name, the file's content (`text`, `bytes` in hexadecimal, or the `size` of a file of NULs), and either the
+message's two lines, `says` and `next`, or `accepted`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from fwlab.cli.predictions import predictions_in
+from fwlab.host.project import Project, read_yaml
+from fwlab.host.yaml_files import read_yaml_file
+from fwlab.measure.labs import REGISTRIES
+from fwlab.measure.saved_runs import load_run
+from fwlab.model.errors import BadInput
+from fwlab.model.lab import Lab
+from fwlab.report.model import build_model
+from fwlab.report.renderers.json_output import check_document, run_document
+from fwlab.rulesets.files import student_ruleset
+from fwlab.rulesets.render import ruleset_file
+from tests import DATA
+from tests.fakes import factories
+
+GOOD = (DATA / "errors" / "good.yml").read_text()
+Item = dict[str, Any]
+
+
+def table(name: str) -> list[Item]:
+    return yaml.safe_load((DATA / "hostile" / f"{name}.yml").read_text())
+
+
+RULESETS = [item for path in sorted(DATA.glob("hostile/rulesets-*.yml")) for item in table(path.stem)]
+FAULTS = [(kind, item) for kind in ("lab", "predictions", "run") for item in table(kind)]
+
+
+def whole(parts: Any) -> Any:
+    """Join the parts of a text; other values stay as they are."""
+    if not (isinstance(parts, list) and any(isinstance(part, dict) and "repeat" in part for part in parts)):
+        return parts
+    return "".join(part if isinstance(part, str) else repeated(part["of"], part["repeat"]) for part in parts)
+
+
+def repeated(text: str, times: int) -> str:
+    if "{" not in text:
+        return text * times
+    return "".join(text.replace("{n}", str(n)).replace("{m}", str(n + 1)) for n in range(times))
+
+
+def written(path: Path, item: Item, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if "size" in item:
+        with path.open("wb") as file:
+            file.truncate(item["size"])
+    elif "bytes" in item:
+        path.write_bytes(bytes.fromhex(item["bytes"]))
+    else:
+        path.write_text(text)
+    return path
+
+
+def with_value(data: Any, path: list[Any], value: Any) -> Any:
+    if not path:
+        return value
+    made = dict(data) if isinstance(data, dict) else list(data)
+    inner = made.get(path[0]) if isinstance(made, dict) else made[path[0]]
+    made[path[0]] = with_value(inner, path[1:], value)
+    return made
+
+
+# ---- readers of each kind -------------------------------------------------------------------------------------
+
+
+def ruleset(folder: Path, item: Item) -> None:
+    if "text" in item:
+        ruleset_file(item["file"], whole(item["text"]))
+    else:
+        written(folder / item["file"], item, "")
+        student_ruleset(folder)
+
+
+def lab(folder: Path, item: Item) -> None:
+    text = whole(item["text"]) if "text" in item else GOOD
+    if "old" in item:
+        assert item["old"] in GOOD
+        text = GOOD.replace(item["old"], whole(item["new"]), 1)
+    read_yaml(Project(folder), written(folder / "labs" / "lab98-trouble" / "lab.yml", item, text), Lab, REGISTRIES)
+
+
+def predictions(folder: Path, item: Item) -> None:
+    path = written(folder / "predictions.yml", item, whole(item.get("text", "")))
+    predictions_in(read_yaml_file(path, "work/predictions.yml", "HINT"), "lab98-trouble")
+
+
+MADE = factories.a_lab(factories.RANGES)
+RUN = factories.a_run(
+    [factories.measured(MADE, "raw-drop", 300_000, 300_500), factories.measured(MADE, "set-1", 290_000)],
+    [factories.attempt(250_000)],
+).model_dump_json()
+
+
+def run(folder: Path, item: Item) -> None:
+    """A run that is accepted can also be judged."""
+    text = whole(item.get("text", ""))
+    if "path" in item:
+        text = json.dumps(with_value(json.loads(RUN), item["path"], whole(item["value"])))
+    found = load_run(written(folder / "run.json", item, text), "lab99-made-up")
+    json.dumps([run_document(build_model(MADE, found)), check_document(build_model(MADE, found))], allow_nan=False)
+
+
+READERS: dict[str, Callable[[Path, Item], None]] = {"lab": lab, "predictions": predictions, "run": run}
+
+
+# ---- the tests ------------------------------------------------------------------------------------------------
+
+
+def outcome(read: Callable[[Path, Item], None], folder: Path, item: Item) -> tuple[str, str] | None:
+    try:
+        read(folder, item)
+    except BadInput as refused:
+        return refused.message.replace(str(folder), "FOLDER"), refused.hint.replace(str(folder), "FOLDER")
+    return None
+
+
+def expected(item: Item) -> tuple[str, str] | None:
+    assert ("says" in item) != item.get("accepted", False)
+    return (item["says"], item["next"]) if "says" in item else None
+
+
+def test_there_are_many_items() -> None:
+    assert len(RULESETS) >= 200
+    assert len(FAULTS) >= 60
+    for items in (RULESETS, FAULTS):
+        names = [str(item["name"]) if isinstance(item, dict) else f"{item[0]} {item[1]['name']}" for item in items]
+        assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("item", RULESETS, ids=lambda item: item["name"])
+def test_file_of_a_submission(tmp_path: Path, item: Item) -> None:
+    assert outcome(ruleset, tmp_path, item) == expected(item)
+
+
+@pytest.mark.parametrize(("kind", "item"), FAULTS, ids=lambda value: value if isinstance(value, str) else value["name"])
+def test_error_of_a_file(tmp_path: Path, kind: str, item: Item) -> None:
+    assert outcome(READERS[kind], tmp_path, item) == expected(item)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Imported packages are declared in pyproject.toml, and declared ones are locked in requirements.lock."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from importlib.metadata import distributions, packages_distributions
+
+from packaging.specifiers import SpecifierSet
+
+from tests import ROOT
+
+#: Debian 12's own. The Python of these tests may be newer, and pip then accepts more.
+OLDEST_PYTHON = "3.11.2"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def normal(name: str) -> str:
+    """A distribution's name without its version, normalized as in PEP 503."""
+    return re.sub(r"[-_.]+", "-", re.match(r"[\w.-]+", name)[0]).lower()
+
+
+DECLARED = {normal(line) for line in PROJECT["dependencies"]}
+LOCK = (ROOT / "requirements.lock").read_text()
+LOCKED = {normal(line) for line in re.findall(r"^[\w.-]+==", LOCK, re.MULTILINE)}
+
+
+def imported() -> dict[str, str]:
+    """Third-party modules that the package imports, each with one file that does."""
+    found = {}
+    for path in sorted((ROOT / "fwlab").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module]
+            found |= {name.split(".")[0]: path.name for name in names}
+    return {name: where for name, where in found.items() if name not in sys.stdlib_module_names}
+
+
+def test_imports_are_declared() -> None:
+    """Transitive dependencies do not count."""
+    brings = packages_distributions()
+    foreign = {name: where for name, where in imported().items() if name in brings}
+    assert {"zmq", "pydantic", "matplotlib"} <= set(foreign)
+    missing = {
+        name: where
+        for name, where in foreign.items()
+        if name != "fwlab" and not {normal(dist) for dist in brings[name]} & DECLARED
+    }
+    assert missing == {}
+
+
+def test_declared_packages_are_locked() -> None:
+    extra = {normal(line) for lines in PROJECT["optional-dependencies"].values() for line in lines}
+    assert (DECLARED | extra) - LOCKED == set()
+
+
+def test_the_lock_names_no_source_of_packages() -> None:
+    """An option such as --find-links would name a folder or a mirror of one machine."""
+    assert re.findall(r"^-.*", LOCK, re.MULTILINE) == []
+
+
+def test_locked_packages_run_on_debian_12s_python() -> None:
+    wanted = {normal(one.name): one.metadata.get("Requires-Python") or "" for one in distributions()}
+    assert "pydantic" in wanted
+    unfit = {name: text for name, text in wanted.items() if name in LOCKED and OLDEST_PYTHON not in SpecifierSet(text)}
+    assert unfit == {}

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The Vagrantfile and the plug-in without a machine: names, commands, hooks, and error messages."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests import ROOT
+from tests.fakes.machines_checkout import LAB, MACHINES, build, declare, small_checkout
+from tests.fakes.programs import needs
+from tests.fakes.vagrant_script import shown, vagrant
+
+pytestmark = needs("vagrant")
+
+#: All machines run, as Vagrant sees it, and every action on one is noted.
+RUNNING = """
+require "#{__dir__}/provision/vagrant/provider"
+FirewallLab::Provider.prepend(Module.new { def state = Vagrant::MachineState.new(:running, "running", "running") })
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    return small_checkout(tmp_path / "checkout")
+
+
+def running(checkout: Path) -> None:
+    with (checkout / "Vagrantfile").open("a") as file:
+        file.write(RUNNING)
+
+
+# ---- names -------------------------------------------------------------------------------------------------------
+
+
+def test_vagrantfile_is_valid_before_the_boxes_are_built(checkout: Path) -> None:
+    done = vagrant(checkout, "validate")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_beginning_of_a_labs_name_is_enough(checkout: Path) -> None:
+    done = vagrant(checkout, "status", "lab03", "--machine-readable", VAGRANT_LOG="debug")
+    assert done.returncode == 0, done.stderr
+    named = {line.split(",")[1] for line in done.stdout.splitlines() if ",state," in line}
+    evaluated = set(re.findall(r"Loading from: \d+_machine_(\S+) \(evaluating\)", done.stderr))
+    assert evaluated == named == set(MACHINES.values()), "the configuration of all labs takes seconds"
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("suspend LAB", MACHINES.values()),
+        ("resume LAB", MACHINES.values()),
+        ("provision LAB", MACHINES.values()),
+        ("halt LAB", MACHINES.values()),
+        ("snapshot save LAB one", MACHINES.values()),
+        ("snapshot list LAB", MACHINES.values()),
+        ("port LAB", [LAB]),
+    ],
+)
+def test_a_labs_name_means_its_machines(checkout: Path, words: str, named: list[str]) -> None:
+    """Vagrant logs each machine that a command finds."""
+    done = vagrant(checkout, *words.replace("LAB", LAB).split(), VAGRANT_LOG="info")
+    assert set(re.findall(r"With machine: (\S+) \(", done.stderr)) == set(named)
+
+
+def test_ssh_config_names_each_machine_and_its_port(checkout: Path) -> None:
+    running(checkout)
+    done = vagrant(checkout, "ssh-config", LAB)
+    assert done.returncode == 0, done.stderr
+    hosts = re.findall(r"^Host (\S+)\n  HostName 127.0.0.1\n  User vagrant\n  Port (\d+)$", done.stdout, re.MULTILINE)
+    assert dict(hosts) == {name: str(42030 + number) for number, name in enumerate(MACHINES.values())}
+    assert done.stdout.count(f"IdentityFile {checkout}/.fwlab/ssh/id_ed25519\n") == 3
+
+
+def test_a_machine_is_found_by_its_id_from_another_folder(checkout: Path, tmp_path: Path) -> None:
+    """Vagrant has not read the Vagrantfile when it looks for the machine."""
+    running(checkout)
+    index = checkout / "vagrant-home/data/machine-index/index"
+    index.parent.mkdir(parents=True)
+    entry = {"name": LAB, "provider": "libvirt", "state": "running", "vagrantfile_path": str(checkout)}
+    entry |= {"local_data_path": str(checkout / ".vagrant"), "vagrantfile_name": None, "updated_at": None}
+    entry |= {"extra_data": {}, "architecture": None}
+    index.write_text(json.dumps({"version": 1, "machines": {"0123456789abcdef0123456789abcdef": entry}}))
+    done = vagrant(checkout, "ssh-config", "0123456", cwd=tmp_path)
+    assert f"Host {LAB}\n  HostName 127.0.0.1\n" in done.stdout, done.stderr
+    assert "Port 42031" in done.stdout
+
+
+# ---- errors ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "extra", "message"),
+    [
+        (["up"], {}, "vagrant up needs the name of a lab; the labs are: lab03-ipset, lab11-sriov"),
+        (["up", "lab99-no"], {}, "there is no lab or machine lab99-no; the labs are: lab03-ipset, lab11-sriov"),
+        (["ssh", "lab99-no"], {}, "there is no lab or machine lab99-no; the labs are: lab03-ipset, lab11-sriov"),
+        (["up", "lab11-sriow"], {}, "next: vagrant up lab11-sriov"),
+        (["status"], {"FWLAB_TESTBED": "hot"}, "FWLAB_TESTBED=hot: unknown testbed; there are: real, virtual"),
+    ],
+)
+def test_errors_are_one_message_with_a_hint(
+    checkout: Path, words: list[str], extra: dict[str, str], message: str
+) -> None:
+    done = vagrant(checkout, *words, **extra)
+    said = done.stdout + done.stderr
+    assert done.returncode != 0
+    assert message in said
+    assert "next: " in said
+    assert ".rb:" not in said, "a backtrace"
+
+
+def test_without_fwlab_the_next_command_is_make_setup(checkout: Path) -> None:
+    (checkout / ".venv").unlink()
+    done = vagrant(checkout, "status")
+    assert done.returncode == 2
+    assert f"there is no .venv in {checkout}\n  next: make setup\n" in done.stdout + done.stderr
+
+
+@needs("virsh")
+def test_missing_boxes_are_named_before_anything_is_made(checkout: Path) -> None:
+    done = vagrant(checkout, "up", LAB, FWLAB_LIBVIRT_URI="test:///default")
+    said = done.stdout + done.stderr
+    assert done.returncode == 2
+    assert said.count("boxes are not built (generator, dut-linux, sink): run `make boxes`\n  next: make boxes") == 1
+
+
+@needs("virsh")
+def test_the_way_to_the_box_of_a_dut_is_named(checkout: Path) -> None:
+    declare(checkout, LAB, systems=["freebsd", "linux"])
+    build(checkout, "generator", "dut-linux", "sink")
+    done = vagrant(checkout, "up", LAB, FWLAB_LIBVIRT_URI="test:///default")
+    hint = "packer/build dut-freebsd; or without it, on linux only: FWLAB_DUT=linux and the same command"
+    said = f"{LAB}: its DUT runs freebsd, and the box dut-freebsd is not built\n  next: {hint}\n"
+    assert said in done.stdout + done.stderr
+    assert done.returncode == 2
+
+
+# ---- the plug-in -------------------------------------------------------------------------------------------------
+
+
+def test_the_hooks_are_in_the_providers_actions(checkout: Path) -> None:
+    """Each stands where the provider's own middleware is; another version of it may have moved that."""
+    found = shown(
+        checkout,
+        f"""
+        stack = lambda do |action, *middleware|
+          builder = Vagrant::Action::Builder.new
+          builder.primary = true
+          middleware.each {{ |one, *arguments| builder.use(one, *arguments) }}
+          env = {{ machine: machine.("{LAB}"), action_name: :"machine_action_#{{action}}", ui: ui }}
+          names = builder.to_app(env).actions.map {{ |one| one.class.name }}
+          names.grep(/FirewallLab|ProviderLibvirt/).map {{ |name| name.split("::").last }}
+        end
+        {{
+          up: stack.(:up, provided::CreateDomain, provided::CreateNetworkInterfaces),
+          halt: stack.(:halt, [provided::ShutdownDomain, :shutoff, :running]),
+          reload: stack.(:reload, [provided::ShutdownDomain, :shutoff, :running]),
+          destroy: stack.(:destroy, provided::DestroyDomain)
+        }}
+        """,
+    )
+    assert found == {
+        "up": ["Prepare", "CreateDomain", "CreateNetworkInterfaces", "Continue", "Record"],
+        "halt": ["PowerOff", "ShutdownDomain"],
+        "reload": ["Prepare", "PowerOff", "ShutdownDomain", "Record"],
+        "destroy": ["DestroyDomain", "Record"],
+    }
+
+
+def test_the_provider_asks_neither_guest_nor_host(checkout: Path) -> None:
+    (checkout / "host.yml").write_text("macvtap: {generator-dut: {nic: dummy}, dut-sink: {nic: enp9s0}}\n")
+    driver, address, networks, devices = shown(
+        checkout,
+        f"""
+        driver = machine.("{LAB}").provider.driver
+        [driver.class.name, driver.get_ipaddress, driver.list_all_networks, driver.host_devices]
+        """,
+        FWLAB_LINK="macvtap",
+        FWLAB_TESTBED="real",
+    )
+    assert (driver, address, networks) == ("FirewallLab::Driver", "127.0.0.1", [])
+    assert len(devices) == 3
+    assert "enp9s0" in devices
+
+
+def test_a_guest_that_does_not_shut_down_is_powered_off(checkout: Path) -> None:
+    """The provider waits for the guest and gets a timeout error from its library; then it powers the guest off."""
+    found = shown(
+        checkout,
+        f"""
+        provided::ShutdownDomain.prepend(Module.new do
+          def call(env)
+            raise Fog::Errors::TimeoutError, "The specified wait_for timeout (60 seconds) was exceeded"
+          end
+        end)
+        result = :nothing
+        builder = Vagrant::Action::Builder.new
+        builder.use(Vagrant::Action::Builtin::Call, provided::ShutdownDomain, :shutoff, :running) do |env, _|
+          result = env[:result]
+        end
+        said = []
+        ui.define_singleton_method(:warn) {{ |line, *| said << line }}
+        env = {{ machine: machine.("{LAB}"), action_name: :machine_action_halt, ui: ui }}
+        environment.action_runner.run(builder, env)
+        [result, said]
+        """,
+    )
+    assert found == [False, ["does not shut down within 60 s: switching it off"]]
+
+
+@pytest.mark.parametrize(("done", "steps"), [(True, ["restore", "booted"]), (False, ["restore", "booted", "save"])])
+def test_a_machine_is_saved_unless_it_continues_from_a_saved_state(
+    checkout: Path, done: bool, steps: list[str]
+) -> None:
+    found, said = shown(
+        checkout,
+        f"""
+        require "#{{Dir.pwd}}/provision/vagrant/actions"
+        steps, said = [], []
+        ui.define_singleton_method(:warn) {{ |line, *| said << line }}
+        FirewallLab::Plan.of(environment).define_singleton_method(:fwlab) do |step, name, *|
+          steps << step
+          JSON.generate(done: {"true" if done else "false"}, warnings: ["#{{step}} #{{name}}"])
+        end
+        app = ->(_) {{ steps << "booted" }}
+        FirewallLab::Actions::Continue.new(app, {{}}).call({{ machine: machine.("{LAB}"), ui: ui }})
+        [steps, said]
+        """,
+    )
+    assert found == steps
+    assert said == [f"{step} {LAB}" for step in steps if step != "booted"]
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("0.11.2", None),
+        ("0.99.0", "with vagrant-libvirt 0.99.0 was not tried with this project (tried: 2.3.4 with 0.11.2)"),
+        ("0.10.8", "vagrant-libvirt 0.10.8 is too old: 0.11.2 or newer is needed\n  next: provision/host/install"),
+    ],
+)
+def test_versions_that_were_not_tried_are_named(checkout: Path, version: str, said: str | None) -> None:
+    script = f"""
+        [FirewallLab::Versions.provider[/^[0-9.]+$/], begin
+          FirewallLab::Versions.warning("2.3.4", "{version}")
+        rescue FirewallLab::Problem => problem
+          problem.error_message
+        end]
+        """
+    provider, found = shown(checkout, script)
+    assert provider
+    assert (found or "").endswith(said or "")
+    assert (found is None) == (said is None)
+
+
+def test_the_vagrantfile_is_short() -> None:
+    assert len((ROOT / "Vagrantfile").read_text().splitlines()) <= 100

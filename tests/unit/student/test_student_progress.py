@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a student has done is kept in work/progress.yml: by checks, hints and answers, whatever else happens."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNMEASURED, EXIT_USAGE, BadInput
+from fwlab.model.verdict import Outcome
+from fwlab.student.progress import MOST_TRIES, ExerciseProgress, Progress, Try, progress_in, read_progress, update
+from fwlab.student.standing import next_step
+from tests.fakes import student_checkout as checkouts
+from tests.fakes.student_checkout import EX1, EX2, LAB, Door, Measuring
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    checkouts.make(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def session(monkeypatch: pytest.MonkeyPatch) -> Measuring:
+    return checkouts.measuring(monkeypatch)
+
+
+@pytest.fixture
+def door(
+    checkout: Path, session: Measuring, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Door:
+    return checkouts.door(monkeypatch, capsys)
+
+
+def work(checkout: Path) -> Path:
+    return checkout / "labs" / LAB / "work"
+
+
+def edit(checkout: Path, text: str) -> None:
+    rules = work(checkout) / EX1 / "rules.iptables"
+    rules.parent.mkdir(exist_ok=True)
+    rules.write_text(f"*raw\n{text}\nCOMMIT\n")
+
+
+def status(door: Door) -> dict:
+    return json.loads(door("status", LAB, "--json")[1])
+
+
+# ---- checks ----------------------------------------------------------------------------------------
+
+
+def test_a_lab_that_was_not_begun(door: Door, checkout: Path) -> None:
+    document = status(door)
+    assert [one["id"] for one in document["exercises"]] == [EX1, EX2]
+    assert document["next"] == f"fwlab predict {LAB} {EX1}"
+    assert not list(work(checkout).iterdir()), "looking changes nothing"
+
+
+def test_the_next_command_leads_from_the_prediction_to_the_last_exercise(door: Door, session: Measuring) -> None:
+    door("predict", LAB, EX1, "200k")
+    assert status(door)["next"] == f"fwlab start {LAB} {EX1}"
+    door("start", LAB, EX1)
+    assert status(door)["next"] == f"fwlab check {LAB} {EX1}"
+    session.arrived = 900
+    code, said, _ = door("check", LAB, EX1, "--testbed", "virtual")
+    assert code == EXIT_FAIL
+    assert said.endswith(f"next: change labs/{LAB}/work/{EX1}/ and check again: fwlab check {LAB} {EX1}\n")
+    session.arrived = 0
+    code, said, _ = door("check", LAB, EX1, "--testbed", "virtual")
+    assert code == EXIT_PASS
+    assert f"{EX1}: the last time 250.0 kpps, fail: delivered-attacker\nnext: " in said
+    assert status(door)["next"] == f"fwlab predict {LAB} {EX2}"
+    door("predict", LAB, EX2, "1")
+    door("check", LAB, EX2, "--testbed", "virtual")
+    assert status(door)["next"] is None
+    assert f"next: all done: hand in what is in labs/{LAB}/work/\n" in door("status", LAB)[1]
+
+
+def test_a_prediction_is_compared_with_the_first_figure(door: Door, session: Measuring) -> None:
+    door("predict", LAB, EX1, "200000")
+    session.arrived = 900
+    door("check", LAB, EX1, "--testbed", "virtual")
+    code, _, complaint = door("predict", LAB, EX1, "250000")
+    assert code == EXIT_USAGE
+    assert "a prediction comes before that\n  next: fwlab status" in complaint
+    found = status(door)["exercises"][0]
+    assert (found["tries"], found["predicted"], found["first_measured"]) == (1, 200_000, 250_000)
+    table = door("status", LAB)[1]
+    assert "200.0 kpps" in table
+    assert "250.0 kpps (×1.25)" in table
+    assert "fail: delivered-attacker" in " ".join(table.split())
+
+
+def test_a_missing_prediction_and_missing_work_are_told_before_the_measurement(door: Door, checkout: Path) -> None:
+    _, _, complaint = door("check", LAB, EX1, "--testbed", "virtual")
+    assert f"{EX1}: not begun yet, so its start is measured: fwlab start {LAB} {EX1}\n" in complaint
+    edit(checkout, "-A PREROUTING -j ACCEPT")
+    (work(checkout) / "progress.yml").unlink()
+    _, _, complaint = door("check", LAB, EX1, "--testbed", "virtual")
+    assert f"{EX1}: you have not predicted anything: fwlab predict {LAB} {EX1} NUMBER\n" in complaint
+    assert f"{EX1}: rules.iptables\n" in complaint
+
+
+def test_an_inconclusive_check_is_a_try_but_decides_nothing(door: Door, session: Measuring) -> None:
+    session.problems = ["the DUT was idle"]
+    assert door("check", LAB, EX1, "--testbed", "virtual")[0] == EXIT_UNMEASURED
+    found = status(door)["exercises"][0]
+    assert (found["tries"], found["last"], found["first_measured"]) == (1, "inconclusive", None)
+    assert door("predict", LAB, EX1, "200k")[0] == 0, "nothing was measured, so nothing is known"
+
+
+def test_a_full_disk_loses_the_record_and_not_the_result(
+    door: Door, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise BadInput("no room", "df -h")
+
+    monkeypatch.setattr("fwlab.student.progress.write_atomically", full)
+    code, said, complaint = door("check", LAB, EX1, "--testbed", "virtual")
+    assert code == EXIT_PASS
+    assert "your progress was not recorded: no room" in complaint
+    assert "report: " in said
+
+
+# ---- the file --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[]", "the fields are missing"),
+        ("lab: [", "not YAML"),
+        (f"lab: {LAB}\nfoo: 1", "foo: there is no such field"),
+        ("exercises: {}", "lab: this field is missing"),
+        ("lab: lab03-ipset", "the progress in lab03-ipset, not in lab98-trouble"),
+        (f"lab: {LAB}\nformat: fwlab-progress/9", "format: "),
+        (f"lab: {LAB}\nexercises: {{ex1-block: {{hints: -1}}}}", "exercises.ex1-block.hints: "),
+        (f"lab: {LAB}\nexercises: {{ex1-block: {{tries: [{{at: now, outcome: maybe}}]}}}}", "outcome: "),
+        (f"lab: {LAB}\nanswers: {{t: {{value: .nan, right: true}}}}", "answers.t.value: "),
+        (b"\xff\xfe", "not text in UTF-8"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("words", [["status", LAB], ["check", LAB], ["hint", LAB, EX1], ["goto", LAB, EX1]], ids=str)
+def test_a_damaged_file_is_named_with_what_to_do(
+    door: Door, checkout: Path, session: Measuring, words: list[str], text: str | bytes, says: str
+) -> None:
+    (checkout / "labs" / LAB / "hints.yml").write_text(f"{EX1}: [Think., Think more.]\n")
+    path = work(checkout) / "progress.yml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    code, _, complaint = door(*words)
+    assert code == EXIT_USAGE
+    assert complaint.startswith("fwlab: work/progress.yml")
+    assert f"\n  next: mv labs/{LAB}/work/progress.yml labs/{LAB}/work/progress.yml.damaged, then" in complaint
+    assert says in complaint
+    assert "Traceback" not in complaint
+    assert session.opened == 0, "nothing was measured"
+    assert sorted(path.name for path in work(checkout).iterdir()) == ["progress.yml"], "nothing was moved"
+
+
+def test_after_the_next_step_of_that_message_all_is_well(door: Door, checkout: Path) -> None:
+    path = work(checkout) / "progress.yml"
+    path.write_text("[")
+    path.rename(path.with_name("progress.yml.damaged"))
+    assert door("status", LAB)[0] == 0
+
+
+def test_the_file_is_written_whole_and_read_back(checkout: Path) -> None:
+    lab = checkouts.lab(checkout)
+    one = Try(at="2026-01-01", ruleset="a", outcome=Outcome.FAIL, failed=["capacity"], measured=1.5)
+    progress = Progress(lab=LAB, current=EX2).with_tries({EX1: one}, {EX1: 3.0})
+    assert update(lab, lambda _: progress) == progress == read_progress(lab)
+    assert yaml.safe_load((work(checkout) / "progress.yml").read_text())["format"] == "fwlab-progress/1"
+    assert [path.name for path in work(checkout).iterdir()] == ["progress.yml"], "no draft is left"
+
+
+def test_it_survives_in_a_folder_that_was_handed_in(checkout: Path, tmp_path: Path) -> None:
+    update(checkouts.lab(checkout), lambda progress: progress.with_exercise(EX1, hints=2))
+    (work(checkout)).rename(tmp_path / "jo")
+    assert progress_in(tmp_path / "jo", LAB).of(EX1).hints == 2
+
+
+def test_two_commands_at_once_lose_nothing(checkout: Path) -> None:
+    processes = [multiprocessing.get_context("fork").Process(target=_ask, args=(checkout, 25)) for _ in range(3)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+    assert read_progress(checkouts.lab(checkout)).of(EX1).hints == 75
+
+
+def _ask(checkout: Path, times: int) -> None:
+    lab = checkouts.lab(checkout)
+    for _ in range(times):
+        update(lab, lambda progress: progress.with_exercise(EX1, hints=progress.of(EX1).hints + 1))
+
+
+def test_the_file_does_not_grow_without_end_and_keeps_the_first_try() -> None:
+    progress = Progress(lab=LAB)
+    for index in range(MOST_TRIES + 50):
+        one = Try(at=str(index), ruleset=str(index), outcome=Outcome.FAIL, measured=float(index))
+        progress = progress.with_tries({EX1: one}, {EX1: 5.0})
+    tries = progress.of(EX1).tries
+    assert (len(tries), tries[0].at, tries[-1].at) == (MOST_TRIES, "0", str(MOST_TRIES + 49))
+
+
+def test_the_prediction_is_that_of_the_first_figure() -> None:
+    doubtful = Try(at="1", outcome=Outcome.INCONCLUSIVE)
+    first, second = (Try(at="2", outcome=Outcome.FAIL, measured=value) for value in (10.0, 20.0))
+    progress = Progress(lab=LAB).with_tries({EX1: doubtful}, {EX1: 1.0}).with_tries({EX1: first}, {EX1: 2.0})
+    progress = progress.with_tries({EX1: second}, {EX1: 3.0})
+    assert (progress.of(EX1).predicted, progress.of(EX1).first_measured) == (2.0, first)
+
+
+def test_only_different_rulesets_of_ones_own_count_for_the_solution() -> None:
+    def one(ruleset: str, outcome: Outcome = Outcome.FAIL, *, start: bool = False) -> Try:
+        return Try(at="", ruleset=ruleset, outcome=outcome, start=start)
+
+    tries = [one("s", start=True), one("a"), one("a"), one("b"), one("c", Outcome.INCONCLUSIVE)]
+    assert ExerciseProgress(tries=tries).solutions_tried == 2
+
+
+# ---- what comes next ------------------------------------------------------------------------------
+
+
+def test_further_exercises_come_last(checkout: Path) -> None:
+    path = checkout / "labs" / LAB / "lab.yml"
+    declared = yaml.safe_load(path.read_text())
+    declared["exercises"][0]["further"] = True
+    path.write_text(yaml.safe_dump(declared))
+    lab = checkouts.lab(checkout)
+    assert next_step(lab, Progress(lab=LAB), {}, [], ()).command == f"fwlab predict {LAB} {EX2}"
+
+
+def test_a_hint_is_offered_where_there_is_one(checkout: Path) -> None:
+    lab = checkouts.lab(checkout)
+    (work(checkout) / EX1).mkdir()
+    failed = Progress(lab=LAB).with_tries({EX1: Try(at="", outcome=Outcome.FAIL)}, {})
+    assert f"fwlab hint {LAB} {EX1}" in next_step(lab, failed, {EX1: 1.0}, [], {EX1}).why
+    assert "hint" not in next_step(lab, failed, {EX1: 1.0}, [], {EX2}).why
+
+
+def test_goto_begins_there_and_comes_back(checkout: Path) -> None:
+    lab = checkouts.lab(checkout)
+    progress = Progress(lab=LAB, current=EX2)
+    assert next_step(lab, progress, {}, [], ()).command == f"fwlab predict {LAB} {EX2}"
+    passed = progress.with_tries({EX2: Try(at="", outcome=Outcome.PASS)}, {})
+    assert next_step(lab, passed, {}, [], ()).command == f"fwlab predict {LAB} {EX1}"
+    assert next_step(lab, Progress(lab=LAB, current="ex9-gone"), {}, [], ()).command == f"fwlab predict {LAB} {EX1}"

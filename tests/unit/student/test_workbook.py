@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The workbook: its derivations, its file, the command, and that each lab's questions can be answered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fwlab.host.project import Project
+from fwlab.measure.labs import load_lab
+from fwlab.measure.saved_runs import load_run, published_files
+from fwlab.model.errors import EXIT_FAIL, EXIT_USAGE, BadInput
+from fwlab.student.derivations import WITHIN, agrees, derived, slip
+from fwlab.student.measured_cases import case_runs, keep_cases
+from fwlab.student.progress import read_progress
+from fwlab.student.workbook import Question, workbook_of
+from tests import ROOT
+from tests.fakes import factories
+from tests.fakes import student_checkout as checkouts
+from tests.fakes.student_checkout import LAB, Door, Measuring
+
+PROJECT = Project(ROOT)
+#: The lab of the factories, with capacities of which the costs are whole numbers.
+MADE_UP = factories.a_lab()
+RUN = factories.a_run(
+    [
+        factories.measured(MADE_UP, "raw-drop", 250_000, 250_000, 250_000),  # 4000 ns
+        factories.measured(MADE_UP, "set-1", 200_000, 200_000, 200_000),  # 5000 ns
+        factories.measured(MADE_UP, "rules-16", 200_000, 200_000, 200_000, loads=[0.4]),  # 0.1 s on the reference CPU
+        factories.measured(MADE_UP, "rules-1024", 40_000, 40_000, 40_000, loads=[4.4]),  # 25 000 ns
+    ]
+)
+
+
+def question(answer: dict, **fields: object) -> Question:
+    texts = {"id": "q", "question": "How much?", "hint": "Think in costs.", "why": "Why so?"}
+    return Question.model_validate({**texts, "answer": answer, **fields})
+
+
+@pytest.mark.parametrize(
+    ("answer", "metric", "value"),
+    [
+        ({"derive": "figure", "case": "raw-drop"}, "capacity", 250.0),  # kpps, as reports show it
+        ({"derive": "cost", "case": "raw-drop"}, "capacity", 4000.0),
+        ({"derive": "difference", "case": "set-1", "less": "raw-drop"}, "capacity", 1000.0),
+        ({"derive": "ratio", "case": "set-1", "to": "raw-drop"}, "capacity", 0.8),
+        ({"derive": "share", "case": "raw-drop", "of": "set-1"}, "capacity", 0.8),
+        ({"derive": "share", "case": "set-1", "of": "rules-1024", "base": "raw-drop"}, "capacity", 1 / 21),
+        ({"derive": "per step", "sweep": "rules"}, "capacity", 20_000 / 1008),
+        ({"derive": "per step", "sweep": "rules", "from": 16, "to": 1024}, "load_time", 1e9 / 1008),
+        ({"derive": "break-even", "case": "set-1", "base": "raw-drop", "sweep": "rules"}, "capacity", 50.4),
+        ({"derive": "break-even", "case": "raw-drop", "sweep": "rules"}, "capacity", 201.6),
+        ({"derive": "mix", "shares": {"raw-drop": 0.75, "set-1": 0.25}}, "capacity", 1e6 / 4250),
+    ],
+    ids=lambda value: value["derive"] if isinstance(value, dict) else str(value),
+)
+def test_derivations(answer: dict, metric: str, value: float) -> None:
+    assert derived(MADE_UP, question(answer, metric=metric), [RUN]) == pytest.approx(value)
+
+
+def test_the_crossing_is_that_of_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = load_lab(PROJECT, "lab04-nftables")
+    run = load_run(published_files(PROJECT, lab)[0], lab.id)
+    name = lab.crossovers[0].id
+    asked = question({"derive": "crossing", "crossover": name})
+    assert derived(lab, asked, [run]) > 0
+    flat = run.model_copy(
+        update={"cases": [case.model_copy(update={"trials": run.cases[0].trials}) for case in run.cases]}
+    )
+    with pytest.raises(BadInput, match="do not cross in your run"):
+        derived(lab, asked, [flat])
+
+
+def test_a_case_that_was_not_measured_is_named_with_the_command() -> None:
+    asked = question({"derive": "difference", "case": "set-1000", "less": "load-each-16"})
+    with pytest.raises(BadInput, match="no figure yet of set-1000, load-each-16") as refused:
+        derived(MADE_UP, asked, [RUN])
+    assert refused.value.hint == "fwlab run lab99-made-up set-1000 load-each-16"
+
+
+def test_a_doubtful_figure_does_not_count() -> None:
+    doubtful = factories.a_run([factories.measured(MADE_UP, "raw-drop", 250_000, problems=["idle"])])
+    asked = question({"derive": "cost", "case": "raw-drop"})
+    with pytest.raises(BadInput, match="no figure yet of raw-drop"):
+        derived(MADE_UP, asked, [doubtful])
+
+
+def test_a_doubtful_figure_replaces_none(checkout: Path) -> None:
+    project, lab = Project(checkout), checkouts.lab(checkout)
+    keep_cases(project, lab, factories.a_run([factories.measured(lab, "raw-drop", 250_000)], lab=LAB))
+    keep_cases(project, lab, factories.a_run([factories.measured(lab, "raw-drop", 99_000, problems=["idle"])], lab=LAB))
+    asked = question({"derive": "cost", "case": "raw-drop"})
+    assert derived(lab, asked, case_runs(project, lab)) == 4000
+
+
+@pytest.mark.parametrize(
+    ("given", "expected", "right"),
+    [(104.9, 100, True), (95.1, 100, True), (105.1, 100, False), (94, 100, False), (-100, 100, False), (0, 0, True),
+     (-104, -100, True)],
+)  # fmt: skip
+def test_five_percent_to_each_side(given: float, expected: float, right: bool) -> None:
+    assert WITHIN == 0.05
+    assert agrees(given, expected) is right
+
+
+@pytest.mark.parametrize(
+    ("given", "expected", "says"),
+    [(250.0, 250_000, "a thousand times too small"), (19, 0.19, "a hundred times too large"), (-100, 100, "wrong sign"),
+     (150, 100, "")],
+)  # fmt: skip
+def test_usual_slips_are_told(given: float, expected: float, says: str) -> None:
+    assert says in slip(given, expected)
+    assert bool(says) is bool(slip(given, expected))
+
+
+# ---- the file --------------------------------------------------------------------------------------
+
+QUESTION = {
+    "id": "q",
+    "question": "How much?",
+    "answer": {"derive": "cost", "case": "raw-drop"},
+    "hint": "-",
+    "why": "-",
+}
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    checkouts.make(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(checkout: Path, **fields: object) -> None:
+    text = yaml.safe_dump({"questions": [{**QUESTION, "unit": "instructions", **fields}]})
+    (checkout / "labs" / LAB / "answers.yml").write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"answer": {"derive": "cost", "case": "no-such"}}, "question q: unknown case no-such"),
+        ({"answer": {"derive": "per step", "sweep": "no-such"}}, "question q: unknown sweep no-such"),
+        ({"answer": {"derive": "per step", "sweep": "rules", "from": 17}}, "17 is not a number among the values"),
+        ({"answer": {"derive": "per step", "sweep": "rules", "to": 16}}, "begin and end at 16"),
+        ({"answer": {"derive": "crossing", "crossover": "none"}}, "question q: unknown crossover none"),
+        ({"answer": {"derive": "cost + cost", "case": "raw-drop"}}, "questions.q.answer: "),
+        ({"answer": {"derive": "cost", "case": "raw-drop", "times": 2}}, "there is no such field"),
+        ({"answer": {"derive": "mix", "shares": {"raw-drop": 0.5, "rules-16": 0.4}}}, "do not add up to 1"),
+        ({"metric": "speed"}, "unknown metric 'speed'"),
+        ({"metric": "load_time"}, "question q: case raw-drop does not measure load_time"),
+        ({"class": "nobody"}, "question q: unknown class nobody"),
+        ({"id": "Not An Id"}, "id: "),
+        ({"foo": 1}, "foo: there is no such field"),
+    ],
+    ids=str,
+)
+def test_a_faulty_answers_yml_is_named(checkout: Path, fields: dict, says: str) -> None:
+    write(checkout, **fields)
+    with pytest.raises(BadInput) as refused:
+        workbook_of(Project(checkout), checkouts.lab(checkout))
+    assert says in refused.value.message
+    assert refused.value.message.startswith(f"labs/{LAB}/answers.yml: ")
+    assert f"fix labs/{LAB}/answers.yml" in refused.value.hint
+
+
+def test_two_questions_have_two_names(checkout: Path) -> None:
+    (checkout / "labs" / LAB / "answers.yml").write_text(yaml.safe_dump({"questions": [QUESTION, QUESTION]}))
+    with pytest.raises(BadInput, match="question q is declared twice"):
+        workbook_of(Project(checkout), checkouts.lab(checkout))
+
+
+# ---- the command -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def session(monkeypatch: pytest.MonkeyPatch) -> Measuring:
+    return checkouts.measuring(monkeypatch)
+
+
+@pytest.fixture
+def door(
+    checkout: Path, session: Measuring, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Door:
+    write(checkout)
+    return checkouts.door(monkeypatch, capsys)
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "1e999"])
+def test_what_is_no_number_is_refused(door: Door, number: str) -> None:
+    code, _, complaint = door("answer", LAB, "q", number)
+    assert code == EXIT_USAGE
+    assert "is not a number to answer with" in complaint
+
+
+def test_a_question_from_first_to_last(door: Door, checkout: Path) -> None:
+    assert [line.rstrip() for line in door("answer", LAB)[1].splitlines()] == [f"{'q':<20} open", "    How much?"]
+    assert "How much?" in door("answer", LAB, "q")[1]
+    code, _, complaint = door("answer", LAB, "q", "3333")
+    assert (code, complaint) == (
+        EXIT_USAGE, f"fwlab: q: you have no figure yet of raw-drop\n  next: fwlab run {LAB} raw-drop\n"
+    )  # fmt: skip
+    door("run", LAB, "raw-drop", "--testbed", "virtual")
+    code, said, _ = door("answer", LAB, "q", "4000")
+    assert code == EXIT_FAIL
+    assert said == "q: not within 5 % of what your run gives. -\n", "the right number stays untold"
+    code, said, _ = door("answer", LAB, "q", "3.3")
+    assert "a thousand times too small" in said
+    code, said, _ = door("answer", LAB, "q", "3400")
+    assert code == 0
+    assert said.startswith("q: right: your run gives 3333 instructions (yours is +2.0 % off)\nNow say why")
+    assert door("answer", LAB)[1].startswith(f"{'q':<20} 3400 instructions: right; the reason is missing\n")
+    code, said, _ = door("answer", LAB, "q", "--why", "A packet costs\n this much.")
+    assert (code, said) == (0, "Your reason is in work/progress.yml, which you hand in.\n")
+    answer = read_progress(checkouts.lab(checkout)).answers["q"]
+    assert (answer.value, answer.right, answer.tries, answer.why) == (3400, True, 3, "A packet costs this much.")
+    assert "workbook: 1 of 1 answers agree" in door("status", LAB)[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["none"], f"the workbook of {LAB} has no question none; it has: q\n  next: fwlab answer {LAB}"),
+        (["q", "--why", "So."], f"q: a reason belongs to a number\n  next: fwlab answer {LAB} q NUMBER"),
+        (["q", "5", "--why", "x" * 2001], "a reason has 1 to 2000 characters (got 2001)"),
+        (["q", "5", "--why", " "], "a reason has 1 to 2000 characters (got 0)"),
+    ],
+    ids=lambda value: " ".join(value)[:20] if isinstance(value, list) else "",
+)
+def test_a_wrong_argument_is_named(door: Door, words: list[str], says: str) -> None:
+    code, _, complaint = door("answer", LAB, *words)
+    assert code == EXIT_USAGE
+    assert says in complaint
+
+
+def test_a_lab_without_a_workbook(door: Door, checkout: Path) -> None:
+    (checkout / "labs" / LAB / "answers.yml").unlink()
+    assert door("answer", LAB)[2] == f"fwlab: {LAB} has no workbook\n  next: fwlab status {LAB}\n"
+
+
+def test_cases_of_several_runs_add_up(checkout: Path) -> None:
+    lab, project = checkouts.lab(checkout), Project(checkout)
+    first = factories.a_run(
+        [factories.measured(lab, "raw-drop", 1000), factories.measured(lab, "rules-16", 2)], lab=LAB
+    )
+    second = factories.a_run([factories.measured(lab, "rules-16", 3000)], lab=LAB)
+    keep_cases(project, lab, first)
+    keep_cases(project, lab, second)
+    [kept] = case_runs(project, lab)
+    assert {case.id: case.trials for case in kept.cases} == {
+        "raw-drop": factories.trials(1000), "rules-16": factories.trials(3000)
+    }  # fmt: skip
+
+
+def test_cases_of_another_kind_of_dut_do_not_mix(checkout: Path) -> None:
+    lab, project = checkouts.lab(checkout), Project(checkout)
+    keep_cases(project, lab, factories.a_run([factories.measured(lab, "raw-drop", 1000)], lab=LAB))
+    real = factories.a_run([factories.measured(lab, "rules-16", 2000)], lab=LAB, testbed=factories.real())
+    keep_cases(project, lab, real)
+    [kept] = case_runs(project, lab)
+    assert [case.id for case in kept.cases] == ["rules-16"]
+
+
+def test_an_interrupted_run_keeps_what_was_finished(
+    door: Door, checkout: Path, session: Measuring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(specs: list) -> None:
+        session.run.cases.append(session._measured(specs[0], 250_000))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(session, "measure_cases", interrupted)
+    code, _, complaint = door("run", LAB, "--testbed", "virtual")
+    assert code == 130
+    told = f"the finished case is kept: fwlab report {LAB} reports/{LAB}/measured.json\n"
+    assert told in complaint
+    assert door(*told.split("fwlab ")[1].split())[0] == 0
+    assert door("answer", LAB, "q", "4000")[0] == 0
+
+
+def test_a_damaged_file_of_cases_is_replaced_by_the_next_run_and_named_before(door: Door, checkout: Path) -> None:
+    path = checkout / "reports" / LAB / "measured.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("{")
+    code, _, complaint = door("answer", LAB, "q", "5")
+    assert code == EXIT_USAGE
+    assert "measured.json: not a run of fwlab\n  next: fwlab run" in complaint
+    door("run", LAB, "raw-drop", "--testbed", "virtual")
+    assert door("answer", LAB, "q", "3333")[0] == 0

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Header fields that no exercise is about: a seed draws them, nothing else changes, and no checksum becomes wrong."""
+
+from __future__ import annotations
+
+import itertools
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from scapy.layers.inet import IP, TCP
+from scapy.layers.inet6 import IPv6
+from scapy.layers.l2 import Ether
+from scapy.packet import Packet
+
+from fwlab.generator.traffic_store import TrafficStore
+from fwlab.generator.trex.streams import server_streams, varies_all
+from fwlab.host.project import find_project, load_topology
+from fwlab.measure.labs import load_lab
+from fwlab.traffic import expand
+from fwlab.traffic.frame_loop import build_table
+from fwlab.traffic.varied import LOWEST_TTL, TTLS, varied
+from tests import ROOT
+
+PROJECT = find_project(ROOT)
+TOPOLOGY = load_topology(PROJECT)
+#: UDP, a train of TCP, IPv6, options in the IP header, connections from their first segment on, wrong checksums of TCP.
+TRAFFIC = [
+    ("lab03-ipset", "attack"),
+    ("lab01-forwarding", "everything"),
+    ("lab01-forwarding", "udp6-checked"),
+    ("lab06-payload", "place"),
+    ("lab07-stateless", "established"),
+    ("lab02-conntrack", "known-tcp"),
+]
+MOST = 400
+
+
+@cache
+def store(lab: str, seed: int) -> TrafficStore:
+    return TrafficStore(PROJECT, TOPOLOGY, load_lab(PROJECT, lab), seed)
+
+
+def before(lab: str, traffic: str, seed: int) -> list[bytes]:
+    tables = store(lab, seed)
+    frames = build_table(tables.streams(traffic), macs=tables._macs, seed=seed, most=65_536).frames
+    return [frames[place] for place in range(min(MOST, len(frames)))]
+
+
+def after(lab: str, traffic: str, seed: int) -> list[bytes]:
+    frames = store(lab, seed).table(traffic).frames
+    return [frames[place] for place in range(min(MOST, len(frames)))]
+
+
+def packets(lab: str, traffic: str, seed: int = 1) -> list[Packet]:
+    return [Ether(frame) for frame in list(store(lab, seed).table(traffic).frames)]
+
+
+def recomputed(frame: bytes) -> bytes:
+    packet = Ether(frame)
+    for layer in (IP, TCP):
+        if layer in packet:
+            del packet[layer].chksum
+    return bytes(packet)
+
+
+def undrawn(frame: bytes) -> bytes:
+    """The frame with zeros where a seed draws, and in the checksums that depend on it."""
+    packet = Ether(frame)
+    if IP in packet:
+        packet[IP].id = packet[IP].ttl = packet[IP].chksum = 0
+    if IPv6 in packet:
+        packet[IPv6].fl = packet[IPv6].hlim = 0
+    if TCP in packet:
+        packet[TCP].seq = packet[TCP].ack = packet[TCP].chksum = 0
+    return bytes(packet)
+
+
+@pytest.mark.parametrize(("lab", "traffic"), TRAFFIC)
+def test_only_these_fields_change_and_checksums_follow(lab: str, traffic: str) -> None:
+    old, new = before(lab, traffic, 3), after(lab, traffic, 3)
+    assert [undrawn(frame) for frame in new] == [undrawn(frame) for frame in old]
+    assert [recomputed(frame) == frame for frame in new] == [recomputed(frame) == frame for frame in old]
+
+
+@pytest.mark.parametrize(("lab", "traffic"), TRAFFIC)
+def test_a_seed_draws_them(lab: str, traffic: str) -> None:
+    first, other = (after(lab, traffic, seed) for seed in (3, 4))
+    store.cache_clear()
+    assert after(lab, traffic, 3) == first
+    assert not set(first) & set(other)
+
+
+def test_numbers_and_ttls_have_no_pattern() -> None:
+    headers = [packet[IP] for packet in packets("lab03-ipset", "attack")]
+    assert len({header.id for header in headers}) > 0.8 * len(headers)
+    ttls = [header.ttl for header in headers]
+    assert set(ttls) == set(range(LOWEST_TTL, LOWEST_TTL + TTLS))
+    assert len({header.chksum for header in headers if header.src == headers[0].src}) > 1
+    headers = [packet[IPv6] for packet in packets("lab01-forwarding", "udp6-checked")]
+    assert len({header.fl for header in headers}) > 0.9 * len(headers)
+    assert len({header.hlim for header in headers}) > TTLS / 2
+
+
+def test_a_train_of_segments_can_still_be_merged() -> None:
+    train = [packet for packet in packets("lab01-forwarding", "everything") if TCP in packet]
+    begins = [place for place, packet in enumerate(train) if packet[TCP].seq == train[0][TCP].seq]
+    assert begins == list(range(0, len(train), 16))
+    for begin in begins[:20]:
+        segments = train[begin : begin + 16]
+        assert len({packet[IP].ttl for packet in segments}) == 1
+        assert {(after[IP].id - one[IP].id) % 65536 for one, after in itertools.pairwise(segments)} == {1}
+    assert len({train[begin][IP].id for begin in begins}) > 1
+
+
+def test_both_ends_of_a_connection_agree() -> None:
+    found: dict[tuple[str, int], list[Packet]] = {}
+    for packet in packets("lab07-stateless", "established")[960:]:
+        client = (packet[IP].src, packet[TCP].sport)
+        if packet[TCP].flags == "SA":
+            client = (packet[IP].dst, packet[TCP].dport)
+        found.setdefault(client, []).append(packet[TCP])
+    syn, answer, last = found.popitem()[1]
+    assert (syn.flags, answer.flags, last.flags) == ("S", "SA", "A")
+    assert answer.ack == last.seq == (syn.seq + 1) % 2**32
+    assert last.ack == (answer.seq + 1) % 2**32
+    assert syn.seq != found.popitem()[1][0].seq
+
+
+def test_frames_without_ip_stay_as_they_are() -> None:
+    streams = store("lab03-ipset", 1).streams("flood")
+    frames = expand(streams, limit=3)
+    frames.parts[0].heads[:, 12:14] = 0x08, 0x06
+    assert list(varied(frames, 1)) == list(frames)
+
+
+# ---- TRex -----------------------------------------------------------------------------------------------------------
+
+
+def by_trex(lab: str, traffic: str) -> list[Packet]:
+    streams: list[Any] = [item["stream"] for item in server_streams(store(lab, 1).streams(traffic))]
+    return [Ether(frame) for frame in expand(streams, limit=MOST, complete=True)]
+
+
+@pytest.mark.parametrize(("lab", "traffic"), [("lab03-ipset", "attack"), ("lab06-payload", "place")])
+def test_trex_draws_identification_and_ttl(lab: str, traffic: str) -> None:
+    found = by_trex(lab, traffic)
+    assert len({packet[IP].id for packet in found}) > 0.9 * MOST
+    ttls = np.array([packet[IP].ttl for packet in found])
+    assert ttls.min() >= LOWEST_TTL
+    assert ttls.max() < LOWEST_TTL + TTLS
+    assert len(set(ttls)) > TTLS / 2
+    assert all(recomputed(bytes(packet)) == bytes(packet) for packet in found)
+
+
+def test_trex_draws_flow_label_and_hop_limit() -> None:
+    found = by_trex("lab01-forwarding", "udp6-checked")
+    assert len({packet[IPv6].fl for packet in found}) > 0.9 * MOST
+    assert len({packet[IPv6].hlim for packet in found}) > TTLS / 2
+
+
+def test_trex_does_not_number_segments() -> None:
+    assert varies_all(store("lab03-ipset", 1).streams("attack"))
+    assert not varies_all(store("lab04-nftables", 1).streams("scans"))
