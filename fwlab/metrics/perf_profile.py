@@ -8,8 +8,8 @@ DUT time itself, more for a deep stack, so the two pull each other into step, li
 at most.
 
 So the DUT is sampled at many rates at once, in the same window. The rates have no common divisor, each disturbs the
-others, and one that locks on all the same has a small part of the samples. tests/unit/metrics/test_sampling_rates.py has a
-model of it.
+others, and one that locks on all the same has a small part of the samples. tests/unit/metrics/test_sampling_rates.py
+has a model of it.
 """
 
 from fwlab.generator.protocol import traffic_guard
