@@ -9,15 +9,30 @@ from collections.abc import Sequence
 from fwlab.metrics.capacity import FLOOD
 from fwlab.metrics.connection_rate import CONNECT, MOST_IDLE_LOOP
 from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.nodes import MeasuringSession
 from fwlab.metrics.protocol import ANY_TRAFFIC, MeasurableMetric
-from fwlab.metrics.step import Step
+from fwlab.metrics.step import Phase, Step
 from fwlab.model.metric import Display, NeedsClock, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Measured, TestbedFacts
-from fwlab.model.trial import Modelled, TcpTrial, Trial
+from fwlab.model.trial import TcpTrial, Trial
+from fwlab_coresim.cores import core_of
+from fwlab_coresim.counts import Modelled, Spent, parsed
 
 #: The clock counts a trial's instructions, too. If the model's count differs by more than this share, it saw another
 #: window than the clock, and says nothing about this trial.
 MOST_APART = 0.002
+
+
+def _fetch_functions(session: MeasuringSession, _spec: MeasurementSpec, so_far: Measured) -> Measured:
+    """Add what the model counted by function of the kernel, most waits first; nothing without trials."""
+    if not so_far.trials:
+        return so_far
+    found = session.nodes.dut.modelled_functions()
+    order = sorted(found, key=lambda name: (-parsed(Spent, found[name]).waits, name))
+    return so_far.plus(functions={name: found[name] for name in order})
+
+
+FUNCTIONS = Step(Phase.FUNCTIONS, _fetch_functions)
 
 
 class ModelCycles(MeasurableMetric):
@@ -36,13 +51,15 @@ class ModelCycles(MeasurableMetric):
     least_busy = 1 - MOST_IDLE_LOOP
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
-        core = testbed.core
+        core = core_of(testbed)
         if core is None:
             return []
         return [core.cycles(found) / units for units, found in counted(measured, testbed)]
 
     def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
-        return [FLOOD if played == "packets" else CONNECT]
+        if played != "packets":
+            return [CONNECT]
+        return [FLOOD, FUNCTIONS] if spec.sampled else [FLOOD]
 
     def trials(self, measured: Measured) -> Sequence[Trial | TcpTrial]:
         return measured.tcp or measured.trials
@@ -57,7 +74,7 @@ def counted(measured: Measured, testbed: TestbedFacts) -> list[tuple[float, Mode
     Without the trials of which the model saw another part.
     """
     return [
-        (units, trial.modelled)
+        (units, parsed(Modelled, trial.modelled))
         for trial in METRIC.trials(measured)
         if trial.modelled is not None and (units := _units(trial)) and apart(trial, testbed) <= MOST_APART
     ]
@@ -72,4 +89,4 @@ def apart(trial: Trial | TcpTrial, testbed: TestbedFacts) -> float:
     if trial.modelled is None or not testbed.ns_per_instruction or not trial.busy_s:
         return 1.0
     by_clock = trial.busy_s * 1e9 / testbed.ns_per_instruction
-    return abs(trial.modelled.instructions / by_clock - 1)
+    return abs(trial.modelled.get("instructions", 0) / by_clock - 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Builds the model from model/*.c as a plugin of QEMU's, once for each state of its sources."""
+"""Builds the model from plugin/*.c as a plugin of QEMU's, once for each state of its sources."""
 
 import hashlib
 import platform
@@ -10,18 +10,17 @@ from pathlib import Path
 
 from fwlab.host.atomic_write import write_atomically
 from fwlab.host.environment import cache_directory
-from fwlab.host.project import Project
 from fwlab.model.errors import CannotMeasure
 
+SOURCE = Path(__file__).with_name("plugin")
 #: It takes a few seconds. After this something is broken (s).
 TIMEOUT_S = 300
 #: Of models that were built earlier, so many stay in the cache.
 KEPT = 4
 
 
-def built_model(project: Project) -> Path:
+def built_model(source: Path = SOURCE) -> Path:
     """The plugin, which is built if the cache has none from these sources. Raises CannotMeasure."""
-    source = project.root / "model"
     folder = cache_directory() / "model"
     path = folder / f"fwlab-model-{key_of(source)}.so"
     if not path.is_file():
@@ -49,9 +48,9 @@ def _build(source: Path, path: Path) -> None:
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         except subprocess.TimeoutExpired as error:
-            raise CannotMeasure("the model was not built within five minutes", "make -C model") from error
+            raise CannotMeasure("the model was not built within five minutes", f"make -C {source}") from error
         if done.returncode:
             words = "\n".join(done.stderr.strip().splitlines()[-5:])
-            raise CannotMeasure(f"the model does not build:\n{words}", "make -C model")
+            raise CannotMeasure(f"the model does not build:\n{words}", f"make -C {source}")
         write_atomically(path, made.read_bytes(), error=CannotMeasure)
     path.chmod(0o755)  # QEMU may be another user

@@ -9,40 +9,43 @@ import contextlib
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from fwlab.host.atomic_write import write_atomically, write_errors_as
 from fwlab.host.environment import libvirt_uri, patience
 from fwlab.host.kvm_probe import qemu_version
-from fwlab.host.project import Project
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure
-from fwlab.model.reference_core import ReferenceCore
-from fwlab.testbed.core_model.build import built_model
-from fwlab.testbed.core_model.counters import CoreCounters
-from fwlab.testbed.core_model.domain import with_model, without_model
 from fwlab.testbed.machines import Machines
 from fwlab.testbed.qemu_process import domain_of, qemu_of
+from fwlab_coresim.build import built_model
+from fwlab_coresim.cores import ReferenceCore
+from fwlab_coresim.counters import CoreCounters
 
 #: Saving and restoring take a few seconds. After this something is broken (s).
 TIMEOUT_S = 180
 #: For a login with the model, on a busy host (s). It executes some hundred million instructions.
 ANSWER_S = 240
-#: The plugin API of these versions is the one that model/qemu_plugin_api.h declares. Others were not tried.
+#: The plugin API of these versions is the one that plugin/qemu_plugin_api.h declares. Others were not tried.
 QEMU_VERSIONS = ("7.2.",)
+_NAMESPACE = "http://libvirt.org/schemas/domain/qemu/1.0"
+ET.register_namespace("qemu", _NAMESPACE)
+_LINE, _WORD = f"{{{_NAMESPACE}}}commandline", f"{{{_NAMESPACE}}}arg"
+#: How the plugin's file is called, whatever its key.
+PREFIX = "fwlab-model-"
 
 
 @contextlib.contextmanager
-def attached(
-    project: Project, machines: Machines, forwarded: tuple[str, int], core: ReferenceCore
-) -> Iterator[CoreCounters]:
+def attached(machines: Machines, forwarded: tuple[str, int], core: ReferenceCore) -> Iterator[CoreCounters]:
     """The DUT with a model of this core, while the context is open. Raises CannotMeasure.
 
     forwarded  the address and port on which the DUT's QEMU forwards SSH
     """
     refuse_other_qemu(qemu_version())
-    plugin = built_model(project)
+    plugin = built_model()
     domain = domain_of(qemu_of(*forwarded))
     ssh = machines.ssh("dut")
     with _folder() as folder:
@@ -121,3 +124,40 @@ def _virsh(*words: str) -> str:
         said = (done.stderr or done.stdout).strip()
         raise CannotMeasure(f"virsh {words[0]}: {said}", "vagrant destroy -f LAB; vagrant up LAB")
     return done.stdout
+
+
+def with_model(xml: str, plugin: Path, files: tuple[Path, Path], words: Sequence[str]) -> str:
+    """The description with the plugin, which counts in these files (counters, places). `words`: its parameters."""
+    root = _without(_parsed(xml))
+    line = root.find(_LINE)
+    if line is None:
+        line = ET.SubElement(root, _LINE)
+    named = [f"{key}={file}" for key, file in zip(("counters", "places"), files, strict=True)]
+    # A comma inside a value is doubled, as in all of QEMU's options.
+    value = ",".join(word.replace(",", ",,") for word in (str(plugin), *named, *words))
+    ET.SubElement(line, _WORD, value="-plugin")
+    ET.SubElement(line, _WORD, value=value)
+    # AppArmor's profile, which libvirt writes, names the files of the description, and not those of QEMU's arguments.
+    for label in root.findall("seclabel[@model='apparmor']"):
+        label.clear()
+        label.attrib.update(type="none", model="apparmor")
+    return ET.tostring(root, encoding="unicode")
+
+
+def without_model(xml: str) -> str:
+    """The description without the plugin, if it has it."""
+    return ET.tostring(_without(_parsed(xml)), encoding="unicode")
+
+
+def _without(root: ET.Element) -> ET.Element:
+    line = root.find(_LINE)
+    words = list(line) if line is not None else []
+    for option, value in pairwise(words):
+        if line is not None and option.get("value") == "-plugin" and PREFIX in (value.get("value") or ""):
+            line.remove(option)
+            line.remove(value)
+    return root
+
+
+def _parsed(xml: str) -> ET.Element:
+    return ET.fromstring(xml)  # noqa: S314 - libvirt has written it

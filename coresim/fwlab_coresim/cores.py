@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A reference core: what the model of `fwlab run --model` waits for, and how long. topology.yml declares them."""
+"""The reference cores (cores.yml): what each waits for, and how long; and the core that a run was modelled on."""
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+import yaml
+from pydantic import Field, ValidationError, model_validator
 
 from fwlab.model.declared import Frozen
-from fwlab.model.trial import Spent
+from fwlab.model.errors import BadInput
+from fwlab.model.results import TestbedFacts
+from fwlab_coresim.counts import Spent
 
 Count = Annotated[int, Field(ge=1)]
 Cycles = Annotated[int, Field(ge=0)]
@@ -95,22 +100,18 @@ class ReferenceCore(Frozen):
 
     @model_validator(mode="after")
     def _every_parameter_has_a_source(self) -> Self:
-        wanted = {name for name in type(self).model_fields if getattr(self, name) is not None} - {
-            "name",
-            "title",
-            "sources",
-        }
+        wanted = {name for name in type(self).model_fields if getattr(self, name) is not None} - {"title", "sources"}
         if self.sources.keys() != wanted:
             differ = ", ".join(sorted(self.sources.keys() ^ wanted))
             raise ValueError(f"`sources` must name exactly the parameters; these differ: {differ}")
         return self
 
     def words(self) -> list[str]:
-        """The parameters as model/settings.c reads them."""
+        """The parameters as plugin/settings.c reads them."""
         llc = self.llc
         return [
             f"l1i={self.l1i.kib << 10}:{self.l1i.ways}",
-            *(_cache(name, cache) for name, cache in (("l1d", self.l1d), ("l2", self.l2))),
+            *(_cache(name, level) for name, level in (("l1d", self.l1d), ("l2", self.l2))),
             *([_cache("llc", llc)] if llc else []),
             f"memory={self.memory_latency}",
             *_pages("itlb", self.itlb),
@@ -131,8 +132,29 @@ class ReferenceCore(Frozen):
         return found.instructions / self.width + found.waits
 
 
-def _cache(name: str, cache: Cache) -> str:
-    return f"{name}={cache.kib << 10}:{cache.ways}:{cache.latency}"
+@cache
+def reference_cores() -> dict[str, ReferenceCore]:
+    """The cores that can be modelled, by name."""
+    declared = yaml.safe_load(Path(__file__).with_name("cores.yml").read_text(encoding="utf-8"))
+    return {name: ReferenceCore.model_validate(core) for name, core in declared.items()}
+
+
+def core_of(testbed: TestbedFacts) -> ReferenceCore | None:
+    """The core that a run was modelled on, as it was then; None if it was not. Raises BadInput if it is not of ours."""
+    if testbed.core is None:
+        return None
+    try:
+        return ReferenceCore.model_validate(testbed.core.model_dump(exclude={"name"}))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part)[:40] for part in first["loc"])
+        raise BadInput(
+            f"{testbed.core.name}: not a core of this model: {place}: {first['msg']}", "fwlab run LAB"
+        ) from error
+
+
+def _cache(name: str, level: Cache) -> str:
+    return f"{name}={level.kib << 10}:{level.ways}:{level.latency}"
 
 
 def _pages(name: str, pages: Pages) -> list[str]:

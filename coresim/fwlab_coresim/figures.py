@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from statistics import median
 
-from fwlab.metrics.model_cycles import counted
-from fwlab.model.reference_core import ReferenceCore
 from fwlab.model.results import Measured, Run
-from fwlab.model.trial import Modelled
+from fwlab_coresim.cores import ReferenceCore, core_of
+from fwlab_coresim.counts import Modelled
+from fwlab_coresim.metric import counted
 
 #: Columns after the case: heading, and the text of the figure.
 HEADS = ("instr", "cycles", "memory", "branches", "locks", "L1I", "L1D", "L2", "LLC", "TLB", "mispred.")
@@ -48,7 +48,7 @@ class CoreFigures:
 
 def core_figures(measured: Measured, run: Run) -> CoreFigures | None:
     """The figures of a case; None if no trial of it was modelled."""
-    core = run.testbed.core
+    core = core_of(run.testbed)
     found = counted(measured, run.testbed)
     if core is None or not found:
         return None

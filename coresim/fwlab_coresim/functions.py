@@ -7,43 +7,16 @@ where a packet waits, and not who called.
 """
 
 from collections import Counter
-from dataclasses import dataclass
 
+from fwlab.measure.core_models import FunctionCost
 from fwlab.metrics.call_stacks import Stacks
-from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.model_cycles import counted
-from fwlab.metrics.nodes import MeasuringSession
-from fwlab.metrics.step import Phase, Step
-from fwlab.model.reference_core import ReferenceCore
 from fwlab.model.results import Measured, TestbedFacts
+from fwlab_coresim.cores import ReferenceCore, core_of
+from fwlab_coresim.counts import Spent, parsed
+from fwlab_coresim.metric import counted
 
 #: Stacks are weighed in whole numbers: parts of all cycles.
 PARTS = 10_000_000
-
-
-def fetch(session: MeasuringSession, _spec: MeasurementSpec, so_far: Measured) -> Measured:
-    """Add what the model counted by function; nothing without trials."""
-    return so_far.plus(functions=session.nodes.dut.modelled_functions()) if so_far.trials else so_far
-
-
-FUNCTIONS = Step(Phase.FUNCTIONS, fetch)
-
-
-@dataclass(frozen=True)
-class FunctionCost:
-    """One function, per packet: instructions, cycles, and the cycles of these in which the core waits."""
-
-    name: str
-    instructions: float
-    cycles: float
-    memory: float
-    branches: float
-    locks: float
-
-    @property
-    def waits(self) -> float:
-        """Cycles that it waits, for whatever reason."""
-        return self.memory + self.branches + self.locks
 
 
 def function_costs(measured: Measured, testbed: TestbedFacts) -> list[FunctionCost]:
@@ -52,12 +25,13 @@ def function_costs(measured: Measured, testbed: TestbedFacts) -> list[FunctionCo
     The functions were counted in all trials, and packets only in the valid ones: the sum of the functions is made that
     of the valid trials.
     """
-    core = testbed.core
+    core = core_of(testbed)
     trials = counted(measured, testbed)
-    total = sum(one.instructions for one in measured.functions.values())
+    found = _by_function(measured)
+    total = sum(one.instructions for one in found.values())
     if core is None or not trials or not total:
         return []
-    packets = total * sum(units for units, _ in trials) / sum(found.instructions for _, found in trials)
+    packets = total * sum(units for units, _ in trials) / sum(window.instructions for _, window in trials)
     costs = [
         FunctionCost(
             name,
@@ -67,7 +41,7 @@ def function_costs(measured: Measured, testbed: TestbedFacts) -> list[FunctionCo
             one.branch_wait / packets,
             one.locked_wait / packets,
         )
-        for name, one in measured.functions.items()
+        for name, one in found.items()
     ]
     return sorted(costs, key=lambda cost: (-cost.cycles, cost.name))
 
@@ -77,7 +51,7 @@ def weighed(stacks: Stacks, measured: Measured, core: ReferenceCore, *, waits: b
 
     A function that was never sampled is a stack of its own.
     """
-    values = {n: one.waits if waits else core.cycles(one) for n, one in measured.functions.items()}
+    values = {n: one.waits if waits else core.cycles(one) for n, one in _by_function(measured).items()}
     total = sum(values.values())
     sampled: Counter[str] = Counter()
     for stack, samples in stacks.items():
@@ -88,6 +62,10 @@ def weighed(stacks: Stacks, measured: Measured, core: ReferenceCore, *, waits: b
         name = _innermost(stack)
         found[stack] = found.get(stack, 0) + round(values.get(name, 0) * scale * samples / sampled[name])
     return {stack: weight for stack, weight in found.items() if weight}
+
+
+def _by_function(measured: Measured) -> dict[str, Spent]:
+    return {name: parsed(Spent, one) for name, one in measured.functions.items()}
 
 
 def _innermost(stack: str) -> str:
