@@ -7,8 +7,8 @@ from typing import Any
 
 from rich.console import Console
 
+from fwlab.checkout.project import find_project, lab_ids
 from fwlab.cli.options import Json, LabOrAll
-from fwlab.host.project import find_project, lab_ids
 from fwlab.measure.labs import load_lab
 from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Lab

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fwlab.host.project import find_project, lab_ids
+from fwlab.checkout.project import find_project, lab_ids
 from fwlab.machines.plan import Plan
 from fwlab.model.errors import BadInput
 

@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from fwlab.checkout.atomic_write import check_writable
 from fwlab.cli.hold import choose_held, held_spec
 from fwlab.cli.options import (
     CaseOrExercise,
@@ -27,7 +28,6 @@ from fwlab.cli.options import (
     Verbose,
     run_context,
 )
-from fwlab.host.atomic_write import check_writable
 from fwlab.measure.core_models import FunctionCost, core_profile, modelled_specs
 from fwlab.measure.plan import refuse_unplayable_traffic, with_able_engine
 from fwlab.measure.saved_runs import reports_folder

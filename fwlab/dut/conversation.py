@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import IO, Any
 
-from fwlab.host.environment import patience
+from fwlab.host.environment import timeout_scale
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure, DutLost, Hindered, Overdue
 
@@ -74,7 +74,7 @@ class Conversation:
                 with contextlib.suppress(OSError):
                     self._process.stdin.close()
             try:
-                self._process.wait(timeout=CLEARING_UP_S * patience())
+                self._process.wait(timeout=CLEARING_UP_S * timeout_scale())
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
@@ -117,9 +117,9 @@ class Conversation:
     def receive(self, timeout: float) -> dict[str, Any]:
         """The answer to the last request. Answers to earlier requests, which nobody waited for, are skipped.
 
-        `timeout` is extended on a slow host (see patience).
+        `timeout` is extended on a slow host (see timeout_scale).
         """
-        timeout *= patience()
+        timeout *= timeout_scale()
         answer: dict[str, Any] = {"number": None}
         while answer.pop("number", None) != self._number:
             line = self._line(timeout)

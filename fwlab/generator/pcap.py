@@ -5,7 +5,7 @@ import io
 from collections.abc import Iterable
 from pathlib import Path
 
-from fwlab.host.atomic_write import write_atomically
+from fwlab.checkout.atomic_write import write_atomically
 
 _ETHERNET = 1  # LINKTYPE_ETHERNET
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from fwlab.checkout.atomic_write import write_atomically
 from fwlab.grading.class_pages import class_page, student_page
 from fwlab.grading.course import Course
 from fwlab.grading.grade_files import junit, results_json
@@ -14,7 +15,6 @@ from fwlab.grading.grades import grade_class, grades_csv
 from fwlab.grading.record import Grading, content_of
 from fwlab.grading.similarity import Pair, similar, similarity_csv, statements
 from fwlab.grading.submissions import told
-from fwlab.host.atomic_write import write_atomically
 from fwlab.measure.context import RunContext
 from fwlab.model.errors import FwlabError
 from fwlab.model.lab import Exercise

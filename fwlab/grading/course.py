@@ -10,8 +10,8 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, Field
 
-from fwlab.host.project import Project, lab_ids, shown, validated
-from fwlab.host.yaml_files import read_yaml_file
+from fwlab.checkout.project import Project, display_path, lab_ids, validated
+from fwlab.checkout.yaml_files import read_yaml_file
 from fwlab.model.declared import Identifier, Strict
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
@@ -100,7 +100,7 @@ class Course(Strict):
 
 def read_course(project: Project, path: Path) -> Course:
     """Raises BadInput naming the file and the field."""
-    name = shown(project, path.absolute())
+    name = display_path(project, path.absolute())
     hint = f"fix {name}"
     data = read_yaml_file(path, name, hint)
     course = validated({} if data is None else data, name, Course, hint=hint)

@@ -17,6 +17,7 @@ from typing import Any, Self
 from distributed import Future
 
 from fwlab import __version__
+from fwlab.checkout.atomic_write import write_atomically
 from fwlab.dut.registry import dut_system
 from fwlab.grading.class_results import alike, write_class
 from fwlab.grading.cluster import Cluster, Message, open_cluster
@@ -45,7 +46,6 @@ from fwlab.grading.record import (
 )
 from fwlab.grading.submissions import Submissions, told
 from fwlab.grading.untouched import start_passes, untouched
-from fwlab.host.atomic_write import write_atomically
 from fwlab.judge.verdicts import judge_cases, judge_exercise, judge_refused
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import measured_elsewhere

@@ -5,8 +5,8 @@ import csv
 import io
 from pathlib import Path
 
+from fwlab.checkout.project import Project
 from fwlab.grading.marks import harmless
-from fwlab.host.project import Project
 from fwlab.measure.saved_runs import published_runs
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab

@@ -18,12 +18,12 @@ import testinfra
 from testinfra.host import Host
 
 from fwlab import __version__
+from fwlab.checkout.project import Project
 from fwlab.dut.registry import dut_system
 from fwlab.grading.kernel_state import Inconclusive, absent_from
 from fwlab.grading.needs import Present, present_on
 from fwlab.grading.own_tests import Collected, OwnTests
 from fwlab.grading.record import CheckMark, changed_files, lab_files
-from fwlab.host.project import Project
 from fwlab.judge.verdicts import judge_exercise
 from fwlab.measure.context import RunContext, same_machines
 from fwlab.measure.individual_tasks import individual_lab
@@ -38,7 +38,7 @@ from fwlab.model.events import Listener
 from fwlab.model.results import Measured, Run
 from fwlab.model.ruleset import RulesetFile
 from fwlab.model.verdict import Outcome
-from fwlab.testbed.dut_choice import topology_of
+from fwlab.testbed.choices import topology_of
 from fwlab.testbed.selection import TestbedRequest
 
 #: Time for all rulesets of a student that crash the DUT or keep themselves from being measured (s): half of what ten

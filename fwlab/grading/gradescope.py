@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from fwlab.checkout.yaml_files import yaml_in
 from fwlab.grading.class_names import shown_name
 from fwlab.grading.confined import returned
-from fwlab.host.yaml_files import yaml_in
 from fwlab.model.errors import BadInput
 from fwlab.model.printable import printable
 

@@ -4,11 +4,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from fwlab.checkout.atomic_write import write_atomically
 from fwlab.grading.class_results import Write, write_class
 from fwlab.grading.course import Course
 from fwlab.grading.marks import marks_csv
 from fwlab.grading.record import FILE, Conditions, Record, Similar, WorkMark, read_record
-from fwlab.host.atomic_write import write_atomically
 from fwlab.model.errors import BadInput
 from fwlab.model.verdict import Outcome
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fwlab.checkout.project import Project
 from fwlab.grading.record import CheckMark
-from fwlab.host.project import Project
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.lab import Lab
 from fwlab.model.results import Measured, Run

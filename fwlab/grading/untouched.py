@@ -4,8 +4,8 @@
 import contextlib
 from collections.abc import Iterable
 
+from fwlab.checkout.project import Project
 from fwlab.grading.submissions import HandedIn
-from fwlab.host.project import Project
 from fwlab.judge.verdicts import judge_exercise
 from fwlab.measure.context import RunContext
 from fwlab.measure.saved_runs import load_run

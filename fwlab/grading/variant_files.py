@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from fwlab.host.project import Project, read_yaml, shown
+from fwlab.checkout.project import Project, display_path, read_yaml
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.variants import Variants
@@ -26,7 +26,7 @@ def load_variants(project: Project, lab: Lab, exercise: Exercise) -> Variants:
     """
     path = lab.folder / "rulesets" / exercise.id / DECLARED
     folders = path.parent / FOLDERS
-    where = shown(project, path)
+    where = display_path(project, path)
     if not path.exists():
         if folders.exists():
             raise BadInput(f"{where} is missing, but {FOLDERS}/ exists", f"list the folders of {FOLDERS}/ in {where}")

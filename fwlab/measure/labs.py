@@ -4,8 +4,8 @@
 from types import MappingProxyType
 from typing import Final
 
-from fwlab.host import project as files
-from fwlab.host.project import Project, shown
+from fwlab.checkout import project as files
+from fwlab.checkout.project import Project, display_path
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
@@ -27,7 +27,7 @@ def load_lab(project: Project, lab_id: str) -> Lab:
     try:
         return with_systems(lab, lambda ruleset: systems_in(lab.folder / "rulesets" / ruleset))
     except ValueError as error:
-        where = shown(project, lab.folder / "lab.yml")
+        where = display_path(project, lab.folder / "lab.yml")
         raise BadInput(f"{where}: {error}", f"fix {where}, then `fwlab list`") from error
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from fwlab.host.project import Project
+from fwlab.checkout.project import Project
 from fwlab.measure.saved_runs import LARGEST_FILE, reports_folder
 from fwlab.model.lab import Lab
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field, RootModel
 
-from fwlab.host.project import Project, read_yaml, shown
+from fwlab.checkout.project import Project, display_path, read_yaml
 from fwlab.model.declared import Identifier
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
@@ -30,6 +30,6 @@ def hints_of(project: Project, lab: Lab) -> dict[str, list[str]]:
     for exercise in found:
         if lab.whole.exercise(exercise) is None:
             known = ", ".join(e.id for e in lab.whole.exercises)
-            where = shown(project, path)
+            where = display_path(project, path)
             raise BadInput(f"{where}: {lab.id} has no exercise {exercise}; it has: {known}", f"fix {where}")
     return {exercise: [" ".join(hint.split()) for hint in hints] for exercise, hints in found.items()}

@@ -6,8 +6,8 @@ A report holds one run. A question about two cases may be asked of two runs; on 
 
 from pathlib import Path
 
-from fwlab.host.atomic_write import write_atomically
-from fwlab.host.project import Project
+from fwlab.checkout.atomic_write import write_atomically
+from fwlab.checkout.project import Project
 from fwlab.measure.saved_runs import load_run, reports_folder
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab

@@ -14,9 +14,9 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import Field, model_validator
 
-from fwlab.host.atomic_write import write_atomically, write_errors_as
-from fwlab.host.project import validated
-from fwlab.host.yaml_files import read_yaml_file
+from fwlab.checkout.atomic_write import write_atomically, write_errors_as
+from fwlab.checkout.project import validated
+from fwlab.checkout.yaml_files import read_yaml_file
 from fwlab.model.declared import Strict
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab

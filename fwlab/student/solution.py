@@ -5,7 +5,7 @@ import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from fwlab.host.project import Project, shown
+from fwlab.checkout.project import Project, display_path
 from fwlab.judge.statistics import figure
 from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.registry import METRICS
@@ -64,7 +64,7 @@ def published_figure(project: Project, lab: Lab, exercise: Exercise) -> str | No
             of_reference = (m for m in run.exercises if m.ruleset == f"{exercise.id}/reference" and not m.problems)
             for measured in of_reference:
                 if found := figure(measured, metric, run.testbed):
-                    return f"{quantity(found.median, metric)} ({shown(project, path)})"
+                    return f"{quantity(found.median, metric)} ({display_path(project, path)})"
     return None
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from fwlab.host.project import Project, read_yaml, shown
+from fwlab.checkout.project import Project, display_path, read_yaml
 from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Case, Sweep
 from fwlab.model.declared import Identifier, Strict, Value
@@ -150,7 +150,7 @@ def workbook_of(project: Project, lab: Lab) -> list[Question]:
     if not path.exists():
         return []
     questions = read_yaml(project, path, Workbook, {"metrics": METRICS}).questions
-    where = shown(project, path)
+    where = display_path(project, path)
     for question in questions:
         try:
             cases = needed_cases(lab.whole, question)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from fwlab.host.project import Project
+from fwlab.checkout.project import Project
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import refuse_settings
 from fwlab.model.errors import BadInput

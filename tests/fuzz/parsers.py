@@ -15,9 +15,9 @@ from typing import Any
 import yaml
 from rich.console import Console
 
+from fwlab.checkout.project import Project, validated
+from fwlab.checkout.yaml_files import yaml_in
 from fwlab.cli.predictions import predictions_in
-from fwlab.host.project import Project, validated
-from fwlab.host.yaml_files import yaml_in
 from fwlab.measure.labs import REGISTRIES, load_lab
 from fwlab.measure.saved_runs import run_in
 from fwlab.model.lab import Lab

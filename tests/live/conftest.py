@@ -24,7 +24,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.host.project import find_project, load_topology
+from fwlab.checkout.project import find_project, load_topology
 from fwlab.machines.plan import Plan
 from fwlab.model.topology import Role
 

@@ -3,12 +3,12 @@
 
 from contextlib import AbstractContextManager
 
+from fwlab.checkout.project import Project
 from fwlab.generator.protocol import Availability, TcpEndpoints
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.generator.trex.astf import trex_tcp_endpoints
 from fwlab.generator.trex.stateless import Trex, check_traffic
 from fwlab.generator.trex.streams import varies_all
-from fwlab.host.project import Project
 from fwlab.host.ssh import Ssh
 from fwlab.images.boxes import built_boxes
 from fwlab.model.declared_traffic import Connections

@@ -14,7 +14,7 @@ import pytest
 from engine.benchmark.host import LOOPBACK, FarEnd, Lock
 from engine.benchmark.players import make_table, players
 from engine.benchmark.rounds import summary
-from fwlab.host.project import Project, load_topology
+from fwlab.checkout.project import Project, load_topology
 from tests import ROOT
 from tests.fakes.captures import read_table
 

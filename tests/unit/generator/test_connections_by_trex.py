@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from fwlab.host.project import Project
+from fwlab.checkout.project import Project
 from fwlab.judge.statistics import figure
 from fwlab.judge.verdicts import judge_cases
 from fwlab.measure.labs import load_lab

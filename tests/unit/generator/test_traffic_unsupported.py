@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from fwlab.checkout.project import Project
 from fwlab.generator.traffic_profile import load_profile
-from fwlab.host.project import Project
 from fwlab.model.errors import BadInput
 from tests.fakes import factories
 

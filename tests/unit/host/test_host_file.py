@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fwlab.host.project import validated
+from fwlab.checkout.project import validated
 from fwlab.model.errors import BadInput
 from fwlab.testbed.host_file import HostFile, SriovLink
 from tests import ROOT

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from fwlab.checkout.project import find_project, load_topology, read_yaml
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.host.project import find_project, load_topology, read_yaml
 from fwlab.measure.labs import load_lab
 from fwlab.model.declared_traffic import AddressList
 from fwlab.model.lab import Lab

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fwlab.checkout.project import find_project, load_topology
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.host.project import find_project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.traffic.classes import classify, count_classes
 from tests import ROOT

@@ -9,8 +9,8 @@ from itertools import pairwise
 
 import pytest
 
+from fwlab.checkout.project import find_project
 from fwlab.generator.traffic_profile import load_profile
-from fwlab.host.project import find_project
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run, published_files
 from fwlab.metrics.delivery import FIRST_PACKETS

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
+from fwlab.checkout.project import Project
 from fwlab.grading.variant_files import load_variants
-from fwlab.host.project import Project
 from fwlab.judge.load_dependence import changes
 from fwlab.judge.verdicts import judge_exercise
 from fwlab.measure.labs import load_lab

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.host.project import Project, load_topology
+from fwlab.checkout.project import Project, load_topology
 from fwlab.judge.statistics import Figure, fewest_values, median_interval, paired_ratio
 from fwlab.judge.verdicts import LARGEST_INTERVAL, all_doubts, judge_cases, judge_exercise
 from fwlab.measure.in_turns import in_turns

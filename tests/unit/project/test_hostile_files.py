@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 import yaml
 
+from fwlab.checkout.project import Project, read_yaml
+from fwlab.checkout.yaml_files import read_yaml_file
 from fwlab.cli.predictions import predictions_in
-from fwlab.host.project import Project, read_yaml
-from fwlab.host.yaml_files import read_yaml_file
 from fwlab.measure.labs import REGISTRIES
 from fwlab.measure.saved_runs import load_run
 from fwlab.model.errors import BadInput

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from fwlab.host.project import Project, load_topology
+from fwlab.checkout.project import Project, load_topology
 from fwlab.rulesets.kinds.pf import _expanded_rules, validate
 from fwlab.rulesets.kinds.pf_text import statements
 from fwlab.rulesets.render import render, ruleset_file

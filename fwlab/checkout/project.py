@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from fwlab.host.yaml_files import read_yaml_file
+from fwlab.checkout.yaml_files import read_yaml_file
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.lab_file import completed
@@ -77,7 +77,7 @@ def load_lab(project: Project, lab_id: str, known: Mapping[str, object]) -> Lab:
     path = project.labs / lab_id / "lab.yml"
     lab = read_yaml(project, path, Lab, known)
     if lab.id != lab_id:
-        where = shown(project, path)
+        where = display_path(project, path)
         raise BadInput(f"{where}: id is {lab.id}, its folder is {lab_id}", "make the two the same")
     lab._folder = path.parent
     return lab.with_ranges(load_ranges(project, lab, known))
@@ -88,14 +88,14 @@ def load_ranges(project: Project, lab: Lab, known: Mapping[str, object]) -> Rang
     path = lab.folder / "ranges.yml"
     if not path.exists():
         return Ranges()
-    name = shown(project, path)
+    name = display_path(project, path)
     hint = f"restore {name}, or delete it and run `fwlab author ranges {lab.id}`"
     return validated(read_yaml_file(path, name, hint), name, Ranges, known, hint)
 
 
 def read_yaml(project: Project, path: Path, model: type[Model], known: Mapping[str, object] | None = None) -> Model:
     """Read and validate. Raises BadInput with one line `file: field: what is wrong` for each fault."""
-    name = shown(project, path)
+    name = display_path(project, path)
     data = read_yaml_file(path, name)
     return validated(data, name, model, known)
 
@@ -116,7 +116,7 @@ def validated(
         raise BadInput("\n".join(faults), hint or f"fix {name}, then `fwlab list`") from error
 
 
-def shown(project: Project, path: Path) -> str:
+def display_path(project: Project, path: Path) -> str:
     """The path as the user would type it from the top of the checkout."""
     return str(path.relative_to(project.root)) if path.is_relative_to(project.root) else str(path)
 
