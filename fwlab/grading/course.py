@@ -15,10 +15,11 @@ from typing import Annotated
 from pydantic import AwareDatetime, Field
 
 from fwlab.grading.record import Grading, StudentRecord, WorkMark
-from fwlab.host.project import Project, lab_ids, shown, validated
+from fwlab.host.project import Project, lab_ids, shown
 from fwlab.host.yaml_files import read_yaml_file
 from fwlab.model.declared import Identifier, Strict
 from fwlab.model.errors import BadInput
+from fwlab.model.faults import validated
 from fwlab.model.lab import Lab
 from fwlab.model.verdict import Outcome
 

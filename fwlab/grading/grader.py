@@ -35,7 +35,7 @@ from fwlab.metrics.registry import METRICS
 from fwlab.model.declared import Frozen, Value
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.events import Listener
-from fwlab.model.needs import Needs
+from fwlab.model.lab import Needs
 from fwlab.model.printable import LONGEST_LINE, printable
 from fwlab.model.results import Measured, Run
 from fwlab.model.ruleset import RulesetFile
