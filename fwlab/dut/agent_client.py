@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self, TypeVar, Unpack
 
-from fwlab.dut.conversation import AgentProgram, Conversation
+from fwlab.dut.conversation import AgentConversation, AgentProgram
 from fwlab.dut.core_functions import PROGRAMS, by_function
 from fwlab.dut.packet_stacks import of_packets
 from fwlab.dut.protocol import Collected, CoreModel, Drained, KernelMemory, TrialTerms, Window
@@ -26,7 +26,7 @@ T = TypeVar("T")
 SETTLE_S, PATIENCE_S = 0.02, 60
 
 
-class AgentDut(Conversation, ABC):
+class AgentDut(AgentConversation, ABC):
     """A DUT with an agent (see fwlab.dut.protocol for its methods). Each system says what its agent is given.
 
     serving, not_of_packets  how the system's call stacks tell what packets cause: see packet_stacks.py

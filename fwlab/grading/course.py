@@ -10,10 +10,11 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, Field
 
-from fwlab.host.project import Project, lab_ids, shown, validated
+from fwlab.host.project import Project, lab_ids, shown
 from fwlab.host.yaml_files import read_yaml_file
 from fwlab.model.declared import Identifier, Strict
 from fwlab.model.errors import BadInput
+from fwlab.model.faults import validated
 from fwlab.model.lab import Lab
 
 Weight = Annotated[float, Field(ge=0, le=1000)]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from testinfra.host import Host
 
 from fwlab.model.declared import Frozen
-from fwlab.model.needs import Needs
+from fwlab.model.lab import Needs
 
 #: A line for each thing that is there: what it is, its name, and the value of a sysctl.
 _PACKAGE = "[ \"$(dpkg-query -Wf '${{db:Status-Status}}' {0} 2>/dev/null)\" = installed ] && echo package {0}"

@@ -15,10 +15,10 @@ import yaml
 from pydantic import Field, model_validator
 
 from fwlab.host.atomic_write import write_atomically, write_errors_as
-from fwlab.host.project import validated
 from fwlab.host.yaml_files import read_yaml_file
 from fwlab.model.declared import Strict
 from fwlab.model.errors import BadInput
+from fwlab.model.faults import validated
 from fwlab.model.lab import Lab
 from fwlab.model.verdict import Outcome
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fwlab.dut.conversation import AgentProgram, Conversation
+from fwlab.dut.conversation import AgentConversation, AgentProgram
 from fwlab.host import ssh as connections
 from fwlab.model.errors import CannotMeasure, DutLost
 
@@ -111,7 +111,7 @@ class Ssh:
 
     def open(self, _command: str) -> subprocess.Popen[bytes]:
         script = f"import sys; print({self.printed!r}, end='', flush=True); sys.stdin.read()"
-        return subprocess.Popen([sys.executable, "-c", script], stdin=-1, stdout=-1)
+        return subprocess.Popen([sys.executable, "-c", script], stdin=-1, stdout=-1, stderr=-1)
 
     def lost(self, _words: str = "") -> CannotMeasure:
         return CannotMeasure("lost", "look")
@@ -119,11 +119,11 @@ class Ssh:
 
 @pytest.fixture
 def talking() -> Iterator[Any]:
-    opened: list[Conversation] = []
+    opened: list[AgentConversation] = []
 
-    def talk(*answers: dict[str, Any]) -> Conversation:
+    def talk(*answers: dict[str, Any]) -> AgentConversation:
         agent = AgentProgram(b"", "save", "start")
-        opened.append(Conversation(Ssh(list(answers)), lambda: agent))  # type: ignore[arg-type]
+        opened.append(AgentConversation(Ssh(list(answers)), lambda: agent))  # type: ignore[arg-type]
         opened[-1].open()
         return opened[-1]
 
@@ -134,7 +134,7 @@ def talking() -> Iterator[Any]:
 
 def test_the_agent_is_saved_once() -> None:
     ssh = Ssh([])
-    talk = Conversation(ssh, lambda: AgentProgram(b"", "save", "start"))  # type: ignore[arg-type]
+    talk = AgentConversation(ssh, lambda: AgentProgram(b"", "save", "start"))  # type: ignore[arg-type]
     for _ in range(2):
         talk.open()
         talk.close()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fwlab.dut.conversation import Conversation
+from fwlab.dut.conversation import AgentConversation
 from fwlab.dut.freebsd import FreeBsdDut
 from tests.fakes.fake_freebsd import RECORDED, Told, lua, output, process, recorded, session
 from tests.fakes.programs import needs
@@ -273,7 +273,7 @@ def test_the_host_gets_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     trial = {"duration_ns": 100_040_000, "clock_ns": 1, "idle_ns": 40_000, "other_ns": 0}
     counts = {"vtnet0.rx_packets": 3000, "vtnet1.rx_packets": 1, "vtnet1.tx_packets": 2999}
     answer = {"valid": [{**trial, "counts": counts}], "unsaturated": [], "perturbed": [], "cpu_ns": {}}
-    monkeypatch.setattr(Conversation, "receive", lambda *_: answer)
+    monkeypatch.setattr(AgentConversation, "receive", lambda *_: answer)
     dut = FreeBsdDut(None, ["vtnet0", "vtnet1"])  # type: ignore[arg-type]
     (got,) = dut.collect(timeout=1).valid
     assert (got.processed, got.forwarded, got.duration_s, got.busy_s) == (3000, 2999, 0.10004, 0.1)

@@ -16,12 +16,11 @@ import pytest
 import yaml
 
 from fwlab.cli.predictions import predictions_in
-from fwlab.host.project import Project, read_yaml
+from fwlab.host.project import Project, shown
 from fwlab.host.yaml_files import read_yaml_file
-from fwlab.measure.labs import REGISTRIES
+from fwlab.measure.labs import lab_in
 from fwlab.measure.saved_runs import load_run
 from fwlab.model.errors import BadInput
-from fwlab.model.lab import Lab
 from fwlab.report.model import build_model
 from fwlab.report.renderers.json_output import check_document, run_document
 from fwlab.rulesets.files import student_ruleset
@@ -91,7 +90,9 @@ def lab(folder: Path, item: Item) -> None:
     if "old" in item:
         assert item["old"] in GOOD
         text = GOOD.replace(item["old"], whole(item["new"]), 1)
-    read_yaml(Project(folder), written(folder / "labs" / "lab98-trouble" / "lab.yml", item, text), Lab, REGISTRIES)
+    path = written(folder / "labs" / "lab98-trouble" / "lab.yml", item, text)
+    name = shown(Project(folder), path)
+    lab_in(read_yaml_file(path, name), name)
 
 
 def predictions(folder: Path, item: Item) -> None:
