@@ -6,8 +6,7 @@ Results and expectations name their metrics; `metrics` says what those names mea
 
 from functools import partial
 
-from fwlab.judge import load_dependence
-from fwlab.judge.accounts import foreign, logged
+from fwlab.judge import conduct
 from fwlab.judge.statistics import CONFIDENCE, Figure, fewest_values, figure, paired_ratio
 from fwlab.model.check import Check
 from fwlab.model.expectation import Expectation, Range
@@ -51,11 +50,11 @@ def judge_cases(lab: Lab, run: Run, metrics: Metrics) -> list[Verdict]:
 def judge_exercise(exercise: Exercise, measured: Measured, run: Run, metrics: Metrics) -> list[Verdict]:
     """Every check of an exercise on one ruleset's measurement."""
     verdicts = []
-    left = foreign(measured) or logged(measured)
+    left = conduct.foreign(measured) or conduct.logged(measured)
     if exercise.load_dependent:
-        changed = load_dependence.changes_of_limits(exercise.checks, measured)
+        changed = conduct.changes_of_limits(exercise.checks, measured)
     else:
-        changed = load_dependence.changes(measured, stateful=exercise.stateful)
+        changed = conduct.changes(measured, stateful=exercise.stateful)
     for check in exercise.checks:
         metric = metrics[check.metric]
         if left is not None:
@@ -82,7 +81,7 @@ def judge_refused(exercise: Exercise, measured: Measured) -> list[Verdict]:
 
 def _load_dependent(check: Check, metric: Metric, changed: dict[str, str], measured: Measured) -> str | None:
     """Why this check fails for a ruleset that treats a packet differently at different times; None if it does not."""
-    if metric.name == "states" and (how := load_dependence.tracked_in_flood(measured, check.between)):
+    if metric.name == "states" and (how := conduct.tracked_in_flood(measured, check.between)):
         return f"the ruleset behaves differently at different times: {how}"
     if metric.invalidated_by == "own class" and check.traffic_class in changed:
         return f"the ruleset behaves differently at different times: {changed[check.traffic_class]}"
@@ -134,7 +133,7 @@ def blamed(measured: Measured) -> str | None:
     return BLAME.format("; ".join(dict.fromkeys(measured.problems)))
 
 
-def worth_again(measured: Measured, run: Run, metrics: Metrics) -> list[str]:
+def should_remeasure(measured: Measured, run: Run, metrics: Metrics) -> list[str]:
     """Why to measure this once more: it is in doubt, or its trials are further apart than usual on this testbed."""
     reasons = all_doubts(measured, run, metrics)
     if reasons or measured.refused is not None or run.testbed.ranges != "portable":
@@ -157,7 +156,7 @@ def faults(measured: Measured, metric: Metric, run: Run) -> list[str]:
     """What went wrong in the measurement, however close its values are; no verdict can rest on it."""
     reasons = [*measured.problems, *metric.doubts(measured), *_near_ceiling(measured, metric, run)]
     if metric.invalidated_by and run.testbed.clock == "host":
-        reasons += load_dependence.doubts(measured)
+        reasons += conduct.doubts(measured)
     if metric.least_busy is None:
         return reasons
     reasons += measured.unsaturated

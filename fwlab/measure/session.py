@@ -8,15 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from fwlab.generator import selection as engines
-from fwlab.judge.verdicts import all_doubts, suspected, too_far_apart, worth_again
+from fwlab.judge.statistics import CONFIDENCE, figure
+from fwlab.judge.verdicts import all_doubts, should_remeasure, suspected, too_far_apart
 from fwlab.measure.context import RunContext
 from fwlab.measure.core_models import modelled
-from fwlab.measure.in_turns import in_turns
-from fwlab.measure.measurer import Measurer
+from fwlab.measure.measurer import Measurer, interleave_trials
 from fwlab.measure.nodes import open_nodes
 from fwlab.measure.provenance import new_run, run_of_other_lab
 from fwlab.measure.recovery import Recovery
-from fwlab.measure.summary_line import summary
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import CannotMeasure, CannotStart, DutLost, Hindered, Overdue
@@ -193,7 +192,7 @@ class Session:
         ruleset may be the cause: in between, so that a host that grows busy or quiet decides nothing.
         """
         measured, error = self._attempt(spec, limit_s)
-        reasons = [] if spec.decided(measured) else worth_again(measured, self.run, METRICS)
+        reasons = [] if spec.decided(measured) else should_remeasure(measured, self.run, METRICS)
         if reasons and not isinstance(error, CannotStart) and self._dead is None:
             fine_without = False
             if limit_s is not None and suspected(measured, self.run, METRICS):
@@ -229,7 +228,7 @@ class Session:
             return _unmeasured(spec, self._dead), None
         try:
             if self.run.testbed.clock == "host":
-                measured = in_turns(self._measurer.measure, spec, limit_s)
+                measured = interleave_trials(self._measurer.measure, spec, limit_s)
             else:
                 measured = self._measurer.measure(spec, limit_s)
             if not measured.problems or not self._link_is_lost():
@@ -277,6 +276,26 @@ def _unmeasured(spec: MeasurementSpec, problem: str, lost: Sequence[str] = (), *
         suspects=[problem] * suspected,
         lost=list(lost),
     )
+
+
+def summary(measured: Measured, run: Run) -> str:
+    """One measurement in a few words, for the progress line."""
+    if measured.refused:
+        return f"refused: {measured.refused.splitlines()[0]}"
+    if measured.problems:
+        return measured.problems[0].splitlines()[0]
+    figures = ((METRICS[name], figure(measured, METRICS[name], run.testbed)) for name in measured.metrics)
+    metric, value = next(((metric, found) for metric, found in figures if found), (None, None))
+    if metric is None or value is None:
+        return "measured" if measured.deliveries else "loaded"
+    scatter = f"spread {value.spread:.2%}" if value.several else ""
+    if value.counts is not None and not scatter:
+        scatter = f"{value.counts[0]:,} of {value.counts[1]:,} packets"
+    if run.testbed.clock == "host" and value.uncertainty is not None:
+        scatter = f"{CONFIDENCE:.0%} interval {value.uncertainty:.2%} wide"
+    rounded = float(f"{value.median * metric.display.factor:.4g}")
+    shown = f"{rounded:,.10g} {metric.display.unit}".strip()
+    return f"{shown}, {scatter}" if scatter else shown
 
 
 @contextlib.contextmanager

@@ -7,8 +7,7 @@ from fwlab.dut.protocol import Drained
 from fwlab.generator.pacing.paced_load import Load
 from fwlab.metrics.nodes import Nodes, through
 from fwlab.model.errors import CannotMeasure, Hindered
-from fwlab.model.paced import PacedPlay
-from fwlab.model.trial import Trial
+from fwlab.model.trial import PacedPlay, Trial
 
 #: A play whose load was not as it should have been is repeated so often.
 TRIES = 2

@@ -15,8 +15,9 @@ from fwlab.generator.tcp_config import SYSCTLS
 from fwlab.generator.tcp_endpoints import RTO_MIN_BESIDE_S, RTO_MIN_S
 from fwlab.generator.trex.astf import MOST_OPEN
 from fwlab.host.project import Project, find_project, is_measured, lab_ids, shown
-from fwlab.judge import load_dependence, verdicts
+from fwlab.judge import conduct, verdicts
 from fwlab.judge.statistics import CONFIDENCE, fewest_values
+from fwlab.measure.calibration import MOST_DAYS
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import added_files, published_files, published_runs
 from fwlab.measure.session import EXERCISE_S, TRIALS_IF_APART
@@ -33,7 +34,6 @@ from fwlab.metrics import (
     survival,
     throughput,
 )
-from fwlab.model import host_class
 from fwlab.model.case import Case
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import BadInput
@@ -161,14 +161,14 @@ def _delivery() -> list[Row]:
 
 
 def _load_dependence() -> list[Row]:
-    stray = f"{load_dependence.STRAY} packets and {_percent(load_dependence.STRAY_SHARE)} of the class"
-    both = f"{_percent(load_dependence.SYSTEMATIC)} and {load_dependence.DEVIATIONS:g} standard deviations"
-    state = f"{_percent(load_dependence.SYSTEMATIC_OF_STATE)} and as many"
+    stray = f"{conduct.STRAY} packets and {_percent(conduct.STRAY_SHARE)} of the class"
+    both = f"{_percent(conduct.SYSTEMATIC)} and {conduct.DEVIATIONS:g} standard deviations"
+    state = f"{_percent(conduct.SYSTEMATIC_OF_STATE)} and as many"
     return [
         ("Difference between flood and light load, at most", both),
         ("The same in an exercise about connection tracking", state),
         ("Packets that may pass in the flood of a class that is blocked at a light load", stray),
-        ("Packets that the sink may miss in the flood, where it counts", _percent(load_dependence.MISSED)),
+        ("Packets that the sink may miss in the flood, where it counts", _percent(conduct.MISSED)),
     ]
 
 
@@ -241,7 +241,7 @@ def _real_testbed() -> list[Row]:
         ("Probability with which the interval holds the median", f"at least {_percent(CONFIDENCE)}"),
         ("Length of the interval, as a share of the median, at most", _percent(verdicts.LARGEST_INTERVAL)),
         ("Share of the generator's ceiling above which a figure is inconclusive", _percent(verdicts.NEAR_CEILING)),
-        ("Age of a calibration, at most", f"{host_class.MOST_DAYS} days"),
+        ("Age of a calibration, at most", f"{MOST_DAYS} days"),
     ]
 
 

@@ -205,12 +205,12 @@ def _metric_row(
     scatter = _scatter(value, run)
     if metric.display.table != "ratio" or value is None:
         return MetricRow(metric, value, traffic_class, scatter=scatter, published=own)
-    in_turns = paired_ratio(measured, metric, run.testbed, base_id)
+    interleave_trials = paired_ratio(measured, metric, run.testbed, base_id)
     return MetricRow(
         metric,
         value,
-        ratio=in_turns.median if in_turns else value.median / base.median if base else None,
-        ratio_interval=in_turns.interval if in_turns else None,
+        ratio=interleave_trials.median if interleave_trials else value.median / base.median if base else None,
+        ratio_interval=interleave_trials.interval if interleave_trials else None,
         scatter=scatter,
         cost=nanoseconds_per_packet(value.median) if metric.display.cost_per_packet and value.median else None,
         published=own,

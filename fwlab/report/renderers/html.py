@@ -11,8 +11,7 @@ from markupsafe import Markup
 from fwlab.measure.core_models import core_profile
 from fwlab.metrics.call_stacks import FunctionShare, shares
 from fwlab.metrics.registry import METRICS
-from fwlab.model.cpu_settings import CpuSettings
-from fwlab.model.results import Measured, Run
+from fwlab.model.results import CpuSettings, Measured, Run
 from fwlab.report import formatting
 from fwlab.report.check_plot import check_plot, check_svg
 from fwlab.report.crossovers import position, published_positions

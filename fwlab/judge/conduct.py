@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Whether a ruleset treats a packet alike in a flood and at a light load, and before the flood and after it.
+"""What a ruleset does to packets, whatever its figures: a mark rests on it.
 
-Capacity is measured in a flood; delivery is counted exactly, at a light load. A ruleset that distinguishes the two (by
-time, by a quota, by a rate) could be cheap in one and correct in the other. So arrivals in the flood are counted by
-class as well, and compared with the light loads.
+Alike: whether it treats a packet alike in a flood and at a light load, and before the flood and after it. Capacity is
+measured in a flood; delivery is counted exactly, at a light load. A ruleset that distinguishes the two (by time, by a
+quota, by a rate) could be cheap in one and correct in the other. So arrivals in the flood are counted by class as well,
+and compared with the light loads.
+
+Accounts: whether all packets that left the DUT were the traffic's own, as routing leaves them, and each of them once.
+And whether the DUT had time for them: during a grading nobody is logged in to it, so whatever reads the kernel's log
+has only the ruleset's lines to read.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from fwlab.model.check import Check
 from fwlab.model.expectation import Range
-from fwlab.model.paced import PacedPlay
 from fwlab.model.results import Measured
-from fwlab.model.trial import Delivery
+from fwlab.model.trial import Delivery, PacedPlay
 
 #: The share of a class that passes in the flood may differ by so much from that at a light load ...
 SYSTEMATIC = 0.02
@@ -23,7 +28,8 @@ SYSTEMATIC_OF_STATE = 0.05
 #: ... and by so many standard deviations of its count: which packets a full ring takes is chance. (Of lab03's 18 own
 #: rulesets, results/lab03-ipset, none was further off than 3.3 %, or 0.8 standard deviations.)
 DEVIATIONS = 3.0
-#: Of a class that is blocked at a light load, so many packets plus this share may arrive in the flood.
+#: QEMU loses no packet and counts none twice, but up to this many may be an accident. Of a class that is blocked at a
+#: light load, this share may arrive in the flood besides.
 STRAY, STRAY_SHARE = 2, 0.0001
 #: A class of which a light load delivers a smaller share is not compared: who passes differs from play to play. In the
 #: flood, a full ring takes packets in bursts besides, and those that pass lie together in the traffic (8.7 % against
@@ -37,6 +43,8 @@ LIVES = 0.9
 #: Of the flows that a flood on an empty table has probably brought, at least this share must be tracked. (lab02's and
 #: lab07's references track all.)
 TRACKED = 0.75
+#: The programs that read the kernel's log. From this share on of all that ran beside packets, they are the cause.
+LOG_READERS, CAUSE = ("systemd-journal", "rsyslogd"), 0.5
 #: The key of what is found in all classes together: the DUT counts what it sends on, but not by class.
 ALL_CLASSES = ""
 
@@ -182,3 +190,37 @@ def _sends_on_less(flood: Delivery, last: Delivery, share: float) -> bool:
 def _allowed(packets: float, share: float) -> float:
     """By how many packets a count may fall short of so many expected: this share of them, and chance."""
     return share * packets + DEVIATIONS * math.sqrt(packets)
+
+
+def foreign(measured: Measured) -> str | None:
+    """What left the DUT that must not, in words; None if nothing did."""
+    counts: Counter[str] = Counter()
+    for delivery in _deliveries(measured):
+        counts.update(delivery.foreign)
+        counts.update(_copies(delivery))
+    for play in measured.paced:
+        counts.update(play.foreign)
+    found = [f"{count} packets were {what}" for what, count in counts.items() if count > STRAY]
+    return f"what left the DUT is not what came in: {'; '.join(found)}" if found else None
+
+
+def _deliveries(measured: Measured) -> Iterator[Delivery]:
+    yield from measured.deliveries
+    yield from measured.returned
+    yield from (play for play in (measured.filled, measured.flood) if play is not None)
+
+
+def _copies(delivery: Delivery) -> dict[str, int]:
+    """Packets that left more often than they came, at a load of which none was lost; recorded by QEMU."""
+    if not delivery.returned or delivery.intended_load is None:
+        return {}
+    more = (delivery.arrived.get(name, 0) - offered for name, offered in delivery.offered.items())
+    return {"sent more than once": sum(max(0, count) for count in more)}
+
+
+def logged(measured: Measured) -> str | None:
+    """That the ruleset's lines in the log kept the DUT from its packets, in words; None if they did not."""
+    share = sum(measured.disturbed_by.get(name, 0.0) for name in LOG_READERS)
+    if share < CAUSE or not measured.problems:
+        return None
+    return f"the ruleset logs so many packets that reading the log took {share:.0%} of the DUT's other time"
