@@ -134,7 +134,7 @@ def _flat_out(nodes: Nodes, spec: MeasurementSpec, level: int) -> tuple[Collecte
             idle_share=MOST_IDLE,
             other_share=MOST_OTHER if nodes.levels > 1 else 1.0,
             # Trials next to an idle one count as perturbed.
-            most_idle=(IDLE_AT_LAST_LEVEL if last else IDLE_AT_A_LEVEL) * trial.count,
+            max_unsaturated=(IDLE_AT_LAST_LEVEL if last else IDLE_AT_A_LEVEL) * trial.count,
         )
         with traffic_guard(nodes.engine.start()) as playback:
             trials = nodes.dut.collect(timeout=900)

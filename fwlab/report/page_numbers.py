@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from fwlab.dut.linux.agent.trials import MOST_OWN
+from fwlab.dut.agent_protocol import POLICY
 from fwlab.generator.frame_table import MAX_FRAMES
 from fwlab.generator.tcp_config import SYSCTLS
 from fwlab.generator.tcp_endpoints import RTO_MIN_BESIDE_S, RTO_MIN_S
@@ -142,7 +142,7 @@ def _trials() -> list[Row]:
         ("CPU slice at each throttled level", _list([_ms(level.run_s) for level in OPEN_LOOP[1:]])),
         ("Idle time in a trial, at most", _percent(capacity.MOST_IDLE)),
         ("CPU time for other work in a trial, at most", _percent(capacity.MOST_OTHER)),
-        ("The same, for kernel threads that take an equal share of every trial", _percent(MOST_OWN)),
+        ("The same, for kernel threads that take an equal share of every trial", _percent(POLICY["max_own_share"])),
         ("Unsaturated trials before the next level, per trial wanted", f"more than {capacity.IDLE_AT_A_LEVEL}"),
         ("Packets that the sink may send back", _percent(capacity.MOST_BACK)),
         ("Spread that repeats a measurement", _above(capacity.USUAL_SPREAD)),
