@@ -16,7 +16,7 @@ from fwlab.cli.bundle import bundle_command
 from fwlab.cli.options import AlsoMetrics, LabName, SavedRun, Verbose
 from fwlab.cli.repeatability import benchmark_cases, document, measure, write_document
 from fwlab.cli.waiting_times import waits_command
-from fwlab.grading.explanations import explanations
+from fwlab.grading.class_files import explanations
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import load_lab, on_dut
 from fwlab.measure.plan import with_metrics

@@ -17,8 +17,8 @@ from fwlab.judge.statistics import Figure, figure
 from fwlab.judge.verdicts import doubts
 from fwlab.measure.saved_runs import load_run, published_name
 from fwlab.metrics.registry import METRICS
+from fwlab.model.declared import series_of
 from fwlab.model.errors import BadInput
-from fwlab.model.kernel import series_of
 from fwlab.model.lab import Lab
 from fwlab.model.ranges import MeasuredRanges, Median, MetricRanges, Ranges
 from fwlab.model.results import Run

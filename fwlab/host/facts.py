@@ -11,8 +11,7 @@ from pathlib import Path
 import psutil
 
 from fwlab.host.kvm_probe import BOX_ARCHITECTURE, QEMU, qemu_version
-from fwlab.model.cpu_settings import CpuSettings
-from fwlab.model.results import HostFacts
+from fwlab.model.results import CpuSettings, HostFacts
 
 CPUS = Path("/sys/devices/system/cpu")
 _UNAFFECTED = "Not affected"

@@ -16,7 +16,7 @@ from fwlab.checkout.atomic_write import write_atomically, write_errors_as
 from fwlab.checkout.project import Project
 from fwlab.host.environment import timeout_scale
 from fwlab.host.process import wait_or_kill
-from fwlab.host.remote_programs import LOST, RemoteProgram, RemotePrograms
+from fwlab.host.root_shell import LOST, Program, RootShell
 from fwlab.model.errors import CannotMeasure, DutLost
 from fwlab.model.topology import ROLES, Role, Topology
 
@@ -77,20 +77,20 @@ class Ssh:
             raise CannotMeasure("the OpenSSH client is missing", "make setup")
         self.role = role
         self._base = ["ssh", "-F", str(config), role]
-        # Not on the DUT, where one more program could show in the figures.
-        self._runs = None if role == "dut" else RemotePrograms(self._base)
-        self._launched = RemotePrograms(self._base)
+        # Not on the DUT, where a program more could show in the figures.
+        self._shell = None if role == "dut" else RootShell(self._base)
+        self._programs = RootShell(self._base)
 
     def run(self, command: str, *, data: bytes = b"", timeout: float = 60, check: bool = True) -> str:
         """Run a shell command as root on the node and return its standard output.
 
-        `command` is this project's text, never a submission's. `timeout` (s) is extended on a slow host: timeout_scale.
+        `command` is this project's text, never a submission's. `timeout` is extended on a slow host (see patience).
         Raises CannotMeasure.
         """
         timeout *= timeout_scale()
         try:
-            if self._runs:
-                done = self._runs.run(command, data, timeout)
+            if self._shell:
+                done = self._shell.run(command, data, timeout)
             else:
                 done = self._run_once(f"sudo sh -c {shlex.quote(command)}", data, timeout)
         except subprocess.TimeoutExpired as error:
@@ -121,9 +121,9 @@ class Ssh:
             start_new_session=True,
         )
 
-    def launch(self, command: str) -> RemoteProgram:
+    def launch(self, command: str) -> Program:
         """Start a command as root that reads its input to its end, sooner than `open` does. One at a time."""
-        return self._launched.start(command)
+        return self._programs.start(command)
 
     def prepare(self) -> None:
         """Open now what `run` and `launch` use. The first time, that takes a second each on an emulated node."""
@@ -209,7 +209,7 @@ class Ssh:
 
     def close(self) -> None:
         """End the shared connection, and the shell that uses it."""
-        if self._runs is not None:
-            self._runs.close()
-        self._launched.close()
+        if self._shell is not None:
+            self._shell.close()
+        self._programs.close()
         subprocess.run([*self._base[:-1], "-O", "exit", self.role], capture_output=True, check=False)

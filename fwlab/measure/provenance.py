@@ -7,6 +7,7 @@ import subprocess
 import fwlab
 from fwlab.checkout.project import Project
 from fwlab.host.facts import cpu_settings, host_facts
+from fwlab.judge.clocks import CLOCKS
 from fwlab.measure.calibration import calibrated, load_host_class
 from fwlab.measure.context import RunContext
 from fwlab.measure.core_models import model_of
@@ -22,7 +23,7 @@ def new_run(context: RunContext, machines: Machines, engine: str, dut: DutFacts)
     """
     now = datetime.datetime.now(datetime.UTC)
     host = host_facts()
-    if machines.testbed.kind.clock == "host":
+    if not CLOCKS[machines.testbed.kind.clock].repeats:
         settings = cpu_settings(pinning(context.topology, context.machines_lab.number))
         host = host.model_copy(update={"cpu_settings": settings})
     testbed = machines.testbed.facts(machines.made, engine)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The QEMUs of running machines as processes of this host: found by the SSH port that they forward; the threads of their
-virtual CPUs, and the CPUs that these may run on; libvirt's names; larger receive buffers for their links.
+"""The QEMUs of running machines as processes of this host.
+
+Each is found by the SSH port that it forwards. Then: the threads of its virtual CPUs, and the CPUs that these may run
+on; libvirt's name for it; larger receive buffers for its links.
 """
 
 import contextlib
@@ -102,7 +104,7 @@ SO_RCVBUFFORCE = 33
 
 @contextlib.contextmanager
 def large_receive_buffers(processes: Iterable[int]) -> Iterator[None]:
-    """Enlarge the receive buffers of the links of these QEMUs while the body runs, for hosts too busy to run all at once.
+    """Enlarge the receive buffers of these QEMUs' links while the body runs, for hosts too busy to run all at once.
 
     A socket link is a UDP socket of QEMU with the kernel's default buffer, which holds fewer than 300 short frames.
     While a QEMU waits for a CPU of a busy host, more arrive from 256 open connections, and some are lost. A flood loses

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from fwlab.checkout.project import Project
-from fwlab.grading.variant_files import load_variants
-from fwlab.judge.load_dependence import changes
+from fwlab.grading.lab_rulesets import load_variants
+from fwlab.judge.conduct import changes
 from fwlab.judge.verdicts import judge_exercise
 from fwlab.measure.labs import load_lab
 from fwlab.metrics.registry import METRICS
