@@ -10,8 +10,10 @@ from pydantic import AwareDatetime, Field, ValidationError
 
 from fwlab.host.atomic_write import write_atomically
 from fwlab.host.project import Project, shown
+from fwlab.judge.clocks import clock_of
 from fwlab.judge.statistics import figure
 from fwlab.judge.verdicts import all_doubts
+from fwlab.metrics import capacity, generator
 from fwlab.metrics.registry import METRICS
 from fwlab.model.declared import Identifier, Strict
 from fwlab.model.errors import BadInput, CannotMeasure
@@ -114,7 +116,7 @@ def calibrated(run: Run, found: HostClass | None, now: datetime.datetime) -> tup
 
     A class that the environment names stays, but a ceiling is only that of a calibration.
     """
-    if found is None or run.testbed.clock != "host":
+    if found is None or clock_of(run.testbed).repeats:
         return run, []
     reasons = found.stale(Setup.of(run), now)
     if reasons:
@@ -130,8 +132,7 @@ def calibrated(run: Run, found: HostClass | None, now: datetime.datetime) -> tup
 def host_class_of(name: str, run: Run, measured: Measured) -> HostClass:
     """The class of the host that this was measured on. Raises CannotMeasure if the figures are in doubt."""
     doubts = all_doubts(measured, run, METRICS)
-    rates = {metric: figure(measured, METRICS[metric], run.testbed) for metric in ("generator", "capacity")}
-    ceiling, bare = rates["generator"], rates["capacity"]
+    ceiling, bare = (figure(measured, metric, run.testbed) for metric in (generator.METRIC, capacity.METRIC))
     if doubts or ceiling is None or bare is None:
         reasons = doubts or ["nothing was measured"]
         raise CannotMeasure(f"not calibrated: {'; '.join(reasons)}", f"fwlab doctor, then {COMMAND.format(name=name)}")
