@@ -24,14 +24,13 @@ from pathlib import Path
 from typing import Any
 
 from fwlab.checkout.yaml_files import yaml_in
-from fwlab.grading.archive_members import EXPORT, STUDENT, Unreadable
-from fwlab.grading.archives import UNPACKED, discard, is_archive, is_packed, stem, unpack
+from fwlab.grading.archives import EXPORT, STUDENT, UNPACKED, Unreadable, discard, is_archive, is_packed, stem, unpack
 from fwlab.grading.confined import returned
 from fwlab.grading.lab_rulesets import RIGHT, WRONG
 from fwlab.measure.plan import PARTS
 from fwlab.model.errors import BadInput
 from fwlab.model.printable import printable
-from fwlab.rulesets.files import LONGEST_PATH
+from fwlab.rulesets.files import MAX_PATH
 from fwlab.rulesets.registry import kind_of, meant
 
 #: A student's name in marks. It becomes part of test names and reports.
@@ -240,7 +239,7 @@ class Student:
 
 def shown(path: Path) -> str:
     """A path for a message."""
-    return printable(path, LONGEST_PATH)
+    return printable(path, MAX_PATH)
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fwlab.checkout.project import find_project
 from fwlab.grading import confined
-from fwlab.grading.archive_members import EXPORT, STUDENT
+from fwlab.grading.archives import EXPORT, STUDENT
 from fwlab.grading.grader import STUDENT_S
 
 
