@@ -11,7 +11,7 @@ from fwlab.checkout.project import display_path
 from fwlab.cli.plain import plain
 from fwlab.cli.predictions import read_predictions
 from fwlab.measure.context import RunContext
-from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Exercise, Lab

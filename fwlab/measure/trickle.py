@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 from fwlab.generator.protocol import TcpEndpoints, traffic_guard
-from fwlab.metrics.nodes import Nodes, through
+from fwlab.metrics.measurement import Nodes, through
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.events import Warned

@@ -12,7 +12,7 @@ from scapy.layers.l2 import Ether
 
 from fwlab.generator.both_ends import BothEnds, returning
 from fwlab.generator.sink import counting_ruleset
-from fwlab.metrics.nodes import Nodes, through
+from fwlab.metrics.measurement import Nodes, through
 from fwlab.model.declared_traffic import TrafficClass
 from fwlab.traffic import expand
 from fwlab.traffic.classes import classify, stream_classes
