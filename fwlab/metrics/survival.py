@@ -36,8 +36,8 @@ IN_A_TRIAL, MAX_TRIAL_S = 1000, 2.0
 MAX_S, POLL_S = 15.0, 0.2
 #: It lasts for at least this many ring lengths, so that packets received before the ring was full do not matter, ...
 RINGS = 8
-#: ... and for enough packets of the class that chance (at most the square root of their number) moves the surviving share
-#: by no more than this, within these bounds.
+#: ... and for enough packets of the class that chance (at most the square root of their number) moves the surviving
+#: share by no more than this, within these bounds.
 CHANCE = 0.01
 MIN_OF_CLASS, ENOUGH_OF_CLASS = 300, 1000
 #: If the sink counts less than this share of what the DUT sent on, it did not keep up. It misses packets of all

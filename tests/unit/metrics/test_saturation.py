@@ -102,7 +102,7 @@ def test_on_the_hosts_clock_idle_trials_concern_only_figures_that_need_overload(
 
 def test_a_case_without_a_single_valid_trial_has_a_message() -> None:
     search = Saturation(1).search(lambda _level: Attempt([], [], [FULL] * 26), WANTED)
-    assert search.problems == ["DUT not saturated: 0 of 5 valid trials (0 idle, 26 with other CPU load)"]
+    assert search.problems == ["DUT not saturated: 0 of 5 valid trials, 0 idle, 26 with other CPU load"]
 
 
 def test_an_attempt_that_raises_leaves_the_level_unchanged() -> None:
