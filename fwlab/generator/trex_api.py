@@ -39,7 +39,7 @@ def provide() -> None:
     """Import the API. Raises BadInput if there is none."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if not _provide_trex():  # before scapy is imported, because TRex brings a scapy of its own
+        if not _provide_trex():  # before scapy is imported, because TRex brings its own scapy
             _provide_pypi()
     from scapy import utils  # scapy takes half a second to import
 

@@ -10,12 +10,11 @@ import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
-from fwlab.generator.both_ends import BothEnds, returning
-from fwlab.generator.sink import counting_ruleset
+from fwlab.generator.sink import BothEnds, counting_ruleset, returning
 from fwlab.metrics.nodes import Nodes, through
 from fwlab.model.declared_traffic import TrafficClass
 from fwlab.traffic import expand
-from fwlab.traffic.classes import classify, stream_classes
+from fwlab.traffic.classes import classify, stream_flows
 from tests.fakes.traffic_forms import burst, stream
 
 ASKED = TrafficClass(stream="asked", address="source")
@@ -56,7 +55,7 @@ def test_what_tells_classes_at_different_ends_may_be_the_same() -> None:
 
 
 def test_both_ends_count_by_the_same_addresses() -> None:
-    rules = counting_ruleset("eth0", CLASSES, flows=stream_classes(SENT, CLASSES)).splitlines()
+    rules = counting_ruleset("eth0", CLASSES, flows=stream_flows(SENT, CLASSES)).splitlines()
     assert "  set class-asked-addresses { type ipv4_addr; size 1; elements = { 198.18.0.1 } }" in rules
     assert '    ip saddr @class-asked-addresses counter name "class-asked" drop' in rules
     assert '    ip daddr @class-answered-addresses counter name "class-answered" drop' in rules
@@ -79,7 +78,7 @@ class Node:
 def test_each_class_is_counted_at_its_end() -> None:
     sink, generator = Node(7), Node(3)
     both = BothEnds(sink, "eth0", generator, "eth1")
-    both.set_flows(stream_classes(SENT, CLASSES))
+    both.set_flows(stream_flows(SENT, CLASSES))
     both.load_counters(CLASSES)
     assert both.counts() == {"asked": 7, "answered": 3, "other": 10}
     assert "class-answered" not in sink.loaded

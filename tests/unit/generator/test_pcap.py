@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.generator.pcap import write_pcap
+from fwlab.generator.frame_table import write_pcap
 from fwlab.model.errors import BadInput
 from tests.fakes.captures import read_pcap
 

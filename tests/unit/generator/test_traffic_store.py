@@ -108,8 +108,8 @@ def test_a_loop_is_long_enough_for_the_states_of_a_case(fills: list[int | None],
     lab.cases.clear()
     lab.cases.update({str(n): SimpleNamespace(traffic="flood", state_packets=fill) for n, fill in enumerate(fills)})
     tables = TrafficStore(project, load_topology(project), lab)
-    assert tables._most("flood") == most
-    assert tables._most("flood-one-source") == TABLE_FRAMES
+    assert tables._max_frames("flood") == most
+    assert tables._max_frames("flood-one-source") == TABLE_FRAMES
 
 
 def test_packets_offered_are_counted_by_the_classes_of_the_lab() -> None:

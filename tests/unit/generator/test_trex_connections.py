@@ -10,7 +10,7 @@ import pytest
 
 from fwlab.generator import selection as engines
 from fwlab.generator.trex import astf
-from fwlab.generator.trex.astf import MOST_OPEN, TrexTcpEndpoints, trex_tcp_endpoints
+from fwlab.generator.trex.astf import MAX_OPEN, TrexTcpEndpoints, trex_tcp_endpoints
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.trial import Clients
@@ -80,7 +80,7 @@ def test_flat_out_continues_until_stopped(both: TrexTcpEndpoints, server: Statef
     assert server.methods().index("stop") < server.methods().index("get_counter_values"), "counted when all has ended"
 
 
-@pytest.mark.parametrize(("small", "most"), [(True, MOST_OPEN), (False, 512)])
+@pytest.mark.parametrize(("small", "most"), [(True, MAX_OPEN), (False, 512)])
 def test_few_connections_are_open_on_a_throttled_dut(
     ssh: Ssh, sink: Sink, server: Stateful, small: bool, most: int
 ) -> None:

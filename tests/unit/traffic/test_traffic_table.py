@@ -169,13 +169,13 @@ def test_a_loop_keeps_the_proportion_of_streams_and_all_their_values():
 
 
 def test_random_values_fill_the_table():
-    table = build_table([stream(variable(op="random", high=60000), write())], most=500)
+    table = build_table([stream(variable(op="random", high=60000), write())], max_frames=500)
     assert (len(table.frames), table.exact) == (500, False)
 
 
 def test_a_loop_that_is_too_long_is_truncated():
     program = [variable("a", high=499), variable("b", high=500), write("a"), write("b", at=46)]
-    table = build_table([stream(*program)], most=1000)
+    table = build_table([stream(*program)], max_frames=1000)
     assert (len(table.frames), table.exact) == (1000, False)
 
 
@@ -193,7 +193,7 @@ def test_a_profile_that_ends_is_repeated_completely():
 
 
 def test_a_loop_of_bursts_fills_the_table():
-    table = build_table([stream(mode=burst(3), name="a", next="a", isg=1.0)], most=100)
+    table = build_table([stream(mode=burst(3), name="a", next="a", isg=1.0)], max_frames=100)
     assert (len(table.frames), table.exact) == (100, False)
 
 
