@@ -2,8 +2,8 @@
 """Header fields that no exercise is about, drawn anew for every frame.
 
 A stream has the same values in all of its packets. Then the checksum of the IPv4 header is a function of the
-addresses, and a few checksums can replace a list of hosts. Here a seed draws the identification and the TTL, in IPv6 the
-flow label and the hop limit, and the sequence number with which each end of a TCP connection begins.
+addresses, and a few checksums can replace a list of hosts. Here a seed draws the identification and the TTL, in IPv6
+the flow label and the hop limit, and the sequence number with which each end of a TCP connection begins.
 
 Segments that continue one another, as those of a download do, share a TTL and have consecutive identifications, as
 those of one sender have. Otherwise nothing could merge them.
