@@ -14,7 +14,7 @@ from fwlab.cli.bundle import bundle_command
 from fwlab.cli.options import AlsoMetrics, LabName, SavedRun, Verbose
 from fwlab.cli.repeatability import benchmark_cases, document, measure, write_document
 from fwlab.cli.waiting_times import waits_command
-from fwlab.grading.explanations import explanations
+from fwlab.grading.class_files import explanations
 from fwlab.host.atomic_write import write_atomically
 from fwlab.host.project import Project, find_project, shown
 from fwlab.measure.context import RunContext

@@ -6,12 +6,16 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from fwlab.host.conversation import Conversation, Ended
 from fwlab.host.environment import patience
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure, DutLost, Hindered, Overdue
+
+T = TypeVar("T")
 
 #: How long the agent of an interrupted session may take to stop and restore the start state (s).
 CLEARING_UP_S = 60
@@ -81,10 +85,10 @@ class AgentConversation:
         finally:
             self._deadline = None
 
-    def ask(self, operation: str, timeout: float, **fields: Any) -> dict[str, Any]:
-        """The answer to this request, within `timeout` seconds."""
+    def ask(self, operation: str, answer: type[T], *, timeout: float, **fields: Any) -> T:
+        """The answer to this request, of the type that the operation has, within `timeout` seconds."""
         self.send(operation, **fields)
-        return self.receive(timeout)
+        return self.receive(answer, timeout)
 
     def send(self, operation: str, **fields: Any) -> None:
         """Send a request and wait for nothing. Raises CannotMeasure if the connection is lost."""
@@ -93,7 +97,7 @@ class AgentConversation:
         except Ended as error:
             raise self._ssh.lost() from error
 
-    def receive(self, timeout: float) -> dict[str, Any]:
+    def receive(self, wanted: type[T], timeout: float) -> T:
         """The answer to the last request. `timeout` is extended on a slow host (see patience)."""
         timeout *= patience()
         left = timeout if self._deadline is None else self._deadline - time.monotonic()
@@ -113,9 +117,21 @@ class AgentConversation:
             raise Hindered(f"dut: {answer['failed']}", "vagrant reload LAB")
         if operation != asked:
             raise CannotMeasure(f"dut: the answer to {asked} was one to {operation}", "vagrant reload LAB")
-        return answer
+        return validated(answer, wanted, asked)
 
     def _opened(self) -> Conversation:
         if self._conversation is None:
             raise self._ssh.lost()
         return self._conversation
+
+
+def validated(answer: dict[str, Any], wanted: type[T], operation: str) -> T:
+    """The answer if it is of the type that is wanted. Raises CannotMeasure."""
+    try:
+        return TypeAdapter(wanted).validate_python(answer)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise CannotMeasure(
+            f"dut: the answer to {operation} is wrong at {place}: {first['msg']}", "fwlab doctor"
+        ) from None

@@ -10,6 +10,7 @@ from pydantic import AwareDatetime, Field, ValidationError
 
 from fwlab.host.atomic_write import write_atomically
 from fwlab.host.project import Project, shown
+from fwlab.judge.clocks import clock_of
 from fwlab.judge.statistics import figure
 from fwlab.judge.verdicts import all_doubts
 from fwlab.metrics.registry import METRICS
@@ -114,7 +115,7 @@ def calibrated(run: Run, found: HostClass | None, now: datetime.datetime) -> tup
 
     A class that the environment names stays, but a ceiling is only that of a calibration.
     """
-    if found is None or run.testbed.clock != "host":
+    if found is None or clock_of(run.testbed).repeats:
         return run, []
     reasons = found.stale(Setup.of(run), now)
     if reasons:

@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from fwlab.generator import selection as engines
-from fwlab.judge.statistics import CONFIDENCE, figure
-from fwlab.judge.verdicts import all_doubts, should_remeasure, suspected, too_far_apart
+from fwlab.judge.clocks import clock_of
+from fwlab.judge.statistics import figure
+from fwlab.judge.verdicts import all_doubts, needs_more_trials, should_remeasure, suspected
 from fwlab.measure.context import RunContext
 from fwlab.measure.core_models import modelled
 from fwlab.measure.measurer import Measurer, interleave_trials
@@ -199,7 +200,7 @@ class Session:
                 fine_without = self._fine_without(spec, WITHOUT_S if isinstance(error, Overdue) else limit_s)
             self._tell(LogLine(f"{spec.id}: {reasons[0].splitlines()[0]}: measuring once more"))
             lost = measured.lost
-            if too_far_apart(measured, self.run, METRICS):
+            if needs_more_trials(measured, self.run, METRICS):
                 more = max(TRIALS_IF_APART, spec.trial.count)
                 spec = replace(spec, trial=spec.trial.changed({"count": more}))
             measured, _ = self._attempt(spec, limit_s)
@@ -227,10 +228,10 @@ class Session:
         if self._dead is not None and not self._revived():
             return _unmeasured(spec, self._dead), None
         try:
-            if self.run.testbed.clock == "host":
-                measured = interleave_trials(self._measurer.measure, spec, limit_s)
-            else:
+            if clock_of(self.run.testbed).repeats:
                 measured = self._measurer.measure(spec, limit_s)
+            else:
+                measured = interleave_trials(self._measurer.measure, spec, limit_s)
             if not measured.problems or not self._link_is_lost():
                 return measured, None
             return _unmeasured(spec, str(self._dead)), None
@@ -288,11 +289,7 @@ def summary(measured: Measured, run: Run) -> str:
     metric, value = next(((metric, found) for metric, found in figures if found), (None, None))
     if metric is None or value is None:
         return "measured" if measured.deliveries else "loaded"
-    scatter = f"spread {value.spread:.2%}" if value.several else ""
-    if value.counts is not None and not scatter:
-        scatter = f"{value.counts[0]:,} of {value.counts[1]:,} packets"
-    if run.testbed.clock == "host" and value.uncertainty is not None:
-        scatter = f"{CONFIDENCE:.0%} interval {value.uncertainty:.2%} wide"
+    scatter = clock_of(run.testbed).scatter_in_words(value)
     rounded = float(f"{value.median * metric.display.factor:.4g}")
     shown = f"{rounded:,.10g} {metric.display.unit}".strip()
     return f"{shown}, {scatter}" if scatter else shown

@@ -37,7 +37,7 @@ def play_paced(nodes: Nodes, traffic: str, load: Load, *, watch_s: float = 0.0) 
                     packets=1,
                     idle_share=1.0,
                     other_share=1.0,
-                    most_idle=0,
+                    max_unsaturated=0,
                     settle_s=load.settle_s,
                 )
             done = _looking(nodes, seen if watch_s else None, after)

@@ -9,13 +9,14 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from fwlab.dut.linux.agent.trials import MOST_OWN
+from fwlab.dut.agent_protocol import POLICY
 from fwlab.generator.frame_table import MAX_FRAMES
 from fwlab.generator.tcp_config import SYSCTLS
 from fwlab.generator.tcp_endpoints import RTO_MIN_BACKGROUND_S, RTO_MIN_S
 from fwlab.generator.trex.astf import MAX_OPEN
 from fwlab.host.project import Project, find_project, is_measured, lab_ids, shown
 from fwlab.judge import conduct, verdicts
+from fwlab.judge.clocks import MAX_INTERVAL, MAX_SPREAD
 from fwlab.judge.statistics import CONFIDENCE, fewest_values
 from fwlab.measure.calibration import MOST_DAYS
 from fwlab.measure.labs import load_lab
@@ -141,11 +142,11 @@ def _trials() -> list[Row]:
         ("CPU slice at each throttled level", _list([_ms(level.run_s) for level in OPEN_LOOP[1:]])),
         ("Idle time in a trial, at most", _percent(capacity.MOST_IDLE)),
         ("CPU time for other work in a trial, at most", _percent(capacity.MOST_OTHER)),
-        ("The same, for kernel threads that take an equal share of every trial", _percent(MOST_OWN)),
+        ("The same, for kernel threads that take an equal share of every trial", _percent(POLICY["max_own_share"])),
         ("Unsaturated trials before the next level, per trial wanted", f"more than {capacity.IDLE_AT_A_LEVEL}"),
         ("Packets that the sink may send back", _percent(capacity.MOST_BACK)),
         ("Spread that repeats a measurement", _above(capacity.USUAL_SPREAD)),
-        ("Spread that makes a verdict inconclusive, unless the interval is short", _above(verdicts.LARGEST_SPREAD)),
+        ("Spread that makes a verdict inconclusive, unless the interval is short", _above(MAX_SPREAD)),
         ("Trials of the second measurement after such a spread", str(TRIALS_IF_APART)),
         ("Time for one exercise", f"{EXERCISE_S:g} s"),
     ]
@@ -239,7 +240,7 @@ def _real_testbed() -> list[Row]:
     return [
         ("Rounds of a case and its baseline, at least", str(fewest_values())),
         ("Probability with which the interval holds the median", f"at least {_percent(CONFIDENCE)}"),
-        ("Length of the interval, as a share of the median, at most", _percent(verdicts.LARGEST_INTERVAL)),
+        ("Length of the interval, as a share of the median, at most", _percent(MAX_INTERVAL)),
         ("Share of the generator's ceiling above which a figure is inconclusive", _percent(verdicts.NEAR_CEILING)),
         ("Age of a calibration, at most", f"{MOST_DAYS} days"),
     ]

@@ -15,7 +15,7 @@ from fwlab.generator.trex.server import Server
 from fwlab.generator.trex.streams import counted_streams, server_streams, varies_all
 from fwlab.host.project import Project
 from fwlab.host.ssh import Ssh
-from fwlab.images.built_boxes import built_boxes
+from fwlab.images.boxes import built_boxes
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import BadInput, CannotMeasure, CannotStart
 from fwlab.model.topology import Topology

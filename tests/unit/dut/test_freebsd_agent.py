@@ -240,7 +240,7 @@ class Talk:
 def client(monkeypatch: pytest.MonkeyPatch, *answers: dict[str, Any]) -> tuple[FreeBsdDut, Talk]:
     talk = Talk(list(answers))
 
-    def ask(_self: AgentConversation, op: str, timeout: float, **fields: Any) -> dict[str, Any]:
+    def ask(_self: AgentConversation, op: str, _answer: type, timeout: float, **fields: Any) -> dict[str, Any]:
         return talk.ask({"op": op, **fields}, timeout)
 
     monkeypatch.setattr(AgentConversation, "ask", ask)

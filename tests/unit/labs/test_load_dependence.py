@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from fwlab.grading.variant_files import load_variants
+from fwlab.grading.lab_rulesets import load_variants
 from fwlab.host.project import Project
 from fwlab.judge.conduct import changes
 from fwlab.judge.verdicts import judge_exercise

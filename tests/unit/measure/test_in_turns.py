@@ -13,8 +13,9 @@ from types import SimpleNamespace
 import pytest
 
 from fwlab.host.project import Project, load_topology
+from fwlab.judge.clocks import MAX_INTERVAL
 from fwlab.judge.statistics import Figure, fewest_values, median_interval, paired_ratio
-from fwlab.judge.verdicts import LARGEST_INTERVAL, all_doubts, judge_cases, judge_exercise
+from fwlab.judge.verdicts import all_doubts, judge_cases, judge_exercise
 from fwlab.measure.labs import load_lab
 from fwlab.measure.measurer import interleave_trials
 from fwlab.measure.plan import case_spec
@@ -180,7 +181,7 @@ def test_an_interval_that_is_too_wide_is_inconclusive() -> None:
     verdict = judged(scattered(0.95, 0.97, 1.0, 1.0, 1.03, 1.05))
     assert verdict.outcome is Outcome.INCONCLUSIVE
     assert "95% confidence interval is 10.0% wide" in verdict.text
-    assert f"at most {LARGEST_INTERVAL:.0%}" in verdict.text
+    assert f"at most {MAX_INTERVAL:.0%}" in verdict.text
 
 
 def test_more_trials_of_the_same_scatter_decide() -> None:

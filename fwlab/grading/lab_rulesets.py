@@ -1,29 +1,74 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What must not pass an exercise, made from the lab's own folder: nothing, accept all, drop all, the start with a
-cosmetic change, every other exercise's start and reference, and a case of each ruleset of the lab's table.
+"""The lab's own rulesets that test its exercises: variants, and what must not pass.
+
+variants.yml lists those that an author wrote; non-solutions are made from the lab's folder: nothing, accept all, drop
+all, the start with a cosmetic change, every other exercise's start and reference, and a case of each ruleset of the
+lab's table.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from fwlab.grading.untouched import said
-from fwlab.grading.variant_files import load_variants, variant_folder
+from fwlab.host.project import Project, read_yaml, shown
 from fwlab.measure.context import RunContext
 from fwlab.measure.plan import PARTS, refuse_settings
 from fwlab.model.errors import BadInput
-from fwlab.model.lab import Exercise
+from fwlab.model.lab import Exercise, Lab
 from fwlab.model.ruleset import RulesetFile
 from fwlab.model.topology import Topology
 from fwlab.model.variants import Variants
 from fwlab.rulesets.files import lab_ruleset, rendered
 from fwlab.rulesets.registry import KINDS
 
+DECLARED = "variants.yml"
+FOLDERS = "variants"
+#: What the names of variants begin with in marks.
+RIGHT, WRONG = "right-", "wrong-"
+
+
+def variant_folder(lab: Lab, exercise: Exercise, name: str) -> Path:
+    """The folder that holds a variant's files."""
+    return lab.folder / "rulesets" / exercise.id / FOLDERS / name
+
+
+def load_variants(project: Project, lab: Lab, exercise: Exercise) -> Variants:
+    """The exercise's variants; none if it has neither the file nor the folder.
+
+    Raises BadInput, naming the file, if the two do not match.
+    """
+    path = lab.folder / "rulesets" / exercise.id / DECLARED
+    folders = path.parent / FOLDERS
+    where = shown(project, path)
+    if not path.exists():
+        if folders.exists():
+            raise BadInput(f"{where} is missing, but {FOLDERS}/ exists", f"list the folders of {FOLDERS}/ in {where}")
+        return Variants()
+    variants = read_yaml(project, path, Variants)
+    try:
+        variants.refuse_unknown({check.id for check in exercise.checks})
+    except ValueError as error:
+        raise BadInput(f"{where}: {error}", f"correct {where}") from error
+    there = {item.name for item in folders.iterdir()} if folders.is_dir() else set()
+    for name in variants.names:
+        if not (folders / name).is_dir():
+            raise BadInput(f"{where}: {name} has no folder {FOLDERS}/{name}", "add the folder or remove the entry")
+    for name in sorted(there - set(variants.names)):
+        raise BadInput(f"{where}: does not list {FOLDERS}/{name}", "add an entry to right or wrong")
+    return variants
+
+
 NOTHING, COSMETIC = "nothing", "cosmetic"
 #: To compare rulesets, lists are cut to so many entries: the longest take seconds to render.
 MOST_COMPARED = 3000
+
+
+def said(texts: Iterable[str]) -> list[list[str]]:
+    """What the files say: the lines of each without comments and blanks, whatever the names of the files."""
+    files = ([" ".join(line.partition("#")[0].split()) for line in text.splitlines()] for text in texts)
+    return sorted(lines for file in files if (lines := [line for line in file if line]))
 
 
 @dataclass(frozen=True)
@@ -63,7 +108,7 @@ def non_solutions(context: RunContext) -> dict[str, dict[str, Made]]:
     Raises BadInput for an unknown name in variants.yml.
     """
     lab, topology = context.lab, context.topology
-    own = {exercise.id: dict(_own(context, exercise)) for exercise in lab.exercises}
+    own = {exercise.id: dict(_own_rulesets(context, exercise)) for exercise in lab.exercises}
     cases = dict(_cases(context))
     found: dict[str, dict[str, Made]] = {}
     for exercise in lab.exercises:
@@ -84,7 +129,7 @@ def non_solutions(context: RunContext) -> dict[str, dict[str, Made]]:
     return found
 
 
-def _own(context: RunContext, exercise: Exercise) -> Iterator[tuple[str, Made]]:
+def _own_rulesets(context: RunContext, exercise: Exercise) -> Iterator[tuple[str, Made]]:
     """The exercise's own rulesets, by folder."""
     home = context.lab.folder / "rulesets" / exercise.id
     variants = load_variants(context.project, context.lab, exercise).names

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The works that a grading covers: a class's submissions, or the lab's own rulesets."""
 
+import contextlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -8,17 +9,20 @@ from typing import Any
 from fwlab.grading.class_folder import class_at, students_in
 from fwlab.grading.course import Course
 from fwlab.grading.grader import Given
-from fwlab.grading.non_solutions import Made, non_solutions
-from fwlab.grading.reading import read
-from fwlab.grading.submissions import HandedIn, Submissions
-from fwlab.grading.variant_files import FOLDERS, RIGHT, WRONG, load_variants, variant_folder
+from fwlab.grading.lab_rulesets import FOLDERS, RIGHT, WRONG, Made, load_variants, non_solutions, said, variant_folder
+from fwlab.grading.submissions import HandedIn, Submissions, read
+from fwlab.host.project import Project
+from fwlab.judge.verdicts import judge_exercise
 from fwlab.measure.context import RunContext
 from fwlab.measure.individual_tasks import draw, individual_lab, of_students
 from fwlab.measure.plan import PARTS, exercise_spec, lab_part_spec, submitted_from, submitted_spec
+from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.model.errors import BadInput
-from fwlab.model.lab import Exercise
+from fwlab.metrics.registry import METRICS
+from fwlab.model.errors import BadInput, CannotMeasure
+from fwlab.model.lab import Exercise, Lab
 from fwlab.model.verdict import Outcome
+from fwlab.rulesets.files import rendered
 
 #: The verdict that each of the lab's own rulesets must get.
 OUTCOMES = {"start": Outcome.FAIL, "reference": Outcome.PASS, "mistake": Outcome.FAIL}
@@ -182,3 +186,44 @@ def unreadable(work: Work, context: RunContext) -> str | None:
     except BadInput as error:
         return error.message
     return None
+
+
+#: Bytes of comments and blanks by which an unchanged start may be longer. More is not looked at.
+MOST_COMMENTS = 1 << 16
+
+
+def untouched(context: RunContext, exercise: Exercise, handed_in: HandedIn) -> bool:
+    """Whether the files say what the exercise's start says, or nothing. Comments, blanks and names do not count."""
+    folder = context.lab.folder / "rulesets" / exercise.id / "start"
+    try:
+        start = [text for _, text in rendered(folder, exercise.parameters, context.topology)]
+    except BadInput:
+        return False
+    if sum(file.size for file in handed_in.files) > sum(map(len, start)) + MOST_COMMENTS:
+        return False
+    try:
+        own = said(data.decode(errors="replace") for _, data in handed_in.again())
+    except CannotMeasure:  # the copy is gone, and with it the grading
+        return False
+    return own in ([], said(start))
+
+
+def start_passes(project: Project, lab: Lab) -> dict[str, list[str]]:
+    """By exercise, the checks that its start passes, by the newest published measurement of it.
+
+    One of an older form of the exercise, in which nothing of today's checks fails, says nothing.
+    """
+    found: dict[str, list[str]] = {}
+    for path in sorted((project.root / "results" / lab.id).glob("*.json"), reverse=True):
+        left = {f"{exercise.id}/start": exercise for exercise in lab.exercises if exercise.id not in found}
+        with contextlib.suppress(BadInput, OSError):  # another kind of document
+            if not left or not any(f'"{name}"' in path.read_text() for name in left):
+                continue
+            run = load_run(path, lab.id)
+            for measured in run.exercises:
+                if (exercise := left.get(measured.ruleset)) is None:
+                    continue
+                verdicts = judge_exercise(exercise, measured, run, METRICS)
+                if any(verdict.outcome is Outcome.FAIL for verdict in verdicts):
+                    found[exercise.id] = [one.check for one in verdicts if one.outcome is Outcome.PASS]
+    return found
