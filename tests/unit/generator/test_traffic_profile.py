@@ -214,6 +214,13 @@ BROKEN = [
     ),
     (FLOOD.replace("return [STLStream", "return []; [STLStream"), ": get_streams returns no streams"),
     (FLOOD.replace("return [STLStream", "return [7]; [STLStream"), ": stream 1 is a int, not an STLStream"),
+    (
+        FLOOD.replace("pps=1000))", "pps=1000), flow_stats=STLFlowLatencyStats(7, ieee_1588=True))"),
+        (
+            ", line 13: stream 1: flow_stats: IEEE 1588 time stamps are not supported; "
+            "use STLFlowStats or STLFlowLatencyStats"
+        ),
+    ),
     ("import os\nos._exit = None\nraise SystemExit(3)\n", ": it exited with status 3"),
 ]
 

@@ -100,6 +100,7 @@ def test_a_frame_belongs_to_a_class(layer, wanted, belongs):
         ({"dport": 53, "stream": "one"}, "can have no other field"),
         ({"sources": {"first": "198.18.1.1", "count": 0}}, "greater than or equal to 1"),
         ({"sources": {"first": "2001:2::1", "count": 1}}, "not a valid IPv4 address"),
+        ({"sources": {"first": True, "count": 1}}, "first"),
     ],
 )
 def test_a_class_that_contradicts_itself_is_refused(wanted, message):
