@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
+from fwlab.judge.checks import judge_exercise
 from fwlab.judge.conduct import changes
-from fwlab.judge.verdicts import judge_exercise
 from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Measured
 from fwlab.model.trial import Delivery
