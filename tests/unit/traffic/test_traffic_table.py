@@ -16,7 +16,7 @@ from fwlab.model.errors import BadInput
 from fwlab.traffic import expand
 from fwlab.traffic.classes import classify, count_classes
 from fwlab.traffic.frame_loop import build_table, check_addresses
-from tests.fakes.traffic_forms import burst, packet, rate, stream, variable, write
+from tests.fakes.traffic_forms import burst, one_each, packet, rate, stream, variable, write
 
 MAC = Ether(dst="00:00:00:01:00:00", src="00:00:00:02:00:00")
 FOUR, SIX = {"src": "198.18.1.1", "dst": "198.19.1.1"}, {"src": "2001:2::1", "dst": "2001:2::2"}
@@ -24,8 +24,7 @@ FOUR, SIX = {"src": "198.18.1.1", "dst": "198.19.1.1"}, {"src": "2001:2::1", "ds
 
 def frames(*layers):
     """One frame of each packet, in order."""
-    streams = [stream(data=bytes(MAC / layer), mode=burst(1), isg=float(n)) for n, layer in enumerate(layers)]
-    return expand(streams, limit=len(layers))
+    return one_each(*((None, MAC / layer) for layer in layers))
 
 
 @pytest.mark.parametrize(
