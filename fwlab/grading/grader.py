@@ -24,7 +24,7 @@ from fwlab.dut.registry import dut_system
 from fwlab.grading.own_tests import Collected, OwnTests
 from fwlab.grading.record import CheckMark, changed_files, lab_files
 from fwlab.host.project import Project
-from fwlab.judge.verdicts import judge_exercise
+from fwlab.judge.checks import judge_exercise
 from fwlab.measure.context import RunContext, same_machines
 from fwlab.measure.individual_tasks import individual_lab
 from fwlab.measure.labs import load_lab, on_dut
@@ -108,7 +108,7 @@ def missing(dut: Host, file: RulesetFile) -> str | None:
     """What the DUT lacks of this file; None if it holds all of it."""
     lines = [line.partition("#")[0].strip() for line in file.text.splitlines()]
     try:
-        return KINDS[file.kind].absent(_Asked(dut), [line for line in lines if line])
+        return KINDS[file.kind].missing_from_kernel(_Asked(dut), [line for line in lines if line])
     except (LookupError, ValueError, StopIteration):
         return None  # the tool has loaded a form that this check does not understand
 
