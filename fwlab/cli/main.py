@@ -44,6 +44,7 @@ from fwlab.cli.perf_profile import profile_command
 from fwlab.cli.predictions import read_predictions
 from fwlab.cli.task import task_command
 from fwlab.generator.selection import AUTO
+from fwlab.grading.own_tests import measure_and_test, with_tests
 from fwlab.host.atomic_write import check_writable
 from fwlab.host.project import find_project
 from fwlab.measure.core_models import modelled_specs
@@ -159,9 +160,9 @@ def check_command(
     err.print(f"seed {context.seed} draws the traffic; --seed {context.seed} draws the same again", highlight=False)
     with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
         session.measure_cases(bases)
-        session.measure_exercises(specs)
+        tests = measure_and_test(session, context, specs)
     session.run.predictions = predictions
-    model = build_model(context.lab, session.run)
+    model = with_tests(build_model(context.lab, session.run), tests)
     told = tries.record(context, model, predictions)
     _print_report(model, write_report(model, folder), "check-json" if as_json else None)
     if not as_json:
