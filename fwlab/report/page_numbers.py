@@ -43,7 +43,7 @@ from fwlab.model.results import Run
 from fwlab.report.model import build_model
 from fwlab.report.renderers.markdown import figures_table
 from fwlab.rulesets import files
-from fwlab.rulesets.kinds import jumps, memory
+from fwlab.rulesets.kinds import limits as ruleset_limits
 from fwlab.testbed.kinds.virtual import CLOSED_LOOP, OPEN_LOOP
 from fwlab.traffic.frame_loop import TABLE_FRAMES
 from fwlab.traffic.streams import FCS
@@ -268,13 +268,13 @@ def _traffic() -> list[Row]:
 
 def _submissions() -> list[Row]:
     return [
-        ("Files in an exercise", str(files.MOST_FILES)),
-        ("Size of a file", _mib(files.LARGEST_FILE)),
-        ("Size of all files of an exercise", _mib(files.LARGEST_SUM)),
-        ("Memory of a set, hash or queue", _mib(memory.MOST_BYTES)),
-        ("Entries of a set", _number(memory.MOST_ENTRIES)),
-        ("Packets in a queue", _number(memory.MOST_QUEUED)),
-        ("Rules that one packet may traverse", _number(jumps.MOST_RULES)),
+        ("Files in an exercise", str(files.MAX_FILES)),
+        ("Size of a file", _mib(files.MAX_FILE_BYTES)),
+        ("Size of all files of an exercise", _mib(files.MAX_SUM_BYTES)),
+        ("Memory of a set, hash or queue", _mib(ruleset_limits.MAX_BYTES)),
+        ("Entries of a set", _number(ruleset_limits.MAX_ENTRIES)),
+        ("Packets in a queue", _number(ruleset_limits.MAX_QUEUED)),
+        ("Rules that one packet may traverse", _number(ruleset_limits.MAX_RULES)),
         ("Time for one exercise", f"{EXERCISE_S:g} s"),
     ]
 
