@@ -11,7 +11,7 @@ from fwlab.metrics.connection_rate import CONNECT, MAX_IDLE_LOOP
 from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Phase, Step
 from fwlab.metrics.protocol import ANY_TRAFFIC, MeasurableMetric
 from fwlab.model.metric import Display, NeedsClock, Tolerance, TrafficKind
-from fwlab.model.results import Clock, Measured, TestbedFacts
+from fwlab.model.results import Clock, Measured, Profile, TestbedFacts
 from fwlab.model.trial import TcpTrial, Trial
 from fwlab_coresim.cores import core_of
 from fwlab_coresim.counts import Modelled, Spent, parsed
@@ -27,7 +27,7 @@ def _fetch_functions(session: MeasuringSession, _spec: MeasurementSpec, so_far: 
         return so_far
     found = session.nodes.dut.modelled_functions()
     order = sorted(found, key=lambda name: (-parsed(Spent, found[name]).waits, name))
-    return so_far.plus(functions={name: found[name] for name in order})
+    return so_far.plus(Profile(functions={name: found[name] for name in order}))
 
 
 FUNCTIONS = Step(Phase.FUNCTIONS, _fetch_functions)

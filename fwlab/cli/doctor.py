@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`fwlab doctor`: which testbed would be used and why, what is missing, and the command that provides it."""
 
-import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +13,7 @@ import typer
 from rich.console import Console
 
 from fwlab.checkout.project import Project, find_project, load_topology
+from fwlab.cli.output import print_json
 from fwlab.generator.selection import choose as choose_engine
 from fwlab.host.environment import libvirt_uri
 from fwlab.host.hardware_probe import probe_hardware
@@ -89,7 +88,7 @@ def doctor(
             "ready": ready,
             "findings": [asdict(f) for f in findings],
         }
-        sys.stdout.write(json.dumps(document, indent=1) + "\n")
+        print_json(document)
     else:
         console = Console(highlight=False)
         console.print(f"testbed: [bold]{testbed.name}[/] ({testbed.why}); grading: {grading_testbed().name}")

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from fwlab.checkout.project import find_project
 from fwlab.cli.options import LabName
-from fwlab.cli.plain import plain
+from fwlab.cli.output import plain
 from fwlab.grading.options import GradingOptions, option_name
 from fwlab.grading.record import WorkMark
 from fwlab.measure.labs import load_lab

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from fwlab.checkout.project import Project, find_project, lab_ids
 from fwlab.cli.options import Json, LabOrAll
-from fwlab.cli.plain import plain
+from fwlab.cli.output import plain
 from fwlab.cli.predictions import read_predictions
 from fwlab.measure.labs import load_lab
 from fwlab.metrics.registry import METRICS

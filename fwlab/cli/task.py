@@ -11,7 +11,7 @@ from rich.console import Console
 from fwlab.checkout.atomic_write import write_atomically
 from fwlab.checkout.project import find_project
 from fwlab.cli.options import LabName
-from fwlab.cli.plain import plain
+from fwlab.cli.output import plain
 from fwlab.measure.individual_tasks import (
     FORMAT,
     individual_lab,

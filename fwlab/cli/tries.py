@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 
 from fwlab.checkout.project import display_path
-from fwlab.cli.plain import plain
+from fwlab.cli.output import plain
 from fwlab.cli.predictions import read_predictions
 from fwlab.measure.context import RunContext
 from fwlab.metrics.measurement import MeasurementSpec

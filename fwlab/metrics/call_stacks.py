@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from fwlab.generator.protocol import traffic_guard
 from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Phase, Step
-from fwlab.model.results import Measured
+from fwlab.model.results import Measured, Profile
 
 Stacks = Mapping[str, int]
 
@@ -117,7 +117,7 @@ def sample(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -
         if seen < MIN_SAMPLES
         else []
     )
-    return so_far.plus(stacks=stacks, problems=few)
+    return so_far.plus(Profile(stacks=stacks)).troubled(few)
 
 
 PROFILE = Step(Phase.PROFILE, sample, despite_problems=False)

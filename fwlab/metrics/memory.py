@@ -13,7 +13,7 @@ from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Phase, 
 from fwlab.metrics.protocol import WITH_OR_WITHOUT, MeasurableMetric
 from fwlab.metrics.state_table import FILL
 from fwlab.model.metric import Display, Tolerance, TrafficKind
-from fwlab.model.results import Clock, Measured
+from fwlab.model.results import Clock, Measured, Values
 
 #: Maximum number of memory measurements per ruleset. A large ruleset, or one whose tables packets have filled, is
 #: measured once.
@@ -59,7 +59,7 @@ def _weigh(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -
         found.append(float(loaded.bytes - empty.bytes))
         settled = settled and loaded.settled and empty.settled
     doubt = "the memory of the DUT's kernel kept changing, so what the ruleset takes is in doubt"
-    return so_far.plus(extra={METRIC.name: found}, problems=[] if settled else [doubt])
+    return so_far.plus(Values(extra={METRIC.name: found})).troubled([] if settled else [doubt])
 
 
 WEIGH = Step(Phase.WITHOUT_RULESET, _weigh)

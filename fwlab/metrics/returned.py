@@ -15,7 +15,7 @@ from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, 
 from fwlab.metrics.plays import play, play_recorded
 from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.model.metric import Display, Tolerance, TrafficKind
-from fwlab.model.results import Clock, Measured, TestbedFacts
+from fwlab.model.results import Clock, Deliveries, Measured, TestbedFacts
 from fwlab.model.trial import Delivery
 
 
@@ -88,7 +88,7 @@ def count_returned(session: MeasuringSession, spec: MeasurementSpec, so_far: Mea
         arrived={},
         **back,
     )
-    return so_far.plus(returned=[counted], problems=[passage.limited] if passage.limited else [])
+    return so_far.plus(Deliveries(returned=[counted])).troubled([passage.limited] if passage.limited else [])
 
 
 def sent_back(nodes: Nodes) -> int:

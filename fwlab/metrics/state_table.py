@@ -15,7 +15,7 @@ from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, 
 from fwlab.metrics.plays import RATE_S, once_taken, play, real_rate
 from fwlab.metrics.protocol import WITH_OR_WITHOUT, MeasurableMetric
 from fwlab.model.metric import Display, Tolerance, TrafficKind
-from fwlab.model.results import Clock, Measured, TestbedFacts
+from fwlab.model.results import Clock, Deliveries, Loading, Measured, StateTable, TestbedFacts
 from fwlab.model.trial import States
 
 #: Loads of the plays, as shares of what the DUT carried in real time. A packet lost in its ring leaves no state. If too
@@ -103,7 +103,7 @@ def fill(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> 
     if spec.asks_for("admitted"):
         filled, problems = counted(nodes, spec, [(load, count) for load in loads])
         states = States(played=filled.sent, **nodes.dut.states())
-        return so_far.plus(states=states, filled=filled, problems=problems)
+        return so_far.plus(StateTable(states=states), Deliveries(filled=filled)).troubled(problems)
     missing = 1.0
     with nodes.dut.blackhole():
         for load in loads:
@@ -118,7 +118,9 @@ def fill(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> 
     if missing > MAX_LOST:
         lost = round(missing * passage.sent)
         problems.append(f"{lost} of {passage.sent} packets were lost before the DUT could track them")
-    return with_losses(nodes, so_far.plus(states=States(played=passage.sent, **nodes.dut.states())), problems)
+    return with_losses(
+        nodes, so_far.plus(StateTable(states=States(played=passage.sent, **nodes.dut.states()))), problems
+    )
 
 
 def _loads(nodes: Nodes, spec: MeasurementSpec, count: int) -> list[float]:
@@ -148,7 +150,7 @@ def refill(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -
         playing.stop()
     nodes.dut.drain()
     flooded, held = through(nodes)[0] - before, nodes.dut.states()["held"]
-    return so_far.plus(states=states.model_copy(update={"flooded": flooded, "in_flood": held}))
+    return so_far.plus(StateTable(states=states.model_copy(update={"flooded": flooded, "in_flood": held})))
 
 
 FILL = Step(Phase.STATES, fill)
@@ -156,7 +158,7 @@ REFILL = Step(Phase.STATES_IN_FLOOD, refill, despite_problems=False)
 
 
 def _count(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
-    return so_far.plus(entries=session.nodes.dut.entries())
+    return so_far.plus(Loading(entries=session.nodes.dut.entries()))
 
 
 COUNT = Step(Phase.LAST, _count)

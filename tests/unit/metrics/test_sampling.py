@@ -20,7 +20,7 @@ from fwlab.dut.linux.agent.perf_samples import clocks, fold
 from fwlab.metrics.call_stacks import MIN_SAMPLES, RATES, SECONDS, sample
 from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession
 from fwlab.model.errors import BadInput, CannotMeasure
-from fwlab.model.results import Measured
+from fwlab.model.results import Measured, Overload
 from tests.fakes.factories import attempt
 
 #: As `perf script -F comm,ip,sym` prints it.
@@ -116,7 +116,7 @@ def sampled(said: list[str], stacks: dict[str, int], level: int = 0, dies: bool 
     )
     nodes: Any = SimpleNamespace(dut=dut, throttle=slowed, engine=SimpleNamespace(start=play))
     spec = MeasurementSpec(id="x", title="X", ruleset="x", files=[], metrics=["capacity"], traffic="flood")
-    return sample(MeasuringSession(nodes), spec, attempt(1000).plus(slowed=level))
+    return sample(MeasuringSession(nodes), spec, attempt(1000).plus(Overload(slowed=level)))
 
 
 def test_perf_starts_before_the_packets_and_is_read_after_them() -> None:
