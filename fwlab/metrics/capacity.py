@@ -14,7 +14,7 @@ from fwlab.generator.pacing.paced_load import Sent
 from fwlab.generator.protocol import PlaybackResult, traffic_guard
 from fwlab.judge.clocks import CLOCKS
 from fwlab.judge.statistics import scale
-from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step, through
+from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step, link_counters
 from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.saturation import Attempt
 from fwlab.model.metric import Display, Tolerance, TrafficKind
@@ -111,7 +111,7 @@ def _flood(nodes: Nodes, spec: MeasurementSpec, level: int) -> Flood:
     record = nodes.recording if counted else None
     if counted and record is None:
         nodes.sink.load_counters(nodes.classes)
-    before = through(nodes) if counted else (0, 0)
+    before = link_counters(nodes) if counted else (0, 0)
     with record(nodes.store, spec.traffic_name) if record else contextlib.nullcontext() as seen:
         trials, played = _flat_out(nodes, spec, level)
         delivery = _delivery(nodes, spec, played.sent, before, seen) if counted else None
@@ -142,7 +142,7 @@ def _delivery(
 ) -> Delivery:
     """What became of this flood, by class: whether the ruleset does the same in it as at a light load."""
     nodes.dut.drain()
-    received, sent_on = (now - then for now, then in zip(through(nodes), before, strict=True))
+    received, sent_on = (now - then for now, then in zip(link_counters(nodes), before, strict=True))
     left = seen() if seen is not None else None
     return Delivery(
         intended_load=None,

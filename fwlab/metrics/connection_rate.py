@@ -18,7 +18,7 @@ from fwlab.dut.protocol import Window
 from fwlab.generator.protocol import ConnectionLoad, TcpEndpoints, traffic_guard
 from fwlab.generator.tcp_config import answers
 from fwlab.judge.statistics import scale
-from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step, given
+from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step, require
 from fwlab.metrics.protocol import CONNECTIONS, MeasurableMetric
 from fwlab.metrics.saturation import Attempt
 from fwlab.model.declared_traffic import Connections
@@ -144,7 +144,7 @@ class FlatOut(Attempt[Window]):
 def measure(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
     """Trials flat out; if `delivered` is asked for and nothing is in doubt, then one at a light rate."""
     nodes = session.nodes
-    connections = given(nodes.store.connections(spec.traffic_name), "connections")
+    connections = require(nodes.store.connections(spec.traffic_name), "connections")
     if connections.background is not None and connections.background_flat_out:
         nodes.engine.use(nodes.store, connections.background)
     else:

@@ -22,7 +22,7 @@ from fwlab.metrics.measurement import (
     Nodes,
     Phase,
     Step,
-    through,
+    link_counters,
 )
 from fwlab.metrics.plays import RATE_PACKETS, SETTLED_S, STRAY, Passage, play, play_recorded, real_rate
 from fwlab.metrics.protocol import ANY_TRAFFIC, MeasurableMetric
@@ -182,7 +182,7 @@ def _arrived(nodes: Nodes, passage: Passage, offered: dict[str, int]) -> tuple[P
             break
         time.sleep(SETTLED_S)
         earlier = passage, arrived
-        passage = replace(passage, sent_on=through(nodes)[1] - passage.before[1])
+        passage = replace(passage, sent_on=link_counters(nodes)[1] - passage.before[1])
         arrived = nodes.sink.settled_counts(passage.sent_on)
         if (passage, arrived) == earlier:
             break

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from fwlab.generator.pacing.paced_load import Load
 from fwlab.generator.protocol import traffic_guard
-from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step, through
+from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step, link_counters
 from fwlab.metrics.offered_load import FLAT_OUT, LIGHT_LOAD, PDR, SETTLE_S, found, with_found
 from fwlab.metrics.plays import RATE_PACKETS, failed, once_taken, play_paced
 from fwlab.metrics.protocol import MeasurableMetric
@@ -100,7 +100,7 @@ def _trial(nodes: Nodes, share: float, load: float) -> LatencyTrial:
     if not load:
         echoes, rate = nodes.echo(PROBES, INTERVAL_S), 0.0
     else:
-        before = through(nodes)[0]
+        before = link_counters(nodes)[0]
         with traffic_guard(nodes.engine.start(load=load)) as playing:
             once_taken(nodes, RATE_PACKETS, before)  # the engine may take seconds to start
             echoes = nodes.echo(PROBES, INTERVAL_S)

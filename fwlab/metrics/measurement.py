@@ -84,10 +84,10 @@ class MeasurementSpec:
     @property
     def traffic_name(self) -> str:
         """The traffic's name. Raises ValueError if the specification has none, which loading a lab rules out."""
-        return given(self.traffic, "traffic")
+        return require(self.traffic, "traffic")
 
 
-def given(value: T | None, name: str) -> T:
+def require(value: T | None, name: str) -> T:
     """A value that loading a lab has checked to be there. Raises ValueError otherwise."""
     if value is None:
         raise ValueError(f"the specification lacks {name}")
@@ -139,7 +139,7 @@ class Nodes:
     recording: Recorder | None = None
 
 
-def through(nodes: Nodes, counters: dict[str, int] | None = None) -> tuple[int, int]:
+def link_counters(nodes: Nodes, counters: dict[str, int] | None = None) -> tuple[int, int]:
     """Packets that the DUT received on its first link and sent on its last, since it booted; `counters`: by then.
 
     Where classes are counted at the generator, what it sent back by its first link counts as sent on, too.

@@ -16,7 +16,7 @@ from fwlab.generator.pacing.paced_load import Load
 from fwlab.generator.protocol import traffic_guard
 from fwlab.judge.clocks import CLOCKS
 from fwlab.metrics.delivery import few_packets
-from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step, through
+from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step, link_counters
 from fwlab.metrics.plays import failed, play, play_paced
 from fwlab.model.benchmarks import Benchmarks, TrialResult
 from fwlab.model.errors import CannotMeasure
@@ -116,12 +116,12 @@ class AtHostLoad:
     def flat_out(self) -> TrialResult:
         """One trial as fast as the generator can. Raises CannotMeasure."""
         self._begin()
-        before = through(self.nodes)[0]
+        before = link_counters(self.nodes)[0]
         with traffic_guard(self.nodes.engine.start()) as playing:
             time.sleep(self.terms.flat_out_s)
             played = playing.stop()
         self.nodes.dut.drain()
-        taken = through(self.nodes)[0] - before
+        taken = link_counters(self.nodes)[0] - before
         return self._ended(self.terms.flat_out_s, None, played.sent, played.duration_s, taken)
 
     def _begin(self) -> None:

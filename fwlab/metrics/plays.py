@@ -10,8 +10,8 @@ from fwlab.generator.pacing.paced_load import Load, Sent
 from fwlab.generator.protocol import traffic_guard
 from fwlab.metrics.measurement import (
     Nodes,
-    given,
-    through,
+    link_counters,
+    require,
 )
 from fwlab.model.errors import CannotMeasure, Hindered
 from fwlab.model.trial import PacedPlay, Trial
@@ -59,7 +59,7 @@ def play(nodes: Nodes, traffic: str, load: float, count: int) -> Passage:
     """
     if nodes.pacing is not None:
         return _play_paced(nodes, traffic, load, count)[0]
-    before = through(nodes)
+    before = link_counters(nodes)
     played = nodes.engine.start(load=load, count=count).wait(timeout=count / load * 4 + 60)
     taken, sent_on = _settled(nodes, before, played.sent)
     return Passage(played.sent, taken, sent_on, played.limited, played.duration_s, before)
@@ -70,7 +70,7 @@ def play_recorded(nodes: Nodes, traffic: str, load: float, count: int) -> tuple[
     if nodes.pacing is not None:
         return _play_paced(nodes, traffic, load, count)
     nodes.dut.drain()  # what an earlier load left in the ring would be counted
-    with given(nodes.recording, "recording")(nodes.store, traffic) as sent:
+    with require(nodes.recording, "recording")(nodes.store, traffic) as sent:
         passage = play(nodes, traffic, load, count)
         return passage, sent()
 
@@ -80,7 +80,7 @@ def _play_paced(nodes: Nodes, traffic: str, load: float, count: int) -> tuple[Pa
     if paced.problems:
         raise failed(paced)
     sent_on = sum(paced.forwarded.values())
-    passage = Passage(paced.offered, given(paced.taken, "taken"), sent_on, None, paced.trials[0].duration_s)
+    passage = Passage(paced.offered, require(paced.taken, "taken"), sent_on, None, paced.trials[0].duration_s)
     return passage, Sent(paced.forwarded, paced.returned, paced.errors, paced.foreign)
 
 
@@ -92,7 +92,7 @@ def _settled(nodes: Nodes, before: tuple[int, int], sent: int) -> tuple[int, int
     patience = time.monotonic() + SETTLED_S
     earlier = None
     while True:
-        taken, sent_on = (after - then for after, then in zip(through(nodes), before, strict=True))
+        taken, sent_on = (after - then for after, then in zip(link_counters(nodes), before, strict=True))
         if time.monotonic() > patience or (taken >= sent and taken == earlier):
             return taken, sent_on
         if taken < sent:
@@ -103,7 +103,7 @@ def _settled(nodes: Nodes, before: tuple[int, int], sent: int) -> tuple[int, int
 def real_rate(nodes: Nodes, seconds: float = RATE_S) -> float:
     """Packets per real second that the DUT processes flat out and not slowed, seen for so long at least."""
     with traffic_guard(nodes.engine.start()) as playing:
-        before, began = once_taken(nodes, STRAY, through(nodes)[0])
+        before, began = once_taken(nodes, STRAY, link_counters(nodes)[0])
         time.sleep(seconds)
         after, ended = once_taken(nodes, RATE_PACKETS, before)
         playing.stop()
@@ -116,7 +116,7 @@ def once_taken(nodes: Nodes, count: int, since: int) -> tuple[int, float]:
     """Wait until the DUT has taken in more than `count` packets since it had `since`: how many then, and when."""
     patience = time.monotonic() + PATIENCE_S
     while True:
-        taken, now = through(nodes)[0], time.monotonic()
+        taken, now = link_counters(nodes)[0], time.monotonic()
         if taken > since + count or now > patience:
             return taken, now
         time.sleep(LOOK_S)
@@ -170,7 +170,7 @@ def failed(play: PacedPlay) -> CannotMeasure:
 
 def _counted_by_dut(nodes: Nodes, drained: Drained) -> tuple[int, int]:
     """Packets that the DUT took in, and that its queues dropped, since it booted."""
-    return through(nodes, drained.counters)[0], drained.queue_drops
+    return link_counters(nodes, drained.counters)[0], drained.queue_drops
 
 
 def _looking(nodes: Nodes, seen: list[Trial] | None, after: list[Drained]) -> Callable[[], None]:

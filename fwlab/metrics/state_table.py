@@ -11,7 +11,7 @@ from types import MappingProxyType
 from fwlab.generator.protocol import traffic_guard
 from fwlab.judge.conduct import tracked_in_flood
 from fwlab.metrics.delivery import FIRST_FILLED, counted, with_losses
-from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step, given, through
+from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step, link_counters, require
 from fwlab.metrics.plays import RATE_S, once_taken, play, real_rate
 from fwlab.metrics.protocol import WITH_OR_WITHOUT, MeasurableMetric
 from fwlab.model.metric import Display, Tolerance, TrafficKind
@@ -98,7 +98,7 @@ def fill(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> 
     States time out during the plays. All that must be there at the end need timeouts (net.netfilter.*) that are
     longer than all plays together.
     """
-    nodes, count = session.nodes, given(spec.state_packets, "state_packets")
+    nodes, count = session.nodes, require(spec.state_packets, "state_packets")
     loads = PACED_LOADS if nodes.pacing is not None else _loads(nodes, spec, count)
     if spec.asks_for("admitted"):
         filled, problems = counted(nodes, spec, [(load, count) for load in loads])
@@ -145,11 +145,11 @@ def refill(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -
     if states is None or not nodes.dut.forget_states():
         return so_far
     with nodes.throttle(so_far.slowed), nodes.dut.blackhole(), traffic_guard(nodes.engine.start()) as playing:
-        before, _ = once_taken(nodes, 0, through(nodes)[0])
+        before, _ = once_taken(nodes, 0, link_counters(nodes)[0])
         once_taken(nodes, max(MIN_REFILLED, states.held), before)
         playing.stop()
     nodes.dut.drain()
-    flooded, held = through(nodes)[0] - before, nodes.dut.states()["held"]
+    flooded, held = link_counters(nodes)[0] - before, nodes.dut.states()["held"]
     return so_far.plus(StateTable(states=states.model_copy(update={"flooded": flooded, "in_flood": held})))
 
 

@@ -20,7 +20,7 @@ from fwlab.generator.pacing.paced_load import Load
 from fwlab.generator.protocol import traffic_guard
 from fwlab.judge.clocks import CLOCKS
 from fwlab.metrics.capacity import FLOOD, busy_rates
-from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step, given, through
+from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step, link_counters, require
 from fwlab.metrics.plays import play_paced
 from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.model.errors import CannotMeasure
@@ -105,9 +105,9 @@ def survive_paced(session: MeasuringSession, spec: MeasurementSpec, so_far: Meas
     nodes, unit = session.nodes, _unit(session, spec)
     if unit is None:
         return so_far.troubled([_no_unit(spec)])
-    pps = given(spec.offered, "offered") * unit
+    pps = require(spec.offered, "offered") * unit
     mix = nodes.store.offered(spec.traffic_name, MIX)
-    of_class = max(1, mix[given(spec.victim_class, "victim_class")]) / MIX
+    of_class = max(1, mix[require(spec.victim_class, "victim_class")]) / MIX
     trial_s = max(spec.trial.seconds, min(MAX_TRIAL_S, IN_A_TRIAL / (of_class * pps)))
     load = Load(pps=pps, settle_s=spec.trial.settle, trials=spec.trial.count, trial_s=trial_s, rotated=True)
     play = play_paced(nodes, spec.traffic_name, load)
@@ -129,7 +129,7 @@ def survive(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
     nodes, unit = session.nodes, _unit(session, spec)
     if unit is None:
         return so_far.troubled([_no_unit(spec)])
-    load = given(spec.offered, "offered") * unit
+    load = require(spec.offered, "offered") * unit
     wanted = _enough(nodes, spec, (_rate(so_far) or 0.0) / load)
     problems = []
     for level in range(so_far.slowed, nodes.levels):
@@ -141,7 +141,7 @@ def survive(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
     else:
         problems.append(f"the sink counted {counted} of {sent_on} packets that the DUT sent on")
     # The class's share of all packets that the DUT received.
-    received = (delivery.taken or 0) * delivery.offered[given(spec.victim_class, "victim_class")] / delivery.sent
+    received = (delivery.taken or 0) * delivery.offered[require(spec.victim_class, "victim_class")] / delivery.sent
     if received < MIN_TAKEN:
         problems.append(
             f"the DUT took {received:.0f} packets of {spec.victim_class}; at least {MIN_TAKEN} say something"
@@ -159,21 +159,21 @@ def _enough(nodes: Nodes, spec: MeasurementSpec, survives: float) -> int:
     """How many packets the DUT should receive in a play if about this share of the load finds room in its ring."""
     mix = nodes.store.offered(spec.traffic_name, MIX)
     of_class = min(ENOUGH_OF_CLASS, max(MIN_OF_CLASS, (min(1.0, survives) / CHANCE) ** 2))
-    in_mix = max(1, mix[given(spec.victim_class, "victim_class")])
+    in_mix = max(1, mix[require(spec.victim_class, "victim_class")])
     return max(RINGS * nodes.ring, round(of_class * MIX / in_mix))
 
 
 def _play(nodes: Nodes, spec: MeasurementSpec, load: float, level: int, wanted: int) -> Delivery:
     """Play flat out until the DUT has received the wanted packets, counted at the DUT and at the sink."""
     nodes.sink.load_counters(nodes.classes)
-    before = through(nodes)
+    before = link_counters(nodes)
     with nodes.throttle(level), traffic_guard(nodes.engine.start()) as playback:
         deadline = time.monotonic() + MAX_S
-        while through(nodes)[0] - before[0] < wanted and time.monotonic() < deadline:
+        while link_counters(nodes)[0] - before[0] < wanted and time.monotonic() < deadline:
             time.sleep(POLL_S)
         played = playback.stop()
     arrived = nodes.sink.settled_counts()
-    received, sent_on = (after - then for after, then in zip(through(nodes), before, strict=True))
+    received, sent_on = (after - then for after, then in zip(link_counters(nodes), before, strict=True))
     if not (played.sent and received):
         raise CannotMeasure("no packet reached the DUT", "fwlab doctor")
     return Delivery(

@@ -129,7 +129,7 @@ class HostLinks:
         path = self.states.path(self.project, lab_id)
         if not needed and not path.exists():
             return
-        self._refuse_mixed(kinds)
+        self._reject_mixed(kinds)
         for kind in dict.fromkeys(needed.values()):
             for one in LINKS[kind].requirements():
                 if not one.met:
@@ -145,7 +145,7 @@ class HostLinks:
                 return
             state = self.states.read(path)
             if state is not None:
-                self._refuse_running(lab_id)
+                self._reject_running(lab_id)
                 self.states.undo(path, state)
             self._apply(path, lab_id, kinds, needed)
 
@@ -161,7 +161,7 @@ class HostLinks:
             state = self.states.read(path)
             if state is None:
                 return False
-            self._refuse_running(lab_id)
+            self._reject_running(lab_id)
             self.states.undo(path, state)
         return True
 
@@ -202,7 +202,7 @@ class HostLinks:
             self.states.apply(path, state)
 
     @staticmethod
-    def _refuse_mixed(kinds: Mapping[str, str]) -> None:
+    def _reject_mixed(kinds: Mapping[str, str]) -> None:
         """A machine's drivers number its NICs: those of VFs first, and so not in the order of the links."""
         if HANDED_OVER in kinds.values() and set(kinds.values()) != {HANDED_OVER}:
             others = sorted(set(kinds.values()) - {HANDED_OVER})
@@ -221,7 +221,7 @@ class HostLinks:
         found = (change.missing(self.ip, self.devices) for change in state.changes)
         return [what for what in found if what is not None]
 
-    def _refuse_running(self, lab_id: str) -> None:
+    def _reject_running(self, lab_id: str) -> None:
         start = self._machines(lab_id)
         running = [name for name in self.devices.machines_with(f"guest={start}") if _is_of(name, start)]
         if running:

@@ -32,7 +32,7 @@ class Virtio(BridgeNic):
 
     def changes(self, link: LinkOnHost) -> tuple[NewBridge, ...]:
         """The bridge."""
-        refuse_taken(link)
+        reject_taken(link)
         return (NewBridge(name=link.device, mtu=link.mtu, alias=link.alias),)
 
 
@@ -48,7 +48,7 @@ def host_network(devices: Devices) -> tuple[Requirement, ...]:
     return system, tun, vhost
 
 
-def refuse_taken(link: LinkOnHost) -> None:
+def reject_taken(link: LinkOnHost) -> None:
     """Raise CannotMeasure if something else has the name of the NIC that the link needs."""
     if link.devices.has_nic(link.device):
         raise CannotMeasure(

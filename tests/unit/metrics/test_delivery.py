@@ -196,7 +196,7 @@ def test_an_engine_that_sends_nothing_is_named(begins_s: float, pace: float, mon
 
 def test_a_dut_that_never_comes_to_rest_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = itertools.count(1)
-    monkeypatch.setattr(plays, "through", lambda _nodes: (next(taken), 0))
+    monkeypatch.setattr(plays, "link_counters", lambda _nodes: (next(taken), 0))
     for module in (delivery, plays):
         monkeypatch.setattr(module, "SETTLED_S", 0.05)
     assert plays._settled(SimpleNamespace(), (0, 0), 1)[0] > 1

@@ -29,11 +29,6 @@ def test_only_the_first_play_has_a_fixed_number_of_packets() -> None:
     assert shares(a_play({"flows": 96}), a_play({"flows": 4000}, sent=8191)) == [0.1]
 
 
-def test_nothing_played_is_no_share() -> None:
-    assert shares() == []
-    assert shares(a_play({}, sent=0)) == []
-
-
 def test_it_needs_no_flood() -> None:
     assert PASSED.steps(MeasurementSpec("x", "X", "x", [], ["passed"], traffic="flood"), "packets", "host") == [
         BEFORE_FLOOD
