@@ -191,7 +191,7 @@ def _hear(process: subprocess.Popen[bytes], word: bytes, timeout_s: float, *, re
 
 @contextlib.contextmanager
 def _started(argv: list[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """A program in a process group of its own, all of which is killed at the end."""
+    """A program in a new process group, all of which is killed at the end."""
     with subprocess.Popen(
         argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     ) as process:

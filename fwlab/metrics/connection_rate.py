@@ -47,7 +47,7 @@ MAX_APART = 0.02
 MAX_RETRANSMITTED = {"trex": 0.2, "wrk": 0.02}
 #: A trial at a rate has this share of the connections that the clients completed flat out, for about this time (s).
 LIGHT, LIGHT_S = 0.25, 4.0
-#: Background traffic of the light rate alone is also watched flat out for so long (real seconds), apart from trials.
+#: Background traffic of the light rate alone is also watched flat out for this long (real seconds), outside of trials.
 WATCHED_S = 2.0
 
 T = TypeVar("T")
@@ -86,7 +86,7 @@ METRIC = ConnectionRate()
 
 @dataclass(frozen=True)
 class Background:
-    """What was played beside the connections, and what became of it."""
+    """What was played alongside the connections, and what became of it."""
 
     delivery: Delivery
     pps: float
@@ -172,7 +172,7 @@ def measure(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
         generator_pps=background.pps if background else None,
     )
     deliveries = [background.delivery, *watched] if background else []
-    problems = [f"beside the connections: {limited}"] if limited else []
+    problems = [f"alongside the connections: {limited}"] if limited else []
     return found.plus(trials, Deliveries(clients=clients, deliveries=deliveries)).troubled(problems)
 
 
@@ -197,10 +197,10 @@ def _flat_out(nodes: Nodes, endpoints: TcpEndpoints, spec: MeasurementSpec, leve
         return Attempt(*windows), opening.stop()
 
     before = nodes.dut.received()
-    beside = endpoints.connections.background_flat_out
+    with_flood = endpoints.connections.background_flat_out
     with nodes.throttle(level, loop=True):
         (windows, clients), background = (
-            _with_background(nodes, endpoints.connections, run) if beside else (run(), None)
+            _with_background(nodes, endpoints.connections, run) if with_flood else (run(), None)
         )
     counts = [
         (packets - packets_before, octets - octets_before)

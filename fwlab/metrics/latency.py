@@ -26,7 +26,7 @@ from fwlab.model.results import Clock, Measured, TestbedFacts
 SHARES = (0.0, 0.1, 0.5, 0.9)
 #: The load whose median is the metric's value.
 MIDDLE = 0.5
-#: Probes at each load, and seconds between two: few enough beside the load, and enough for a 99th percentile.
+#: Probes at each load, and seconds between two: few enough compared with the load, and enough for a 99th percentile.
 PROBES, INTERVAL_S = 400, 0.01
 
 

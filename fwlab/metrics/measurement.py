@@ -44,12 +44,12 @@ class MeasurementSpec:
     state_packets  packets to play before the DUT's states are counted
     sampled  also sample the DUT under load, function by function
     fresh    load the ruleset again before each attempt at trials
-    beside   a case to measure in turns with this one where the DUT's clock is the host's
+    beside   the paired baseline: a case whose trials alternate with this one's where the DUT's clock is the host's
     cpus     CPUs that the DUT must have
-    nic      model of NIC that it must have beside the usual one
+    nic      model of NIC that it must have in addition to the usual one
     accounted  of an exercise: what the DUT sends in the flood is recorded where QEMU sees each frame, connections are
              counted in a flood as well, and the ruleset must let new logins in
-    remarks  what to say of the ruleset beside the verdict
+    remarks  what to say of the ruleset in addition to the verdict
     load_dependent  the ruleset may treat a packet differently before the flood and after it
     decided  asked before each step: whether what was measured so far is enough
     """

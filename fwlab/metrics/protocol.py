@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a metric declares beside its meaning: how it is measured."""
+"""What a metric declares in addition to its meaning: how it is measured."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol

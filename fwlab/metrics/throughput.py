@@ -15,7 +15,7 @@ from fwlab.model.events import BoundsNarrowed
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Measured, TestbedFacts
 
-#: The lowest load of the search (pps): of so many packets, one is the loss that PDR allows.
+#: The lowest load of the search (pps): of 200 packets, one is the loss that PDR allows.
 MIN_PPS = 200.0
 NAMES = {NDR: "NDR", PDR: "PDR"}
 
@@ -90,7 +90,7 @@ SEARCH = Step(Phase.SEARCH, _search, despite_problems=False)
 #: The loads after the first, as shares of what the generator sends flat out, or of twice what the DUT processes then.
 #: RFC 2544: steps of at most 10 %.
 CURVE_SHARES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
-#: The curve ends with so many trials without loss, one after the other.
+#: The curve ends with this many consecutive trials without loss.
 WITHOUT_LOSS = 2
 
 

@@ -19,7 +19,7 @@ class LoadMeasurer(Protocol):
     """What makes one trial."""
 
     def measure(self, intended_duration: float, intended_load: float) -> TrialResult:
-        """One trial of so many seconds at so many packets per second. Raises CannotMeasure, never returns a guess."""
+        """One trial: `intended_load` packets per second for `intended_duration` s. Raises CannotMeasure; never guesses."""
 
 
 class _BudgetSpentError(Exception):

@@ -13,7 +13,7 @@ from fwlab.testbed.link_kinds import Requirement
 
 @dataclass(frozen=True)
 class Virtio(BridgeNic):
-    """Links as a bridge of their own."""
+    """Each link is a bridge."""
 
     devices: Devices = field(default_factory=Devices)
     name: str = "virtio"
@@ -31,7 +31,7 @@ class Virtio(BridgeNic):
         return (*host_network(self.devices), Requirement(said, not filtered, command))
 
     def changes(self, link: LinkOnHost) -> tuple[NewBridge, ...]:
-        """The bridge."""
+        """A new bridge for the link."""
         reject_taken(link)
         return (NewBridge(name=link.device, mtu=link.mtu, alias=link.alias),)
 

@@ -262,7 +262,7 @@ def test_a_background_rate_above_the_generators_limit_is_reported_once(monkeypat
     monkeypatch.setattr(Testbed._Engine, "limited", short)
     declared = Traffic(connections={"background": "flood", "background_pps": 100}).connections
     for metrics in (["connections"], ["connections", "delivered"]):
-        assert Testbed().measure(declared, metrics).problems == [f"beside the connections: {short}"]
+        assert Testbed().measure(declared, metrics).problems == [f"alongside the connections: {short}"]
     assert Testbed().measure(WEB, ["connections"]).problems == []
 
 
