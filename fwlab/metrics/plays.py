@@ -19,7 +19,8 @@ from fwlab.model.trial import PacedPlay, Trial
 #: The DUT may send a few packets of its own (neighbour and group discovery), which the sink does not count.
 STRAY = 2
 #: If the flood did not show what the DUT carries, it is watched for at least this long (s) and this many packets,
-#: which are counted in bursts of 64. Watching begins with the first packet: a busy host may take seconds to start the engine.
+#: which are counted in bursts of 64. Watching begins with the first packet: a busy host may take seconds to start the
+#: engine.
 RATE_S, RATE_PACKETS = 0.8, 256
 #: Counters are polled this often, and for this long (s).
 LOOK_S, PATIENCE_S = 0.05, 20.0

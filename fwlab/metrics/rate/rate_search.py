@@ -19,7 +19,7 @@ class LoadMeasurer(Protocol):
     """What makes one trial."""
 
     def measure(self, intended_duration: float, intended_load: float) -> TrialResult:
-        """One trial: `intended_load` packets per second for `intended_duration` s. Raises CannotMeasure; never guesses."""
+        """One trial: `intended_load` packets per second for `intended_duration` s. Raises CannotMeasure."""
 
 
 class _BudgetSpentError(Exception):

@@ -201,7 +201,7 @@ TIMEOUT = BuildError("dut-freebsd: packer: 'packer' failed with 1:\n  Timeout wa
         (
             TIMEOUT,
             "x\nFreeBSD 15.1-RELEASE-p1 releng/15.1 GENERIC\n",
-            "FreeBSD 15.1-RELEASE-p1 started, but allows no login",
+            "RELEASE-p1 started, but allows no login",
         ),
         (TIMEOUT, "x\nFreeBSD 13.4-RELEASE GENERIC\n", "image: FreeBSD 13.4 is too old"),
         (BuildError("a script failed"), "FreeBSD 13.4-RELEASE GENERIC", "image: FreeBSD 13.4 is too old"),
