@@ -208,28 +208,3 @@ class Functions(TypedDict):
 
 class Done(TypedDict):
     """The answer of every other operation."""
-
-
-#: The type of the answer to each operation.
-ANSWERS: dict[str, Any] = {
-    "facts": Facts,
-    "reset": Reset,
-    "load": Loaded,
-    "confirm": Confirmed,
-    "unload": Done,
-    "entries": Entries,
-    "states": States,
-    "forget_states": Forgotten,
-    "memory": Memory,
-    "blackhole": Blackhole,
-    "remove_blackhole": Done,
-    "counters": Counters,
-    "drain": Counters,
-    "measure": Trials,
-    "never_idle": Done,
-    "idle_again": Done,
-    "prepare_stacks": Done,
-    "record_stacks": Recorded,
-    "read_stacks": Stacks,
-    "functions": Functions,
-}

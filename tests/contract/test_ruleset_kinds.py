@@ -111,6 +111,16 @@ def test_a_line_is_refused_at_its_place(name: str) -> None:
     assert {line: words for line, words in said.items() if not words.startswith("3: ")} == {}
 
 
+@pytest.mark.parametrize(
+    "word", ["sudo iptables", "iptables", "iptables-legacy", "ipset", "nft", "tc", "sysctl", "xdp-filter"]
+)
+def test_a_command_of_the_shell_is_named(word: str) -> None:
+    name = "nft" if word == "nft" else "ipset" if word == "tc" else "tc"
+    assert complaint(name, f"# notes\n  {word} -w x\n").startswith(
+        f"2: `{word.split(maxsplit=1)[0]}` is a command, and no shell"
+    )
+
+
 @every_kind
 def test_unusual_line_separators_are_refused(name: str) -> None:
     """Otherwise a comment to our validation could be an instruction to the tool, or vice versa."""

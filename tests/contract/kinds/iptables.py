@@ -88,6 +88,8 @@ def samples(name: str, tool: str, saved: str) -> Samples:
         held=RULES,
         accepted=[
             "*filter",
+            "# iptables -t raw -A PREROUTING\n*raw\n-A PREROUTING -m comment --comment iptables -j DROP\nCOMMIT",
+            "*mangle\n-A FORWARD -j DROP\nCOMMIT\n*raw\n-A OUTPUT -j DROP\nCOMMIT",
             *(f"*raw\n{command.format('PREROUTING')}\nCOMMIT" for command in COMMANDS),
             f"*raw\n-{other} -A FORWARD -s 2001:2::1\nCOMMIT",
             f"*raw\n-{other}A FORWARD -s 2001:2::1\nCOMMIT",
@@ -97,6 +99,8 @@ def samples(name: str, tool: str, saved: str) -> Samples:
             *(text for text in THERE if name != "ip6tables" or "-6" not in text),
         ],
         refused=[
+            ("*filter\n-A PREROUTING -j DROP\nCOMMIT\n", "2: the table filter has no chain PREROUTING"),
+            ("*raw\nCOMMIT\n-A PREROUTING -j DROP\n", "3: a rule outside of a table"),
             *(
                 (f"*raw\n{command.format('FORWARD')} -s 198.18.0.1\nCOMMIT\n", "2: the table raw has no chain FORWARD")
                 for command in COMMANDS

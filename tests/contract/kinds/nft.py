@@ -144,6 +144,7 @@ SAMPLES = [
         name="nft",
         held=ONE_RULE,
         accepted=[
+            "table ip lab {\n  map m {\n    elements = {\n      tc : drop\n    }\n  }\n}",
             'add table ip t { comment "include nothing" ; }  # include "that"',
             "add set ip t included { type ipv4_addr; }",
             *IN_ITS_BLOCK,
