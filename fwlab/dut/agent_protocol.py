@@ -90,7 +90,7 @@ class Trials(TypedDict):
     cpu_ns: dict[str, int]
 
 
-class DutFacts(TypedDict):
+class SystemFacts(TypedDict):
     """What a DUT is.
 
     packet_sockets  how many programs read packets from its links
@@ -109,7 +109,7 @@ class DutFacts(TypedDict):
 class Facts(TypedDict):
     """facts. The first call after a boot records the start state."""
 
-    facts: DutFacts
+    facts: SystemFacts
 
 
 class Reset(TypedDict):

@@ -73,6 +73,22 @@ MISSING = [
     ("*raw\n-A A -j X\n-F A\nCOMMIT\n", {LEGACY: "0"}, None),
     ("*raw\n[0:0] -A A -j X\nCOMMIT\n", {LEGACY: "0"}, "1 of 1 rules"),
 ]
+EACH = """# blacklist
+*raw
+:PREROUTING ACCEPT [0:0]
+-A PREROUTING -s 198.18.20.66 -j DROP
+COMMIT
+
+*filter
+-A FORWARD -m comment --comment "two words" -j ACCEPT
+-A x; $(reboot)
+COMMIT
+"""
+LINES = [
+    ["raw", "-A", "PREROUTING", "-s", "198.18.20.66", "-j", "DROP"],
+    ["filter", "-A", "FORWARD", "-m", "comment", "--comment", "two words", "-j", "ACCEPT"],
+    ["filter", "-A", "x;", "$(reboot)"],
+]
 RULES = "*raw\n-A A -j X\nCOMMIT\n"
 NO_PROGRAM = [
     "-A INPUT -m bpf --object-pinned /sys/fs/bpf/x -j DROP",
@@ -117,6 +133,7 @@ def samples(name: str, tool: str, saved: str) -> Samples:
         ],
         lines=NO_PROGRAM,
         loaded=[("# x\n", [(tool, "# x\n")])],
+        each=[(EACH, [[tool.removesuffix("-restore"), "-t", *words] for words in LINES])],
         missing=[
             (RULES, {saved: "1"}, None),
             (RULES, {saved: "0"}, "1 of 1 rules"),

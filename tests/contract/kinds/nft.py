@@ -171,6 +171,12 @@ SAMPLES = [
             "monitor",
         ],
         loaded=[("# x\n", [("nft -f -", "# x\n")])],
+        each=[
+            (
+                "add table ip t\n  add x; $(reboot) | reboot\n# end\n",
+                [["nft", "add table ip t"], ["nft", "add x; $(reboot) | reboot"]],
+            )
+        ],
         missing=[
             ("table ip t {\n}\n", {NFT: ""}, "tables ip t"),
             ("add table t; add table inet u\n", {NFT: "table ip t { # handle 1\n}\n"}, "tables inet u"),
