@@ -126,7 +126,7 @@ class AgentConversation:
 
 
 @cache
-def _adapter(wanted: Hashable) -> TypeAdapter[Any]:
+def _adapter(wanted: Any) -> TypeAdapter[Any]:
     return TypeAdapter(wanted)  # to make one takes longer than to validate most answers
 
 
@@ -137,6 +137,6 @@ def validated(answer: dict[str, Any], wanted: type[T], operation: str) -> T:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
-        raise CannotMeasure(
-            f"dut: the answer to {operation} is wrong at {place}: {first['msg']}", "fwlab doctor"
-        ) from None
+        message = f"dut: the answer to {operation} is wrong at {place}: {first['msg']}"
+        raise CannotMeasure(message, "vagrant reload LAB") from error
+    return found
