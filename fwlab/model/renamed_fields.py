@@ -10,7 +10,7 @@ _RENAMED = {
     "crossovers": {"behind": "slower", "ahead": "faster"},
     "exercises": {"fill": "state_packets"},
 }
-_IN_RANGES = "ranges.yml has the numbers; list the cases under `cases`, then run `fwlab author ranges LAB`"
+_IN_RANGES = "ranges.yml has the numbers; list the cases under `cases`, then run `make ranges LAB=LAB`"
 #: By section: fields that have gone elsewhere, or that are there in another form.
 _MISPLACED = {
     "cases": {"series": "this must be a list: what differs, case by case"},

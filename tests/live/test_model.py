@@ -20,8 +20,8 @@ from fwlab.model.reference_core import ReferenceCore
 from fwlab.model.results import Measured, Run
 from fwlab.model.trial import Modelled
 from fwlab.report.core_figures import core_figures
-from fwlab.report.core_ratios import modelled_cases
 from fwlab.testbed.core_model.attached import refuse_other_qemu
+from tools.core_ratios import modelled_cases
 
 from .conftest import ROOT, TOPOLOGY, Checkout
 from .model_cases import CASES, PLAIN, PROFILED

@@ -11,7 +11,7 @@ from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run
 from fwlab.model.lab import Lab
 from fwlab.report.core_figures import CoreFigures, all_core_figures
-from fwlab.report.published_ratios import Row, rows_of
+from tools.published_ratios import Row, rows_of
 
 GLOB = "*-model-*.json"
 #: A figure that is nearer to the published one by less than this share of it is not called nearer.

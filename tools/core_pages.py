@@ -14,7 +14,7 @@ from fwlab.metrics.registry import METRICS
 from fwlab.model.reference_core import ReferenceCore
 from fwlab.model.results import Measured, Run
 from fwlab.report.core_figures import HEADS, core_figures
-from fwlab.report.core_ratios import modelled_cases
+from tools.core_ratios import modelled_cases
 
 #: How topology.yml's names are shown.
 SHOWN = {
