@@ -6,10 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from fwlab_coresim.figures import CoreFigures
 
 from fwlab.host.project import Project, find_project
 from fwlab.measure.labs import load_lab
-from fwlab.report.core_figures import CoreFigures
 from tools import core_ratios
 from tools.core_plot import parts
 from tools.core_ratios import ModelledRow, modelled_cases, modelled_rows

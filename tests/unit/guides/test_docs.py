@@ -205,7 +205,7 @@ def pytest_line(words: list[str]) -> None:
 
 SOURCES = "\n".join(
     path.read_text(errors="replace")
-    for folder in ("fwlab", "packer", "provision")
+    for folder in ("fwlab", "tools", "packer", "provision")
     for path in sorted((ROOT / folder).rglob("*"))
     if path.is_file() and path.suffix in ("", ".lua", ".py", ".rb", ".sh")
 )
