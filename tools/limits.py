@@ -4,13 +4,15 @@
 They are read from the modules that apply them, so a page cannot name another number than the one in force.
 """
 
-from fwlab.dut.linux.agent.trials import MOST_OWN
+from fwlab.dut.agent_protocol import POLICY
 from fwlab.generator.frame_table import MAX_FRAMES
 from fwlab.generator.tcp_config import SYSCTLS
 from fwlab.generator.tcp_endpoints import RTO_MIN_BESIDE_S, RTO_MIN_S
 from fwlab.generator.trex.astf import MOST_OPEN
-from fwlab.judge import load_dependence, verdicts
+from fwlab.judge import conduct, verdicts
+from fwlab.judge.clocks import MAX_INTERVAL, MAX_SPREAD
 from fwlab.judge.statistics import CONFIDENCE, fewest_values
+from fwlab.measure.calibration import MOST_DAYS
 from fwlab.measure.session import EXERCISE_S, TRIALS_IF_APART
 from fwlab.metrics import (
     capacity,
@@ -25,7 +27,6 @@ from fwlab.metrics import (
     survival,
     throughput,
 )
-from fwlab.model import host_class
 from fwlab.model.declared_traffic import Connections
 from fwlab.rulesets import files
 from fwlab.rulesets.kinds import jumps, memory
@@ -61,11 +62,11 @@ def _trials() -> list[Row]:
         ("CPU slice at each throttled level", _list([_ms(level.run_s) for level in OPEN_LOOP[1:]])),
         ("Idle time in a trial, at most", _percent(capacity.MOST_IDLE)),
         ("CPU time for other work in a trial, at most", _percent(capacity.MOST_OTHER)),
-        ("The same, for kernel threads that take an equal share of every trial", _percent(MOST_OWN)),
+        ("The same, for kernel threads that take an equal share of every trial", _percent(POLICY["max_own_share"])),
         ("Unsaturated trials before the next level, per trial wanted", f"more than {capacity.IDLE_AT_A_LEVEL}"),
         ("Packets that the sink may send back", _percent(capacity.MOST_BACK)),
         ("Spread that repeats a measurement", _above(capacity.USUAL_SPREAD)),
-        ("Spread that makes a verdict inconclusive, unless the interval is short", _above(verdicts.LARGEST_SPREAD)),
+        ("Spread that makes a verdict inconclusive, unless the interval is short", _above(MAX_SPREAD)),
         ("Trials of the second measurement after such a spread", str(TRIALS_IF_APART)),
         ("Time for one exercise", f"{EXERCISE_S:g} s"),
     ]
@@ -81,14 +82,14 @@ def _delivery() -> list[Row]:
 
 
 def _load_dependence() -> list[Row]:
-    stray = f"{load_dependence.STRAY} packets and {_percent(load_dependence.STRAY_SHARE)} of the class"
-    both = f"{_percent(load_dependence.SYSTEMATIC)} and {load_dependence.DEVIATIONS:g} standard deviations"
-    state = f"{_percent(load_dependence.SYSTEMATIC_OF_STATE)} and as many"
+    stray = f"{conduct.STRAY} packets and {_percent(conduct.STRAY_SHARE)} of the class"
+    both = f"{_percent(conduct.SYSTEMATIC)} and {conduct.DEVIATIONS:g} standard deviations"
+    state = f"{_percent(conduct.SYSTEMATIC_OF_STATE)} and as many"
     return [
         ("Difference between flood and light load, at most", both),
         ("The same in an exercise about connection tracking", state),
         ("Packets that may pass in the flood of a class that is blocked at a light load", stray),
-        ("Packets that the sink may miss in the flood, where it counts", _percent(load_dependence.MISSED)),
+        ("Packets that the sink may miss in the flood, where it counts", _percent(conduct.MISSED)),
     ]
 
 
@@ -159,9 +160,9 @@ def _real_testbed() -> list[Row]:
     return [
         ("Rounds of a case and its baseline, at least", str(fewest_values())),
         ("Probability with which the interval holds the median", f"at least {_percent(CONFIDENCE)}"),
-        ("Length of the interval, as a share of the median, at most", _percent(verdicts.LARGEST_INTERVAL)),
+        ("Length of the interval, as a share of the median, at most", _percent(MAX_INTERVAL)),
         ("Share of the generator's ceiling above which a figure is inconclusive", _percent(verdicts.NEAR_CEILING)),
-        ("Age of a calibration, at most", f"{host_class.MOST_DAYS} days"),
+        ("Age of a calibration, at most", f"{MOST_DAYS} days"),
     ]
 
 

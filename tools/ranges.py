@@ -19,8 +19,8 @@ from fwlab.judge.verdicts import doubts
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import latest_run, load_run, published_name
 from fwlab.metrics.registry import METRICS
+from fwlab.model.declared import series_of
 from fwlab.model.errors import BadInput
-from fwlab.model.kernel import series_of
 from fwlab.model.lab import Lab
 from fwlab.model.ranges import MeasuredRanges, Median, MetricRanges, Ranges
 from fwlab.model.results import Run

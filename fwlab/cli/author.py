@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from fwlab.cli.options import LabName
-from fwlab.grading.explanations import explanations
+from fwlab.grading.class_files import explanations
 from fwlab.grading.student_bundle import write_bundle
 from fwlab.host.project import find_project, lab_ids, shown
 from fwlab.measure.labs import load_lab

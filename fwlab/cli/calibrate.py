@@ -14,11 +14,10 @@ from fwlab.generator.selection import AUTO
 from fwlab.host.atomic_write import check_writable
 from fwlab.host.project import shown
 from fwlab.judge.verdicts import NEAR_CEILING
-from fwlab.measure.calibration import host_class_of, path_of, write_host_class
+from fwlab.measure.calibration import HostClass, host_class_of, path_of, write_host_class
 from fwlab.measure.plan import case_spec
 from fwlab.measure.session import open_session
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, BadInput
-from fwlab.model.host_class import HostClass
 from fwlab.report.progress import listener
 
 #: The lab whose baseline is a DUT that forwards without any rule.

@@ -21,8 +21,8 @@ from fwlab.host.hardware_probe import probe_hardware
 from fwlab.host.iproute import Ip
 from fwlab.host.kvm_probe import kvm_works
 from fwlab.host.project import Project, find_project, load_topology
-from fwlab.images.built_boxes import built_boxes
-from fwlab.images.packer_tools import ELSEWHERE, PACKER
+from fwlab.images.boxes import built_boxes
+from fwlab.images.programs import ELSEWHERE, PACKER
 from fwlab.measure.calibration import load_host_class
 from fwlab.measure.host_room import memory_available, memory_of_a_set
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, BadInput, CannotMeasure

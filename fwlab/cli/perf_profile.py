@@ -28,6 +28,7 @@ from fwlab.cli.options import (
     run_context,
 )
 from fwlab.host.atomic_write import check_writable
+from fwlab.judge.clocks import clock_of
 from fwlab.measure.core_models import FunctionCost, core_profile, modelled_specs
 from fwlab.measure.plan import refuse_unplayable_traffic, with_able_engine
 from fwlab.measure.saved_runs import reports_folder
@@ -110,7 +111,7 @@ def _show(row: Row, run: Run, functions: int, console: Console) -> None:
         console.print(f"{words}, {worth(sum(stacks.values()))}", highlight=False)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("function", overflow="fold")
-    for head in ("own", "instr/pkt" if run.testbed.clock == "instructions" else "ns/pkt", "with callees"):
+    for head in ("own", clock_of(run.testbed).cost_heading, "with callees"):
         table.add_column(head, justify="right")
     for share in shares(stacks)[:functions]:
         own = formatting.digits(share.own * cost, 3) if cost is not None else formatting.NOTHING

@@ -18,8 +18,7 @@ from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Exercise, Lab
 from fwlab.report.formatting import NOTHING, quantity, ratio
 from fwlab.student.hints import hints_of
-from fwlab.student.progress import ExerciseProgress, Progress, read_progress
-from fwlab.student.standing import NextStep, in_order, next_step
+from fwlab.student.progress import ExerciseProgress, NextStep, Progress, in_order, next_step, read_progress
 from fwlab.student.workbook import Question, workbook_of
 
 out = Console()

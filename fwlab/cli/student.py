@@ -22,9 +22,8 @@ from fwlab.measure.work_folder import ensure_started, started_over
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Exercise, Lab
-from fwlab.student.hints import hints_of
+from fwlab.student.hints import hints_of, published_figure, shortened, solution
 from fwlab.student.progress import read_progress, update
-from fwlab.student.solution import published_figure, shortened, solution
 
 out = Console()
 err = Console(stderr=True)

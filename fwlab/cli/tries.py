@@ -18,11 +18,9 @@ from fwlab.model.lab import Exercise, Lab
 from fwlab.model.results import Run
 from fwlab.report.formatting import quantity
 from fwlab.report.model import ReportModel
-from fwlab.student.durations import estimate
 from fwlab.student.hints import hints_of
-from fwlab.student.measured_cases import keep_cases, measured_path
-from fwlab.student.progress import Progress, read_progress, update
-from fwlab.student.standing import next_step, tries_in
+from fwlab.student.measured import estimate, keep_cases, measured_path
+from fwlab.student.progress import Progress, next_step, read_progress, tries_in, update
 from fwlab.student.workbook import workbook_of
 
 err = Console(stderr=True)

@@ -18,10 +18,9 @@ from fwlab.measure.labs import load_lab
 from fwlab.model.errors import EXIT_FAIL, BadInput
 from fwlab.model.lab import Lab
 from fwlab.report.formatting import percent
-from fwlab.student.derivations import WITHIN, agrees, derived, slip
-from fwlab.student.measured_cases import case_runs
+from fwlab.student.measured import case_runs
 from fwlab.student.progress import LONGEST_WHY, Answer, Progress, read_progress, update
-from fwlab.student.workbook import Question, workbook_of
+from fwlab.student.workbook import WITHIN, Question, agrees, derived, slip, workbook_of
 
 out = Console()
 

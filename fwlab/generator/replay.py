@@ -10,8 +10,8 @@ from pathlib import Path
 
 from fwlab.generator.protocol import Availability, PlaybackResult, TcpEndpoints, check_load
 from fwlab.generator.traffic_store import FIRST_LINK, TrafficStore
-from fwlab.host.launcher import Launched
 from fwlab.host.project import Project
+from fwlab.host.root_shell import Program
 from fwlab.host.ssh import Ssh
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import CannotMeasure
@@ -46,7 +46,7 @@ _AWAIT_ADDRESSES = (
 class ReplayPlayback:
     """A playback by fwlab-replay."""
 
-    def __init__(self, ssh: Ssh, process: Launched, intended_pps: float | None = None) -> None:
+    def __init__(self, ssh: Ssh, process: Program, intended_pps: float | None = None) -> None:
         self._ssh = ssh
         self._process = process
         self._intended_pps = intended_pps

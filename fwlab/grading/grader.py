@@ -7,20 +7,20 @@ answers are plain data, because a worker may be on another host. Nothing is judg
 
 import contextlib
 import os
+import shlex
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from socket import gethostname
 from typing import Any
 
 import testinfra
+from testinfra.backend.base import CommandResult
 from testinfra.host import Host
 
 from fwlab import __version__
 from fwlab.dut.registry import dut_system
-from fwlab.grading.kernel_state import Inconclusive, absent_from
-from fwlab.grading.needs import Present, present_on
 from fwlab.grading.own_tests import Collected, OwnTests
 from fwlab.grading.record import CheckMark, changed_files, lab_files
 from fwlab.host.project import Project
@@ -35,11 +35,109 @@ from fwlab.metrics.registry import METRICS
 from fwlab.model.declared import Frozen, Value
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.events import Listener
+from fwlab.model.lab import Needs
+from fwlab.model.printable import LONGEST_LINE, printable
 from fwlab.model.results import Measured, Run
 from fwlab.model.ruleset import RulesetFile
 from fwlab.model.verdict import Outcome
+from fwlab.rulesets.registry import KINDS
 from fwlab.testbed.dut_choice import topology_of
 from fwlab.testbed.selection import TestbedRequest
+
+#: A line for each thing that is there: what it is, its name, and the value of a sysctl.
+_PACKAGE = "[ \"$(dpkg-query -Wf '${{db:Status-Status}}' {0} 2>/dev/null)\" = installed ] && echo package {0}"
+_MODULE = "modinfo {0} >/dev/null 2>&1 && echo module {0}"
+_SYSCTL = 'value=$(sysctl -n {0} 2>/dev/null) && echo "sysctl {0} $value"'
+
+
+class Present(Frozen):
+    """Which packages and modules are there, and the values of sysctls by name, with single spaces."""
+
+    packages: frozenset[str]
+    modules: frozenset[str]
+    sysctls: dict[str, str]
+
+    def lacks(self, needs: Needs, forwarding: str) -> str | None:
+        """The first thing that the DUT lacks of what a lab needs; None if it has everything.
+
+        forwarding  the sysctl that makes it a router: otherwise no result means anything
+        """
+        if self.sysctls.get(forwarding) != "1":
+            return f"the DUT does not forward: {forwarding} is {self.sysctls.get(forwarding)}"
+        for what, wanted, there in (
+            ("package", needs.packages, self.packages),
+            ("module", needs.modules, self.modules),
+        ):
+            if missing := [name for name in wanted if name not in there]:
+                return f"the DUT lacks the {what} {missing[0]}"
+        for name, value in needs.sysctls.items():
+            if self.sysctls.get(name) != str(value):
+                return f"the DUT has {name} = {self.sysctls.get(name)}, the lab needs {value}"
+        return None
+
+
+def present_on(dut: Host, packages: Iterable[str], modules: Iterable[str], sysctls: Iterable[str]) -> Present:
+    """What the DUT has of these. A module may be there without being loaded."""
+    wanted = ((_PACKAGE, packages), (_MODULE, modules), (_SYSCTL, sysctls))
+    asked = [line.format(shlex.quote(name)) for line, names in wanted for name in names]
+    lines = [line.split() for line in dut.run("\n".join([*asked, "true"])).stdout.splitlines()]
+    return Present(
+        packages=frozenset(name for kind, name, *_ in lines if kind == "package"),
+        modules=frozenset(name for kind, name, *_ in lines if kind == "module"),
+        sysctls={name: " ".join(value) for kind, name, *value in lines if kind == "sysctl"},
+    )
+
+
+class Inconclusive(Exception):
+    """Nothing can be said about a ruleset, for this reason."""
+
+
+_LOST = "lost the connection to the DUT before it could be asked what it holds"
+
+
+def absent_from(dut: Host, files: Iterable[RulesetFile]) -> str | None:
+    """What the DUT lacks of the first file that it does not hold whole. Raises Inconclusive if it does not answer."""
+    for file in files:
+        absent = missing(dut, file)
+        if absent is not None:
+            return f"{file.name}: loaded, but the DUT does not hold: {printable(absent, LONGEST_LINE)}"
+    return None
+
+
+def missing(dut: Host, file: RulesetFile) -> str | None:
+    """What the DUT lacks of this file; None if it holds all of it."""
+    lines = [line.partition("#")[0].strip() for line in file.text.splitlines()]
+    try:
+        return KINDS[file.kind].absent(_Asked(dut), [line for line in lines if line])
+    except (LookupError, ValueError, StopIteration):
+        return None  # the tool has loaded a form that this check does not understand
+
+
+class _Asked:
+    """The DUT's tools. A tool that cannot be reached says nothing about the ruleset, so Inconclusive is raised."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def run(self, command: str, *arguments: str) -> str:
+        return str(self._done(command, *arguments).stdout)
+
+    def check_output(self, command: str, *arguments: str) -> str:
+        done = self._done(command, *arguments)
+        if done.rc:
+            words = printable(done.stderr.strip() or f"exit {done.rc}")
+            raise Inconclusive(f"the DUT cannot list what it holds: {command.split(maxsplit=1)[0]}: {words}")
+        return str(done.stdout).rstrip()
+
+    def _done(self, command: str, *arguments: str) -> CommandResult:
+        try:
+            done = self._host.run(command, *arguments)
+        except (RuntimeError, OSError) as error:  # Testinfra's, if ssh failed
+            raise Inconclusive(_LOST) from error
+        if done.rc == 255:
+            raise Inconclusive(_LOST)
+        return done
+
 
 #: Time for all rulesets of a student that crash the DUT or keep themselves from being measured (s): half of what ten
 #: that each exceed their limit twice would take.

@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from fwlab.model.cpu_settings import CpuSettings
+from fwlab.model.results import CpuSettings
 
 CPUS = Path("/sys/devices/system/cpu")
 _UNAFFECTED = "Not affected"

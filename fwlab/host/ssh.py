@@ -14,10 +14,9 @@ from pathlib import Path
 
 from fwlab.host.atomic_write import write_atomically, write_errors_as
 from fwlab.host.environment import patience
-from fwlab.host.launcher import Launched, Launcher
 from fwlab.host.process import wait_or_kill
 from fwlab.host.project import Project
-from fwlab.host.root_shell import LOST, RootShell
+from fwlab.host.root_shell import LOST, Program, RootShell
 from fwlab.model.errors import CannotMeasure, DutLost
 from fwlab.model.topology import ROLES, Role, Topology
 
@@ -80,7 +79,7 @@ class Ssh:
         self._base = ["ssh", "-F", str(config), role]
         # Not on the DUT, where a program more could show in the figures.
         self._shell = None if role == "dut" else RootShell(self._base)
-        self._launcher = Launcher(self._base)
+        self._programs = RootShell(self._base)
 
     def run(self, command: str, *, data: bytes = b"", timeout: float = 60, check: bool = True) -> str:
         """Run a shell command as root on the node and return its standard output.
@@ -122,9 +121,9 @@ class Ssh:
             start_new_session=True,
         )
 
-    def launch(self, command: str) -> Launched:
+    def launch(self, command: str) -> Program:
         """Start a command as root that reads its input to its end, sooner than `open` does. One at a time."""
-        return self._launcher.start(command)
+        return self._programs.start(command)
 
     def prepare(self) -> None:
         """Open now what `run` and `launch` use. The first time, that takes a second each on an emulated node."""
@@ -212,5 +211,5 @@ class Ssh:
         """End the shared connection, and the shell that uses it."""
         if self._shell is not None:
             self._shell.close()
-        self._launcher.close()
+        self._programs.close()
         subprocess.run([*self._base[:-1], "-O", "exit", self.role], capture_output=True, check=False)

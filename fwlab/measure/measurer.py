@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Measure one ruleset: load it, then take the steps of every metric that is asked for."""
+"""Measure one ruleset: load it, then take the steps of every metric that is asked for.
+
+On a clock that the host shares, a case and its baseline are measured in turns, A B A B, so that what drifts on the host
+drifts for both alike: its frequency, its temperature and its other work change in minutes.
+"""
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from fwlab.generator.traffic_store import TrafficStore
+from fwlab.judge.statistics import fewest_values
 from fwlab.measure.trickle import trickle
 from fwlab.metrics import load_time
 from fwlab.metrics.measurement_spec import MeasurementSpec
@@ -15,7 +20,7 @@ from fwlab.metrics.perf_profile import PROFILE
 from fwlab.metrics.registry import METRICS
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.declared_traffic import TrafficClass
-from fwlab.model.errors import CannotMeasure, Refused
+from fwlab.model.errors import CannotMeasure, Overdue, Refused
 from fwlab.model.events import ItemPhase
 from fwlab.model.metric import TrafficKind, refused_by_clock
 from fwlab.model.results import Clock, Measured
@@ -183,3 +188,40 @@ def _unmeasured(spec: MeasurementSpec) -> Measured:
         offered=spec.offered,
         remarks=spec.remarks,
     )
+
+
+Measure = Callable[[MeasurementSpec, float | None], Measured]
+
+
+def interleave_trials(measure: Measure, spec: MeasurementSpec, limit_s: float | None = None) -> Measured:
+    """Measure by at least as many trials as a confidence interval needs, each in a round of its own.
+
+    Without a case beside it, the trials follow each other. A round has one trial of the case and one of the other;
+    everything else that the case asks for is measured in the first. Ends early after a problem. Raises Overdue after
+    `limit_s` seconds, and what `measure` raises.
+    """
+    count = max(spec.trial.count, fewest_values())
+    if spec.beside is None:
+        return measure(replace(spec, trial=spec.trial.changed(count)), limit_s)
+    ends = None if limit_s is None else time.monotonic() + limit_s
+    first = replace(spec, trial=spec.trial.changed(1), beside=None)
+    again = replace(first, metrics=[name for name in spec.metrics if METRICS[name].interleaved])
+    other = replace(spec.beside, id=f"{spec.beside.id} beside {spec.id}", trial=spec.beside.trial.changed(1))
+    found = measure(first, _left(ends, spec))
+    beside = measure(other, _left(ends, spec)).model_copy(update={"id": spec.beside.id})
+    for _ in range(count - 1):
+        if any(one.problems or one.unsaturated or one.refused or one.lost for one in (found, beside)):
+            break
+        found = found.joined(measure(again, _left(ends, spec)))
+        beside = beside.joined(measure(other, _left(ends, spec)))
+    return found.model_copy(update={"beside": beside})
+
+
+def _left(ends: float | None, spec: MeasurementSpec) -> float | None:
+    """Seconds that are left. Raises Overdue if none are."""
+    if ends is None:
+        return None
+    left = ends - time.monotonic()
+    if left <= 0:
+        raise Overdue(f"{spec.id} was not measured in its time")
+    return left

@@ -13,6 +13,7 @@ from fwlab.generator.echo import EchoProbes
 from fwlab.generator.pacing.paced_load import PacedLoad, Recorder
 from fwlab.generator.protocol import TcpEndpoints
 from fwlab.generator.traffic_store import FIRST_LINK
+from fwlab.judge.clocks import CLOCKS
 from fwlab.measure.context import RunContext
 from fwlab.measure.measurer import Measurer
 from fwlab.measure.recovery import Recovery
@@ -117,7 +118,7 @@ def _own_time(
     """Nanoseconds of the DUT's clock for each instruction, and what QEMU can do on these links: play, and record."""
     by_qemu = machines.made.link == PACED_LINK
     recording = links.recording if by_qemu else None
-    if machines.testbed.kind.clock == "host":
+    if not CLOCKS[machines.testbed.kind.clock].paced:
         return 1, None, recording
     return 1 << topology.clock.icount_shift, links if by_qemu and dut.can_be_paced else None, recording
 

@@ -188,7 +188,7 @@ def _flat_out(nodes: Nodes, endpoints: TcpEndpoints, spec: MeasurementSpec, leve
             packets=max(trial.packets, LEAST_PACKETS),
             idle_share=MOST_IDLE_LOOP,
             other_share=MOST_OTHER_LOOP if nodes.levels > 1 else 1.0,
-            most_idle=(IDLE_AT_LAST_LEVEL if last else IDLE_AT_A_LEVEL) * trial.count,
+            max_unsaturated=(IDLE_AT_LAST_LEVEL if last else IDLE_AT_A_LEVEL) * trial.count,
             settle_s=SETTLE_S,
         )
         with traffic_guard(endpoints.flat_out()) as opening:

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from fwlab.generator.pacing.paced_load import Load
 from fwlab.generator.protocol import traffic_guard
+from fwlab.judge.clocks import CLOCKS
 from fwlab.metrics.delivery import few_packets, play
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession, Nodes, through
@@ -175,9 +176,8 @@ def at_load(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
     light = found(so_far).light
     if light is None:
         return None
-    if session.nodes.clock == "host":
-        return AtHostLoad(session.nodes, spec.traffic_name, light)
-    return AtPacedLoad(session.nodes, spec.traffic_name, light)
+    kind = AtPacedLoad if CLOCKS[session.nodes.clock].paced else AtHostLoad
+    return kind(session.nodes, spec.traffic_name, light)
 
 
 def found(so_far: Measured) -> Benchmarks:

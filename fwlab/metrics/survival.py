@@ -18,6 +18,7 @@ from types import MappingProxyType
 
 from fwlab.generator.pacing.paced_load import Load
 from fwlab.generator.protocol import traffic_guard
+from fwlab.judge.clocks import CLOCKS
 from fwlab.metrics.capacity import FLOOD, busy_rates
 from fwlab.metrics.measurement_spec import MeasurementSpec, given
 from fwlab.metrics.nodes import MeasuringSession, Nodes, through
@@ -94,7 +95,7 @@ class Survival(MeasurableMetric):
         return (min(left, offered), offered) if offered else None
 
     def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
-        return [FLOOD, SURVIVE] if clock == "host" else [SURVIVE_PACED]
+        return [SURVIVE_PACED] if CLOCKS[clock].paced else [FLOOD, SURVIVE]
 
 
 METRIC = Survival()

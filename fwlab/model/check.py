@@ -2,13 +2,50 @@
 """Checks: the conditions that an exercise sets for a ruleset."""
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import Field, model_validator
 
 from fwlab.model.expectation import Range, Rationale
 from fwlab.model.metric import MetricName, Metrics
-from fwlab.model.standard_checks import STANDARD_CHECKS
+
+#: By name, the fields of the check; a lab's `use: NAME` adds to them or replaces them.
+STANDARD_CHECKS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        # Full delivery is 0.9995 to 1.0005: a packet that only one end counted within the trial is not a loss.
+        "all-delivered": {
+            "metric": "delivered",
+            "between": (0.9995, 1.0005),
+            "why": "This traffic is allowed, so every packet must arrive.",
+            "pass": "All packets of the class {class} arrive.",
+            "fail": "Packets of the class {class} are missing at the sink. Which rule do they match?",
+        },
+        "none-delivered": {
+            "metric": "delivered",
+            "between": (0, 0),
+            "why": "This traffic is forbidden. One packet at the sink is one too many.",
+            "pass": "No packet of the class {class} arrives.",
+            "fail": "Packets of the class {class} still arrive.",
+        },
+        # The DUT counts these packets, but not by class: a few of its own may be among them.
+        "all-returned": {
+            "metric": "returned",
+            "between": (0.9, 1),
+            "why": "Hosts behind the firewall send packets, too. What is not tracked must be accepted both ways.",
+            "pass": "All packets of the class {class} leave by the link that they came from.",
+            "fail": "Packets of the class {class} are dropped on their way back. Which rule accepts that direction?",
+        },
+        "entries-loaded": {
+            "metric": "entries",
+            "why": "The list is part of the exercise, so all of it must be loaded.",
+            "pass": "The whole list is loaded.",
+            "fail": "Entries are missing. Compare your ruleset with the list.",
+        },
+    }
+)
+
 
 BOUNDS = ("between", "at_least", "at_most")
 
@@ -24,7 +61,7 @@ class Check(Rationale):
               connections and load_time hold on the virtual testbed only
 
     In lab.yml a check may start from another one: `use: NAME` takes over everything that the check NAME says and
-    the entry does not. NAME is one of the lab's own `checks` or of fwlab/model/standard_checks.py. `kernel` and
+    the entry does not. NAME is one of the lab's own `checks` or of fwlab/model/check.py. `kernel` and
     `source` come from the lab's `defaults`.
     """
 

@@ -8,8 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
-from fwlab.model.declared import Identifier, Strict
-from fwlab.model.kernel import KernelSeries, series_of
+from fwlab.model.declared import Identifier, KernelSeries, Strict, series_of
 from fwlab.model.metric import MetricName
 
 

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fwlab.model.check import BOUNDS
+from fwlab.model.check import BOUNDS, STANDARD_CHECKS
 from fwlab.model.metric import Metrics
-from fwlab.model.standard_checks import STANDARD_CHECKS
 
 
 @dataclass(frozen=True)
@@ -135,3 +134,23 @@ def _under_results(name: Any, lab: dict[Any, Any]) -> Any:
         if isinstance(name, str) and name[-5:] == ".json" and "/" not in name
         else name
     )
+
+
+_IN_RANGES = "ranges.yml has the numbers; list the cases under `cases`, then run `make ranges LAB=LAB`"
+_OF_A_CHECK = "a check has a class; here this field is called victim_class"
+#: By section of lab.yml: fields that belong elsewhere, or that are there in another form.
+_MISPLACED = {
+    "cases": {"class": _OF_A_CHECK, "series": "this must be a list: what differs, case by case"},
+    "sweeps": {"class": _OF_A_CHECK, "series": "this must be a list: what differs, sweep by sweep"},
+    "expectations": {
+        "virtual": _IN_RANGES,
+        "ratio": _IN_RANGES,
+        "hosts": _IN_RANGES,
+        "kernel": "ranges.yml has the kernel of each range; remove this field",
+    },
+}
+
+
+def advice(place: tuple[str | int, ...]) -> str | None:
+    """What to write instead of the unknown field at `place`, such as ("cases", 0, "class"); None: nothing is known."""
+    return _MISPLACED.get(str(place[0]), {}).get(str(place[-1])) if len(place) > 1 else None

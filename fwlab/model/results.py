@@ -9,11 +9,25 @@ from typing import Any, Final, Literal
 from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from fwlab.model.benchmarks import Benchmarks
-from fwlab.model.cpu_settings import CpuSettings
 from fwlab.model.declared import Frozen
 from fwlab.model.metric import MetricName
-from fwlab.model.paced import PacedPlay
-from fwlab.model.trial import Clients, Counts, Delivery, States, TcpTrial, Trial
+from fwlab.model.trial import Clients, Counts, Delivery, PacedPlay, States, TcpTrial, Trial
+
+
+class CpuSettings(Frozen):
+    """As a run found them.
+
+    governors    of the CPUs' frequency, each once; empty if the host scales none
+    mitigations  by vulnerability, as the kernel says it; those that do not affect the CPU are left out
+    smt          on, off, forceoff, notsupported or notimplemented; empty if unknown
+    pinning      by node, the CPUs that its virtual CPUs may run on, such as "2" or "0-3"
+    """
+
+    governors: list[str] = []
+    mitigations: dict[str, str] = {}
+    smt: str = ""
+    pinning: dict[str, str] = {}
+
 
 FORMAT: Final = "fwlab-run/1"
 Accelerator = Literal["tcg", "kvm"]

@@ -8,8 +8,7 @@ systems side by side.
 from collections.abc import Callable, Iterable
 
 from fwlab.model.case import Case, Sweep
-from fwlab.model.lab import Lab
-from fwlab.model.needs import Needs
+from fwlab.model.lab import Lab, Needs
 
 
 def several(lab: Lab) -> bool:

@@ -4,7 +4,8 @@
 import math
 from collections.abc import Iterable
 
-from fwlab.judge.statistics import CONFIDENCE, Figure
+from fwlab.judge.clocks import clock_of
+from fwlab.judge.statistics import Figure
 from fwlab.metrics.registry import METRICS
 from fwlab.model.metric import Metric
 from fwlab.model.results import DutFacts, TestbedFacts
@@ -111,12 +112,12 @@ def either(names: Iterable[str]) -> str:
 
 def cost_unit(testbed: TestbedFacts) -> str:
     """The unit of a packet's cost: instructions if they are the clock, else time."""
-    return "instructions per packet" if testbed.clock == "instructions" else "ns per packet"
+    return clock_of(testbed).cost_unit
 
 
 def scatter_heading(testbed: TestbedFacts) -> str:
     """What is shown beside a median: the spread, or the confidence interval where the clock is the host's."""
-    return "spread" if testbed.clock == "instructions" else f"{CONFIDENCE:.0%} CI"
+    return clock_of(testbed).scatter_heading
 
 
 def scatter(found: Figure | None, as_share: float | None, metric: Metric) -> str:
@@ -135,15 +136,12 @@ def scatter(found: Figure | None, as_share: float | None, metric: Metric) -> str
 
 def scatter_meaning(testbed: TestbedFacts) -> str:
     """What that is."""
-    if testbed.clock == "instructions":
-        return "spread is (max - min) / median over the trials; beside a share, where that of many packets lies (95 %)"
-    return f"{scatter_heading(testbed)}: length of the median's confidence interval, as a share of the median"
+    return clock_of(testbed).scatter_meaning
 
 
 def describe_testbed(testbed: TestbedFacts) -> str:
     """The testbed, its clock and its link in one line."""
-    clock = "instruction clock" if testbed.clock == "instructions" else "host clock"
-    words = f"{testbed.name}, {testbed.accelerator}, {clock}, {testbed.engine} over {testbed.link}"
+    words = f"{testbed.name}, {testbed.accelerator}, {clock_of(testbed).title}, {testbed.engine} over {testbed.link}"
     return f"{words}; the testbed was asked for" if testbed.forced else words
 
 

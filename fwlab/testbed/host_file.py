@@ -10,10 +10,11 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from fwlab.host.project import Project, validated
+from fwlab.host.project import Project
 from fwlab.host.yaml_files import read_yaml_file
 from fwlab.model.declared import Frozen
 from fwlab.model.errors import BadInput
+from fwlab.model.faults import validated
 from fwlab.model.topology import Role, Topology
 
 NAME = "host.yml"

@@ -13,7 +13,7 @@ from functools import cached_property
 from fwlab.host.process import piped, wait_or_kill
 from fwlab.host.project import Project
 from fwlab.host.ssh import Ssh, write_ssh_config
-from fwlab.images.built_boxes import built_boxes
+from fwlab.images.boxes import built_boxes
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.lab import Lab
 from fwlab.model.topology import ROLES, Role, Topology

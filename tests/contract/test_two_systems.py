@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.model.kernel import series_of
+from fwlab.model.declared import series_of
 from fwlab.model.lab import Lab
 from fwlab.model.systems import on_system, several, with_systems
 from fwlab.rulesets.files import systems_in

@@ -16,9 +16,9 @@ import yaml
 from rich.console import Console
 
 from fwlab.cli.predictions import predictions_in
-from fwlab.host.project import Project, validated
+from fwlab.host.project import Project
 from fwlab.host.yaml_files import yaml_in
-from fwlab.measure.labs import REGISTRIES, load_lab
+from fwlab.measure.labs import lab_in, load_lab
 from fwlab.measure.saved_runs import run_in
 from fwlab.model.lab import Lab
 from fwlab.report.model import build_model
@@ -130,7 +130,7 @@ def _lab(rng: Random) -> Any:
 
 
 def _ask_lab(data: Any) -> str:
-    lab = validated(data, NAME, Lab, REGISTRIES)
+    lab = lab_in(data, NAME)
     return f"accepted, {len(lab.cases) and 'with'} cases, {'with' if lab.exercises else 'no'} exercises"
 
 

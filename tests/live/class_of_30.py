@@ -25,7 +25,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from fwlab.grading.variant_files import load_variants, variant_folder
+from fwlab.grading.lab_rulesets import load_variants, variant_folder
 from fwlab.host.project import Project, find_project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.measure.provenance import commit

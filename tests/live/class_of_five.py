@@ -22,7 +22,7 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from fwlab.grading.variant_files import load_variants, variant_folder
+from fwlab.grading.lab_rulesets import load_variants, variant_folder
 from fwlab.host.project import Project, find_project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.measure.provenance import commit

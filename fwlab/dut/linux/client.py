@@ -7,6 +7,7 @@ import zlib
 from typing import Any
 
 from fwlab.dut.agent_client import AgentDut
+from fwlab.dut.agent_protocol import Forgotten
 from fwlab.dut.conversation import CLEARING_UP_S, AgentProgram
 from fwlab.dut.linux.agent_archive import agent_archive
 from fwlab.host.ssh import Ssh
@@ -42,7 +43,7 @@ class LinuxDut(AgentDut):
         super().__init__(ssh, devices, _program)
 
     def forget_states(self) -> bool:
-        return bool(self.ask("forget_states", timeout=120)["emptied"])
+        return self.ask("forget_states", Forgotten, timeout=120)["emptied"]
 
     def _given(self, file: RulesetFile) -> dict[str, str]:
         text = KINDS[file.kind].sent(file.text).encode()

@@ -24,7 +24,7 @@ from fwlab.host.environment import patience
 from fwlab.host.process import piped, wait_or_kill
 from fwlab.model.declared_traffic import TrafficClass
 from fwlab.model.errors import CannotMeasure
-from fwlab.model.paced import PacedPlay, PacedTrial
+from fwlab.model.trial import PacedPlay, PacedTrial
 from fwlab.testbed.qemu_process import arguments_of, domain_of, qemu_of, vcpu_thread
 
 #: A tick of the DUT's clock (us). The frames of one reach the DUT as one burst, so a tick has to be short beside what a

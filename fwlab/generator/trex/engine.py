@@ -10,7 +10,7 @@ from fwlab.generator.trex.stateless import Trex, check_traffic
 from fwlab.generator.trex.streams import varies_all
 from fwlab.host.project import Project
 from fwlab.host.ssh import Ssh
-from fwlab.images.built_boxes import built_boxes
+from fwlab.images.boxes import built_boxes
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.topology import Topology

@@ -9,7 +9,7 @@ from fwlab.host.environment import libvirt_uri
 from fwlab.host.iproute import NO_ADMINISTRATION, VfSettings
 from fwlab.host.project import find_project
 from fwlab.host.requirement import Requirement
-from fwlab.images.built_boxes import kernels_of_boxes
+from fwlab.images.boxes import kernels_of_boxes
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.testbed.hardware import VfNic
 from fwlab.testbed.host_file import HINT, NAME, SriovLink

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from fwlab.dut.linux import LinuxDut
-from fwlab.grading.kernel_state import absent_from
+from fwlab.grading.grader import absent_from
 from fwlab.model.errors import BadInput, Refused
 from fwlab.rulesets.files import student_ruleset
 from fwlab.rulesets.registry import KINDS

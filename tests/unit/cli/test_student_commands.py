@@ -14,8 +14,8 @@ from fwlab import __version__
 from fwlab.cli.numbers import number
 from fwlab.cli.predictions import read_predictions
 from fwlab.model.errors import EXIT_USAGE
+from fwlab.student.hints import MOST_LINES, shortened
 from fwlab.student.progress import read_progress
-from fwlab.student.solution import MOST_LINES, shortened
 from tests.fakes import student_checkout as checkouts
 from tests.fakes.student_checkout import EX1, EX2, LAB, Door, Measuring
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fwlab.dut.conversation import Conversation
+from fwlab.dut.conversation import AgentConversation
 from fwlab.dut.freebsd import FreeBsdDut
 from fwlab.dut.freebsd.lua_program import agent_program
 from fwlab.dut.protocol import Dut
@@ -240,10 +240,10 @@ class Talk:
 def client(monkeypatch: pytest.MonkeyPatch, *answers: dict[str, Any]) -> tuple[FreeBsdDut, Talk]:
     talk = Talk(list(answers))
 
-    def ask(_self: Conversation, op: str, timeout: float, **fields: Any) -> dict[str, Any]:
+    def ask(_self: AgentConversation, op: str, _answer: type, timeout: float, **fields: Any) -> dict[str, Any]:
         return talk.ask({"op": op, **fields}, timeout)
 
-    monkeypatch.setattr(Conversation, "ask", ask)
+    monkeypatch.setattr(AgentConversation, "ask", ask)
     return FreeBsdDut(None, ["vtnet0", "vtnet1"]), talk  # type: ignore[arg-type]
 
 

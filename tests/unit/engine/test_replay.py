@@ -11,7 +11,7 @@ import pytest
 
 from fwlab.generator import replay as replay_module
 from fwlab.generator.replay import LONG_RUN, Replay
-from fwlab.host.launcher import Launcher
+from fwlab.host.root_shell import RootShell
 from fwlab.model.errors import CannotMeasure
 
 #: Installs its signal handler late, as the engine does on a busy host, and reports on the signal.
@@ -32,8 +32,8 @@ class Here:
 
     def __init__(self, programs: Path) -> None:
         login = f'PATH={programs}:$PATH; sudo() {{ exec "$@"; }}; eval "$1"'
-        self.launcher = Launcher(["sh", "-c", login, "sh"])
-        self.launch = self.launcher.start
+        self.shell = RootShell(["sh", "-c", login, "sh"])
+        self.launch = self.shell.start
 
     def run(self, command: str, **_: object) -> None:
         """Copies no table."""
@@ -66,8 +66,7 @@ def test_the_engine_stops_if_the_host_disconnects(replay: Replay, tmp_path: Path
     )
     here = Here(tmp_path)
     engine(here).start()
-    here.launcher._process.stdin.close()  # as when the host's end of the connection goes
-    here.launcher._process.wait(30)
+    here.shell._conversation.close(30)  # as when the host's end of the connection goes
     assert report.read_text() == "5"
 
 

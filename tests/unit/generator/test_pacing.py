@@ -31,7 +31,7 @@ from fwlab.generator.recording import (
     read_recording,
 )
 from fwlab.model.errors import CannotMeasure
-from fwlab.model.paced import PacedTrial
+from fwlab.model.trial import PacedTrial
 
 KEPT = 96
 #: An Ethernet frame with IPv4 and UDP: addresses, then 30 bytes that hold TTL (byte 22) and checksum (24, 25).

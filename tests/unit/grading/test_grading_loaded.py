@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.grading.kernel_state import Inconclusive, absent_from, missing
+from fwlab.grading.grader import Inconclusive, absent_from, missing
 from fwlab.rulesets.kinds import nft_text
 from fwlab.rulesets.kinds.nft import LIST as NFT
 from fwlab.rulesets.kinds.routes import LISTED as ROUTES

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fwlab.grading.needs import present_on
+from fwlab.grading.grader import present_on
 
 TOOLS = {
     "dpkg-query": '[ "$3" = nftables ] && echo installed || { [ "$3" = ipset ] && echo config-files; }',

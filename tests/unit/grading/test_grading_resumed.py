@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fwlab.grading.marks import NOT_YET
+from fwlab.grading.class_files import NOT_YET
 from fwlab.grading.verify import verify
 from fwlab.host.project import Project
 from tests.fakes.fake_grading import EXERCISE, LAB, FakeGrading

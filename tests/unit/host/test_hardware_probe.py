@@ -15,8 +15,9 @@ from fwlab.cli import doctor
 from fwlab.cli.main import app
 from fwlab.host.hardware_probe import Probe, probe_hardware
 from fwlab.host.kvm_probe import KvmAnswer
-from fwlab.host.project import Project, load_topology, validated
+from fwlab.host.project import Project, load_topology
 from fwlab.model.errors import BadInput
+from fwlab.model.faults import validated
 from fwlab.testbed.host_file import HostFile, load_host_file
 from fwlab.testbed.host_file_draft import draft
 from tests import ROOT

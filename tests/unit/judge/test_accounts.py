@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fwlab.judge.load_dependence import tracked_in_flood
+from fwlab.judge.conduct import tracked_in_flood
 from fwlab.judge.verdicts import judge_exercise
 from fwlab.metrics.registry import METRICS
 from fwlab.model.trial import Delivery, States

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from fwlab.grading.variant_files import load_variants
+from fwlab.grading.lab_rulesets import load_variants
 from fwlab.host.project import Project
-from fwlab.judge.load_dependence import changes
+from fwlab.judge.conduct import changes
 from fwlab.judge.verdicts import judge_exercise
 from fwlab.measure.labs import load_lab
 from fwlab.metrics.registry import METRICS

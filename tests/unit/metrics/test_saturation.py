@@ -94,7 +94,7 @@ def test_on_the_hosts_clock_there_is_one_level() -> None:
 
 def test_on_the_hosts_clock_idle_trials_concern_only_figures_that_need_overload() -> None:
     search = Saturation(1).search(Dut(enough=1).attempt, WANTED)
-    found = search.added_to(a_case(), "host")
+    found = search.added_to(a_case(), throttled=False)
     assert (len(found.unsaturated), found.problems) == (1, [])
     assert found.model_dump()["unsaturated"] == found.unsaturated
     assert "unsaturated" not in a_case().model_dump(), "as in results from before"

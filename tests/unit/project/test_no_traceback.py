@@ -17,7 +17,7 @@ from fwlab.cli import main
 from fwlab.host import atomic_write
 from fwlab.host.project import Project
 from fwlab.host.ssh import write_ssh_config
-from fwlab.images.built_boxes import built_boxes
+from fwlab.images.boxes import built_boxes
 from fwlab.model.errors import EXIT_USAGE, CannotMeasure
 from fwlab.rulesets.files import not_loaded, student_ruleset, with_reasons
 from tests import ROOT

@@ -14,7 +14,7 @@ from fwlab.measure.plan import case_spec
 from fwlab.measure.session import Session
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.model.errors import CannotMeasure
-from fwlab.model.needs import refuse_unknown_nics
+from fwlab.model.lab import refuse_unknown_nics
 from fwlab.rulesets.kind import Refusal
 from fwlab.rulesets.kinds.nic import KIND, MODELS, NicLoader, models_there
 from fwlab.testbed.hardware import LinkEnd, hub_arguments, links_on_hubs
