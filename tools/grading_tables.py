@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from fwlab.grading import confined
-from fwlab.grading.archive_members import EXPORT, STUDENT
+from fwlab.grading.archives import EXPORT, STUDENT
 from fwlab.grading.grader import STUDENT_S
 from fwlab.host.project import find_project
 

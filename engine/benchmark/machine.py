@@ -10,6 +10,7 @@ import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from engine.benchmark.host import LOOPBACK, free_port, pin_process
 from fwlab.host.environment import cache_directory
@@ -34,11 +35,11 @@ def newest_box() -> Path:
 class Bench:
     """A booted generator. `pid`: its QEMU; `trex`: the TRex version in its box; `place`: what pin_process did."""
 
-    def __init__(self, folder: Path, pid: int, facts: dict) -> None:
+    def __init__(self, folder: Path, pid: int, facts: dict[str, Any]) -> None:
         self.ssh = Ssh(folder / "ssh_config", "generator")
         self.console = folder / "serial.log"
         self.pid = pid
-        self.manifest: dict = facts.get("manifest", {})
+        self.manifest: dict[str, Any] = facts.get("manifest", {})
         self.trex: str | None = (facts.get("trex") or {}).get("version")
         self.place = ""
 

@@ -23,8 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from fwlab.grading.archive_members import EXPORT, STUDENT, Unreadable
-from fwlab.grading.archives import UNPACKED, discard, is_archive, is_packed, stem, unpack
+from fwlab.grading.archives import EXPORT, STUDENT, UNPACKED, Unreadable, discard, is_archive, is_packed, stem, unpack
 from fwlab.grading.confined import returned
 from fwlab.grading.lab_rulesets import RIGHT, WRONG
 from fwlab.host.yaml_files import yaml_in

@@ -14,11 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fwlab.grading.archive_members import Unreadable
-from fwlab.grading.archives import discard
+from fwlab.grading.archives import Unreadable, discard
 from fwlab.grading.class_folder import INSIDE, Student, exercises_of, instead_of
-from fwlab.grading.confined import Tell, told_by
-from fwlab.grading.room import NoRoom
+from fwlab.grading.confined import NoRoom, Tell, told_by
 from fwlab.measure.context import RunContext
 from fwlab.measure.plan import chosen_exercises, submitted_spec
 from fwlab.model.declared import Value

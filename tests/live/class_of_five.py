@@ -70,9 +70,9 @@ def hand_in(top: Path, name: str, form: str, files: Files) -> None:
                 info.size = len(content)
                 packed.addfile(info, io.BytesIO(content))
     else:
-        path = top / f"{name}.zip" if form == "zip" else top / name / "my work.zip"
-        path.parent.mkdir(exist_ok=True)
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        archive = top / f"{name}.zip" if form == "zip" else top / name / "my work.zip"
+        archive.parent.mkdir(exist_ok=True)
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
             for member, content in data.items():
                 packed.writestr(member, content)
 

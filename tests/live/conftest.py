@@ -21,6 +21,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -177,8 +178,11 @@ class Checkout:
         return found
 
 
+Own = TypeVar("Own", bound=Checkout)
+
+
 @contextlib.contextmanager
-def new_checkout(kind: type[Checkout] = Checkout) -> Iterator[Checkout]:
+def new_checkout(kind: type[Own] = Checkout) -> Iterator[Own]:  # type: ignore[assignment]
     """A checkout without machines; those that it has when the context ends are destroyed."""
     if not (ROOT / ".fwlab" / "images.json").exists():
         pytest.fail("boxes are not built: run `make boxes`")

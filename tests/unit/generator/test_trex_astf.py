@@ -176,7 +176,8 @@ def test_trexs_own_library_accepts_every_declaration(tmp_path: Path) -> None:
     for name, connections in {"lab90-test web": SMALL, **declared}.items():
         if connections is None:
             continue
-        (tmp_path / "connections.py").write_text(astf_profile(*name.split(), connections))
+        lab, traffic = name.split()
+        (tmp_path / "connections.py").write_text(astf_profile(lab, traffic, connections))
         done = subprocess.run(
             [sys.executable, "-W", "ignore", "-c", _LOAD, "connections.py"],
             cwd=tmp_path,

@@ -17,8 +17,7 @@ import pytest
 
 from fwlab.grading import class_folder, confined
 from fwlab.grading import submissions as reading
-from fwlab.grading.confined import Told, told_by
-from fwlab.grading.room import NoRoom
+from fwlab.grading.confined import NoRoom, Told, told_by
 from fwlab.grading.submissions import Submissions, as_recorded
 from fwlab.grading.works import Work, handed_in, unreadable
 from fwlab.host.project import find_project, load_topology
