@@ -43,7 +43,8 @@ from fwlab.grading.record import (
 from fwlab.grading.submissions import Submissions, as_recorded
 from fwlab.grading.works import Work, given, start_passes, unreadable, untouched
 from fwlab.host.atomic_write import write_atomically
-from fwlab.judge.verdicts import judge_cases, judge_exercise, judge_refused
+from fwlab.judge.checks import judge_exercise, judge_refused
+from fwlab.judge.verdicts import judge_cases
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import measured_elsewhere
 from fwlab.measure.plan import chosen_cases

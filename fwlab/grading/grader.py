@@ -24,7 +24,7 @@ from fwlab.dut.registry import dut_system
 from fwlab.grading.own_tests import Collected, OwnTests
 from fwlab.grading.record import CheckMark, changed_files, lab_files
 from fwlab.host.project import Project
-from fwlab.judge.verdicts import judge_exercise
+from fwlab.judge.checks import judge_exercise
 from fwlab.measure.context import RunContext, same_machines
 from fwlab.measure.individual_tasks import individual_lab
 from fwlab.measure.labs import load_lab, on_dut

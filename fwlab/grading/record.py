@@ -22,6 +22,7 @@ from fwlab.grading.similarity import Pair
 from fwlab.host.atomic_write import write_atomically, write_errors_as
 from fwlab.host.project import Project
 from fwlab.judge.verdicts import blamed
+from fwlab.model.check import Check
 from fwlab.model.declared import Frozen, Value
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.lab import Exercise, Lab
@@ -416,6 +417,8 @@ def _limits(check: Any) -> dict[str, Any]:
         "ratio_to": check.ratio_to,
         "kernel": check.kernel,
     }
+    own = type(check).model_fields.keys() - Check.model_fields.keys()  # of the check's kind
+    known |= check.model_dump(mode="json", include=own)
     return {name: value for name, value in known.items() if value is not None}
 
 

@@ -12,7 +12,7 @@ from fwlab.grading.grader import Given
 from fwlab.grading.lab_rulesets import FOLDERS, RIGHT, WRONG, Made, load_variants, non_solutions, said, variant_folder
 from fwlab.grading.submissions import HandedIn, Submissions, read
 from fwlab.host.project import Project
-from fwlab.judge.verdicts import judge_exercise
+from fwlab.judge.checks import judge_exercise
 from fwlab.measure.context import RunContext
 from fwlab.measure.individual_tasks import draw, individual_lab, of_students
 from fwlab.measure.plan import PARTS, exercise_spec, lab_part_spec, submitted_from, submitted_spec

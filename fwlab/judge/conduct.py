@@ -87,12 +87,13 @@ def _in_play(play: PacedPlay, light: Delivery) -> Iterator[tuple[str, str]]:
 def changes_of_limits(checks: Iterable[Check], measured: Measured) -> dict[str, str]:
     """By traffic class, what a ruleset with limits does in the flood and must not; empty if it does all it must.
 
+    checks  those of the share of a class that passes at the load of the exercise
     A limit may drop more of what it limits than at the load of the exercise, but nothing else, and no less.
     """
     flood, plays = measured.flood, measured.paced
     if flood is None or not flood.sent or not flood.taken or not plays:
         return {}
-    survival = [check for check in checks if check.metric == "survival" and check.traffic_class]
+    survival = [check for check in checks if check.traffic_class]
     taken = {
         str(c.traffic_class): flood.taken * flood.offered.get(str(c.traffic_class), 0) / flood.sent for c in survival
     }

@@ -11,7 +11,7 @@ from fwlab.judge.clocks import clock_of, too_far_apart
 from fwlab.judge.statistics import Figure, figure, paired_ratio
 from fwlab.model.check import Check
 from fwlab.model.expectation import Expectation, Range
-from fwlab.model.lab import Exercise, Lab
+from fwlab.model.lab import Lab
 from fwlab.model.metric import Metric, Metrics, refused_by_clock
 from fwlab.model.results import Measured, Run
 from fwlab.model.verdict import Outcome, Verdict
@@ -34,57 +34,13 @@ def judge_cases(lab: Lab, run: Run, metrics: Metrics) -> list[Verdict]:
         for case_id, between in _absolute(expectation, run).items():
             measured = run.case(case_id)
             if measured is not None:
-                verdicts.append(_verdict(expectation, metric, measured, between, None, run))
+                verdicts.append(verdict_on(expectation, metric, measured, between, None, run))
         for case_id, between in expectation.ratio.items():
             measured = run.case(case_id)
-            base = _base(measured, expectation.ratio_to, run)
+            base = base_of(measured, expectation.ratio_to, run)
             if measured is not None and base is not None:
-                verdicts.append(_verdict(expectation, metric, measured, between, base, run))
+                verdicts.append(verdict_on(expectation, metric, measured, between, base, run))
     return verdicts
-
-
-def judge_exercise(exercise: Exercise, measured: Measured, run: Run, metrics: Metrics) -> list[Verdict]:
-    """Every check of an exercise on one ruleset's measurement."""
-    verdicts = []
-    left = conduct.foreign(measured) or conduct.logged(measured)
-    if exercise.load_dependent:
-        changed = conduct.changes_of_limits(exercise.checks, measured)
-    else:
-        changed = conduct.changes(measured, stateful=exercise.stateful)
-    for check in exercise.checks:
-        metric = metrics[check.metric]
-        if left is not None:
-            verdicts.append(_verdict_of(check, measured, check.between, None, Outcome.FAIL, left))
-            continue
-        if (reason := _load_dependent(check, metric, changed, measured)) and not measured.problems:
-            verdicts.append(_verdict_of(check, measured, check.between, None, Outcome.FAIL, reason))
-            continue
-        base = _base(measured, check.ratio_to, run)
-        if check.ratio_to and base is None and measured.refused is None:
-            missing = f"case {check.ratio_to} was not measured beside it"
-            verdicts.append(_verdict_of(check, measured, check.between, None, Outcome.INCONCLUSIVE, missing))
-        else:
-            traffic_class = check.traffic_class or ""
-            verdicts.append(_verdict(check, metric, measured, check.between, base, run, traffic_class))
-    return verdicts
-
-
-def judge_refused(exercise: Exercise, measured: Measured) -> list[Verdict]:
-    """Every check of an exercise on a ruleset that no tool has seen, because it was refused as it was read."""
-    reason = f"not loaded: {measured.refused}"
-    return [_verdict_of(check, measured, check.between, None, Outcome.FAIL, reason) for check in exercise.checks]
-
-
-def _load_dependent(check: Check, metric: Metric, changed: dict[str, str], measured: Measured) -> str | None:
-    """Why this check fails for a ruleset that treats a packet differently at different times; None if it does not."""
-    if metric.name == "states" and (how := conduct.tracked_in_flood(measured, check.between)):
-        return f"the ruleset behaves differently at different times: {how}"
-    if metric.invalidated_by == "own class" and check.traffic_class in changed:
-        return f"the ruleset behaves differently at different times: {changed[check.traffic_class]}"
-    if metric.invalidated_by == "any class" and changed:
-        how = "; ".join(changed.values())
-        return f"a figure counts only for a ruleset that treats a packet the same at all times: {how}"
-    return None
 
 
 def doubts(measured: Measured, metric: Metric, run: Run) -> list[str]:
@@ -174,7 +130,7 @@ def _near_ceiling(measured: Measured, metric: Metric, run: Run) -> list[str]:
     return [f"{share} ({ceiling:,.0f} pps, `fwlab calibrate`); above {NEAR_CEILING:.0%} it may have been the limit"]
 
 
-def _base(measured: Measured | None, name: str | None, run: Run) -> Measured | None:
+def base_of(measured: Measured | None, name: str | None, run: Run) -> Measured | None:
     """The case of this name: the one that was measured in turns with this, else the run's own."""
     if measured is not None and measured.beside is not None and measured.beside.id == name:
         return measured.beside
@@ -192,7 +148,7 @@ def _absolute(expectation: Expectation, run: Run) -> dict[str, Range]:
     return {}
 
 
-def _verdict(
+def verdict_on(
     rule: Expectation | Check,
     metric: Metric,
     measured: Measured,
@@ -201,7 +157,8 @@ def _verdict(
     run: Run,
     traffic_class: str = "",
 ) -> Verdict:
-    verdict = partial(_verdict_of, rule, measured, between, base)
+    """The verdict on a figure, or on its ratio to that of `base`, in a measurement of `rule.metric`."""
+    verdict = partial(verdict_of, rule, measured, between, base)
     if len(measured.lost) >= TWICE:
         return verdict(Outcome.FAIL, f"the DUT did not survive this ruleset, twice: {measured.lost[-1]}")
     if measured.refused is not None:
@@ -273,7 +230,7 @@ def _scattered(found: Figure | None, run: Run) -> list[str]:
     return [] if found is None else clock_of(run.testbed).too_scattered(found)
 
 
-def _verdict_of(
+def verdict_of(
     rule: Expectation | Check,
     measured: Measured,
     between: Range,
@@ -282,6 +239,7 @@ def _verdict_of(
     text: str,
     value: float | None = None,
 ) -> Verdict:
+    """A verdict with this outcome, and the reason for it."""
     return Verdict(
         subject=measured.id,
         check=rule.id,

@@ -13,6 +13,7 @@ from fwlab.host.project import Project, shown
 from fwlab.judge.clocks import clock_of
 from fwlab.judge.statistics import figure
 from fwlab.judge.verdicts import all_doubts
+from fwlab.metrics import capacity, generator
 from fwlab.metrics.registry import METRICS
 from fwlab.model.declared import Identifier, Strict
 from fwlab.model.errors import BadInput, CannotMeasure
@@ -131,8 +132,7 @@ def calibrated(run: Run, found: HostClass | None, now: datetime.datetime) -> tup
 def host_class_of(name: str, run: Run, measured: Measured) -> HostClass:
     """The class of the host that this was measured on. Raises CannotMeasure if the figures are in doubt."""
     doubts = all_doubts(measured, run, METRICS)
-    rates = {metric: figure(measured, METRICS[metric], run.testbed) for metric in ("generator", "capacity")}
-    ceiling, bare = rates["generator"], rates["capacity"]
+    ceiling, bare = (figure(measured, metric, run.testbed) for metric in (generator.METRIC, capacity.METRIC))
     if doubts or ceiling is None or bare is None:
         reasons = doubts or ["nothing was measured"]
         raise CannotMeasure(f"not calibrated: {'; '.join(reasons)}", f"fwlab doctor, then {COMMAND.format(name=name)}")

@@ -6,6 +6,7 @@ from typing import Final
 
 from fwlab.host.project import Project, lab_ids, shown
 from fwlab.host.yaml_files import read_yaml_file
+from fwlab.judge.checks import CHECKS
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
 from fwlab.model.faults import validated
@@ -18,7 +19,7 @@ from fwlab.rulesets.files import systems_in
 from fwlab.rulesets.registry import KINDS
 
 #: The registries that a lab.yml is checked against, by concept.
-REGISTRIES: Final = MappingProxyType({"metrics": METRICS, "ruleset_kinds": KINDS})
+REGISTRIES: Final = MappingProxyType({"metrics": METRICS, "ruleset_kinds": KINDS, "check_kinds": CHECKS})
 
 
 def load_lab(project: Project, lab_id: str) -> Lab:

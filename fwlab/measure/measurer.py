@@ -126,7 +126,8 @@ class Measurer:
         A load time is measured on a DUT that has nothing of the ruleset yet.
         """
         nodes = self._session.nodes
-        left = nodes.dut.reset(next_ruleset=None if spec is None or spec.asks_for("load_time") else spec.files)
+        times_loading = spec is not None and any(METRICS[name].times_loading for name in spec.metrics)
+        left = nodes.dut.reset(next_ruleset=spec.files if spec and not times_loading else None)
         if left and nodes.restore():
             left = nodes.dut.reset()
         return [f"the DUT is not in its start state (vagrant reload LAB): {'; '.join(left)}"] if left else []

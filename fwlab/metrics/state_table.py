@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from types import MappingProxyType
 
 from fwlab.generator.protocol import traffic_guard
+from fwlab.judge.conduct import tracked_in_flood
 from fwlab.metrics.delivery import FIRST_FILLED, RATE_S, counted, once_taken, play, real_rate, with_losses
 from fwlab.metrics.measurement_spec import MeasurementSpec, given
 from fwlab.metrics.nodes import MeasuringSession, Nodes, through
@@ -46,6 +47,9 @@ class TrackedStates(MeasurableMetric):
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         return [] if measured.states is None else [float(measured.states.held)]
+
+    def changed_in_flood(self, measured: Measured, between: tuple[float, float]) -> str | None:
+        return tracked_in_flood(measured, between)
 
     def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
         return [FILL, REFILL] if spec.accounted else [FILL]

@@ -76,6 +76,7 @@ class Survival(MeasurableMetric):
             "offered": "offered, a multiple of the baseline",
         }
     )
+    of_baseline = True
     invalidated_by = "any class"
     keeps_ruleset = True  # a sweep over the load alone: a long ruleset takes longer to load than to measure
 

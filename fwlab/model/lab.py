@@ -16,13 +16,13 @@ from typing import Annotated, Any
 from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 
 from fwlab.model.case import Case, DeclaredCrossover, Sweep, Trials
-from fwlab.model.check import Check
+from fwlab.model.check import AnyCheck
 from fwlab.model.declared import Identifier, KernelSeries, Strict, Value
 from fwlab.model.declared_traffic import Traffic, TrafficClass
 from fwlab.model.drawn import Drawn, holders
 from fwlab.model.expectation import DeclaredExpectation, Expectation
 from fwlab.model.lab_file import completed
-from fwlab.model.metric import MetricName, Metrics, TrafficKind, judgeable, known_metrics, missing_fields
+from fwlab.model.metric import MAIN_METRIC, MetricName, Metrics, TrafficKind, judgeable, known_metrics, missing_fields
 from fwlab.model.ranges import Ranges
 from fwlab.model.ruleset import RulesKind, SettingsKind
 
@@ -153,7 +153,7 @@ class Predict(Strict):
     """
 
     question: str
-    metric: MetricName = "capacity"
+    metric: MetricName = MAIN_METRIC
 
     @model_validator(mode="before")
     @classmethod
@@ -198,7 +198,7 @@ class Exercise(Strict):
     predict: Predict
     system: Identifier | None = None
     nic: Identifier | None = None
-    checks: list[Check] = Field(min_length=1)
+    checks: list[AnyCheck] = Field(min_length=1)
 
     @property
     def shown_title(self) -> str:
@@ -242,7 +242,7 @@ class Lab(Strict):
     sweeps: list[Sweep] = []
     parts: list[Part] = []
     crossovers: list[DeclaredCrossover] = []
-    shared_checks: dict[Identifier, Check] = Field(default={}, alias="checks")
+    shared_checks: dict[Identifier, AnyCheck] = Field(default={}, alias="checks")
     exercises: list[Exercise] = []
     declared_expectations: list[DeclaredExpectation] = Field(default=[], alias="expectations")
     drawn: dict[Identifier, Drawn] = {}
@@ -377,10 +377,10 @@ class Lab(Strict):
         sweeps = self._case_ids_of_sweeps()
         for expectation in self.declared_expectations:
             expectation.refuse_unknown(metrics, sweeps)
-            judgeable(expectation.metric, known, f"expectation {expectation.id}")
+            judgeable([expectation.metric], known, f"expectation {expectation.id}")
         for name, check in self.shared_checks.items():
             check.refuse_unknown(f"check {name}", set(self.classes), metrics, known)
-            judgeable(check.metric, known, f"check {name}")
+            judgeable(check.metrics, known, f"check {name}")
         self._check_exercises(metrics, known)
         refuse_wrong_parts(self.parts, self.minutes, list(metrics), sweeps, [item.id for item in self.exercises])
         for declared in self.crossovers:
@@ -434,8 +434,8 @@ class Lab(Strict):
                 raise ValueError(f"{where}: unknown traffic {exercise.traffic}")
             for check in exercise.checks:
                 check.refuse_unknown(where, set(self.classes), metrics, known)
-                judgeable(check.metric, known, where)
-            asked = list(dict.fromkeys(check.metric for check in exercise.checks))
+                judgeable(check.metrics, known, where)
+            asked = list(dict.fromkeys(name for check in exercise.checks for name in check.metrics))
             self._refuse_wrong_traffic(where, exercise.traffic, asked, known)
             for missing in missing_fields(exercise, asked, known):
                 raise ValueError(f"{where}: {missing}")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fwlab.model.check import BOUNDS, STANDARD_CHECKS
-from fwlab.model.metric import Metrics
+from fwlab.model.metric import MAIN_METRIC, Metrics
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def _with_traffic(item: Any, context: _Context) -> Any:
     if "traffic" not in context.defaults or not isinstance(item, dict):
         return item
     also = item.get("also")
-    names = [item.get("metric", "capacity"), *(also if isinstance(also, list) else [])]
+    names = [item.get("metric", MAIN_METRIC), *(also if isinstance(also, list) else [])]
     metrics = [context.metrics.get(str(name)) for name in names]
     if all(metric is not None and "none" in metric.traffic for metric in metrics):
         return item
@@ -76,7 +76,7 @@ def _with_traffic(item: Any, context: _Context) -> Any:
 
 def _with_ratio_to(expectation: Any, baseline: Any) -> Any:
     """The baseline for an expectation of capacity that names no other case."""
-    if not isinstance(expectation, dict) or expectation.get("metric", "capacity") != "capacity":
+    if not isinstance(expectation, dict) or expectation.get("metric", MAIN_METRIC) != MAIN_METRIC:
         return expectation
     if not isinstance(baseline, str):  # one for each system: the expectation says which
         return expectation

@@ -10,7 +10,7 @@ from pydantic import SerializerFunctionWrapHandler, model_serializer, model_vali
 
 from fwlab.model.benchmarks import Benchmarks
 from fwlab.model.declared import Frozen
-from fwlab.model.metric import MetricName
+from fwlab.model.metric import MAIN_METRIC, MetricName
 from fwlab.model.trial import Clients, Counts, Delivery, PacedPlay, States, TcpTrial, Trial
 
 
@@ -164,7 +164,7 @@ class Measured(Frozen):
     ruleset_hash: str
     parameters: dict[str, int | float | str] = {}
     traffic: str | None = None
-    metric: MetricName = "capacity"
+    metric: MetricName = MAIN_METRIC
     also: list[MetricName] = []
     trials: list[Trial] = []
     loads: list[float] = []

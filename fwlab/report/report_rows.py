@@ -4,9 +4,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from fwlab.judge.checks import judge_exercise
 from fwlab.judge.clocks import clock_of
 from fwlab.judge.statistics import Figure, figure, nanoseconds_per_packet, paired_ratio
-from fwlab.judge.verdicts import all_doubts, judge_cases, judge_exercise
+from fwlab.judge.verdicts import all_doubts, judge_cases
 from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Published
 from fwlab.model.lab import Lab

@@ -7,8 +7,8 @@ import pytest
 
 from fwlab.grading.lab_rulesets import load_variants
 from fwlab.host.project import Project
+from fwlab.judge.checks import judge_exercise
 from fwlab.judge.conduct import changes
-from fwlab.judge.verdicts import judge_exercise
 from fwlab.measure.labs import load_lab
 from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Lab

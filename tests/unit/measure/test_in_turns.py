@@ -13,9 +13,10 @@ from types import SimpleNamespace
 import pytest
 
 from fwlab.host.project import Project, load_topology
+from fwlab.judge.checks import judge_exercise
 from fwlab.judge.clocks import MAX_INTERVAL
 from fwlab.judge.statistics import Figure, fewest_values, median_interval, paired_ratio
-from fwlab.judge.verdicts import all_doubts, judge_cases, judge_exercise
+from fwlab.judge.verdicts import all_doubts, judge_cases
 from fwlab.measure.labs import load_lab
 from fwlab.measure.measurer import interleave_trials
 from fwlab.measure.plan import case_spec

@@ -12,7 +12,8 @@ from fwlab.grading.lab_rulesets import load_variants
 from fwlab.grading.options import GradingOptions
 from fwlab.grading.works import NON_SOLUTIONS
 from fwlab.host.project import find_project
-from fwlab.judge.verdicts import judge_cases, judge_exercise
+from fwlab.judge.checks import judge_exercise
+from fwlab.judge.verdicts import judge_cases
 from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Exercise, Lab
