@@ -29,7 +29,7 @@ from fwlab.metrics import (
 )
 from fwlab.model.declared_traffic import Connections
 from fwlab.rulesets import files
-from fwlab.rulesets.kinds import jumps, memory
+from fwlab.rulesets.kinds import limits as ruleset_limits
 from fwlab.testbed.kinds.virtual import CLOSED_LOOP, OPEN_LOOP
 from fwlab.traffic.frame_loop import TABLE_FRAMES
 from tools.markdown import block, table
@@ -188,13 +188,13 @@ def _traffic() -> list[Row]:
 
 def _submissions() -> list[Row]:
     return [
-        ("Files in an exercise", str(files.MOST_FILES)),
-        ("Size of a file", _mib(files.LARGEST_FILE)),
-        ("Size of all files of an exercise", _mib(files.LARGEST_SUM)),
-        ("Memory of a set, hash or queue", _mib(memory.MOST_BYTES)),
-        ("Entries of a set", _number(memory.MOST_ENTRIES)),
-        ("Packets in a queue", _number(memory.MOST_QUEUED)),
-        ("Rules that one packet may traverse", _number(jumps.MOST_RULES)),
+        ("Files in an exercise", str(files.MAX_FILES)),
+        ("Size of a file", _mib(files.MAX_FILE_BYTES)),
+        ("Size of all files of an exercise", _mib(files.MAX_SUM_BYTES)),
+        ("Memory of a set, hash or queue", _mib(ruleset_limits.MAX_BYTES)),
+        ("Entries of a set", _number(ruleset_limits.MAX_ENTRIES)),
+        ("Packets in a queue", _number(ruleset_limits.MAX_QUEUED)),
+        ("Rules that one packet may traverse", _number(ruleset_limits.MAX_RULES)),
         ("Time for one exercise", f"{EXERCISE_S:g} s"),
     ]
 

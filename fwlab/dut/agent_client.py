@@ -29,8 +29,7 @@ from fwlab.dut.agent_protocol import (
     Trials,
 )
 from fwlab.dut.conversation import AgentConversation, AgentProgram
-from fwlab.dut.core_functions import PROGRAMS, by_function
-from fwlab.dut.packet_stacks import of_packets
+from fwlab.dut.profile import PROGRAMS, by_function, of_packets
 from fwlab.dut.protocol import Collected, CoreModel, Drained, KernelMemory, TrialTerms, Window
 from fwlab.dut.refused_line import with_line
 from fwlab.host.ssh import Ssh

@@ -30,7 +30,7 @@ from fwlab.host.yaml_files import yaml_in
 from fwlab.measure.plan import PARTS
 from fwlab.model.errors import BadInput
 from fwlab.model.printable import printable
-from fwlab.rulesets.files import LONGEST_PATH
+from fwlab.rulesets.files import MAX_PATH
 from fwlab.rulesets.registry import kind_of, meant
 
 #: A student's name in marks. It becomes part of test names and reports.
@@ -239,7 +239,7 @@ class Student:
 
 def shown(path: Path) -> str:
     """A path for a message."""
-    return printable(path, LONGEST_PATH)
+    return printable(path, MAX_PATH)
 
 
 @contextlib.contextmanager

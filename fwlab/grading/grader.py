@@ -108,7 +108,7 @@ def missing(dut: Host, file: RulesetFile) -> str | None:
     """What the DUT lacks of this file; None if it holds all of it."""
     lines = [line.partition("#")[0].strip() for line in file.text.splitlines()]
     try:
-        return KINDS[file.kind].absent(_Asked(dut), [line for line in lines if line])
+        return KINDS[file.kind].missing_from_kernel(_Asked(dut), [line for line in lines if line])
     except (LookupError, ValueError, StopIteration):
         return None  # the tool has loaded a form that this check does not understand
 

@@ -20,7 +20,7 @@ from fwlab.model.metric import TrafficKind, missing_fields, refused_by_clock
 from fwlab.model.printable import printable
 from fwlab.model.ruleset import RulesetFile
 from fwlab.model.systems import several
-from fwlab.rulesets.files import LONGEST_PATH, lab_ruleset, not_loaded, student_ruleset, with_reasons
+from fwlab.rulesets.files import MAX_PATH, lab_ruleset, not_loaded, student_ruleset, with_reasons
 from fwlab.rulesets.registry import KINDS, files_of, suffixes
 from fwlab.rulesets.validation import remarks
 from fwlab.testbed.testbeds import TESTBEDS
@@ -218,7 +218,7 @@ def submitted_spec(
 
 def submitted_from(context: RunContext, folder: Path) -> str:
     """The name of a student's folder in results."""
-    return printable(shown(context.project, folder), LONGEST_PATH)
+    return printable(shown(context.project, folder), MAX_PATH)
 
 
 def refuse_settings(exercise: Exercise, files: list[RulesetFile]) -> None:

@@ -87,7 +87,7 @@ class Loader:
         """Drop what keeps these modules from being unloaded."""
 
 
-class Shown(Protocol):
+class KernelView(Protocol):
     """The DUT's own tools, asked by the grader. Raises Inconclusive if the DUT does not answer."""
 
     def run(self, command: str, *arguments: str) -> str:
@@ -126,7 +126,7 @@ class RulesetKind:
     position   loading order, smallest first: a rule can only name a set that exists. Undone in the reverse order.
     validate   yields the faults of a file, given its lines
     loader     loads and undoes the files on a DUT with Linux; None if such a DUT cannot load this kind
-    absent     what the kernel does not show of a file, given the lines that are neither empty nor comments;
+    missing_from_kernel  what the kernel does not show of a file, given the lines that are neither empty nor comments;
                None if it shows everything
     machine_setting  sets the machine up and is no rule: an exercise accepts it only where lab.yml says so
     setting_in       the first line that sets the machine up, in a kind whose other lines are rules; accepted likewise
@@ -144,7 +144,7 @@ class RulesetKind:
     position: int
     validate: Callable[[list[str]], Faults]
     loader: type[Loader] | None
-    absent: Callable[[Shown, list[str]], str | None]
+    missing_from_kernel: Callable[[KernelView, list[str]], str | None]
     machine_setting: bool = False
     setting_in: Callable[[str], str | None] | None = None
     named_in: Callable[[str], list[str]] = no_names

@@ -123,7 +123,7 @@ def test_a_setting_of_every_device_is_restored() -> None:
     assert list(loader.before) == paths
 
 
-class Shown:
+class KernelView:
     def __init__(self, other: str = "") -> None:
         self.other = other
 
@@ -133,9 +133,12 @@ class Shown:
 
 def test_every_device_is_asked_for_its_setting() -> None:
     lines = ["net.ipv4.conf.*.rp_filter = 1"]
-    assert sysctl.absent(Shown(), lines) is None
-    assert sysctl.absent(Shown("net.ipv4.conf.eth1.rp_filter"), lines) == "net.ipv4.conf.eth1.rp_filter = 1 (it is 0)"
-    assert sysctl.absent(Shown(), []) is None
+    assert sysctl.missing_from_kernel(KernelView(), lines) is None
+    assert (
+        sysctl.missing_from_kernel(KernelView("net.ipv4.conf.eth1.rp_filter"), lines)
+        == "net.ipv4.conf.eth1.rp_filter = 1 (it is 0)"
+    )
+    assert sysctl.missing_from_kernel(KernelView(), []) is None
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import Any
 
 from fwlab.dut.agent_protocol import ANSWERS
 from fwlab.dut.conversation import validated
-from fwlab.dut.freebsd.lua_program import agent_program
+from fwlab.dut.freebsd.client import agent_program
 from tests import DATA
 from tests.fakes.programs import program
 

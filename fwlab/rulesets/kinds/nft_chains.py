@@ -8,7 +8,7 @@ rather than too few.
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
-from fwlab.rulesets.kinds.jumps import MOST_RULES, TOO_MANY_BRANCHES, Chain, too_many
+from fwlab.rulesets.kinds.limits import MAX_RULES, TOO_MANY_BRANCHES, Chain, too_many
 from fwlab.rulesets.kinds.nft_tokens import VERBS, Token
 
 _FAMILIES = {"ip", "ip6", "inet", "arp", "bridge", "netdev"}
@@ -79,7 +79,7 @@ class Chains:
             for called, times in chain.calls.items():
                 into.calls[self._known(called)] += times
         complaint = too_many(known, {self._known(key) for key in self._hooked})
-        if self._branches > MOST_RULES:
+        if self._branches > MAX_RULES:
             complaint = TOO_MANY_BRANCHES
         if complaint:
             yield 0, *complaint
@@ -130,7 +130,7 @@ class Chains:
             made = self._map(table, ("vmap", len(self._made)))
             self._values[place] = made.owner, value
             self._branches += len(value)
-            for token in value if self._branches <= MOST_RULES else ():
+            for token in value if self._branches <= MAX_RULES else ():
                 if token.is_word or token.value is not None:
                     self._word(made, token)
         return self._values[place][0]

@@ -32,7 +32,7 @@ _DEFINES = frozenset({"define", "redefine", "undefine"})
 #: Marks that end a statement, or begin one.
 _ENDS = frozenset("{};\n")
 #: nft refuses deeper blocks with variables of their own.
-_DEEPEST = 4
+_MAX_SCOPES = 4
 
 
 class Token(NamedTuple):
@@ -119,7 +119,7 @@ def read(text: str) -> Iterator[Token]:
             continue
         if word in _ENDS:
             if word == "{":
-                opened.append(head in ("table", "chain") and len(scopes) < _DEEPEST)
+                opened.append(head in ("table", "chain") and len(scopes) < _MAX_SCOPES)
                 scopes += [{}] * opened[-1]
             elif word == "}" and opened and opened.pop():
                 scopes.pop()

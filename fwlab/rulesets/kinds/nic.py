@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from fwlab.rulesets.kind import Call, Faults, Loader, Machine, Refusal, RulesetKind, Shown
+from fwlab.rulesets.kind import Call, Faults, KernelView, Loader, Machine, Refusal, RulesetKind
 from fwlab.rulesets.kinds.lines import LINKS, instructions
 
 
@@ -58,7 +58,7 @@ def models_there(machine: Machine) -> list[str]:
     ]
 
 
-def absent(shown: Shown, lines: list[str]) -> str | None:
+def missing_from_kernel(shown: KernelView, lines: list[str]) -> str | None:
     """The link that another driver serves."""
     wanted = MODELS[lines[0].split()[0]].driver
     for device in LINKS:
@@ -208,6 +208,6 @@ KIND = RulesetKind(
     position=5,
     validate=validate,
     loader=NicLoader,
-    absent=absent,
+    missing_from_kernel=missing_from_kernel,
     machine_setting=True,
 )

@@ -8,9 +8,9 @@ pattern is common, as in net.ipv4.conf.*.rp_filter: it stands for the lab's link
 import re
 from collections.abc import Sequence
 
-from fwlab.rulesets.kind import Call, Faults, Loader, Machine, Refusal, RulesetKind, Shown
+from fwlab.rulesets.kind import Call, Faults, KernelView, Loader, Machine, Refusal, RulesetKind
+from fwlab.rulesets.kinds.limits import BUCKET, MAX_BYTES, number
 from fwlab.rulesets.kinds.lines import LINKS
-from fwlab.rulesets.kinds.memory import BUCKET, MOST_BYTES, number
 
 NETWORK_SETTING = re.compile(r"net(\.[\w-]+)++|net(/[\w-]+)++", re.ASCII)
 #: Directories of settings.
@@ -64,12 +64,12 @@ def validate(lines: list[str]) -> Faults:
             yield place, f"{device[1]} is not one of the DUT's test links", f"use {' or '.join(LINKS)}"
         elif not equals:
             yield place, f"{key} has no value", f"write {key} = VALUE"
-        elif key.endswith("conntrack_buckets") and (number(value) or 0) * BUCKET > MOST_BYTES:
-            what = f"{value} buckets take more than {MOST_BYTES >> 20} MiB of the DUT's memory"
+        elif key.endswith("conntrack_buckets") and (number(value) or 0) * BUCKET > MAX_BYTES:
+            what = f"{value} buckets take more than {MAX_BYTES >> 20} MiB of the DUT's memory"
             yield place, what, "make the table smaller"
 
 
-def absent(shown: Shown, lines: list[str]) -> str | None:
+def missing_from_kernel(shown: KernelView, lines: list[str]) -> str | None:
     """The first setting with another value."""
     for line in expanded("\n".join(lines)).splitlines():
         if line.startswith(";"):
@@ -127,7 +127,7 @@ KIND = RulesetKind(
     position=90,
     validate=validate,
     loader=SysctlLoader,
-    absent=absent,
+    missing_from_kernel=missing_from_kernel,
     machine_setting=True,
     named_in=named_in,
     sent=expanded,

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Sequence
 from functools import partial
 
-from fwlab.rulesets.kind import Call, Faults, Loader, Machine, Refusal, RulesetKind, Shown
+from fwlab.rulesets.kind import Call, Faults, KernelView, Loader, Machine, Refusal, RulesetKind
 from fwlab.rulesets.kinds import bpf
 from fwlab.rulesets.kinds.xdp_table_program import program
 from fwlab.rulesets.kinds.xdp_table_text import FIELDS, Fault, Table, prefix_length, tables_in
@@ -44,7 +44,7 @@ def name_of(tables: Sequence[Table]) -> str:
     return f"fwlab_{zlib.crc32(meaning.encode()):08x}"
 
 
-def absent(shown: Shown, lines: list[str]) -> str | None:
+def missing_from_kernel(shown: KernelView, lines: list[str]) -> str | None:
     """Devices without the program of their tables."""
     wanted = by_device(tables_in(lines))
     status = shown.run("xdp-loader status") if wanted else ""
@@ -129,5 +129,5 @@ KIND = RulesetKind(
     position=75,
     validate=validate,
     loader=XdpTableLoader,
-    absent=absent,
+    missing_from_kernel=missing_from_kernel,
 )

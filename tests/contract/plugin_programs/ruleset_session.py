@@ -33,7 +33,9 @@ class LocalSsh:
         return ""
 
     def open(self, _command: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen([sys.executable, "-I", "-S", AGENT, work / "agent", tool], stdin=-1, stdout=-1)
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", AGENT, work / "agent", tool], stdin=-1, stdout=-1, stderr=-1
+        )
 
 
 def host_run(command: str, *_: str) -> SimpleNamespace:

@@ -11,7 +11,7 @@ import pytest
 
 from fwlab.dut.conversation import AgentConversation
 from fwlab.dut.freebsd import FreeBsdDut
-from fwlab.dut.freebsd.lua_program import agent_program
+from fwlab.dut.freebsd.client import agent_program
 from fwlab.dut.protocol import Dut
 from fwlab.dut.registry import DUTS
 from fwlab.model.errors import CannotMeasure, Refused

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from fwlab.grading.grader import Inconclusive, absent_from, missing
-from fwlab.rulesets.kinds import nft_text
+from fwlab.rulesets.kinds import nft
 from fwlab.rulesets.kinds.nft import LIST as NFT
 from fwlab.rulesets.kinds.routes import LISTED as ROUTES
 from fwlab.rulesets.registry import KINDS
@@ -243,6 +243,6 @@ def test_a_tool_that_cannot_list_is_inconclusive() -> None:
     ],
 )
 def test_contents_of_an_nft_file(text: str, tables: set[str], rules: dict[str, int]) -> None:
-    found, counted = nft_text.declared(text)
+    found, counted = nft.declared_tables(text)
     assert {" ".join(table) for table in found} == tables
     assert {" ".join(table): count for table, count in counted.items() if count} == rules

@@ -255,4 +255,4 @@ def test_port_offset_that_is_not_a_number(checkout: Path, monkeypatch: pytest.Mo
 
 def test_size_limit_admits_the_largest_list() -> None:
     """265 000 lines of `add blacklist 198.18.255.255` must fit."""
-    assert files.LARGEST_FILE > 265_000 * 32
+    assert files.MAX_FILE_BYTES > 265_000 * 32

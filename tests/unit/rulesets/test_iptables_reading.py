@@ -161,7 +161,7 @@ def test_addresses_of_ipv6() -> None:
 def test_matches_rules_and_chains_count_in_the_memory(
     rule: str, bytes_taken: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(iptables, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(iptables, "MAX_BYTES", 1 << 20)
     most = (1 << 20) // bytes_taken
     assert faults("*raw\n" + f"{rule}\n" * most) == ""
     message = "the rules take more than 1 MiB of the DUT's memory"

@@ -8,8 +8,7 @@ import time
 import pytest
 
 from fwlab.host.project import Project, load_topology
-from fwlab.rulesets.kinds.pf import _expanded_rules, validate
-from fwlab.rulesets.kinds.pf_text import statements
+from fwlab.rulesets.kinds.pf import _expanded_rules, statements, validate
 from fwlab.rulesets.render import render, ruleset_file
 from tests import ROOT
 from tests.corpus import pf_rulesets

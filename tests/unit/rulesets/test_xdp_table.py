@@ -15,7 +15,7 @@ from fwlab.model.errors import BadInput
 from fwlab.rulesets.kind import Refusal
 from fwlab.rulesets.kinds import bpf
 from fwlab.rulesets.kinds.xdp_table import KIND, XdpTableLoader, name_of
-from fwlab.rulesets.kinds.xdp_table_text import MOST_ASIDE, MOST_ENTRIES, MOST_LISTED, MOST_TABLES, tables_in
+from fwlab.rulesets.kinds.xdp_table_text import MAX_ASIDE, MAX_ENTRIES, MAX_LISTED, MAX_TABLES, tables_in
 from fwlab.rulesets.registry import KINDS
 from fwlab.rulesets.render import ruleset_file
 from tests.fakes.fake_bpf import FakeBpf, load
@@ -39,10 +39,10 @@ TABLES = {
     "table eth0 array protocol drop\nudp\nicmp-tcp\n255\n",
     "comments": "# nothing\n\n  table  eth0\tlist dport drop # here\n53 # DNS\n",
     "nothing": "# nothing\n",
-    "as many tables as there may be": "table eth0 list dport drop\n1\n" * MOST_TABLES,
-    "as many entries as a list may have": "table eth0 list dport drop\n" + "1\n" * MOST_LISTED,
-    "as many entries of several fields": "table eth0 list dport,sport drop\n" + "1 1\n" * MOST_ASIDE,
-    "as many entries as there may be": "table eth0 hash dport drop\n" + "1\n" * MOST_ENTRIES,
+    "as many tables as there may be": "table eth0 list dport drop\n1\n" * MAX_TABLES,
+    "as many entries as a list may have": "table eth0 list dport drop\n" + "1\n" * MAX_LISTED,
+    "as many entries of several fields": "table eth0 list dport,sport drop\n" + "1 1\n" * MAX_ASIDE,
+    "as many entries as there may be": "table eth0 hash dport drop\n" + "1\n" * MAX_ENTRIES,
 }
 HEAD = "table eth0 {} drop\n"
 REFUSED = [
@@ -80,18 +80,18 @@ REFUSED = [
             *(("protocol", word) for word in ("256", "sctp", "udp-tcp")),
         ]
     ),
-    ("table eth0 list dport drop\n1\n" * (MOST_TABLES + 1), 2 * MOST_TABLES + 1, f"more than {MOST_TABLES} tables"),
+    ("table eth0 list dport drop\n1\n" * (MAX_TABLES + 1), 2 * MAX_TABLES + 1, f"more than {MAX_TABLES} tables"),
     (
-        HEAD.format("list dport") + "1\n" * (MOST_LISTED + 1),
-        MOST_LISTED + 2,
-        f"more than {MOST_LISTED} entries in lists",
+        HEAD.format("list dport") + "1\n" * (MAX_LISTED + 1),
+        MAX_LISTED + 2,
+        f"more than {MAX_LISTED} entries in lists",
     ),
     (
-        HEAD.format("list dport,sport") + "1 1\n" * (MOST_ASIDE + 1),
-        MOST_ASIDE + 2,
-        f"lists of several fields with more than {MOST_ASIDE} values before an entry's last: the kernel would refuse",
+        HEAD.format("list dport,sport") + "1 1\n" * (MAX_ASIDE + 1),
+        MAX_ASIDE + 2,
+        f"lists of several fields with more than {MAX_ASIDE} values before an entry's last: the kernel would refuse",
     ),
-    (HEAD.format("hash dport") + "1\n" * (MOST_ENTRIES + 1), MOST_ENTRIES + 2, f"more than {MOST_ENTRIES} entries"),
+    (HEAD.format("hash dport") + "1\n" * (MAX_ENTRIES + 1), MAX_ENTRIES + 2, f"more than {MAX_ENTRIES} entries"),
 ]
 
 

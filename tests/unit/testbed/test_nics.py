@@ -181,8 +181,8 @@ def test_a_file_names_one_model(text: str, wrong: int) -> None:
 def test_the_grader_asks_which_driver_serves_the_links() -> None:
     answers = {"eth0": "driver: vmxnet3\n", "eth1": "driver: virtio_net\n"}
     shown = SimpleNamespace(run=lambda _command, device: answers[device])
-    assert KIND.absent(shown, ["vmxnet3"]) == "eth1 by vmxnet3"
-    assert KIND.absent(SimpleNamespace(run=lambda *_: "driver: vmxnet3\n"), ["vmxnet3"]) is None
+    assert KIND.missing_from_kernel(shown, ["vmxnet3"]) == "eth1 by vmxnet3"
+    assert KIND.missing_from_kernel(SimpleNamespace(run=lambda *_: "driver: vmxnet3\n"), ["vmxnet3"]) is None
 
 
 # ---- in a lab -------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ local PROGRAM, OUTPUT, MESSAGES = "/var/run/fwlab-stacks.d", "/var/run/fwlab-sta
 -- Seconds that dtrace may take to start, and to write what it has sampled; how often it is looked at.
 local PATIENCE_S, LOOK_S = 120, 0.1
 -- Characters of its messages that are passed on.
-local LONGEST_MESSAGE = 500
+local MAX_MESSAGE = 500
 
 local TEXT = [[
 #pragma D option quiet
@@ -58,7 +58,7 @@ function Stacks:await(word)
     if status ~= 0 then break end
     self.system:sleep(LOOK_S)
   end
-  local said = (self.system:read(MESSAGES) or ""):gsub("%s+$", ""):sub(-LONGEST_MESSAGE)
+  local said = (self.system:read(MESSAGES) or ""):gsub("%s+$", ""):sub(-MAX_MESSAGE)
   self:drop()
   error("dtrace does not sample: " .. said, 0)
 end

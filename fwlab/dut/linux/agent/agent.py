@@ -16,11 +16,10 @@ from fwlab.dut.linux.agent.idle_loop import IdleLoop
 from fwlab.dut.linux.agent.kernel import Kernel
 from fwlab.dut.linux.agent.marks import marks
 from fwlab.dut.linux.agent.memory import KernelMemory
-from fwlab.dut.linux.agent.perf_samples import Perf
+from fwlab.dut.linux.agent.perf_samples import Perf, names_of
 from fwlab.dut.linux.agent.retired import retired
 from fwlab.dut.linux.agent.rulesets import Rulesets, quick_addresses
 from fwlab.dut.linux.agent.start_state import StartState
-from fwlab.dut.linux.agent.symbols import names_of
 from fwlab.rulesets.kind import Refusal, RulesetKind
 from fwlab.rulesets.kinds.nic import models_there
 

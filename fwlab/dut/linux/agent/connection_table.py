@@ -8,7 +8,7 @@ import struct
 from typing import TYPE_CHECKING
 
 from fwlab.dut.linux.agent.kernel import Kernel
-from fwlab.dut.linux.agent.slabinfo import PAGE, caches
+from fwlab.dut.linux.agent.memory import PAGE, caches
 
 if TYPE_CHECKING:  # it stays on the host
     from fwlab.dut.agent_protocol import TableStates

@@ -9,11 +9,38 @@ packets come and read after they have gone. In between it sleeps, since its buff
 import os
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fwlab.dut.linux.agent.counters import Counters
 from fwlab.rulesets.kind import Refusal
+
+SYMBOLS = "/proc/kallsyms"
+#: Types of symbols that are code (nm).
+CODE = "tTwW"
+UNKNOWN = "[unknown]"
+
+
+def names_of(addresses: Sequence[int], lines: Iterable[str] | None = None) -> list[str]:
+    """The function that each address lies in. `addresses` are in ascending order; `lines` are those of SYMBOLS."""
+    if lines is None:
+        with open(SYMBOLS, encoding="ascii", errors="replace") as file:
+            return names_of(addresses, file)
+    found: list[tuple[int, str]] = []
+    for line in lines:
+        address, kind, name, *_ = line.split()
+        if kind in CODE:
+            found.append((int(address, 16), name))
+    found.sort(key=lambda one: one[0])  # of several names at one address the first in the list stays first
+    names, index, last = [], 0, (0, UNKNOWN)
+    for wanted in addresses:
+        while index < len(found) and found[index][0] <= wanted:
+            if found[index][0] != last[0]:
+                last = found[index]
+            index += 1
+        names.append(last[1])
+    return names
+
 
 DATA = "/run/fwlab-perf.data"
 #: 4000 samples of 40 functions; perf wakes when its buffer is half full.

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How many rules a packet may pass if chains call chains: ten calls on each of twelve levels make 10^12 rules.
+"""What a DUT can bear: the memory that a ruleset may use, and how many rules a packet may pass.
 
-The kernel walks them all without a break, and a DUT that does so no longer answers.
+A DUT that runs out of memory kills its own programs, even SSH. One on which chains call chains no longer answers: ten
+calls on each of twelve levels make 10^12 rules, and the kernel walks them all without a break.
 """
 
 from collections import Counter
@@ -10,17 +11,17 @@ from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
 #: Rules for one packet, somewhat more than lab03's longest list. Packets of SSH may have to pass them, too.
-MOST_RULES = 300_000
+MAX_RULES = 300_000
 #: Rules that the kernel visits while it checks a ruleset. There every branch of a verdict map counts.
-MOST_CHECKED = 10_000_000
+MAX_CHECKED = 10_000_000
 
 CIRCLE = ("chains call each other in a loop", "break the loop: the kernel refuses it")
 TOO_MANY = (
-    f"a packet may pass more than {MOST_RULES} rules, with those of the chains that are called",
+    f"a packet may pass more than {MAX_RULES} rules, with those of the chains that are called",
     "call fewer chains, or match with a set",
 )
 TOO_MANY_BRANCHES = (
-    f"chains and verdict maps branch into more than {MOST_CHECKED} rules",
+    f"chains and verdict maps branch into more than {MAX_CHECKED} rules",
     "call fewer chains, or match with a set",
 )
 
@@ -61,8 +62,27 @@ def too_many(chains: dict[Hashable, Chain], first: Iterable[Hashable]) -> tuple[
             passes = max((passed[called] for called, _ in inside), default=0)
         else:
             passes = sum(times * passed[called] for called, times in inside)
-        passed[name] = min(chain.rules + passes, MOST_RULES + 1)
-        checked[name] = min(chain.rules + sum(times * checked[called] for called, times in inside), MOST_CHECKED + 1)
-    if any(count > MOST_RULES for count in passed.values()):
+        passed[name] = min(chain.rules + passes, MAX_RULES + 1)
+        checked[name] = min(chain.rules + sum(times * checked[called] for called, times in inside), MAX_CHECKED + 1)
+    if any(count > MAX_RULES for count in passed.values()):
         return TOO_MANY
-    return TOO_MANY_BRANCHES if any(count > MOST_CHECKED for count in checked.values()) else None
+    return TOO_MANY_BRANCHES if any(count > MAX_CHECKED for count in checked.values()) else None
+
+
+#: A quarter of the DUT's 1024 MiB (topology.yml); its system and the agent need half.
+MAX_BYTES = 256 << 20
+#: Bytes of one entry of a set with its counters, roughly, and of one bucket of a hash table.
+ENTRY, BUCKET = 64, 8
+MAX_ENTRIES = MAX_BYTES // ENTRY
+#: Packets that a queue may hold. Each takes more than 1 KiB.
+MAX_QUEUED = 100_000
+
+
+def number(text: str) -> int | None:
+    """A whole number as C's strtoul reads it: decimal, 0x... or octal with a leading 0. None for anything else."""
+    if len(text) > 25 or not text.isascii():
+        return None
+    try:
+        return int(text, 8) if text.startswith("0") and text.isdigit() else int(text, 0)
+    except ValueError:
+        return None

@@ -4,6 +4,21 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from fwlab.model.trial import Counts
+
+#: The address that stands for all programs.
+PROGRAMS = 0
+
+
+def by_function(places: Mapping[int, Counts], names: Mapping[int, str]) -> dict[str, Counts]:
+    """The sums of each count by name."""
+    sums: dict[str, Counts] = {}
+    for address, counts in places.items():
+        total = sums.setdefault(names[address], dict.fromkeys(counts, 0))
+        for count, value in counts.items():
+            total[count] += value
+    return sums
+
 
 def of_packets(sampled: Mapping[str, int], serving: Sequence[str], others: tuple[str, ...]) -> dict[str, int]:
     """The stacks that packets cause, of stacks as the DUT's profiler reports them, program first.
