@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`fwlab doctor`: which testbed would be used and why, what is missing, and the command that provides it."""
 
-import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from fwlab.cli.output import print_json
 from fwlab.generator.selection import choose as choose_engine
 from fwlab.host.devices import Devices
 from fwlab.host.environment import libvirt_uri
@@ -91,7 +90,7 @@ def doctor(
             "ready": ready,
             "findings": [asdict(f) for f in findings],
         }
-        sys.stdout.write(json.dumps(document, indent=1) + "\n")
+        print_json(document)
     else:
         console = Console(highlight=False)
         console.print(f"testbed: [bold]{testbed.name}[/] ({testbed.why}); grading: {grading_testbed().name}")

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from fwlab.cli.options import LabName
-from fwlab.cli.plain import plain
+from fwlab.cli.output import plain
 from fwlab.grading.options import GradingOptions, option_name
 from fwlab.grading.record import WorkMark
 from fwlab.host.project import find_project

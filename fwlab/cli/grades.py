@@ -9,7 +9,7 @@ import yaml
 from rich.console import Console
 
 from fwlab.cli.options import LabName
-from fwlab.cli.plain import plain
+from fwlab.cli.output import plain
 from fwlab.grading.class_files import totals_csv, write_class, write_merged
 from fwlab.grading.class_folder import NAME
 from fwlab.grading.course import Course, read_course, refuse_unknown

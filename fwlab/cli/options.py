@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Arguments and options that several commands share."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,9 @@ from fwlab.testbed.dut_choice import topology_of
 from fwlab.testbed.selection import TestbedRequest
 from fwlab.testbed.testbeds import TESTBEDS
 
+_GROUPED = re.compile(r"[+-]?\d{1,3}([,_ ]\d{3})+(\.\d+)?")
+_FACTORS = {"k": 1e3, "M": 1e6, "%": 0.01}
+
 
 def full_lab_name(name: str | None) -> str | None:
     """The lab that is meant: `lab03` is enough where only one lab begins so."""
@@ -25,6 +29,19 @@ def full_lab_name(name: str | None) -> str | None:
         return None
     matching = [lab for lab in lab_ids(find_project()) if lab.startswith(f"{name}-")]
     return matching[0] if len(matching) == 1 else name
+
+
+def number(text: str) -> float:
+    """A number as people type it: 280000, 280k, 280,000, 2.8e5, 19%. Raises typer.BadParameter, with examples."""
+    bare = text.strip()
+    factor = _FACTORS.get(bare[-1:], 1.0)
+    bare = bare[:-1].rstrip() if factor != 1.0 else bare
+    if _GROUPED.fullmatch(bare):
+        bare = re.sub(r"[,_ ]", "", bare)
+    try:
+        return float(bare) * factor
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a number; write 280000, 280k, 280,000, 0.19 or 19%") from None
 
 
 LabName = Annotated[

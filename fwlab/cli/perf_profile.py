@@ -2,9 +2,7 @@
 """`fwlab profile`: where the cost of a packet goes, function by function of the DUT's kernel."""
 
 import dataclasses
-import json
 import math
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,6 +25,7 @@ from fwlab.cli.options import (
     Verbose,
     run_context,
 )
+from fwlab.cli.output import print_json
 from fwlab.host.atomic_write import check_writable
 from fwlab.judge.clocks import clock_of
 from fwlab.measure.core_models import FunctionCost, core_profile, modelled_specs
@@ -88,7 +87,7 @@ def profile_command(
     page = write_report(model, folder)
     row = model.cases[0]
     if as_json:
-        sys.stdout.write(json.dumps(_document(row, session.run), indent=1, allow_nan=False) + "\n")
+        print_json(_document(row, session.run))
     else:
         _show(row, session.run, functions, Console())
         Console().print(f"report: {page}", highlight=False, soft_wrap=True)

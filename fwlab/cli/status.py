@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fwlab.cli.options import Json, LabOrAll
-from fwlab.cli.plain import plain
+from fwlab.cli.output import plain
 from fwlab.cli.predictions import read_predictions
 from fwlab.host.project import Project, find_project, lab_ids
 from fwlab.measure.labs import load_lab

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from fwlab.cli.numbers import number
-from fwlab.cli.options import ExerciseName, LabName, OneExercise, run_context
-from fwlab.cli.plain import plain
+from fwlab.cli.options import ExerciseName, LabName, OneExercise, number, run_context
+from fwlab.cli.output import plain
 from fwlab.cli.predictions import read_predictions, write_prediction
 from fwlab.cli.status import status_command
 from fwlab.cli.workbook import answer_command
@@ -142,17 +141,14 @@ def _source(context: RunContext, folder: Path, name: str) -> str:
     return shown(context.project, there)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands, in the order in which a student needs them."""
-    commands: dict[str, Callable[..., None]] = {
-        "status": status_command,
-        "predict": predict_command,
-        "start": start_command,
-        "hint": hint_command,
-        "answer": answer_command,
-        "solution": solution_command,
-        "reset": reset_command,
-        "goto": goto_command,
-    }
-    for name, command in commands.items():
-        app.command(name, rich_help_panel="A student's way through a lab")(command)
+#: In the order in which a student needs them.
+COMMANDS: dict[str, Callable[..., None]] = {
+    "status": status_command,
+    "predict": predict_command,
+    "start": start_command,
+    "hint": hint_command,
+    "answer": answer_command,
+    "solution": solution_command,
+    "reset": reset_command,
+    "goto": goto_command,
+}

@@ -9,7 +9,7 @@ import yaml
 from rich.console import Console
 
 from fwlab.cli.options import LabName
-from fwlab.cli.plain import plain
+from fwlab.cli.output import plain
 from fwlab.host.atomic_write import write_atomically
 from fwlab.host.project import find_project
 from fwlab.measure.individual_tasks import (

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 
-from fwlab.cli.plain import plain
+from fwlab.cli.output import plain
 from fwlab.cli.predictions import read_predictions
 from fwlab.host.project import shown
 from fwlab.measure.context import RunContext

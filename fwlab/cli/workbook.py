@@ -10,9 +10,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from fwlab.cli import completion
-from fwlab.cli.numbers import number
-from fwlab.cli.options import LabName
-from fwlab.cli.plain import plain
+from fwlab.cli.options import LabName, number
+from fwlab.cli.output import plain
 from fwlab.host.project import find_project
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import EXIT_FAIL, BadInput

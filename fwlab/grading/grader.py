@@ -7,11 +7,11 @@ answers are plain data, because a worker may be on another host. Nothing is judg
 
 import contextlib
 import os
-import shlex
 import time
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from socket import gethostname
 from typing import Any
 
@@ -21,7 +21,7 @@ from testinfra.host import Host
 
 from fwlab import __version__
 from fwlab.dut.registry import dut_system
-from fwlab.grading.own_tests import Collected, OwnTests
+from fwlab.grading.own_tests import OwnTests
 from fwlab.grading.record import CheckMark, changed_files, lab_files
 from fwlab.host.project import Project
 from fwlab.judge.checks import judge_exercise
@@ -43,11 +43,6 @@ from fwlab.model.verdict import Outcome
 from fwlab.rulesets.registry import KINDS
 from fwlab.testbed.dut_choice import topology_of
 from fwlab.testbed.selection import TestbedRequest
-
-#: A line for each thing that is there: what it is, its name, and the value of a sysctl.
-_PACKAGE = "[ \"$(dpkg-query -Wf '${{db:Status-Status}}' {0} 2>/dev/null)\" = installed ] && echo package {0}"
-_MODULE = "modinfo {0} >/dev/null 2>&1 && echo module {0}"
-_SYSCTL = 'value=$(sysctl -n {0} 2>/dev/null) && echo "sysctl {0} $value"'
 
 
 class Present(Frozen):
@@ -77,15 +72,20 @@ class Present(Frozen):
 
 
 def present_on(dut: Host, packages: Iterable[str], modules: Iterable[str], sysctls: Iterable[str]) -> Present:
-    """What the DUT has of these. A module may be there without being loaded."""
-    wanted = ((_PACKAGE, packages), (_MODULE, modules), (_SYSCTL, sysctls))
-    asked = [line.format(shlex.quote(name)) for line, names in wanted for name in names]
-    lines = [line.split() for line in dut.run("\n".join([*asked, "true"])).stdout.splitlines()]
+    """What the DUT has of these. A module may be there without being loaded; Testinfra has no words for that."""
     return Present(
-        packages=frozenset(name for kind, name, *_ in lines if kind == "package"),
-        modules=frozenset(name for kind, name, *_ in lines if kind == "module"),
-        sysctls={name: " ".join(value) for kind, name, *value in lines if kind == "sysctl"},
+        packages=frozenset(name for name in packages if dut.package(name).is_installed),
+        modules=frozenset(name for name in modules if dut.run("modinfo %s", name).rc == 0),
+        sysctls={name: value for name in sysctls if (value := _sysctl(dut, name)) is not None},
     )
+
+
+def _sysctl(dut: Host, name: str) -> str | None:
+    """The value, with single spaces; None if the kernel has no such setting."""
+    try:
+        return " ".join(str(dut.sysctl(name)).split())
+    except AssertionError:  # Testinfra's
+        return None
 
 
 class Inconclusive(Exception):
@@ -256,8 +256,7 @@ class Grader:
         self._who: str | None = None
         #: What the DUT has of what the lab needs, once that was asked.
         self._found: Present | None = None
-        self._own: OwnTests | None = None
-        self._collected: dict[str, Collected] = {}
+        self._own = OwnTests({}, project, "", Path())
         self._of_machines: list[CheckMark] | None = None
 
     def grade(self, setup: Setup, task: Task, answer: Callable[[Answer], None]) -> None:
@@ -267,7 +266,7 @@ class Grader:
         """
         session = self.session(setup)
         self._measure_cases(session, list(task.cases))
-        present, tests = self._present(session), self._tests_of_machines(setup, session)
+        present, tests = self._present(session), self._tests_of_machines(session)
         run = _without_exercises(session.run)
         answer(Answer(lab=setup.lab, who=task.who, machines=self._name, run=run, present=present, tests=tests))
         own = None
@@ -298,6 +297,7 @@ class Grader:
             )
         self._open, self._who = (setup, session), None
         self._found = self._of_machines = None
+        self._own = OwnTests(setup.tests, self.project, setup.lab, session.ssh_config)
         self._name = f"{gethostname()}-{os.getpid()}-{time.time_ns() // 1_000_000}"
         return session
 
@@ -336,7 +336,9 @@ class Grader:
             measured = self._measure(session, spec, own)
             found = self._held(session, spec, own, measured) if why_not_loaded(measured) is None else {}
             if found.get("holds"):
-                found["tests"] = self._tests_of(session, task.who, given, measured)
+                files = {file.name: file.text for file in given.files}
+                submission = {"student": task.who, "exercise": given.exercise, "files": files}
+                found["tests"] = self._own.of_submission(_without_exercises(session.run), submission, measured)
             return self._answered(base, session, measured=measured, **found)
         except CannotMeasure as error:
             return self._answered(base, session, error=error.message)
@@ -345,25 +347,12 @@ class Grader:
             reason = f"internal error while grading: {type(error).__name__}: {error}"
             return self._answered(base, session, error=reason)
 
-    def _tests_of_machines(self, setup: Setup, session: Session) -> list[CheckMark]:
+    def _tests_of_machines(self, session: Session) -> list[CheckMark]:
         """Run the tests of the machines, once; first measure the cases that tests ask for. Raises CannotMeasure."""
         if self._of_machines is None:
-            self._own = OwnTests(setup.tests, self.project, setup.lab, session.ssh_config) if setup.tests else None
-            self._collected = self._own.collect() if self._own is not None else {}
-            wanted = {case for test in self._collected.values() for case in test.cases}
-            if unknown := sorted(wanted - set(session.context.lab.cases)):
-                raise CannotMeasure(f"the tests measure {unknown[0]}, which is no case of {setup.lab}", "fix the tests")
-            self._measure_cases(session, sorted(wanted))
-            some = self._own is not None and any(not test.of_submission for test in self._collected.values())
-            self._of_machines = self._own.run(_without_exercises(session.run)) if self._own and some else []
+            self._measure_cases(session, self._own.cases(session.context.lab))
+            self._of_machines = self._own.of_machines(_without_exercises(session.run))
         return self._of_machines
-
-    def _tests_of(self, session: Session, who: str, given: Given, measured: Measured) -> list[CheckMark]:
-        if self._own is None or not any(test.of_submission for test in self._collected.values()):
-            return []
-        files = {file.name: file.text for file in given.files}
-        submission = {"student": who, "exercise": given.exercise, "files": files}
-        return self._own.run(_without_exercises(session.run), submission, measured)
 
     def _answered(self, base: Answer, session: Session, **found: Any) -> Answer:
         return base.model_copy(update={"run": _without_exercises(session.run), "dead": session.dead, **found})

@@ -9,7 +9,7 @@ from fwlab.judge.statistics import Figure
 from fwlab.metrics.registry import METRICS
 from fwlab.model.metric import Metric
 from fwlab.model.results import DutFacts, TestbedFacts
-from fwlab.model.verdict import Verdict
+from fwlab.model.verdict import TEST, Verdict
 
 NOTHING = "–"
 #: The interval of a share is shown if it is wider than this part of the share.
@@ -68,11 +68,11 @@ def percent(share: float | None, signed: bool = False) -> str:
 def expected_range(verdict: Verdict) -> str:
     """The range of a verdict in words: "at least 240.0 kpps", "0.89 to 0.93 of raw-drop"."""
     relative = verdict.relative_to is not None
-    metric = METRICS[verdict.metric]
 
     def shown(value: float) -> str:
         if relative:
             return trimmed(digits(value))
+        metric = METRICS[verdict.metric]
         return f"{trimmed(number(value, metric))} {metric.display.unit}".strip()
 
     if math.isinf(verdict.high) and math.isinf(verdict.low):
@@ -98,7 +98,9 @@ def measured_value(verdict: Verdict) -> str:
 
 
 def check_label(verdict: Verdict) -> str:
-    """What a verdict is about: the metric, and the traffic class if its check names one."""
+    """What a verdict is about: a test, or the metric, and the traffic class if its check names one."""
+    if verdict.metric == TEST:
+        return verdict.check
     metric = METRICS[verdict.metric]
     traffic_class = verdict.check.removeprefix(f"{metric.name}-")
     named = metric.by_class and traffic_class != verdict.check

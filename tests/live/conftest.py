@@ -24,6 +24,8 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+import testinfra
+from testinfra.host import Host
 
 from fwlab.host.project import find_project, load_topology
 from fwlab.machines.plan import Plan
@@ -150,6 +152,16 @@ class Checkout:
         done = self.call("ssh", "-q", "-i", key, "-p", port, *options, f"vagrant@{TOPOLOGY.ports.address}", command)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
         return done.stdout
+
+    def host(self, role: Role) -> Host:
+        """The node as Testinfra's Host, with root's rights."""
+        options = f"-o StrictHostKeyChecking=no -o UserKnownHostsFile={os.devnull} -o BatchMode=yes -o LogLevel=ERROR"
+        return testinfra.get_host(
+            f"ssh://vagrant@{TOPOLOGY.ports.address}:{ssh_port(role, self.name)}",
+            ssh_identity_file=str(self.top / ".fwlab" / "ssh" / "id_ed25519"),
+            ssh_extra_args=options,
+            sudo=True,
+        )
 
     def destroy(self) -> subprocess.CompletedProcess[str]:
         """Destroy all machines of this checkout."""
