@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from fwlab.host.project import Project, find_project, is_measured, shown
+from fwlab.checkout.project import Project, display_path, find_project, is_measured
 from fwlab.judge.statistics import figure
 from fwlab.measure import saved_runs
 from fwlab.measure.labs import load_lab
@@ -64,7 +64,7 @@ def figures_from(page: str, result: str) -> str:
     lab = load_lab(project, Path(page).resolve().parent.name)
     path = project.root / "results" / lab.id / result
     run = saved_runs.load_run(path, lab.id)
-    return block(f"{figures_table(build_model(lab, run))}\n\nRaw results: `{shown(project, path)}`.")
+    return block(f"{figures_table(build_model(lab, run))}\n\nRaw results: `{display_path(project, path)}`.")
 
 
 def costs(page: str, rows: list[tuple[str, str | None, str]]) -> str:
@@ -128,8 +128,8 @@ def _figures(project: Project, lab_id: str, shows: Callable[[Case], bool] | None
     runs = saved_runs.published_runs(project, lab)
     if shows is not None:
         runs = [_some(lab, run, shows) for run in runs]
-    raw = " and ".join(f"`{shown(project, path)}`" for path in paths)
-    later = [f"`{shown(project, path)}`" for whole in paths for path in saved_runs.added_files(whole)]
+    raw = " and ".join(f"`{display_path(project, path)}`" for path in paths)
+    later = [f"`{display_path(project, path)}`" for whole in paths for path in saved_runs.added_files(whole)]
     raw += f"; of cases that were added later: {', '.join(later)}" if later else ""
     return block(f"{figures_table(build_model(lab, runs[0], runs[1:]))}\n\nRaw results: {raw}.")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import typer
 from cogapp.cogapp import Cog, CogError  # type: ignore[import-untyped]
 
-from fwlab.host.atomic_write import write_atomically
-from fwlab.host.project import Project, find_project, shown
+from fwlab.checkout.atomic_write import write_atomically
+from fwlab.checkout.project import Project, display_path, find_project
 from fwlab.model.errors import BadInput
 from tools.numbers import with_numbers
 from tools.pictures import pictures_of
@@ -19,7 +19,7 @@ def pages_command() -> None:
     """Renew the generated parts of all pages: the table of labs, figures, limits and pictures."""
     project = find_project()
     for page in refresh(project):
-        typer.echo(f"written: {shown(project, page)}")
+        typer.echo(f"written: {display_path(project, page)}")
 
 
 def all_pages(project: Project) -> list[Path]:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import typer
 
+from fwlab.checkout.atomic_write import write_atomically
+from fwlab.checkout.project import Project, display_path, find_project
 from fwlab.cli.options import LabName, SavedRun
-from fwlab.host.atomic_write import write_atomically
-from fwlab.host.project import Project, find_project, shown
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import latest_run, load_run, published_name
 from fwlab.model.errors import BadInput
@@ -21,7 +21,7 @@ def publish_command(lab: LabName, run: SavedRun = None) -> None:
     project = find_project()
     found = load_lab(project, lab)
     for written in publish(project, found, load_run(run or latest_run(project, found), found.id)):
-        typer.echo(f"written: {shown(project, written)}")
+        typer.echo(f"written: {display_path(project, written)}")
 
 
 def publish(project: Project, lab: Lab, run: Run) -> list[Path]:

@@ -11,9 +11,9 @@ from typing import Any
 
 import typer
 
+from fwlab.checkout.atomic_write import write_atomically
+from fwlab.checkout.project import Project, display_path, find_project
 from fwlab.cli.options import LabName, SavedRun
-from fwlab.host.atomic_write import write_atomically
-from fwlab.host.project import Project, find_project, shown
 from fwlab.judge.statistics import Figure, figure
 from fwlab.judge.verdicts import doubts
 from fwlab.measure.labs import load_lab
@@ -39,13 +39,13 @@ def ranges_command(lab: LabName, run: SavedRun = None) -> None:
     project = find_project()
     found = load_lab(project, lab)
     for written in write_ranges(project, found, load_run(run or latest_run(project, found), found.id)):
-        typer.echo(f"written: {shown(project, written)}")
+        typer.echo(f"written: {display_path(project, written)}")
 
 
 def write_ranges(project: Project, lab: Lab, run: Run) -> list[Path]:
     """Write labs/LAB/ranges.yml. Raises BadInput as `renewed` does, and for a run that is not kept under results/."""
     kept = project.root / "results" / lab.id / published_name(project, lab, run)
-    source = shown(project, kept)
+    source = display_path(project, kept)
     if not kept.is_file() or load_run(kept, lab.id).started != run.started:
         raise BadInput(
             f"the run of {run.started} is not kept as {source}: a range needs raw results",

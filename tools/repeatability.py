@@ -22,9 +22,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from fwlab.checkout.atomic_write import write_atomically
+from fwlab.checkout.project import Project, display_path, find_project, lab_ids
 from fwlab.cli.options import AlsoMetrics, LabName, Verbose
-from fwlab.host.atomic_write import write_atomically
-from fwlab.host.project import Project, find_project, lab_ids, shown
 from fwlab.judge.statistics import Figure, figure
 from fwlab.judge.verdicts import judge_cases
 from fwlab.measure.context import RunContext
@@ -40,7 +40,7 @@ from fwlab.model.lab import Lab
 from fwlab.model.metric import Metric
 from fwlab.model.results import Run
 from fwlab.report.progress import listener
-from fwlab.testbed.dut_choice import topology_of
+from fwlab.testbed.choices import topology_of
 from fwlab.testbed.selection import TestbedRequest
 from tools.markdown import block, table
 
@@ -85,7 +85,7 @@ def repeatability_command(
         result = document(found, measure(context, chosen, tell), chosen)
     path = write_document(project, found, result)
     typer.echo(json.dumps(result["spreads"], indent=1))
-    typer.echo(f"written: {shown(project, path)}")
+    typer.echo(f"written: {display_path(project, path)}")
 
 
 def benchmark_cases(lab: Lab, names: list[str]) -> list[Case]:

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
+from fwlab.checkout.project import display_path, find_project, lab_ids
 from fwlab.cli.options import LabName
 from fwlab.grading.class_files import explanations
 from fwlab.grading.student_bundle import write_bundle
-from fwlab.host.project import find_project, lab_ids, shown
 from fwlab.measure.labs import load_lab
 
 app = typer.Typer(help="Pack bundles for students; print what a class wrote into its workbooks.", no_args_is_help=True)
@@ -26,7 +26,7 @@ def bundle_command(
     project = find_project()
     chosen = labs or lab_ids(project)
     path = write_bundle(project, chosen, output or project.root / "bundles", every=not labs)
-    typer.echo(f"written: {shown(project, path)} ({path.stat().st_size / 1e6:.1f} MB)")
+    typer.echo(f"written: {display_path(project, path)} ({path.stat().st_size / 1e6:.1f} MB)")
 
 
 @app.command("answers")

@@ -7,7 +7,6 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -154,13 +153,6 @@ def test_every_kind_is_missing_on_an_empty_dut(name: str) -> None:
 def test_a_file_of_an_unknown_kind_is_not_passed_unchecked() -> None:
     with pytest.raises(KeyError):
         validate(RulesetFile("rules.x", "no-such-kind", "anything\n"))
-
-
-@pytest.mark.parametrize("lacking", required_by(RulesetKind))
-def test_a_kind_that_lacks_anything_is_refused(lacking: str) -> None:
-    half = SimpleNamespace(**{name: getattr(NFT, name) for name in required_by(RulesetKind) if name != lacking})
-    with pytest.raises(IncompleteKind, match=f"ruleset kind in some.module: {lacking} missing"):
-        Registry("ruleset kind", [("some.module", half)], required_by(RulesetKind))
 
 
 def test_a_file_belongs_to_one_kind() -> None:

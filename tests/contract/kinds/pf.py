@@ -27,7 +27,7 @@ SAMPLES = [
         refused=[
             *((f"pass on {group}\n", f"1: {group} {OUTSIDE}") for group in ("vtnet", "egress", "lo1")),
             (MACROS.replace("vtnet1", "vtnet2"), f"3: vtnet2 {OUTSIDE}"),
-            ('m = "' + "a " * 30_000 + '"\n' + "pass from $m\n" * 10, "10: macros that stand for more than 512 KiB"),
+            ('m = "' + "a " * 30_000 + '"\n' + "pass from $m\n" * 10, "10: macros that expand to more than 512 KiB"),
         ],
         lines=['include "/etc/shadow"'],
         missing=[

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from fwlab.checkout.project import Project
 from fwlab.cli.main import app
-from fwlab.host.project import Project
 from tests import ROOT
 from tests.fakes.guide_pages import Command, blocks, commands, relative
 from tests.unit.guides.test_docs import LABS, PAGES

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fwlab.host.project import Project
+from fwlab.checkout.project import Project
 from fwlab.model.errors import BadInput
 from tests import ROOT
 from tools.pages import all_pages, refresh

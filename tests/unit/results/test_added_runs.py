@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.host.project import Project
+from fwlab.checkout.project import Project
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import added_files, load_run, published_files, published_runs
 from fwlab.model.errors import BadInput

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fwlab.host.project import Project, find_project
+from fwlab.checkout.project import Project, find_project
 from fwlab.judge.statistics import figure
 from fwlab.judge.verdicts import judge_cases
 from fwlab.measure.labs import load_lab

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.host.project import Project, find_project, load_topology
+from fwlab.checkout.project import Project, find_project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import CannotMeasure
 from tools import waits as waits_tool
