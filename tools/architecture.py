@@ -8,7 +8,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure as Drawing
 
-from fwlab.host.project import find_project
+from fwlab.checkout.project import find_project
 from fwlab.report.plot import COLOURS, INK
 
 #: Width of the names at the left, and side of a cell (inches).
