@@ -19,7 +19,7 @@ from fwlab.model.errors import EXIT_FAIL, BadInput
 from fwlab.model.lab import Lab
 from fwlab.report.formatting import percent
 from fwlab.student.measured import case_runs
-from fwlab.student.progress import LONGEST_WHY, Answer, Progress, read_progress, update
+from fwlab.student.progress import MAX_WHY, Answer, Progress, read_progress, update
 from fwlab.student.workbook import WITHIN, Question, agrees, derived, slip, workbook_of
 
 out = Console()
@@ -60,8 +60,8 @@ def answer_command(
         plain(out, f"Then say why: {chosen.why.strip()}")
         plain(out, f"so far: {_state(progress, chosen)}")
         return
-    if why is not None and not 0 < len(why.strip()) <= LONGEST_WHY:
-        raise BadInput(f"a reason has 1 to {LONGEST_WHY} characters (got {len(why.strip())})", 'write --why "..."')
+    if why is not None and not 0 < len(why.strip()) <= MAX_WHY:
+        raise BadInput(f"a reason has 1 to {MAX_WHY} characters (got {len(why.strip())})", 'write --why "..."')
     if value is None and given is None:
         raise BadInput(f"{chosen.id}: a reason belongs to a number", f"fwlab answer {found.id} {chosen.id} NUMBER")
     if value is not None and not math.isfinite(value):

@@ -14,7 +14,7 @@ from fwlab import __version__
 from fwlab.cli.numbers import number
 from fwlab.cli.predictions import read_predictions
 from fwlab.model.errors import EXIT_USAGE
-from fwlab.student.hints import MOST_LINES, shortened
+from fwlab.student.hints import MAX_LINES, shortened
 from fwlab.student.progress import read_progress
 from tests.fakes import student_checkout as checkouts
 from tests.fakes.student_checkout import EX1, EX2, LAB, Door, Measuring
@@ -152,8 +152,8 @@ def test_a_template_is_shown_as_it_is_loaded(door: Door, checkout: Path) -> None
 
 
 def test_a_long_file_is_shortened() -> None:
-    assert shortened("a\n" * MOST_LINES).count("\n") == MOST_LINES - 1
-    assert shortened("a\n" * (MOST_LINES + 1500)).endswith("… and 1 500 more lines")
+    assert shortened("a\n" * MAX_LINES).count("\n") == MAX_LINES - 1
+    assert shortened("a\n" * (MAX_LINES + 1500)).endswith("… and 1 500 more lines")
 
 
 # ---- starting over ---------------------------------------------------------------------------------

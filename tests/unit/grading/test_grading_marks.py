@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fwlab.grading.class_files import LONGEST_REASON, NOT_YET, harmless
+from fwlab.grading.class_files import MAX_REASON, NOT_YET, harmless
 from fwlab.grading.record import read_record
 from tests.fakes.fake_grading import EXERCISE, FakeGrading
 
@@ -217,7 +217,7 @@ def test_a_missing_ruleset_is_loaded_again_before_it_fails(grading: FakeGrading)
 )
 def test_a_cell_is_short_and_harmless(text: str, cell: str | None) -> None:
     found = harmless(text)
-    assert len(found) <= LONGEST_REASON
+    assert len(found) <= MAX_REASON
     assert cell is None or found == cell
 
 

@@ -135,6 +135,17 @@ def test_a_submission_that_kills_three_workers_is_named(grading: FakeGrading, sc
     assert reason == "3 workers died while they measured it"
 
 
+def test_a_second_worker_of_one_name_is_refused(grading: FakeGrading, scheduler: str, start: Start) -> None:
+    start("one")
+    words = [sys.executable, "-m", "tests.fakes.fake_worker", scheduler, "one"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    second = subprocess.run(words, cwd=grading.top, env=environment, capture_output=True, text=True, timeout=120)
+    assert second.returncode
+    assert f"one: a worker of this name grades for {scheduler} already" in second.stderr
+    hand_in(grading, ann="fine")
+    assert grading.run("--scheduler", scheduler).returncode == 0
+
+
 def test_a_worker_of_another_version_is_refused(grading: FakeGrading, scheduler: str, start: Start) -> None:
     start("old", version="0.0.1")
     hand_in(grading, ann="fine")
@@ -236,14 +247,16 @@ def test_a_key_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(BadInput, match="not a key of a cluster"):
         security("tls://192.0.2.7:8786", tmp_path / "none.pem")
 
-    class Later(datetime.datetime):
-        @classmethod
-        def now(cls, tz: datetime.tzinfo | None = None) -> datetime.datetime:
-            return datetime.datetime.now(tz) + datetime.timedelta(days=2)
+    for days, what in ((2, "the key expired on "), (-2, "the key is not valid before .* this host's clock says")):
 
-    monkeypatch.setattr(keys, "datetime", SimpleNamespace(datetime=Later, UTC=datetime.UTC))
-    with pytest.raises(BadInput, match="the key expired on "):
-        security("tls://192.0.2.7:8786", key)
+        class Other(datetime.datetime):
+            @classmethod
+            def now(cls, tz: datetime.tzinfo | None = None, days: int = days) -> datetime.datetime:
+                return datetime.datetime.now(tz) + datetime.timedelta(days=days)
+
+        monkeypatch.setattr(keys, "datetime", SimpleNamespace(datetime=Other, UTC=datetime.UTC))
+        with pytest.raises(BadInput, match=what):
+            security("tls://192.0.2.7:8786", key)
 
 
 def test_a_scheduler_that_is_not_there(grading: FakeGrading) -> None:
