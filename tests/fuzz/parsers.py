@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 from rich.console import Console
 
-from fwlab.cli.predictions import predictions_in
+from fwlab.cli.tries import predictions_in
 from fwlab.host.project import Project
 from fwlab.host.yaml_files import yaml_in
 from fwlab.measure.labs import lab_in, load_lab

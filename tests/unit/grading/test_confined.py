@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import signal
@@ -102,12 +101,6 @@ def test_no_child_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # ---- a class --------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def submissions() -> Iterator[Submissions]:
-    with contextlib.closing(Submissions()) as opened:
-        yield opened
 
 
 def make_costly(monkeypatch: pytest.MonkeyPatch) -> None:

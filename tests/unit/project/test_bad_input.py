@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fwlab.cli import main, perf_profile
-from fwlab.cli.predictions import read_predictions
+from fwlab.cli.tries import read_predictions
 from fwlab.host.project import Project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import EXIT_FAIL, EXIT_UNMEASURED, EXIT_USAGE, BadInput, CannotMeasure, FwlabError, Refused

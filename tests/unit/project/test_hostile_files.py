@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from fwlab.cli.predictions import predictions_in
+from fwlab.cli.tries import predictions_in
 from fwlab.host.project import Project, shown
 from fwlab.host.yaml_files import read_yaml_file
 from fwlab.measure.labs import lab_in

@@ -26,25 +26,6 @@ from tests.fakes import student_checkout as checkouts
 from tests.fakes.student_checkout import EX1, EX2, LAB, Door, Measuring
 
 
-@pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    checkouts.make(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def session(monkeypatch: pytest.MonkeyPatch) -> Measuring:
-    return checkouts.measuring(monkeypatch)
-
-
-@pytest.fixture
-def door(
-    checkout: Path, session: Measuring, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Door:
-    return checkouts.door(monkeypatch, capsys)
-
-
 def work(checkout: Path) -> Path:
     return checkout / "labs" / LAB / "work"
 

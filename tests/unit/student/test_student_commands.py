@@ -12,7 +12,7 @@ import typer
 
 from fwlab import __version__
 from fwlab.cli.numbers import number
-from fwlab.cli.predictions import read_predictions
+from fwlab.cli.tries import read_predictions
 from fwlab.model.errors import EXIT_USAGE
 from fwlab.student.hints import MAX_LINES, shortened
 from fwlab.student.progress import read_progress
@@ -23,23 +23,9 @@ HINTS = f"{EX1}:\n  - Where do you look?\n  - >-\n    Look there,\n    closely.\
 
 
 @pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = checkouts.make(tmp_path)
-    (folder / "hints.yml").write_text(HINTS)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def session(monkeypatch: pytest.MonkeyPatch) -> Measuring:
-    return checkouts.measuring(monkeypatch)
-
-
-@pytest.fixture
-def door(
-    checkout: Path, session: Measuring, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Door:
-    return checkouts.door(monkeypatch, capsys)
+def checkout(checkout: Path) -> Path:
+    (checkout / "labs" / LAB / "hints.yml").write_text(HINTS)
+    return checkout
 
 
 def rules(checkout: Path, exercise: str = EX1) -> Path:
