@@ -2,9 +2,7 @@
 """`fwlab profile`: where the cost of a packet goes, function by function of the DUT's kernel."""
 
 import dataclasses
-import json
 import math
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from fwlab.checkout.atomic_write import check_writable
 from fwlab.cli.hold import choose_held, held_spec
 from fwlab.cli.options import (
     CaseOrExercise,
@@ -27,7 +26,7 @@ from fwlab.cli.options import (
     Verbose,
     run_context,
 )
-from fwlab.host.atomic_write import check_writable
+from fwlab.cli.output import print_json
 from fwlab.judge.clocks import clock_of
 from fwlab.measure.core_models import FunctionCost, core_profile, modelled_specs
 from fwlab.measure.plan import refuse_unplayable_traffic, with_able_engine
@@ -88,7 +87,7 @@ def profile_command(
     page = write_report(model, folder)
     row = model.cases[0]
     if as_json:
-        sys.stdout.write(json.dumps(_document(row, session.run), indent=1, allow_nan=False) + "\n")
+        print_json(_document(row, session.run))
     else:
         _show(row, session.run, functions, Console())
         Console().print(f"report: {page}", highlight=False, soft_wrap=True)

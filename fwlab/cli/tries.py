@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 import yaml
 from rich.console import Console
 
-from fwlab.cli.plain import plain
-from fwlab.host.atomic_write import write_atomically
-from fwlab.host.project import shown
-from fwlab.host.yaml_files import read_yaml_file
+from fwlab.checkout.atomic_write import write_atomically
+from fwlab.checkout.project import display_path
+from fwlab.checkout.yaml_files import read_yaml_file
+from fwlab.cli.output import plain
 from fwlab.measure.context import RunContext
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.registry import METRICS
@@ -136,7 +136,7 @@ def _keep(context: RunContext, run: Run) -> None:
         plain(err, f"not kept for the workbook: {error.message}")
         return
     if isinstance(sys.exception(), KeyboardInterrupt):
-        path = shown(context.project, measured_path(context.project, context.lab, run.dut.system))
+        path = display_path(context.project, measured_path(context.project, context.lab, run.dut.system))
         finished = "the finished case is" if len(run.cases) == 1 else f"{len(run.cases)} finished cases are"
         plain(err, f"{finished} kept: fwlab report {context.lab.id} {path}")
 

@@ -23,7 +23,7 @@ from fwlab.model.declared_traffic import TrafficClass
 from fwlab.model.errors import CannotMeasure, Overdue, Refused
 from fwlab.model.events import ItemPhase
 from fwlab.model.metric import TrafficKind, refused_by_clock
-from fwlab.model.results import Clock, Measured
+from fwlab.model.results import Clock, Loading, Measured, Trouble
 from fwlab.model.ruleset import ruleset_hash
 
 #: How long an interrupted session may take to restore the DUT's start state (s).
@@ -99,8 +99,8 @@ class Measurer:
             if not (stays and self._on_dut == measured.ruleset_hash):
                 self._on_dut = None
                 nodes.tell(ItemPhase(spec.id, "loading"))
-                measured = measured.plus(problems=self._reset(spec))
-                measured = measured.plus(loads=load_time.load(nodes, spec))
+                measured = measured.troubled(self._reset(spec))
+                measured = measured.plus(Loading(loads=load_time.load(nodes, spec)))
                 if spec.accounted:
                     nodes.dut.must_admit_logins()
                 self._on_dut = measured.ruleset_hash
@@ -115,8 +115,8 @@ class Measurer:
             if any(METRICS[name].takes_ruleset for name in spec.metrics):
                 self._on_dut = None
         except Refused as refusal:
-            measured = measured.plus(refused=refusal.message)
-        measured = measured.plus(wall_s=round(time.monotonic() - began, 1))
+            measured = measured.plus(Trouble(refused=refusal.message))
+        measured = measured.model_copy(update={"wall_s": round(time.monotonic() - began, 1)})
         self._session.keep(measured)
         return measured
 

@@ -16,7 +16,7 @@ from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.saturation import Attempt
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
-from fwlab.model.results import Clock, Measured, TestbedFacts
+from fwlab.model.results import Clock, Measured, Overload, TestbedFacts
 from fwlab.model.trial import Delivery, Trial
 
 #: A trial in which the DUT was idle for more than this share is not valid: it was not saturated.
@@ -99,10 +99,7 @@ def measure(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
     flood = search.attempt
     found = search.added_to(so_far, throttled=CLOCKS[nodes.clock].repeats)
     return found.hindered([f"the sink replied with {back} packets; it must stay silent"] if replied else []).plus(
-        trials=flood.valid,
-        generator_sent=flood.sent,
-        generator_pps=flood.pps,
-        flood=flood.delivery,
+        Overload(trials=flood.valid, generator_sent=flood.sent, generator_pps=flood.pps, flood=flood.delivery)
     )
 
 

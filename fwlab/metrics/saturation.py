@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from fwlab.model.metric import TimedTrial
-from fwlab.model.results import Measured
+from fwlab.model.results import Measured, Overload
 
 T = TypeVar("T", bound=TimedTrial)
 
@@ -73,11 +73,13 @@ class Search(Generic[A]):
         figures that need no overload, such as a share that was delivered.
         """
         return measured.hindered(self.problems if throttled else []).plus(
-            slowed=self.level,
-            idle_trials=len(self.attempt.unsaturated),
-            disturbed_trials=len(self.attempt.perturbed),
-            disturbed_by=self.attempt.shares(),
-            unsaturated=[] if throttled else self.problems,
+            Overload(
+                slowed=self.level,
+                idle_trials=len(self.attempt.unsaturated),
+                disturbed_trials=len(self.attempt.perturbed),
+                disturbed_by=self.attempt.shares(),
+                unsaturated=[] if throttled else list(self.problems),
+            )
         )
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from fwlab.metrics.saturation import Attempt, Saturation
-from fwlab.model.results import Measured
+from fwlab.model.results import Measured, Overload
 from fwlab.model.trial import Trial
 
 STEPS, WANTED = 4, 5
@@ -37,7 +37,7 @@ def a_case() -> Measured:
 def searched(saturation: Saturation, dut: Dut) -> Measured:
     """Run the search for the next case of a session."""
     search = saturation.search(dut.attempt, WANTED)
-    return search.added_to(a_case()).plus(trials=search.attempt.valid)
+    return search.added_to(a_case()).plus(Overload(trials=search.attempt.valid))
 
 
 @pytest.mark.parametrize("enough", range(STEPS))

@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from fwlab import __version__
-from fwlab.cli.numbers import number
+from fwlab.cli.options import number
 from fwlab.cli.tries import read_predictions
 from fwlab.model.errors import EXIT_USAGE
 from fwlab.student.hints import MAX_LINES, shortened

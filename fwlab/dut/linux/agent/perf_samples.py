@@ -2,7 +2,7 @@
 """Samples the kernel under load with perf, to find the cost of a packet function by function.
 
 The event is the software clock (cpu-clock). It needs no counters of the CPU, and on the virtual testbed it counts
-instructions. Each rate gets an event with a timer of its own; all write into one buffer. perf is started before the
+instructions. Each rate gets an event with its own timer; all write into one buffer. perf is started before the
 packets come and read after they have gone. In between it sleeps, since its buffer holds all samples.
 """
 
@@ -54,7 +54,7 @@ def clocks(rates: Iterable[int]) -> str:
 
 
 class Perf:
-    """`perf record`, which is told through a pipe when to sample and acknowledges each command."""
+    """`perf record`, which gets its commands through a pipe and acknowledges each."""
 
     def __init__(self, rates: Iterable[int]) -> None:
         commands, self._commands = os.pipe()
@@ -93,10 +93,12 @@ class Perf:
         if not os.path.exists(DATA):
             raise Refusal(f"perf wrote nothing: {said.strip()[-500:]}")
 
-    def record(self, counters: Counters, device: str, *, seconds: float, settle_s: float, patience_s: float) -> Any:
+    def record(
+        self, counters: Counters, device: str, *, seconds: float, settle_s: float, begun: int, patience_s: float
+    ) -> Any:
         """Sample for `seconds` as soon as packets arrive. Returns duration_ns and counts."""
         os.sched_setscheduler(self.process.pid, os.SCHED_FIFO, os.sched_param(10))
-        counters.wait_for_packets(device, patience_s)
+        counters.wait_for_packets(device, begun, patience_s)
         time.sleep(settle_s)
         begin, first = counters.read_at()
         self.control("enable")
