@@ -18,7 +18,7 @@ from fwlab.host.project import Project, find_project, is_measured, lab_ids, show
 from fwlab.judge import conduct, verdicts
 from fwlab.judge.clocks import MAX_INTERVAL, MAX_SPREAD
 from fwlab.judge.statistics import CONFIDENCE, fewest_values
-from fwlab.measure.calibration import MOST_DAYS
+from fwlab.measure.calibration import MAX_DAYS
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import added_files, published_files, published_runs
 from fwlab.measure.session import EXERCISE_S, TRIALS_IF_APART
@@ -242,7 +242,7 @@ def _real_testbed() -> list[Row]:
         ("Probability with which the interval holds the median", f"at least {_percent(CONFIDENCE)}"),
         ("Length of the interval, as a share of the median, at most", _percent(MAX_INTERVAL)),
         ("Share of the generator's ceiling above which a figure is inconclusive", _percent(verdicts.NEAR_CEILING)),
-        ("Age of a calibration, at most", f"{MOST_DAYS} days"),
+        ("Age of a calibration, at most", f"{MAX_DAYS} days"),
     ]
 
 
