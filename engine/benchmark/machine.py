@@ -130,7 +130,7 @@ def _qemu(topology: Topology, memory_mib: int, model: str, far_port: int, more: 
         *("-device", f"virtio-net-pci,netdev=link,mac={end.mac},bus=pci.0,addr=0x3"),
         *more,
     ]
-    # A session of its own, for a priority of its own, and so that Ctrl-C ends it in order.
+    # In its own session, for its own priority, and so that Ctrl-C ends it in order.
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
     try:
         yield process.pid

@@ -47,7 +47,7 @@ SETTLE_S, PATIENCE_S = 0.02, 60
 class AgentDut(AgentConversation, ABC):
     """A DUT with an agent (see fwlab.dut.protocol for its methods). Each system says what its agent is given.
 
-    serving, not_of_packets  how the system's call stacks tell what packets cause: see packet_stacks.py
+    serving, not_of_packets  how to find in the system's call stacks what packets cause: see profile.py
     marks  whether the agent can mark trials for a model of a core
     can_be_paced  whether the agent can keep the CPU from sleeping
     """

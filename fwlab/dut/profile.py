@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which of the DUT's samples packets cause."""
+"""Profiles of the DUT: which samples packets cause, and a model's counts by function."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from fwlab.model.trial import Counts
 
-#: The address that stands for all programs.
+#: The address under which all programs are counted.
 PROGRAMS = 0
 
 

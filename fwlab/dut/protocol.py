@@ -79,7 +79,7 @@ class CoreModel(Protocol):
         """What it counted in each trial since `begin`, in their order."""
 
     def places(self) -> dict[int, Counts]:
-        """What it counted in all of these trials by the address of each block of code; 0 stands for programs."""
+        """What it counted in all of these trials by the address of each block of code; 0: all programs."""
 
 
 class TrialTerms(TypedDict):

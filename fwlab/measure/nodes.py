@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from fwlab.dut.protocol import CoreModel, Dut
 from fwlab.dut.registry import dut_system
 from fwlab.generator import selection as engines
-from fwlab.generator.both_ends import BothEnds
 from fwlab.generator.echo import EchoProbes
 from fwlab.generator.pacing.paced_load import PacedLoad, Recorder
 from fwlab.generator.protocol import TcpEndpoints
+from fwlab.generator.sink import BothEnds
 from fwlab.generator.traffic_store import FIRST_LINK
 from fwlab.judge.clocks import CLOCKS
 from fwlab.measure.context import RunContext

@@ -12,8 +12,8 @@ from pathlib import Path
 from fwlab.dut.agent_protocol import POLICY
 from fwlab.generator.frame_table import MAX_FRAMES
 from fwlab.generator.tcp_config import SYSCTLS
-from fwlab.generator.tcp_endpoints import RTO_MIN_BESIDE_S, RTO_MIN_S
-from fwlab.generator.trex.astf import MOST_OPEN
+from fwlab.generator.tcp_endpoints import RTO_MIN_BACKGROUND_S, RTO_MIN_S
+from fwlab.generator.trex.astf import MAX_OPEN
 from fwlab.host.project import Project, find_project, is_measured, lab_ids, shown
 from fwlab.judge import conduct, verdicts
 from fwlab.judge.clocks import MAX_INTERVAL, MAX_SPREAD
@@ -184,9 +184,9 @@ def _connections() -> list[Row]:
         ("Difference between the clients' count and the DUT's, at most", _percent(connection_rate.MOST_APART)),
         ("Retransmitted segments per connection, wrk", f"at most {_percent(connection_rate.MOST_AGAIN['wrk'])}"),
         ("Retransmitted segments per connection, TRex", f"at most {_percent(connection_rate.MOST_AGAIN['trex'])}"),
-        ("Concurrent connections of TRex on the virtual testbed, at most", str(MOST_OPEN)),
+        ("Concurrent connections of TRex on the virtual testbed, at most", str(MAX_OPEN)),
         ("Minimum retransmission timeout, of SYNs, too (wrk)", f"{RTO_MIN_S:g} s"),
-        ("Minimum retransmission timeout beside other traffic (wrk)", f"{RTO_MIN_BESIDE_S:g} s"),
+        ("Minimum retransmission timeout beside other traffic (wrk)", f"{RTO_MIN_BACKGROUND_S:g} s"),
     ]
 
 
@@ -261,7 +261,7 @@ def _traffic() -> list[Row]:
         ("Frames in a table", _number(TABLE_FRAMES)),
         ("Frames in a table for a case with `state_packets`", _number(MAX_FRAMES)),
         ("Source ports of TCP clients", f"{low} to {high}"),
-        ("Minimum retransmission timeout", f"{RTO_MIN_S:g} s; {RTO_MIN_BESIDE_S:g} s beside other traffic"),
+        ("Minimum retransmission timeout", f"{RTO_MIN_S:g} s; {RTO_MIN_BACKGROUND_S:g} s beside other traffic"),
         ("Load of a run with `also: [delivered]`", f"{_percent(connection_rate.LIGHT)} of the flat-out rate"),
     ]
 

@@ -25,9 +25,9 @@ MAX_SUM_BYTES = 64 << 20
 MAX_FILES = 64
 #: Longest path in a message. It includes the folder of the class.
 MAX_PATH = 400
-#: Notes that a ruleset of the lab may have beside it.
+#: Suffixes of notes in the folder of a lab's ruleset; they are not loaded.
 NOTES = {".md", ".txt"}
-#: What editors leave beside a file.
+#: Backups that editors make of a file.
 _BACKUP = re.compile(r"#.*#|.*(~|\.(bak|old|orig|save|swp|tmp))", re.IGNORECASE | re.DOTALL)
 #: Files that are not loaded and are named in one message.
 MAX_NAMED = 8
@@ -166,7 +166,7 @@ def plain_files(folder: Path, where: str, wanted: Callable[[str], bool] = is_loa
 def _bytes_of(name: str, handle: int, flags: int) -> bytes:
     shown = printable(name)
     try:
-        # Non-blocking: a pipe that nobody writes to would stop the grading for ever.
+        # Non-blocking: a pipe without a writer would block the grading forever.
         opened = os.open(name, flags | os.O_NONBLOCK, dir_fd=handle)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):  # a link; a socket

@@ -41,7 +41,7 @@ class Machine(Protocol):
 class Loader:
     """Loads the files of one kind on the DUT and takes them away again.
 
-    The agent makes one object for each kind and session, so what has to be restored is kept in attributes. What the
+    The agent makes one object for each kind and session, so attributes hold what has to be restored. What the
     files may say was validated on the host. No line of them reaches a shell.
     """
 
@@ -80,7 +80,7 @@ class Loader:
         return 0
 
     def hooks(self) -> Iterable[str]:
-        """What every packet visits although it is empty, named as in `hooks` of RulesetKind."""
+        """Empty tables that every packet still traverses, such as "iptables raw"; see RulesetKind.hooks."""
         return ()
 
     def release(self, modules: Iterable[str]) -> None:
@@ -133,8 +133,8 @@ class RulesetKind:
     named_in         names of the settings that a file changes, for exercises that accept only some of them
     cumulative       files add to each other, so they are validated together as well
     sent       what is sent to the DUT in place of the text (done on the host, whose clock does not count)
-    hooks      what a file brings in that costs every packet even while it is empty ("iptables raw")
-    remarks    what to say of allowed files beside the verdict, in sentences; given their texts by name
+    hooks      tables of a file that every packet traverses even while they are empty ("iptables raw")
+    remarks    notes on allowed files, in sentences, given their texts by name
     extremes   files that accept and that drop whatever is forwarded, by name: they must pass no exercise
     system     the DUT's system whose tools load such files
     """

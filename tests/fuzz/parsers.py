@@ -177,7 +177,7 @@ def _ask_streams(given: tuple[Any, int]) -> str:
     streams, limit = given
     frames = expand(streams, limit=limit)
     if limit == 7:
-        build_table(streams, macs=(bytes(6), bytes(6)), most=64)
+        build_table(streams, macs=(bytes(6), bytes(6)), max_frames=64)
     return "accepted, with frames" if len(frames) else "accepted, without frames"
 
 

@@ -76,7 +76,7 @@ _ALONE = f"flock -o -w {CLEARING_UP_S} {AGENT}.lock"
 
 
 def _program() -> AgentProgram:
-    """The agent in a folder of its own, which is kept: Python takes longer to compile it than to run it.
+    """The agent in a folder that stays on the DUT: Python takes longer to compile it than to run it.
 
     The folder has a file named by what was unpacked, made last: a folder without it is not whole.
     """

@@ -29,7 +29,7 @@ _ELEMENTS = {*_ADDS, "del", "-D", "--del"}
 _USUAL_HASH, _USUAL_MOST = 1024, 65536
 #: ipset's largest number. It is no limit: packets may fill such a set (SET --add-set).
 _UNLIMITED = (1 << 32) - 1
-#: Bytes of a comment beside its text. Each entry of a range has one of its own.
+#: Bytes of a comment in addition to its text. Each entry of a range has its own comment.
 COMMENT = 32
 _COMMENT = re.compile(r"\scomment\s")
 #: A host's name without dots. With a hyphen, ipset takes it for a range.

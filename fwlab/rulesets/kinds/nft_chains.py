@@ -42,7 +42,7 @@ class Chains:
         self._made: dict[Key, Chain] = {}
         self._hooked: set[Key] = set()
         self._names: dict[Hashable, Hashable] = {}
-        #: By table and value, the map that a variable stands for there. The value is kept: its id stands for it.
+        #: By table and id of a variable's value, the map that it makes there. The value is stored so its id is unique.
         self._values: dict[Key, tuple[Key, list[Token]]] = {}
         self._branches = 0
 
@@ -124,7 +124,7 @@ class Chains:
             block.words.append(token.text)
 
     def _variable(self, table: Key, value: list[Token]) -> Key:
-        """The map of verdicts that a variable stands for."""
+        """The verdict map in a variable."""
         place = (*table, id(value))
         if place not in self._values:
             made = self._map(table, ("vmap", len(self._made)))
@@ -168,7 +168,7 @@ class Chains:
 
 
 def _key(words: list[str], names: int) -> Key:
-    """(family, table, …) with so many `names`. nft's default family is ip."""
+    """(family, table, …) with this many `names`. nft's default family is ip."""
     family = words[0] if words and words[0] in _FAMILIES else "ip"
     rest = words[1:] if words and words[0] in _FAMILIES else words
     return (family, *rest[:names])

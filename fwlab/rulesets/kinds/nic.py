@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The NIC that the DUT uses on both links, by QEMU's name for its model: the whole file is that one word.
 
-A lab whose `needs.nics` name models has them on both links beside the usual NIC (fwlab/testbed/hardware.py), and all
-NICs of a link hear the same frames. Their MAC addresses differ in the third byte alone. The driver of a NIC that is not
-in use is not loaded. The NIC in use is always eth0 or eth1, so other files need not know which it is.
+A lab whose `needs.nics` name models has them on both links in addition to the usual NIC (fwlab/testbed/hardware.py),
+and all NICs of a link hear the same frames. Their MAC addresses differ in the third byte alone. The driver of a NIC
+that is not in use is not loaded. The NIC in use is always eth0 or eth1, so other files need not know which it is.
 """
 
 import json
@@ -44,11 +44,11 @@ def validate(lines: list[str]) -> Faults:
     how = f"write one of: {', '.join(MODELS)}"
     for number, words in found:
         if number != found[0][0] or len(words) > 1 or words[0] not in MODELS:
-            yield number, f"{' '.join(words[:4])} is not one model of NIC", how
+            yield number, f"unknown NIC model: {' '.join(words[:4])}", how
 
 
 def models_there(machine: Machine) -> list[str]:
-    """The models that this DUT has beside its usual NIC, and whose driver its kernel has."""
+    """The models that this DUT has in addition to its usual NIC, and whose driver its kernel has."""
     files = (f"/sys/bus/pci/devices/0000:00:{slot:02x}.0/modalias" for slot in range(32))
     listed = machine.run("grep", "-hs", "", *files)
     return [

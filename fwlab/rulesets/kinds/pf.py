@@ -86,7 +86,7 @@ def statements(text: str) -> Iterator[Statement]:
             if count > MAX_TOKENS:
                 raise Unreadable(token.line, f"more than {MAX_TOKENS} words", "use fewer and shorter macros")
             if expanded > MAX_EXPANDED:
-                what = f"macros that stand for more than {MAX_EXPANDED >> 10} KiB"
+                what = f"macros that expand to more than {MAX_EXPANDED >> 10} KiB"
                 raise Unreadable(token.line, what, "use a table in place of a long macro")
             lists += part.is_mark("{") - part.is_mark("}")
             statement.append(part)
@@ -121,7 +121,7 @@ def _tokens(text: str, line: int = 1) -> Iterator[Token]:
 
 
 def _expanded(token: Token, macros: dict[str, Statement]) -> Iterator[Token]:
-    """What the macro stands for; nothing for an unknown macro, which pfctl refuses."""
+    """The macro's value; nothing for an unknown macro, which pfctl rejects."""
     return (Token(token.line, part.text, part.kind, macro=True) for part in macros.get(token.text, ()))
 
 

@@ -2,7 +2,7 @@
 """sysctl: settings of the kernel's network. sysctl could change the whole machine, so only net.* is accepted.
 
 Patterns, paths that leave net, and settings that cannot be read are refused: a reset could not restore them. But one
-pattern is common, as in net.ipv4.conf.*.rp_filter: it stands for the lab's links, `all` and `default`.
+pattern is common, as in net.ipv4.conf.*.rp_filter: it means the lab's links, `all` and `default`.
 """
 
 import re
@@ -24,7 +24,7 @@ _UNDER_ROUTE = re.compile(r"net[./]ipv[46][./](route|icmp)[./]\w+")
 #: Settings that cannot be read, or not before they are written.
 _WRITE_ONLY = re.compile(r"net[./]ipv[46][./]route[./]flush|net[./]ipv6[./]conf[./]\w+[./]stable_secret")
 _OF_A_DEVICE = re.compile(r"net[./]ipv[46][./](?:conf|neigh)[./](\w+)[./]\w+")
-#: A page holds so many buckets.
+#: Buckets in one page of memory.
 BUCKETS_OF_A_PAGE = 512
 _DEVICES = {*LINKS, "all", "default", "lo"}
 #: A setting of every device. `forwarding` is none: that of `all` changes the others.
@@ -34,7 +34,7 @@ _PATTERN = re.compile(
 
 
 def expanded(text: str) -> str:
-    """The same with a line for each device that a pattern stands for."""
+    """The text with a line for each device that a pattern matches."""
     lines = "\n".join(rf"\g<1>{device}\g<3>" for device in ("all", "default", *LINKS))
     return _PATTERN.sub(lines, text)
 
@@ -70,7 +70,7 @@ def validate(lines: list[str]) -> Faults:
 
 
 def missing_from_kernel(shown: KernelView, lines: list[str]) -> str | None:
-    """The first setting with another value."""
+    """The first setting that the kernel holds with another value."""
     for line in expanded("\n".join(lines)).splitlines():
         if line.startswith(";"):
             continue

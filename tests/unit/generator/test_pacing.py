@@ -19,7 +19,7 @@ import pytest
 
 from fwlab.generator.frame_table import write_table
 from fwlab.generator.pacing import player, wires
-from fwlab.generator.pacing.paced_load import Load, _problems, _strange
+from fwlab.generator.pacing.paced_load import Load, _problems, _unexpected
 from fwlab.generator.recording import (
     ASTRAY,
     NO_CLASS,
@@ -314,7 +314,7 @@ class TestProblems:
     def test_what_was_wrong_with_the_load_is_named(
         self, answer: dict, reached: int, foreign: int, said: list[str]
     ) -> None:
-        found = [*_problems(answer, 100, reached), *_strange(foreign)]
+        found = [*_problems(answer, 100, reached), *_unexpected(foreign)]
         assert len(found) == len(said)
         assert all(part in problem for part, problem in zip(said, found, strict=True))
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -65,7 +66,8 @@ def test_mistyped_arguments_are_reported_before_the_kvm_probe(
     (checkout / "labs" / LAB / "work" / "ex1-block").mkdir()
     (checkout / "labs" / LAB / "work" / "ex1-block" / "rules.nfta").touch()
     monkeypatch.setattr("fwlab.host.kvm_probe.DEVICE", Path("/dev/null"))
-    monkeypatch.setattr("fwlab.host.kvm_probe.subprocess.Popen", lambda *_, **__: pytest.fail("KVM was tried"))
+    tried = SimpleNamespace(Popen=lambda *_, **__: pytest.fail("KVM was tried"))
+    monkeypatch.setattr("fwlab.host.kvm_probe.subprocess", tried)
     monkeypatch.setattr("fwlab.testbed.selection.kvm_works", lambda: pytest.fail("KVM was asked for"))
     assert fwlab(*words, monkeypatch=monkeypatch) == EXIT_USAGE
     assert message in capsys.readouterr().err

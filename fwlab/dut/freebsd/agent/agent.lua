@@ -129,7 +129,7 @@ function Agent:load(request)
   return { seconds = runs }
 end
 
--- Have the ruleset undone by a process of its own if the host stays silent: a ruleset that drops everything drops this
+-- Have a separate process undo the ruleset if the host stays silent: a ruleset that drops everything drops this
 -- conversation too, and this program waits for the host's next word.
 function Agent:watch()
   self.system:remove(CUT_OFF)

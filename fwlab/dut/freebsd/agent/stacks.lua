@@ -8,7 +8,7 @@ local Stacks = {}
 Stacks.__index = Stacks
 
 local DTRACE, MARK = "/usr/sbin/dtrace", "/usr/bin/true"
--- Providers of the probes below. dtraceall would load fasttrap, too: once that is unloaded, a thread of its own may
+-- Providers of the probes below. dtraceall would load fasttrap, too: once that is unloaded, its thread may
 -- still run in its code, and the kernel panics.
 local MODULES = { "sdt", "profile" }
 local PROGRAM, OUTPUT, MESSAGES = "/var/run/fwlab-stacks.d", "/var/run/fwlab-stacks", "/var/run/fwlab-stacks.err"
@@ -27,7 +27,7 @@ proc:::exec-success /execname == "true"/ { on = !on; }
 END { printa("program %%s%%kcount %%@u\n", @); printf("end\n"); }
 ]]
 
--- What dtrace is to do. rates: samples per second; each is a timer of its own.
+-- What dtrace is to do. rates: samples per second; each has its own timer.
 function Stacks.program(rates)
   local probes = {}
   for place, rate in ipairs(rates) do probes[place] = string.format("profile-%d", rate) end

@@ -10,7 +10,7 @@ local trials = {}
 -- Packets that must arrive before traffic counts as begun.
 local BEGUN = 64
 
--- Raises an error if the host has ended the conversation: nobody wants any more what would be measured, and it would
+-- Raises an error if the host has ended the conversation: what would be measured is no longer wanted, and would
 -- cost the next session's packets. The process that passes the host's words on is gone then.
 local function check_host(snapshot, agent)
   local me = snapshot.processes[agent]

@@ -41,7 +41,7 @@ def caches(slabinfo: str) -> list[Cache]:
 
 
 #: Caches of processes and open files (tools, workers of the kernel and udev come and go), and of what the kernel can
-#: drop at any time, beside kmalloc-rcl-*.
+#: drop at any time. kmalloc-rcl-* belong to them, too.
 ELSEWHERE = frozenset(
     (
         *("task_struct", "signal_cache", "sighand_cache", "files_cache", "fs_cache", "mm_struct", "cred_jar", "pid"),

@@ -2,7 +2,7 @@
 """Samples the kernel under load with perf, to find the cost of a packet function by function.
 
 The event is the software clock (cpu-clock). It needs no counters of the CPU, and on the virtual testbed it counts
-instructions. Each rate gets an event with a timer of its own; all write into one buffer. perf is started before the
+instructions. Each rate gets an event with its own timer; all write into one buffer. perf is started before the
 packets come and read after they have gone. In between it sleeps, since its buffer holds all samples.
 """
 
@@ -54,7 +54,7 @@ def clocks(rates: Iterable[int]) -> str:
 
 
 class Perf:
-    """`perf record`, which is told through a pipe when to sample and acknowledges each command."""
+    """`perf record`, which gets its commands through a pipe and acknowledges each."""
 
     def __init__(self, rates: Iterable[int]) -> None:
         commands, self._commands = os.pipe()

@@ -19,7 +19,7 @@ from trex_stl_lib.utils import common
 #: TRex's client draws the seed of a repeatable random variable from 1 to this.
 _SEEDS = 32_000
 #: The least distance between two headers whose checksums a network card completes.
-_LEAST_HEADER = 8
+_MIN_HEADER = 8
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -149,7 +149,7 @@ def _in_order(commands: list[Any]) -> list[Any]:
 def _checksums(_: Any, self: Any, parent: Any) -> None:
     self.l2_len, l4_offset = _offset(parent, self.l3_offset), _offset(parent, self.l4_offset)
     by_server = self.l4_type == builder.CTRexVmInsFixHwCs.L4_TYPE_IP and not l4_offset
-    if not by_server and l4_offset < self.l2_len + _LEAST_HEADER:
+    if not by_server and l4_offset < self.l2_len + _MIN_HEADER:
         raise ValueError(f"l4_offset {l4_offset} is not behind the header at l3_offset {self.l2_len}")
     self.l3_len = 0 if by_server else l4_offset - self.l2_len
 
