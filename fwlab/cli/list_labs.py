@@ -5,9 +5,9 @@ from typing import Any
 
 from rich.console import Console
 
+from fwlab.checkout.project import find_project, lab_ids
 from fwlab.cli.options import Json, LabOrAll
 from fwlab.cli.output import print_json
-from fwlab.host.project import find_project, lab_ids
 from fwlab.measure.labs import load_lab
 from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Lab

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from fwlab.checkout.project import find_project, lab_ids
 from fwlab.cli.output import print_json
-from fwlab.host.project import find_project, lab_ids
 from fwlab.machines.plan import Plan
 from fwlab.model.errors import BadInput
 

@@ -13,6 +13,8 @@ import typer
 from rich.console import Console
 
 from fwlab import __version__
+from fwlab.checkout.atomic_write import check_writable
+from fwlab.checkout.project import find_project
 from fwlab.cli import EXIT_INTERRUPTED, author, doctor, student, traffic, tries
 from fwlab.cli.calibrate import calibrate
 from fwlab.cli.grade import grade_command, key_command, worker_command
@@ -45,8 +47,6 @@ from fwlab.cli.predictions import read_predictions
 from fwlab.cli.task import task_command
 from fwlab.generator.selection import AUTO
 from fwlab.grading.own_tests import measure_and_test, with_tests
-from fwlab.host.atomic_write import check_writable
-from fwlab.host.project import find_project
 from fwlab.measure.core_models import modelled_specs
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import (

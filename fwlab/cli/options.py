@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
+from fwlab.checkout.project import find_project, lab_ids
 from fwlab.cli import completion
 from fwlab.generator.selection import AUTO, ENGINES
 from fwlab.generator.selection import choose as choose_engine
-from fwlab.host.project import find_project, lab_ids
 from fwlab.measure.context import RunContext
 from fwlab.measure.individual_tasks import with_own_task
 from fwlab.measure.labs import load_lab, on_dut
 from fwlab.model.drawn import seed_or_new
-from fwlab.testbed.dut_choice import topology_of
+from fwlab.testbed.choices import topology_of
 from fwlab.testbed.selection import TestbedRequest
 from fwlab.testbed.testbeds import TESTBEDS
 

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from fwlab.checkout.atomic_write import check_writable
 from fwlab.cli.hold import choose_held, held_spec
 from fwlab.cli.options import (
     CaseOrExercise,
@@ -26,7 +27,6 @@ from fwlab.cli.options import (
     run_context,
 )
 from fwlab.cli.output import print_json
-from fwlab.host.atomic_write import check_writable
 from fwlab.judge.clocks import clock_of
 from fwlab.measure.core_models import FunctionCost, core_profile, modelled_specs
 from fwlab.measure.plan import reject_unplayable_traffic, with_able_engine

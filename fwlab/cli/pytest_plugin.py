@@ -110,11 +110,11 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"-n does not grade: {why}\n  next: --workers N for N sets of machines")
     from rich.console import Console
 
+    from fwlab.checkout.project import find_project
     from fwlab.grading import checks
     from fwlab.grading.engine import Engine
     from fwlab.grading.grading_plan import plan_grading
     from fwlab.grading.own_tests import files_of_tests
-    from fwlab.host.project import find_project
     from fwlab.report.progress import listener
 
     announce = functools.partial(_announce, config)

@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fwlab.checkout.project import Project, find_project, lab_ids
 from fwlab.cli.options import Json, LabOrAll
 from fwlab.cli.output import plain
 from fwlab.cli.predictions import read_predictions
-from fwlab.host.project import Project, find_project, lab_ids
 from fwlab.measure.labs import load_lab
 from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Exercise, Lab

@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from fwlab.checkout.project import display_path, find_project
 from fwlab.cli.options import ExerciseName, LabName, OneExercise, number, run_context
 from fwlab.cli.output import plain
 from fwlab.cli.predictions import read_predictions, write_prediction
 from fwlab.cli.status import status_command
 from fwlab.cli.workbook import answer_command
-from fwlab.host.project import find_project, shown
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import chosen_exercises
@@ -113,10 +113,10 @@ def _predicted(lab: Lab, exercise: str) -> bool:
 
 def _start_over(context: RunContext, exercise: Exercise) -> None:
     kept = started_over(context, exercise)
-    folder = shown(context.project, context.lab.folder / "work" / exercise.id)
+    folder = display_path(context.project, context.lab.folder / "work" / exercise.id)
     plain(out, f"{exercise.id}: {folder} is the start")
     if kept is not None:
-        plain(out, f"  what was there is kept in {shown(context.project, kept)}")
+        plain(out, f"  what was there is kept in {display_path(context.project, kept)}")
 
 
 def solution_command(lab: LabName, exercise: OneExercise) -> None:
@@ -138,7 +138,7 @@ def solution_command(lab: LabName, exercise: OneExercise) -> None:
 def _source(context: RunContext, folder: Path, name: str) -> str:
     """The file as it is in the checkout; a template has another ending there."""
     there = next(path for path in (folder / name, folder / f"{name}.j2") if path.exists())
-    return shown(context.project, there)
+    return display_path(context.project, there)
 
 
 #: In the order in which a student needs them.

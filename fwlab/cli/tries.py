@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 
+from fwlab.checkout.project import display_path
 from fwlab.cli.output import plain
 from fwlab.cli.predictions import read_predictions
-from fwlab.host.project import shown
 from fwlab.measure.context import RunContext
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.registry import METRICS
@@ -81,7 +81,7 @@ def _keep(context: RunContext, run: Run) -> None:
         plain(err, f"not kept for the workbook: {error.message}")
         return
     if isinstance(sys.exception(), KeyboardInterrupt):
-        path = shown(context.project, measured_path(context.project, context.lab, run.dut.system))
+        path = display_path(context.project, measured_path(context.project, context.lab, run.dut.system))
         finished = "the finished case is" if len(run.cases) == 1 else f"{len(run.cases)} finished cases are"
         plain(err, f"{finished} kept: fwlab report {context.lab.id} {path}")
 

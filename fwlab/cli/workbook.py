@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from fwlab.checkout.project import find_project
 from fwlab.cli import completion
 from fwlab.cli.options import LabName, number
 from fwlab.cli.output import plain
-from fwlab.host.project import find_project
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import EXIT_FAIL, BadInput
 from fwlab.model.lab import Lab

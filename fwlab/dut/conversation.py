@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from fwlab.host.conversation import Conversation, Ended
-from fwlab.host.environment import patience
+from fwlab.host.environment import timeout_scale
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure, DutLost, Hindered, Overdue
 
@@ -67,7 +67,7 @@ class AgentConversation:
     def close(self) -> None:
         """End the conversation, and wait until the agent has restored the start state."""
         if self._conversation is not None:
-            self._conversation.close(CLEARING_UP_S * patience())
+            self._conversation.close(CLEARING_UP_S * timeout_scale())
             self._conversation = None
 
     def abandon(self) -> None:
@@ -99,7 +99,7 @@ class AgentConversation:
 
     def receive(self, wanted: type[T], timeout: float) -> T:
         """The answer to the last request. `timeout` is extended on a slow host (see patience)."""
-        timeout *= patience()
+        timeout *= timeout_scale()
         left = timeout if self._deadline is None else self._deadline - time.monotonic()
         number, asked = self._asked
         try:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fwlab.host.atomic_write import write_atomically
+from fwlab.checkout.atomic_write import write_atomically
 from fwlab.model.errors import BadInput, CannotMeasure
 
 MAGIC = b"FWLFRAME"

@@ -8,9 +8,9 @@ import subprocess
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from fwlab.checkout.project import Project
 from fwlab.generator.protocol import Availability, PlaybackResult, TcpEndpoints, check_load
 from fwlab.generator.traffic_store import FIRST_LINK, TrafficStore
-from fwlab.host.project import Project
 from fwlab.host.root_shell import Program
 from fwlab.host.ssh import Ssh
 from fwlab.model.declared_traffic import Connections

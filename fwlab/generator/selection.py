@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from fwlab.checkout.project import Project
 from fwlab.generator.protocol import Engine, EngineKind, TcpEndpoints, TcpEndpointsFactory
 from fwlab.generator.tcp_endpoints import tcp_endpoints
 from fwlab.generator.traffic_store import FIRST_LINK, TrafficStore
-from fwlab.host.project import Project
 from fwlab.host.ssh import Ssh
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import BadInput, CannotMeasure

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from fwlab.checkout.project import Project, display_path
 from fwlab.generator.frame_table import MAX_FRAMES, write_table
 from fwlab.generator.recording import KEPT, KnownFrames
 from fwlab.generator.traffic_profile import load_profile
-from fwlab.host.project import Project, shown
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
@@ -84,7 +84,7 @@ class TrafficStore:
                 self._flows[traffic] = stream_flows(table.frames, self._lab.classes)
                 self._built[traffic] = table
             except BadInput as error:
-                profile = shown(self._project, self._profile(traffic))
+                profile = display_path(self._project, self._profile(traffic))
                 raise BadInput(f"{profile}: {error.message}", error.hint) from error
         return self._built[traffic]
 

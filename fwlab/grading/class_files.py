@@ -17,13 +17,13 @@ from xml.etree import ElementTree
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from fwlab.checkout.atomic_write import write_atomically
+from fwlab.checkout.project import Project
 from fwlab.grading.course import UNKNOWN, Course, Grade, grade_class, number
 from fwlab.grading.record import FILE, CheckMark, Grading, Record, WorkMark, content_of, merged
 from fwlab.grading.similarity import Pair, similar, similarity_csv, statements
 from fwlab.grading.submissions import as_recorded
 from fwlab.grading.works import Work
-from fwlab.host.atomic_write import write_atomically
-from fwlab.host.project import Project
 from fwlab.measure.context import RunContext
 from fwlab.measure.saved_runs import published_runs
 from fwlab.metrics.registry import METRICS

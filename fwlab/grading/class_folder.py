@@ -23,10 +23,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from fwlab.checkout.yaml_files import yaml_in
 from fwlab.grading.archives import EXPORT, STUDENT, UNPACKED, Unreadable, discard, is_archive, is_packed, stem, unpack
 from fwlab.grading.confined import returned
 from fwlab.grading.lab_rulesets import RIGHT, WRONG
-from fwlab.host.yaml_files import yaml_in
 from fwlab.measure.plan import PARTS
 from fwlab.model.errors import BadInput
 from fwlab.model.printable import printable

@@ -14,9 +14,9 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, Field
 
+from fwlab.checkout.project import Project, display_path, lab_ids
+from fwlab.checkout.yaml_files import read_yaml_file
 from fwlab.grading.record import Grading, StudentRecord, WorkMark
-from fwlab.host.project import Project, lab_ids, shown
-from fwlab.host.yaml_files import read_yaml_file
 from fwlab.model.declared import Identifier, Strict
 from fwlab.model.errors import BadInput
 from fwlab.model.faults import validated
@@ -107,7 +107,7 @@ class Course(Strict):
 
 def read_course(project: Project, path: Path) -> Course:
     """Raises BadInput naming the file and the field."""
-    name = shown(project, path.absolute())
+    name = display_path(project, path.absolute())
     hint = f"fix {name}"
     data = read_yaml_file(path, name, hint)
     course = validated({} if data is None else data, name, Course, hint=hint)

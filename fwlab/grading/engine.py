@@ -17,6 +17,7 @@ from typing import Any, Self
 from distributed import Future
 
 from fwlab import __version__
+from fwlab.checkout.atomic_write import write_atomically
 from fwlab.dut.registry import dut_system
 from fwlab.grading.class_files import alike, marks_csv, write_class
 from fwlab.grading.cluster import Cluster, Message, open_cluster
@@ -42,7 +43,6 @@ from fwlab.grading.record import (
 )
 from fwlab.grading.submissions import Submissions, as_recorded
 from fwlab.grading.works import Work, given, start_passes, unreadable, untouched
-from fwlab.host.atomic_write import write_atomically
 from fwlab.judge.checks import judge_exercise, judge_refused
 from fwlab.judge.verdicts import judge_cases
 from fwlab.measure.context import RunContext

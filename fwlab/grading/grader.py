@@ -20,10 +20,10 @@ from testinfra.backend.base import CommandResult
 from testinfra.host import Host
 
 from fwlab import __version__
+from fwlab.checkout.project import Project
 from fwlab.dut.registry import dut_system
 from fwlab.grading.own_tests import OwnTests
 from fwlab.grading.record import CheckMark, changed_files, lab_files
-from fwlab.host.project import Project
 from fwlab.judge.checks import judge_exercise
 from fwlab.measure.context import RunContext, same_machines
 from fwlab.measure.individual_tasks import individual_lab
@@ -41,7 +41,7 @@ from fwlab.model.results import Measured, Run
 from fwlab.model.ruleset import RulesetFile
 from fwlab.model.verdict import Outcome
 from fwlab.rulesets.registry import KINDS
-from fwlab.testbed.dut_choice import topology_of
+from fwlab.testbed.choices import topology_of
 from fwlab.testbed.selection import TestbedRequest
 
 

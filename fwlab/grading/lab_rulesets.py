@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from fwlab.host.project import Project, read_yaml, shown
+from fwlab.checkout.project import Project, display_path, read_yaml
 from fwlab.measure.context import RunContext
 from fwlab.measure.plan import PARTS, reject_settings
 from fwlab.model.errors import BadInput
@@ -41,7 +41,7 @@ def load_variants(project: Project, lab: Lab, exercise: Exercise) -> Variants:
     """
     path = lab.folder / "rulesets" / exercise.id / DECLARED
     folders = path.parent / FOLDERS
-    where = shown(project, path)
+    where = display_path(project, path)
     if not path.exists():
         if folders.exists():
             raise BadInput(f"{where} is missing, but {FOLDERS}/ exists", f"list the folders of {FOLDERS}/ in {where}")

@@ -17,8 +17,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from fwlab.checkout.project import Project
 from fwlab.grading.record import CheckMark
-from fwlab.host.project import Project
 from fwlab.measure.context import RunContext
 from fwlab.measure.plan import case_spec
 from fwlab.measure.session import Session

@@ -17,10 +17,10 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from fwlab.checkout.atomic_write import write_atomically, write_errors_as
+from fwlab.checkout.project import Project
 from fwlab.grading.class_folder import NAME
 from fwlab.grading.similarity import Pair
-from fwlab.host.atomic_write import write_atomically, write_errors_as
-from fwlab.host.project import Project
 from fwlab.judge.verdicts import blamed
 from fwlab.model.check import Check
 from fwlab.model.declared import Frozen, Value

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fwlab.checkout.project import Project
 from fwlab.grading.record import ExerciseRecord, Record, changed_files, lab_files, read_record
-from fwlab.host.project import Project
 from fwlab.judge.checks import judge_exercise, judge_refused
 from fwlab.measure.individual_tasks import individual_lab
 from fwlab.measure.labs import load_lab

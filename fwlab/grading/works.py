@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from fwlab.checkout.project import Project
 from fwlab.grading.class_folder import class_at, students_in
 from fwlab.grading.course import Course
 from fwlab.grading.grader import Given
 from fwlab.grading.lab_rulesets import FOLDERS, RIGHT, WRONG, Made, load_variants, non_solutions, said, variant_folder
 from fwlab.grading.submissions import HandedIn, Submissions, read
-from fwlab.host.project import Project
 from fwlab.judge.checks import judge_exercise
 from fwlab.measure.context import RunContext
 from fwlab.measure.individual_tasks import draw, individual_lab, of_students

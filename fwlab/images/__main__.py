@@ -23,8 +23,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from fwlab.checkout.project import Project, find_project
 from fwlab.host.environment import accelerator, cache_directory
-from fwlab.host.project import Project, find_project
 from fwlab.images.box_transfer import export_boxes, import_boxes, require_new
 from fwlab.images.boxes import FREEBSD, IMAGES, Boxes, SourceError, add_boxes
 from fwlab.images.build import Builder, full_kernel_wanted

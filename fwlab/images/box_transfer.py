@@ -15,8 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fwlab.host.atomic_write import write_atomically, write_errors_as
-from fwlab.host.project import Project
+from fwlab.checkout.atomic_write import write_atomically, write_errors_as
+from fwlab.checkout.project import Project
 from fwlab.images.boxes import (
     FREEBSD,
     Boxes,

@@ -19,8 +19,8 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from fwlab.host.atomic_write import write_atomically
-from fwlab.host.project import Project
+from fwlab.checkout.atomic_write import write_atomically
+from fwlab.checkout.project import Project
 from fwlab.model.errors import EXIT_FAIL, EXIT_USAGE, CannotMeasure, FwlabError
 
 

@@ -24,9 +24,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fwlab.checkout.project import Project
 from fwlab.host.environment import accelerator
 from fwlab.host.kvm_probe import kvm_works
-from fwlab.host.project import Project
 from fwlab.images.boxes import FREEBSD, BuildError, base_key, cached, content_key, locked, need_room, publish
 from fwlab.images.freebsd import FreebsdImage, explained
 from fwlab.images.programs import PackerTools, Subprocesses

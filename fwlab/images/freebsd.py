@@ -21,8 +21,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fwlab.host.project import Project, lab_ids
-from fwlab.host.yaml_files import read_yaml_file
+from fwlab.checkout.project import Project, lab_ids
+from fwlab.checkout.yaml_files import read_yaml_file
 from fwlab.images.boxes import FREEBSD, LINUX_IMAGES, BuildError, SourceError, built_boxes, need_room
 from fwlab.images.sources import NONE, TIMEOUT_S, PublishedFile
 from fwlab.model.errors import BadInput, CannotMeasure

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
-from fwlab.host.architecture import BOXES, other_architecture
+from fwlab.host.kvm_probe import BOX_ARCHITECTURE, other_architecture
 from fwlab.images.boxes import BuildError
 
 #: With less room than this a disk counts as full.
@@ -149,7 +149,8 @@ class PackerTools:
             if not self._ready:
                 if machine := other_architecture():
                     raise BuildError(
-                        f"this host is {machine} and the boxes are {BOXES}: they cannot be built here", IMPORT
+                        f"this host is {machine} and the boxes are {BOX_ARCHITECTURE}: they cannot be built here",
+                        IMPORT,
                     )
                 require_programs(*PROGRAMS)
                 _install_plugins(templates / "plugins")

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from fwlab.host.project import Project
+from fwlab.checkout.project import Project
 from fwlab.images.boxes import BuildError, built_boxes, locked, sha256_of
 from fwlab.model.errors import CannotMeasure
 

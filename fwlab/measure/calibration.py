@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, ValidationError
 
-from fwlab.host.atomic_write import write_atomically
-from fwlab.host.project import Project, shown
+from fwlab.checkout.atomic_write import write_atomically
+from fwlab.checkout.project import Project, display_path
 from fwlab.judge.clocks import clock_of
 from fwlab.judge.statistics import figure
 from fwlab.judge.verdicts import all_doubts
@@ -108,7 +108,7 @@ def load_host_class(project: Project) -> HostClass | None:
     except FileNotFoundError:
         return None
     except (OSError, ValidationError) as error:
-        raise BadInput(f"{shown(project, path)}: {_fault(error)}", COMMAND.format(name="NAME")) from error
+        raise BadInput(f"{display_path(project, path)}: {_fault(error)}", COMMAND.format(name="NAME")) from error
 
 
 def calibrated(run: Run, found: HostClass | None, now: datetime.datetime) -> tuple[Run, list[str]]:

@@ -8,8 +8,8 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from fwlab.host.project import Project, shown
-from fwlab.host.yaml_files import read_yaml_file
+from fwlab.checkout.project import Project, display_path
+from fwlab.checkout.yaml_files import read_yaml_file
 from fwlab.measure.labs import lab_in
 from fwlab.model.declared import Strict, Value
 from fwlab.model.drawn import Drawn
@@ -54,7 +54,7 @@ def individual_lab(project: Project, lab: Lab, numbers: Numbers) -> Lab:
     Its cases, and the traffic that they play, must be those of the lab, so that all students have the same baseline.
     """
     path = lab.folder / "lab.yml"
-    name = shown(project, path)
+    name = display_path(project, path)
     data = json.loads(json.dumps(read_yaml_file(path, name)))  # what an alias repeats becomes separate
     declared = of_students(lab)
     for key, number in numbers.items():
@@ -99,7 +99,7 @@ def own_task_file(lab: Lab) -> Path:
 
 def read_own_task(project: Project, path: Path) -> OwnTask:
     """Raises BadInput naming the file."""
-    name = shown(project, path)
+    name = display_path(project, path)
     hint = f"`fwlab task` writes it, or remove {name}"
     return validated(read_yaml_file(path, name, hint), name, OwnTask, hint=hint)
 

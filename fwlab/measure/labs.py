@@ -4,8 +4,8 @@
 from types import MappingProxyType
 from typing import Final
 
-from fwlab.host.project import Project, lab_ids, shown
-from fwlab.host.yaml_files import read_yaml_file
+from fwlab.checkout.project import Project, display_path, lab_ids
+from fwlab.checkout.yaml_files import read_yaml_file
 from fwlab.judge.checks import CHECKS
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
@@ -31,7 +31,7 @@ def load_lab(project: Project, lab_id: str) -> Lab:
     if lab_id not in there:
         raise BadInput(f"unknown lab {lab_id}; there are: {', '.join(there) or 'none'}", "fwlab list")
     path = project.labs / lab_id / "lab.yml"
-    where = shown(project, path)
+    where = display_path(project, path)
     lab = lab_in(read_yaml_file(path, where), where)
     if lab.id != lab_id:
         raise BadInput(f"{where}: id is {lab.id}, its folder is {lab_id}", "make the two the same")
@@ -53,7 +53,7 @@ def load_ranges(project: Project, lab: Lab) -> Ranges:
     path = lab.folder / "ranges.yml"
     if not path.exists():
         return Ranges()
-    name = shown(project, path)
+    name = display_path(project, path)
     hint = f"restore {name}, or delete it and run `fwlab author ranges {lab.id}`"
     return validated(read_yaml_file(path, name, hint), name, Ranges, REGISTRIES, hint)
 

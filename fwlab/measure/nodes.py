@@ -24,7 +24,7 @@ from fwlab.model.events import Listener, LogLine
 from fwlab.model.results import DutFacts
 from fwlab.model.topology import Topology
 from fwlab.testbed.machines import Machines
-from fwlab.testbed.saved_state import SavedState
+from fwlab.testbed.snapshot import Snapshot
 
 LAST_LINK = "dut-sink"
 #: The kind of link whose frames QEMU itself passes on.
@@ -76,7 +76,7 @@ def open_nodes(
     dut = system.connect(machines.ssh("dut"), devices)
     others = [machines.ssh("generator"), machines.ssh("sink")]
     recovery = Recovery(
-        dut, machines.ssh("dut"), lambda: SavedState(*forwarded), others, lambda line: tell(LogLine(line))
+        dut, machines.ssh("dut"), lambda: Snapshot(*forwarded), others, lambda line: tell(LogLine(line))
     )
     with contextlib.ExitStack() as stack:
         stack.enter_context(contextlib.closing(recovery))

@@ -7,8 +7,8 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from fwlab.checkout.project import display_path
 from fwlab.generator import selection as engines
-from fwlab.host.project import shown
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import measured_elsewhere
 from fwlab.metrics.measurement_spec import MeasurementSpec
@@ -218,7 +218,7 @@ def submitted_spec(
 
 def submitted_from(context: RunContext, folder: Path) -> str:
     """The name of a student's folder in results."""
-    return printable(shown(context.project, folder), MAX_PATH)
+    return printable(display_path(context.project, folder), MAX_PATH)
 
 
 def reject_settings(exercise: Exercise, files: list[RulesetFile]) -> None:

@@ -5,16 +5,15 @@ import datetime
 import subprocess
 
 import fwlab
-from fwlab.host.cpu_settings import cpu_settings
-from fwlab.host.facts import host_facts
-from fwlab.host.project import Project
+from fwlab.checkout.project import Project
+from fwlab.host.facts import cpu_settings, host_facts
 from fwlab.judge.clocks import CLOCKS
 from fwlab.measure.calibration import calibrated, load_host_class
 from fwlab.measure.context import RunContext
 from fwlab.measure.core_models import model_of
 from fwlab.model.results import DutFacts, ModelledCore, Run
 from fwlab.testbed.machines import Machines
-from fwlab.testbed.pinning import pinning
+from fwlab.testbed.qemu_process import pinning
 
 
 def new_run(context: RunContext, machines: Machines, engine: str, dut: DutFacts) -> tuple[Run, list[str]]:

@@ -9,12 +9,12 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from fwlab.checkout.project import Project, display_path, find_project, is_measured, lab_ids
 from fwlab.dut.agent_protocol import POLICY
 from fwlab.generator.frame_table import MAX_FRAMES
 from fwlab.generator.tcp_config import SYSCTLS
 from fwlab.generator.tcp_endpoints import RTO_MIN_BACKGROUND_S, RTO_MIN_S
 from fwlab.generator.trex.astf import MAX_OPEN
-from fwlab.host.project import Project, find_project, is_measured, lab_ids, shown
 from fwlab.judge import conduct, verdicts
 from fwlab.judge.clocks import MAX_INTERVAL, MAX_SPREAD
 from fwlab.judge.statistics import CONFIDENCE, fewest_values
@@ -126,8 +126,8 @@ def _figures(project: Project, lab_id: str, shows: Callable[[Case], bool] | None
     runs = published_runs(project, lab)
     if shows is not None:
         runs = [_some(lab, run, shows) for run in runs]
-    raw = " and ".join(f"`{shown(project, path)}`" for path in paths)
-    later = [f"`{shown(project, path)}`" for whole in paths for path in added_files(whole)]
+    raw = " and ".join(f"`{display_path(project, path)}`" for path in paths)
+    later = [f"`{display_path(project, path)}`" for whole in paths for path in added_files(whole)]
     raw += f"; of cases that were added later: {', '.join(later)}" if later else ""
     return _block(f"{figures_table(build_model(lab, runs[0], runs[1:]))}\n\nRaw results: {raw}.")
 

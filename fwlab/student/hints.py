@@ -12,7 +12,7 @@ from typing import Annotated
 
 from pydantic import Field, RootModel
 
-from fwlab.host.project import Project, read_yaml, shown
+from fwlab.checkout.project import Project, display_path, read_yaml
 from fwlab.judge.statistics import figure
 from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.registry import METRICS
@@ -44,7 +44,7 @@ def hints_of(project: Project, lab: Lab) -> dict[str, list[str]]:
     for exercise in found:
         if lab.whole.exercise(exercise) is None:
             known = ", ".join(e.id for e in lab.whole.exercises)
-            where = shown(project, path)
+            where = display_path(project, path)
             raise BadInput(f"{where}: {lab.id} has no exercise {exercise}; it has: {known}", f"fix {where}")
     return {exercise: [" ".join(hint.split()) for hint in hints] for exercise, hints in found.items()}
 
@@ -97,7 +97,7 @@ def published_figure(project: Project, lab: Lab, exercise: Exercise) -> str | No
             of_reference = (m for m in run.exercises if m.ruleset == f"{exercise.id}/reference" and not m.problems)
             for measured in of_reference:
                 if found := figure(measured, metric, run.testbed):
-                    return f"{quantity(found.median, metric)} ({shown(project, path)})"
+                    return f"{quantity(found.median, metric)} ({display_path(project, path)})"
     return None
 
 

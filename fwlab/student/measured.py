@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from fwlab.host.atomic_write import write_atomically
-from fwlab.host.project import Project
+from fwlab.checkout.atomic_write import write_atomically
+from fwlab.checkout.project import Project
 from fwlab.measure.saved_runs import MAX_FILE, load_run, reports_folder
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab

@@ -16,8 +16,8 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import Field, model_validator
 
-from fwlab.host.atomic_write import write_atomically, write_errors_as
-from fwlab.host.yaml_files import read_yaml_file
+from fwlab.checkout.atomic_write import write_atomically, write_errors_as
+from fwlab.checkout.yaml_files import read_yaml_file
 from fwlab.judge.statistics import figure
 from fwlab.measure.work_folder import is_start
 from fwlab.metrics.registry import METRICS

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from fwlab.host.project import Project, read_yaml, shown
+from fwlab.checkout.project import Project, display_path, read_yaml
 from fwlab.judge.statistics import figure
 from fwlab.judge.verdicts import doubts
 from fwlab.metrics.registry import METRICS
@@ -156,7 +156,7 @@ def workbook_of(project: Project, lab: Lab) -> list[Question]:
     if not path.exists():
         return []
     questions = read_yaml(project, path, Workbook, {"metrics": METRICS}).questions
-    where = shown(project, path)
+    where = display_path(project, path)
     for question in questions:
         try:
             cases = needed_cases(lab.whole, question)

@@ -22,8 +22,8 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from fwlab.checkout.project import Project, find_project, load_topology
 from fwlab.grading.lab_rulesets import load_variants, variant_folder
-from fwlab.host.project import Project, find_project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.measure.provenance import commit
 from fwlab.model.lab import Exercise, Lab

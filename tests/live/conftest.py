@@ -27,7 +27,7 @@ import pytest
 import testinfra
 from testinfra.host import Host
 
-from fwlab.host.project import find_project, load_topology
+from fwlab.checkout.project import find_project, load_topology
 from fwlab.machines.plan import Plan
 from fwlab.model.topology import Role
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from fwlab.checkout.project import Project, load_topology
 from fwlab.dut.linux import LinuxDut
 from fwlab.generator import selection as engines
 from fwlab.generator.protocol import Engine, PlaybackResult, TcpEndpoints
@@ -20,7 +21,6 @@ from fwlab.generator.sink import Sink
 from fwlab.generator.tcp_config import answers
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.generator.trex.engine import trex_in_image
-from fwlab.host.project import Project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import BadInput

@@ -20,8 +20,8 @@ from pathlib import Path
 
 import psutil
 
+from fwlab.checkout.project import Project, find_project
 from fwlab.host.facts import host_facts
-from fwlab.host.project import Project, find_project
 from fwlab.images.boxes import need_room
 from fwlab.measure.provenance import commit
 from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, BadInput, CannotMeasure, FwlabError

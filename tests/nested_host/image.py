@@ -15,8 +15,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from fwlab.checkout.project import Project
 from fwlab.host.environment import cache_directory
-from fwlab.host.project import Project
 from fwlab.images.boxes import LINUX_IMAGES, base_key, cached, need_room, publish, record_path
 from fwlab.images.build import CLOUD, KERNEL_VARIABLE, Builder
 from fwlab.images.programs import Subprocesses

@@ -19,7 +19,7 @@ from fwlab.generator.pacing import player
 from fwlab.generator.pacing.wires import Attached, Monitor, Wires, attached, recording, wires_of
 from fwlab.generator.recording import UNKNOWN, KnownFrames, Recording, foreign, read_recording, what_left
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.host.environment import patience
+from fwlab.host.environment import timeout_scale
 from fwlab.host.process import piped, wait_or_kill
 from fwlab.model.declared_traffic import TrafficClass
 from fwlab.model.errors import CannotMeasure
@@ -217,7 +217,7 @@ def _hand_over(
 
 def _line(process: subprocess.Popen[str], seconds: float) -> str:
     """The next line that the player prints. Raises CannotMeasure."""
-    stdout, end = piped(process.stdout), time.monotonic() + seconds * patience()
+    stdout, end = piped(process.stdout), time.monotonic() + seconds * timeout_scale()
     ready, _, _ = select.select([stdout], [], [], max(0.0, end - time.monotonic()))
     if not ready:
         raise CannotMeasure(f"the load was not played within {seconds:.0f} s", "fwlab doctor")

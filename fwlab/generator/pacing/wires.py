@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fwlab.host.environment import libvirt_uri, patience
+from fwlab.host.environment import libvirt_uri, timeout_scale
 from fwlab.model.errors import CannotMeasure
 
 #: All commands of one call take a tenth of a second on an idle host. After this something is broken (s).
@@ -60,7 +60,7 @@ class Monitor:
                 capture_output=True,
                 text=True,
                 errors="replace",
-                timeout=TIMEOUT_S * patience(),
+                timeout=TIMEOUT_S * timeout_scale(),
                 start_new_session=True,
                 check=False,
             )

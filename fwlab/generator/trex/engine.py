@@ -8,12 +8,12 @@ import time
 from contextlib import AbstractContextManager
 from typing import Any
 
+from fwlab.checkout.project import Project
 from fwlab.generator.protocol import Availability, PlaybackResult, TcpEndpoints, check_load
 from fwlab.generator.traffic_store import FIRST_LINK, TrafficStore
 from fwlab.generator.trex.astf import trex_tcp_endpoints
 from fwlab.generator.trex.server import Server
 from fwlab.generator.trex.streams import counted_streams, server_streams, varies_all
-from fwlab.host.project import Project
 from fwlab.host.ssh import Ssh
 from fwlab.images.boxes import built_boxes
 from fwlab.model.declared_traffic import Connections

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from fwlab.host.project import Project, load_topology
+from fwlab.checkout.project import Project, load_topology
 from fwlab.judge.checks import judge_exercise
 from fwlab.measure.labs import load_lab
 from fwlab.measure.measurer import Measurer

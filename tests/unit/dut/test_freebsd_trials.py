@@ -36,6 +36,7 @@ WANTED = {
     "other_share": 0.005,
     "max_unsaturated": 2,
     "settle_s": 0.02,
+    "begun": 64,
     "patience_s": 5,
     **POLICY,
 }

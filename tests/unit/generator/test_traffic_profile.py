@@ -9,8 +9,8 @@ from textwrap import dedent
 import pytest
 from scapy.config import conf
 
+from fwlab.checkout.project import Project
 from fwlab.generator.traffic_profile import load_profile
-from fwlab.host.project import Project
 from fwlab.model.errors import BadInput
 from fwlab.traffic import expand
 

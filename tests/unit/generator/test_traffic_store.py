@@ -10,12 +10,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from fwlab.checkout.project import find_project, load_topology
 from fwlab.generator import frame_table
 from fwlab.generator import replay as replay_module
 from fwlab.generator.frame_table import MAX_FRAMES, write_table
 from fwlab.generator.replay import FOLDER, Replay
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.host.project import find_project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
 from fwlab.traffic.frame_loop import TABLE_FRAMES

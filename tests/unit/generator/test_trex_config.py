@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
+from fwlab.checkout.project import Project, load_topology
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.generator.trex.server import TrexHost, trex_config, uses_dpdk
 from fwlab.generator.trex.streams import counted_streams, server_streams
-from fwlab.host.project import Project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
 from tests import ROOT

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from fwlab.checkout.project import Project
 from fwlab.generator import selection as engines
 from fwlab.generator.trex import astf
 from fwlab.generator.trex.astf import MAX_OPEN, TrexTcpEndpoints, trex_tcp_endpoints
-from fwlab.host.project import Project
 from fwlab.judge.verdicts import judge_cases
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run

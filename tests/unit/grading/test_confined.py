@@ -15,12 +15,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from fwlab.checkout.project import find_project, load_topology
 from fwlab.grading import class_folder, confined
 from fwlab.grading import submissions as reading
 from fwlab.grading.confined import NoRoom, Told, told_by
 from fwlab.grading.submissions import Submissions, as_recorded
 from fwlab.grading.works import Work, handed_in, unreadable
-from fwlab.host.project import find_project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput, CannotMeasure
 from tests import ROOT

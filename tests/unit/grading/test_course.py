@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from fwlab.checkout.project import Project, find_project, is_measured, lab_ids
 from fwlab.grading.class_files import (
     class_page,
     distribution,
@@ -23,7 +24,6 @@ from fwlab.grading.class_files import (
 from fwlab.grading.course import Course, Grade, grade_class, read_course, reject_unknown
 from fwlab.grading.record import CheckMark, ExerciseRecord, Grading, StudentRecord, WorkMark
 from fwlab.grading.works import start_passes
-from fwlab.host.project import Project, find_project, is_measured, lab_ids
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
 from tests import ROOT

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from fwlab.checkout.project import Project
 from fwlab.grading.class_files import WORKBOOK_COLUMNS, explanations
-from fwlab.host.project import Project
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
 from tests import ROOT

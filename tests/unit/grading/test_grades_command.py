@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from fwlab.checkout.project import Project
 from fwlab.grading.class_files import write_merged
 from fwlab.grading.course import Course
 from fwlab.grading.record import FILE, Similar, content_of, merged, read_record
 from fwlab.grading.verify import Verified, verify
-from fwlab.host.project import Project
 from fwlab.model.errors import BadInput
 from tests.fakes.fake_grading import EXERCISE, LAB, FakeGrading
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.host.project import Project, find_project
+from fwlab.checkout.project import Project, find_project
 from fwlab.images.box_transfer import export_boxes, import_boxes
 from fwlab.images.boxes import Boxes, BuildError, SourceError, cached, content_key, publish
 from tests import ROOT

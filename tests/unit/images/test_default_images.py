@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.host.project import Project
+from fwlab.checkout.project import Project
 from fwlab.images import __main__ as command
 from fwlab.images import freebsd
 from fwlab.images.boxes import LINUX_IMAGES, SourceError, add_boxes, built_boxes

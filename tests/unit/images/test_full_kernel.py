@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.host.project import Project
+from fwlab.checkout.project import Project
 from fwlab.images import build as full_kernel
 from fwlab.images.boxes import LINUX_IMAGES, BuildError, base_key, content_key, kernels_of_boxes
 from fwlab.images.build import Builder

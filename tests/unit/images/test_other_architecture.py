@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from fwlab.checkout.project import Project
 from fwlab.host import kvm_probe
-from fwlab.host.architecture import other_architecture
 from fwlab.host.facts import cpu_of_lscpu
 from fwlab.host.hardware_probe import probe_hardware
-from fwlab.host.project import Project
+from fwlab.host.kvm_probe import other_architecture
 from fwlab.images.boxes import BuildError
 from fwlab.images.build import Builder
 from fwlab.images.programs import PackerTools, Subprocesses

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.host.project import Project
+from fwlab.checkout.project import Project
 from fwlab.images import freebsd
 from fwlab.images.boxes import BuildError, SourceError
 from fwlab.images.build import Builder, virtual_gib

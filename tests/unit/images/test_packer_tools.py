@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.host.project import Project
+from fwlab.checkout.project import Project
 from fwlab.images.boxes import BuildError, publish
 from fwlab.images.build import Builder
 from fwlab.images.programs import PackerTools, Subprocesses

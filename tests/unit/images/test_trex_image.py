@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from fwlab.checkout.project import Project
 from fwlab.generator import selection as engines
-from fwlab.host.project import Project
 from fwlab.images.boxes import IMAGES, BuildError
 from fwlab.images.build import Builder
 from fwlab.images.programs import Subprocesses

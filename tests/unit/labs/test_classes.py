@@ -12,8 +12,8 @@ from ipaddress import IPv4Address
 import numpy as np
 import pytest
 
+from fwlab.checkout.project import find_project, load_topology, read_yaml
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.host.project import find_project, load_topology, read_yaml
 from fwlab.measure.labs import load_lab
 from fwlab.model.lab import Lab
 from fwlab.traffic.classes import classify, count_classes

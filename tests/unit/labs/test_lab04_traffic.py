@@ -8,8 +8,8 @@ from functools import cache
 import numpy as np
 import pytest
 
+from fwlab.checkout.project import find_project, load_topology
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.host.project import find_project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.traffic.classes import classify, flow_keys
 from fwlab.traffic.headers import read_headers

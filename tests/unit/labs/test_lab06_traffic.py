@@ -7,8 +7,8 @@ import pytest
 from scapy.layers.dns import DNS
 from scapy.layers.l2 import Ether
 
+from fwlab.checkout.project import find_project, load_topology
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.host.project import find_project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.traffic.classes import classify
 from tests import ROOT

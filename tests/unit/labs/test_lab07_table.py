@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
+from fwlab.checkout.project import find_project
 from fwlab.generator.traffic_profile import load_profile
-from fwlab.host.project import find_project
 from fwlab.measure.labs import load_lab
 from fwlab.metrics.delivery import FIRST_PACKETS
 from fwlab.traffic.expand import expand

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from fwlab.checkout.project import find_project, load_topology
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.grading.grading_plan import plan_grading
 from fwlab.grading.options import GradingOptions
-from fwlab.host.project import find_project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.traffic.classes import classify
 from tests import ROOT

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.host.project import Project, lab_ids
+from fwlab.checkout.project import Project, lab_ids
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import published_runs
 from fwlab.model.results import Run

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fwlab.checkout.project import find_project, lab_ids, load_topology, read_yaml
 from fwlab.generator.traffic_profile import load_profile
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.grading.record import lab_files
-from fwlab.host.project import find_project, lab_ids, load_topology, read_yaml
 from fwlab.measure.labs import load_lab
 from fwlab.metrics.state_table import MOST_LOST
 from fwlab.model.case import Case

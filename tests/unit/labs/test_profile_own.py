@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from fwlab.checkout.project import Project
 from fwlab.cli import perf_profile
-from fwlab.host.project import Project
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import EXIT_USAGE
 from fwlab.student.hints import published_figure

@@ -13,11 +13,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from fwlab.checkout.project import Project, find_project, lab_ids, load_topology, read_yaml
 from fwlab.grading.grading_plan import plan_grading
 from fwlab.grading.lab_rulesets import Made, load_variants, variant_folder
 from fwlab.grading.options import GradingOptions
 from fwlab.grading.works import own_work
-from fwlab.host.project import Project, find_project, lab_ids, load_topology, read_yaml
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import reject_settings
 from fwlab.model.errors import BadInput

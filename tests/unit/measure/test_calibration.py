@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from fwlab.checkout.project import Project, load_topology
 from fwlab.cli import calibrate as command
 from fwlab.cli import doctor
 from fwlab.cli.main import main
-from fwlab.host.project import Project, load_topology
 from fwlab.judge.verdicts import NEAR_CEILING, all_doubts, judge_cases
 from fwlab.measure.calibration import (
     MAX_DAYS,

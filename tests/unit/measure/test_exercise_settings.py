@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.host.project import Project
+from fwlab.checkout.project import Project
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import reject_settings
 from fwlab.model.errors import BadInput

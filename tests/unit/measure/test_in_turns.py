@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.host.project import Project, load_topology
+from fwlab.checkout.project import Project, load_topology
 from fwlab.judge.checks import judge_exercise
 from fwlab.judge.clocks import MAX_INTERVAL
 from fwlab.judge.statistics import Figure, fewest_values, median_interval, paired_ratio

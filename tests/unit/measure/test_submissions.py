@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.host.project import find_project, load_topology
+from fwlab.checkout.project import find_project, load_topology
 from fwlab.measure.plan import work_spec
 from fwlab.model.errors import BadInput
 from fwlab.rulesets import files

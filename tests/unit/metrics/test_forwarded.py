@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from fwlab.host.project import Project
+from fwlab.checkout.project import Project
 from fwlab.judge.checks import judge_exercise
 from fwlab.measure.labs import load_lab
 from fwlab.metrics.registry import METRICS

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.host.project import Project
+from fwlab.checkout.project import Project
 from fwlab.judge.checks import judge_exercise
 from fwlab.measure.labs import load_lab
 from fwlab.metrics import delivery

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from fwlab.checkout.project import Project
 from fwlab.cli.main import main
-from fwlab.host.project import Project
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import EXIT_USAGE, BadInput
 from tests import DATA, ROOT

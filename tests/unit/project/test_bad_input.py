@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from fwlab.checkout.project import Project, load_topology
 from fwlab.cli import main, perf_profile
 from fwlab.cli.predictions import read_predictions
-from fwlab.host.project import Project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import EXIT_FAIL, EXIT_UNMEASURED, EXIT_USAGE, BadInput, CannotMeasure, FwlabError, Refused
 from fwlab.rulesets import files
@@ -110,7 +110,7 @@ def test_wrong_usage_is_reported(door: Door, words: list[str]) -> None:
 
 
 def test_outside_a_checkout_the_hint_is_to_change_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fwlab.host.project.__file__", str(tmp_path / "installed" / "project.py"))
+    monkeypatch.setattr("fwlab.checkout.project.__file__", str(tmp_path / "installed" / "project.py"))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(BadInput, match=rf"no topology\.yml at or above {tmp_path}") as refused:
         main.find_project()

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 import yaml
 
+from fwlab.checkout.project import Project, display_path
+from fwlab.checkout.yaml_files import read_yaml_file
 from fwlab.cli.predictions import predictions_in
-from fwlab.host.project import Project, shown
-from fwlab.host.yaml_files import read_yaml_file
 from fwlab.measure.labs import lab_in
 from fwlab.measure.saved_runs import load_run
 from fwlab.model.errors import BadInput
@@ -107,7 +107,7 @@ def lab(folder: Path, item: Item) -> None:
         assert item["old"] in GOOD
         text = GOOD.replace(item["old"], whole(item["new"]), 1)
     path = written(folder / "labs" / "lab98-trouble" / "lab.yml", item, text)
-    name = shown(Project(folder), path)
+    name = display_path(Project(folder), path)
     lab_in(read_yaml_file(path, name), name)
 
 

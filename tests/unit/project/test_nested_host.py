@@ -13,7 +13,7 @@ import psutil
 import pytest
 from filelock import FileLock
 
-from fwlab.host.project import Project, load_topology
+from fwlab.checkout.project import Project, load_topology
 from fwlab.images.boxes import LINUX_IMAGES, BuildError
 from fwlab.images.build import Builder
 from fwlab.images.programs import Subprocesses

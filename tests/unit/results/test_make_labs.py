@@ -7,11 +7,11 @@ from functools import cache
 
 import pytest
 
+from fwlab.checkout.project import find_project
 from fwlab.grading.grading_plan import plan_grading
 from fwlab.grading.lab_rulesets import load_variants
 from fwlab.grading.options import GradingOptions
 from fwlab.grading.works import NON_SOLUTIONS
-from fwlab.host.project import find_project
 from fwlab.judge.checks import judge_exercise
 from fwlab.judge.verdicts import judge_cases
 from fwlab.measure.saved_runs import load_run

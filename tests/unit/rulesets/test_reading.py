@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.host.project import Project, load_topology
+from fwlab.checkout.project import Project, load_topology
 from fwlab.model.errors import BadInput
 from fwlab.rulesets.files import student_ruleset
 from fwlab.rulesets.kinds import iptables, sysctl

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fwlab.host.project import Project
+from fwlab.checkout.project import Project
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run, published_files
 from fwlab.model.errors import EXIT_FAIL, EXIT_USAGE, BadInput

@@ -14,9 +14,9 @@ from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 from scapy.packet import Packet
 
+from fwlab.checkout.project import find_project, load_topology
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.generator.trex.streams import server_streams, varies_all
-from fwlab.host.project import find_project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.traffic import expand
 from fwlab.traffic.frame_loop import build_table

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fwlab.host.yaml_files import read_yaml_file
+from fwlab.checkout.yaml_files import read_yaml_file
 from fwlab.model.errors import BadInput
 from fwlab.model.faults import Model, validated
 from fwlab.model.topology import Topology
@@ -58,11 +58,11 @@ def is_measured(project: Project, lab_id: str) -> bool:
 
 def read_yaml(project: Project, path: Path, model: type[Model], known: Mapping[str, object] | None = None) -> Model:
     """Read and validate. Raises BadInput with one line `file: field: what is wrong` for each fault."""
-    name = shown(project, path)
+    name = display_path(project, path)
     data = read_yaml_file(path, name)
     return validated(data, name, model, known)
 
 
-def shown(project: Project, path: Path) -> str:
+def display_path(project: Project, path: Path) -> str:
     """The path as the user would type it from the top of the checkout."""
     return str(path.relative_to(project.root)) if path.is_relative_to(project.root) else str(path)

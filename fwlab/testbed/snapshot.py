@@ -7,7 +7,7 @@ QEMU keeps the state inside the machine's disk image (an internal snapshot of li
 
 import subprocess
 
-from fwlab.host.environment import libvirt_uri, patience
+from fwlab.host.environment import libvirt_uri, timeout_scale
 from fwlab.model.errors import CannotMeasure
 from fwlab.testbed.qemu_process import domain_of, qemu_of
 
@@ -16,7 +16,7 @@ NAME = "fwlab-start-state"
 TIMEOUT_S = 120
 
 
-class SavedState:
+class Snapshot:
     """The saved state of the machine whose QEMU forwards an SSH port. Raises CannotMeasure if libvirt refuses."""
 
     def __init__(self, address: str, ssh_port: int) -> None:
@@ -50,7 +50,7 @@ class SavedState:
                 capture_output=True,
                 text=True,
                 errors="replace",
-                timeout=TIMEOUT_S * patience(),
+                timeout=TIMEOUT_S * timeout_scale(),
                 start_new_session=True,
                 check=False,
             )
