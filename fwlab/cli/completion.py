@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable
 
 import typer
 
-from fwlab.host.project import Project, find_project, lab_ids, load_topology
+from fwlab.host.project import Project, find_project, lab_ids
+from fwlab.measure.core_models import known_cores
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import FwlabError
 from fwlab.model.lab import Lab
@@ -25,12 +26,8 @@ def labs(incomplete: str) -> list[str]:
 
 
 def cores(incomplete: str) -> list[tuple[str, str]]:
-    """Reference cores that begin so, with their titles."""
-    try:
-        known = load_topology(find_project()).cores
-    except FwlabError:
-        return []
-    return [(name, core.title) for name, core in known.items() if name.startswith(incomplete)]
+    """Cores that can be modelled and begin so, with their titles."""
+    return [(name, title) for name, title in known_cores().items() if name.startswith(incomplete)]
 
 
 def _of_lab(offer: Offer) -> Completer:

@@ -47,8 +47,8 @@ from fwlab.cli.task import task_command
 from fwlab.generator.selection import AUTO
 from fwlab.host.atomic_write import check_writable
 from fwlab.host.project import find_project
+from fwlab.measure.core_models import modelled_specs
 from fwlab.measure.labs import load_lab
-from fwlab.measure.modelled import modelled_specs
 from fwlab.measure.plan import (
     base_cases,
     case_spec,
@@ -133,7 +133,7 @@ def run_command(
     folder = output or reports_folder(context.project, lab)
     check_writable(folder)
     cases = [*(cases or []), *cases_of_part(context.lab, part)]
-    specs = modelled_specs(context, case_specs(context, cases, trials, quick=quick, also=also or []))
+    specs = modelled_specs(core, case_specs(context, cases, trials, quick=quick, also=also or []))
     context = with_able_engine(context, [spec.traffic for spec in specs])
     refuse_unplayable_traffic(context, (spec.traffic for spec in specs))
     others = runs_of_other_systems(context.lab, context.topology.nodes["dut"].system, folder)

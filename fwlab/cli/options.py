@@ -90,7 +90,7 @@ CoreName = Annotated[
     typer.Option(
         "--model",
         metavar="CORE",
-        help="Also model this core of topology.yml, and count the cycles that a packet takes on it (guides/model.md).",
+        help="Also model this core, and count the cycles that a packet takes on it (guides/model.md).",
         autocompletion=completion.cores,
     ),
 ]

@@ -28,12 +28,11 @@ from fwlab.cli.options import (
     run_context,
 )
 from fwlab.host.atomic_write import check_writable
-from fwlab.measure.modelled import modelled_specs
+from fwlab.measure.core_models import FunctionCost, core_profile, modelled_specs
 from fwlab.measure.plan import refuse_unplayable_traffic, with_able_engine
 from fwlab.measure.saved_runs import reports_folder
 from fwlab.measure.session import open_session
 from fwlab.metrics.call_stacks import shares
-from fwlab.metrics.core_functions import FunctionCost, function_costs
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, BadInput
 from fwlab.model.lab import Exercise
 from fwlab.model.results import Run
@@ -72,7 +71,7 @@ def profile_command(
     spec = held_spec(context, chosen, trials)
     if spec.traffic is None or found.traffic[spec.traffic].connections is not None:
         raise BadInput(f"{name}: only a case with a traffic profile can be sampled", f"fwlab list {found.id}")
-    [spec] = modelled_specs(context, [dataclasses.replace(spec, metrics=["capacity"], sampled=True)])
+    [spec] = modelled_specs(core, [dataclasses.replace(spec, metrics=["capacity"], sampled=True)])
     folder = output or reports_folder(project, lab) / "profile"
     check_writable(folder)
     context = with_able_engine(context, [spec.traffic])
@@ -118,16 +117,12 @@ def _show(row: Row, run: Run, functions: int, console: Console) -> None:
         table.add_row(share.name, formatting.percent(share.own), own, formatting.percent(share.whole))
     if stacks:
         console.print(table)
-    costs = function_costs(row.measured, run.testbed)
-    if costs and run.testbed.core:
-        console.print(f"\n{run.testbed.core.title}, modelled: {core_words(costs)}", highlight=False)
-        console.print(_core_table(costs[:functions]))
-
-
-def core_words(costs: Sequence[FunctionCost]) -> str:
-    """The sums of all functions."""
-    cycles, waits = sum(one.cycles for one in costs), sum(one.waits for one in costs)
-    return f"{formatting.digits(cycles)} cycles per packet, of which it waits {formatting.percent(waits / cycles)}"
+    core = core_profile(row.measured, run.testbed)
+    if core is not None:
+        waits = formatting.percent(core.waits / core.cycles)
+        words = f"{formatting.digits(core.cycles)} cycles per packet, of which it waits {waits}"
+        console.print(f"\n{core.title}, modelled: {words}", highlight=False)
+        console.print(_core_table(core.functions[:functions]))
 
 
 def _core_table(costs: Sequence[FunctionCost]) -> Table:
@@ -151,6 +146,7 @@ def worth(count: int) -> str:
 
 def _document(row: Row, run: Run) -> dict[str, Any]:
     cost, stacks = _cost(row), row.measured.stacks
+    core = core_profile(row.measured, run.testbed)
     return {
         "lab": run.lab,
         "case": row.id,
@@ -158,7 +154,7 @@ def _document(row: Row, run: Run) -> dict[str, Any]:
         "unit": formatting.cost_unit(run.testbed),
         "samples": sum(stacks.values()),
         "functions": [dataclasses.asdict(share) for share in shares(stacks)],
-        "modelled": [dataclasses.asdict(one) for one in function_costs(row.measured, run.testbed)],
+        "modelled": [dataclasses.asdict(one) for one in core.functions] if core is not None else [],
         "problems": list(row.problems),
         "refused": row.measured.refused,
     }

@@ -17,7 +17,7 @@ from fwlab.dut.refused_line import with_line
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure, Refused
 from fwlab.model.ruleset import RulesetFile
-from fwlab.model.trial import Modelled, Spent, Trial
+from fwlab.model.trial import Counts, Trial
 
 T = TypeVar("T")
 
@@ -161,7 +161,7 @@ class AgentDut(Conversation, ABC):
 
         return self._sorted(timeout, window)
 
-    def modelled_functions(self) -> dict[str, Spent]:
+    def modelled_functions(self) -> dict[str, Counts]:
         if self._model is None:
             raise CannotMeasure("no model of a core watches the DUT", "fwlab profile LAB CASE --model CORE")
         places = self._model.places()
@@ -181,7 +181,7 @@ class AgentDut(Conversation, ABC):
         return Collected(valid, unsaturated, perturbed, answer["cpu_ns"])
 
     @staticmethod
-    def _add_modelled(answer: dict[str, Any], modelled: Sequence[Modelled]) -> None:
+    def _add_modelled(answer: dict[str, Any], modelled: Sequence[Counts]) -> None:
         """Give each trial of the answer what the model counted in it. Raises CannotMeasure if their numbers differ."""
         trials = [trial for kind in Collected._fields[:3] for trial in answer[kind]]
         if len(trials) != len(modelled):

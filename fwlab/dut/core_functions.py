@@ -3,18 +3,17 @@
 
 from collections.abc import Mapping
 
-from fwlab.model.trial import Spent
+from fwlab.model.trial import Counts
 
 #: The address that stands for all programs.
 PROGRAMS = 0
 
 
-def by_function(places: Mapping[int, Spent], names: Mapping[int, str]) -> dict[str, Spent]:
-    """The sums by name, most cycles of waiting first."""
-    sums: dict[str, dict[str, int]] = {}
-    for address, spent in places.items():
-        total = sums.setdefault(names[address], dict.fromkeys(Spent.model_fields, 0))
-        for field in total:
-            total[field] += getattr(spent, field)
-    found = {name: Spent(**total) for name, total in sums.items()}
-    return dict(sorted(found.items(), key=lambda one: (-one[1].waits, one[0])))
+def by_function(places: Mapping[int, Counts], names: Mapping[int, str]) -> dict[str, Counts]:
+    """The sums of each count by name."""
+    sums: dict[str, Counts] = {}
+    for address, counts in places.items():
+        total = sums.setdefault(names[address], dict.fromkeys(counts, 0))
+        for count, value in counts.items():
+            total[count] += value
+    return sums

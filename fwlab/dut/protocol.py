@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, NotRequired, Protocol, Self, TypedD
 
 from fwlab.host.ssh import Ssh
 from fwlab.model.ruleset import RulesetFile
-from fwlab.model.trial import Modelled, Spent, Trial
+from fwlab.model.trial import Counts, Trial
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ class Window:
     duration_s: float
     busy_s: float
     packets: list[int]
-    modelled: Modelled | None = None
+    modelled: Counts | None = None
 
     @property
     def busy_share(self) -> float:
@@ -74,10 +74,10 @@ class CoreModel(Protocol):
     def begin(self) -> None:
         """Trials count from here on."""
 
-    def windows(self) -> list[Modelled]:
+    def windows(self) -> list[Counts]:
         """What it counted in each trial since `begin`, in their order."""
 
-    def places(self) -> dict[int, Spent]:
+    def places(self) -> dict[int, Counts]:
         """What it counted in all of these trials by the address of each block of code; 0 stands for programs."""
 
 
@@ -122,7 +122,7 @@ class Dut(Protocol):
     def watched_by(self, model: CoreModel) -> None:
         """From now on each trial has what this model counts. Raises CannotMeasure if it cannot have it."""
 
-    def modelled_functions(self) -> dict[str, Spent]:
+    def modelled_functions(self) -> dict[str, Counts]:
         """What the model counted in the last trials, valid or not, by function of the kernel.
 
         Takes the DUT a while, so call it without traffic.

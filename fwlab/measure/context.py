@@ -7,7 +7,7 @@ from functools import cached_property
 from fwlab.generator.selection import AUTO
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.host.project import Project
-from fwlab.model.errors import BadInput
+from fwlab.measure.core_models import model_of
 from fwlab.model.lab import Lab
 from fwlab.model.topology import Topology
 from fwlab.testbed.selection import TestbedRequest
@@ -19,7 +19,7 @@ class RunContext:
 
     other_lab  another lab whose machines are used; None if the lab uses its own. All labs have the same three nodes, so
                the machines of any lab can serve the others.
-    core       the name of the reference core that the DUT is modelled on; empty: none
+    core       the name of the core that the DUT is modelled on; empty: none
     seed       seeds the random choices of traffic profiles
     keep       leave the machines running that the session starts
     engine     auto, or the name of an engine
@@ -40,9 +40,8 @@ class RunContext:
     untrusted: bool = False
 
     def __post_init__(self) -> None:
-        if self.core and self.core not in self.topology.cores:
-            known = ", ".join(self.topology.cores) or "none"
-            raise BadInput(f"topology.yml has no core {self.core}; it has: {known}", "fwlab run --help")
+        if self.core:
+            model_of(self.core)  # to fail at once if there is none
 
     @property
     def machines_lab(self) -> Lab:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.measure.trickle import trickle
 from fwlab.metrics import load_time
-from fwlab.metrics.core_functions import FUNCTIONS
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession, Nodes
 from fwlab.metrics.perf_profile import PROFILE
@@ -166,7 +165,7 @@ def _steps(spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> list[Ste
     metrics = [metric for name in spec.metrics if refused_by_clock(metric := METRICS[name], clock) is None]
     steps = [step for metric in metrics if played in metric.traffic for step in metric.steps(spec, played, clock)]
     if spec.sampled and played == "packets":
-        steps += [PROFILE, *([FUNCTIONS] if spec.asks_for("model_cycles") else [])]
+        steps.append(PROFILE)
     return sorted(dict.fromkeys(steps), key=lambda step: step.phase)
 
 

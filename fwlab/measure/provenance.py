@@ -10,7 +10,8 @@ from fwlab.host.facts import host_facts
 from fwlab.host.project import Project
 from fwlab.measure.calibration import calibrated, load_host_class
 from fwlab.measure.context import RunContext
-from fwlab.model.results import DutFacts, NamedCore, Run
+from fwlab.measure.core_models import model_of
+from fwlab.model.results import DutFacts, ModelledCore, Run
 from fwlab.testbed.machines import Machines
 from fwlab.testbed.pinning import pinning
 
@@ -27,7 +28,7 @@ def new_run(context: RunContext, machines: Machines, engine: str, dut: DutFacts)
         host = host.model_copy(update={"cpu_settings": settings})
     testbed = machines.testbed.facts(machines.made, engine)
     if context.core:
-        core = NamedCore(name=context.core, **context.topology.cores[context.core].model_dump())
+        core = ModelledCore(name=context.core, **model_of(context.core).facts(context.core))
         testbed = testbed.model_copy(update={"core": core})
     run = Run(
         lab=context.lab.id,

@@ -10,9 +10,9 @@ from pathlib import Path
 from fwlab.generator import selection as engines
 from fwlab.judge.verdicts import all_doubts, suspected, too_far_apart, worth_again
 from fwlab.measure.context import RunContext
+from fwlab.measure.core_models import modelled
 from fwlab.measure.in_turns import in_turns
 from fwlab.measure.measurer import Measurer
-from fwlab.measure.modelled import modelled
 from fwlab.measure.nodes import open_nodes
 from fwlab.measure.provenance import new_run, run_of_other_lab
 from fwlab.measure.recovery import Recovery
@@ -308,7 +308,12 @@ def _machines_up(context: RunContext, tell: Listener) -> Iterator[Session]:
             tell(StepStarted(f"vagrant up {lab.id}"))
             started = True
             machines.up(lambda line: tell(LogLine(line)))
-        with modelled(context, machines, tell) as core, open_nodes(context, machines, choice, tell, core) as opened:
+        topology = context.topology
+        forwarded = topology.ports.address, topology.ssh_port(lab.number, "dut")
+        with (
+            modelled(context.core, machines, forwarded, tell) as core,
+            open_nodes(context, machines, choice, tell, core) as opened,
+        ):
             measurer, recovery, facts = opened
             run, stale = new_run(context, machines, choice.name, facts)
             for reason in stale:

@@ -13,8 +13,7 @@ from fwlab.model.cpu_settings import CpuSettings
 from fwlab.model.declared import Frozen
 from fwlab.model.metric import MetricName
 from fwlab.model.paced import PacedPlay
-from fwlab.model.reference_core import ReferenceCore
-from fwlab.model.trial import Clients, Delivery, Spent, States, TcpTrial, Trial
+from fwlab.model.trial import Clients, Counts, Delivery, States, TcpTrial, Trial
 
 FORMAT: Final = "fwlab-run/1"
 Accelerator = Literal["tcg", "kvm"]
@@ -46,10 +45,11 @@ class HostFacts(Frozen):
     cpu_settings: CpuSettings | None = None
 
 
-class NamedCore(ReferenceCore):
-    """A reference core as a run records it: with its name."""
+class ModelledCore(Frozen, extra="allow"):
+    """The core that a run was modelled on. Its parameters are those of whatever modelled it."""
 
     name: str
+    title: str
 
 
 class TestbedFacts(Frozen):
@@ -58,7 +58,7 @@ class TestbedFacts(Frozen):
     forced  the user named the testbed
     boxes   by role
     ranges  the absolute ranges that apply; results from before this field say it by name and accelerator
-    core    the reference core that the trials were modelled on, and its name; written only if there was one
+    core    the core that the trials were modelled on; written only if there was one
     """
 
     __test__ = False  # not a test case, whatever pytest thinks of the name
@@ -73,7 +73,7 @@ class TestbedFacts(Frozen):
     boxes: dict[str, str] = {}
     note: str = ""
     ranges: AbsoluteRanges = "none"
-    core: NamedCore | None = None
+    core: ModelledCore | None = None
 
     @model_serializer(mode="wrap")
     def _without_a_core(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -164,7 +164,7 @@ class Measured(Frozen):
     clients: list[Clients] = []
     states: States | None = None
     stacks: dict[str, int] = {}
-    functions: dict[str, Spent] = {}
+    functions: dict[str, Counts] = {}
     entries: int | None = None
     offered: float | None = None
     generator_sent: int | None = None

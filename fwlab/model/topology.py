@@ -6,10 +6,9 @@ from __future__ import annotations
 from string import ascii_lowercase
 from typing import Literal
 
-from fwlab.model.declared import Frozen, Identifier
+from fwlab.model.declared import Frozen
 from fwlab.model.errors import BadInput
 from fwlab.model.port_numbers import port_number
-from fwlab.model.reference_core import ReferenceCore
 
 Role = Literal["generator", "dut", "sink"]
 ROLES: tuple[Role, ...] = ("generator", "dut", "sink")
@@ -110,7 +109,6 @@ class Topology(Frozen):
 
     ports: Ports
     clock: Clock
-    cores: dict[Identifier, ReferenceCore] = {}
     machine: Machine
     nodes: dict[Role, Node]
     links: dict[str, Link]

@@ -6,17 +6,18 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from fwlab.host.project import find_project, load_topology
+from fwlab_coresim.cores import ReferenceCore, reference_cores
+from fwlab_coresim.figures import HEADS, core_figures
+from fwlab_coresim.functions import function_costs
+from fwlab_coresim.metric import counted
+
+from fwlab.host.project import find_project
 from fwlab.measure.saved_runs import load_run
-from fwlab.metrics.core_functions import function_costs
-from fwlab.metrics.model_cycles import counted
 from fwlab.metrics.registry import METRICS
-from fwlab.model.reference_core import ReferenceCore
 from fwlab.model.results import Measured, Run
-from fwlab.report.core_figures import HEADS, core_figures
 from fwlab.report.core_ratios import modelled_cases
 
-#: How topology.yml's names are shown.
+#: How the names of cores.yml are shown.
 SHOWN = {
     "width": "instructions per cycle, at most",
     "l1i": "L1I",
@@ -45,7 +46,7 @@ _COSTS = ("instructions", "cycles", "memory", "branches", "locks")
 def parameters() -> str:
     """The parameters of every core with their sources."""
     parts = []
-    for name, core in load_topology(find_project()).cores.items():
+    for name, core in reference_cores().items():
         rows = [f"`{name}`: {core.title}.", "", "| parameter | value | source |", "|---|---|---|"]
         rows += [f"| {SHOWN[key]} | {_value(core, key)} | {source} |" for key, source in core.sources.items()]
         parts.append("\n".join(rows))

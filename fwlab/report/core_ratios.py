@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from fwlab_coresim.figures import CoreFigures, all_core_figures
+
 from fwlab.host.project import Project, find_project, lab_ids
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run
 from fwlab.model.lab import Lab
-from fwlab.report.core_figures import CoreFigures, all_core_figures
 from fwlab.report.published_ratios import Row, rows_of
 
 GLOB = "*-model-*.json"

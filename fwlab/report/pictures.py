@@ -22,9 +22,9 @@ from matplotlib.figure import Figure as Drawing
 
 from fwlab.host.project import find_project
 from fwlab.judge.statistics import figure, nanoseconds_per_packet
+from fwlab.measure.core_models import core_profile
 from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.call_stacks import Stacks
-from fwlab.metrics.core_functions import function_costs, weighed
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
 from fwlab.report.core_plot import cycles_of
@@ -137,11 +137,11 @@ def _functions(page: str) -> dict[str, Callable[..., Drawing | Flame]]:
 
 def _waits(lab: str, file: str) -> Flame:
     run = load_run(find_project().root / "results" / lab / file, lab)
-    [case], core = run.cases, run.testbed.core
-    costs = function_costs(case, run.testbed)
-    if core is None or not costs:
+    [case] = run.cases
+    core = core_profile(case, run.testbed)
+    if core is None:
         raise ValueError(f"no functions in {file}")
-    return Flame(weighed(case.stacks, case, core, waits=True), sum(one.waits for one in costs), "cycles per packet")
+    return Flame(core.stacks, core.waits, "cycles per packet")
 
 
 def _curve(model: ReportModel, metric: str, sweep: str) -> Curve:

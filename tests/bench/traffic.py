@@ -10,13 +10,13 @@ from __future__ import annotations
 import base64
 import json
 import time
-from pathlib import Path
 from typing import Any
 
 from fwlab.traffic import expand
+from tests import DATA
 
 FRAMES = 65_536
-VECTORS = Path(__file__).parents[1] / "offline/data/trex-vectors"
+VECTORS = DATA / "trex-vectors"
 
 
 def vector(name: str, **changes: Any) -> list[dict[str, Any]]:
@@ -31,7 +31,7 @@ def continuous(pps: float) -> dict[str, Any]:
 
 def mix() -> list[dict[str, Any]]:
     """IMIX-like: three sizes at 28, 16 and 4 thousand packets per second, with changing addresses."""
-    [stream] = vector("udp_1pkt_simple_test")
+    [stream] = vector("udp_1pkt_range_clients")
     packet = base64.b64decode(stream["packet"]["binary"])
     made = []
     for size, pps in ((60, 28_000), (590, 16_000), (1514, 4_000)):
@@ -42,11 +42,11 @@ def mix() -> list[dict[str, Any]]:
 
 def many() -> list[dict[str, Any]]:
     """Thirty streams that send at the same instants."""
-    return vector("udp_1pkt_mac", mode=continuous(1000)) * 30
+    return vector("udp_1pkt_1mac_override", mode=continuous(1000)) * 30
 
 
 PROFILES = {
-    "one address range, IPv4 checksum": vector("udp_1pkt_simple_test"),
+    "one address range, IPv4 checksum": vector("udp_1pkt_range_clients"),
     "clients and ports (tuple)": vector("udp_1pkt_tuple_gen_split"),
     "random source, TCP checksum": vector("syn_attack_fix_cs_hw"),
     "repeatable random, cache": vector("udp_1pkt_repeat_random"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The model of a core without QEMU: model/check.c, built once, and the counters that it prints."""
+"""The model of a core without QEMU: its program check.c, built once, and the counters that it prints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 from tests import ROOT
 
-MODEL = ROOT / "model"
+MODEL = ROOT / "coresim" / "fwlab_coresim" / "plugin"
 #: A small core, so that a test can fill it by hand: L1 of 4 lines in 2 sets, L2 of 16 lines in 4 sets.
 SMALL = {
     "l1i": "256:2",

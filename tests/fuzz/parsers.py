@@ -29,6 +29,7 @@ from fwlab.rulesets.render import ruleset_file
 from fwlab.traffic import expand
 from fwlab.traffic.frame_loop import build_table
 from tests import ROOT
+from tests.corpus import linux_rulesets, pf_rulesets
 
 from .changes import NUMBERS, ODD, changed_data, changed_text, values_in
 
@@ -55,12 +56,14 @@ _ENDINGS = [kind.suffix if kind.suffix[0] != "." else f"rules{kind.suffix}" for 
 def _rulesets() -> dict[str, list[str]]:
     """Valid texts of the labs and of the corpus, by file name."""
     found: dict[str, list[str]] = {name: ["\n"] for name in _ENDINGS}
-    folders = [*ROOT.glob("tests/corpus/*-features"), *ROOT.glob("labs/*/rulesets")]
-    for path in sorted(path for folder in folders for path in folder.rglob("*.*")):
-        pf = path.name.removesuffix(".j2").endswith("pf.conf")
-        name = "pf.conf" if pf else f"rules.{path.name.removesuffix('.j2').rpartition('.')[2]}"
-        if name in found and path.stat().st_size < 4000:
-            found[name].append(path.read_text())
+    files = [(f"{name}.pf.conf", text) for name, text in pf_rulesets().items()]
+    files += [item for ruleset in linux_rulesets().values() for item in ruleset.items()]
+    paths = sorted(path for folder in ROOT.glob("labs/*/rulesets") for path in folder.rglob("*.*"))
+    files += [(path.name.removesuffix(".j2"), path.read_text()) for path in paths if path.stat().st_size < 4000]
+    for file, text in files:
+        name = "pf.conf" if file.endswith("pf.conf") else f"rules.{file.rpartition('.')[2]}"
+        if name in found:
+            found[name].append(text)
     return found
 
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fwlab.cli.options import run_context
-from fwlab.measure.modelled import modelled_specs
+from fwlab.measure.core_models import modelled_specs
 from fwlab.measure.plan import case_specs
 from fwlab.measure.session import open_session
 
@@ -47,7 +47,7 @@ def measured(machines: str, core: str, cases: Sequence[str]) -> dict:
                 if core or spec.id in PLAIN:
                     alone = replace(spec, metrics=["capacity"], sampled=bool(core) and spec.id == PROFILED)
                     of_lab = session.for_lab(context)
-                    of_lab.measure_cases(modelled_specs(context, [alone]))
+                    of_lab.measure_cases(modelled_specs(core, [alone]))
                     session.run.cases.extend(of_lab.run.cases)
         return session.run.model_dump(mode="json")
 

@@ -4,7 +4,7 @@
     python -m tests.live.model_known LAB OUT.JSON [CORE...]
 
 Uses the machines of LAB, which must be up. OUT holds, for each core, what the model counted in each program: the
-windows are marked by the program itself (model/known.c). Exit code: 0.
+windows are marked by the program itself (coresim/fwlab_coresim/plugin/known.c). Exit code: 0.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ import sys
 import tempfile
 from pathlib import Path
 
+from fwlab_coresim.attach import attached
+from fwlab_coresim.build import SOURCE
+from fwlab_coresim.cores import ReferenceCore, reference_cores
+from fwlab_coresim.counters import CoreCounters
+from fwlab_coresim.counts import Modelled
+
 from fwlab.cli.options import run_context
 from fwlab.host.facts import host_facts
-from fwlab.host.project import Project, find_project, load_topology
+from fwlab.host.project import find_project, load_topology
 from fwlab.host.ssh import Ssh
 from fwlab.measure.provenance import commit
-from fwlab.model.reference_core import ReferenceCore
-from fwlab.testbed.core_model.attached import attached
-from fwlab.testbed.core_model.counters import CoreCounters
 from fwlab.testbed.machines import Machines
 
 #: 16 KiB to 64 MiB.
@@ -35,10 +38,10 @@ PROGRAM = "/var/tmp/fwlab-known"
 LARGE_PAGES = 32
 
 
-def program(project: Project) -> bytes:
+def program() -> bytes:
     """The program for the DUT."""
     with tempfile.TemporaryDirectory() as work:
-        command = ["make", "-s", "-C", str(project.root / "model"), "CC=cc", f"BUILD={work}", "known"]
+        command = ["make", "-s", "-C", str(SOURCE), "CC=cc", f"BUILD={work}", "known"]
         subprocess.run(command, check=True)
         return Path(work, "fwlab-known").read_bytes()
 
@@ -52,8 +55,8 @@ def known(ssh: Ssh, counters: CoreCounters, core: ReferenceCore, made: bytes) ->
             counters.begin()
             times = int(ssh.run(f"{PROGRAM} {' '.join(words)}", timeout=600))
             [window] = counters.windows()
-            counts = {name: value for name, value in window.model_dump().items() if value}
-            each = round(core.cycles(window) / times, 3)
+            counts = {name: value for name, value in window.items() if value}
+            each = round(core.cycles(Modelled(**window)) / times, 3)
             found.append({"program": " ".join(words), "times": times, "cycles_each": each, "counted": counts})
     finally:
         ssh.run(f"rm -f {PROGRAM}; echo 0 >/proc/sys/vm/nr_hugepages")
@@ -67,16 +70,16 @@ def measure(lab: str, cores: list[str]) -> dict:
     context = run_context(lab, "virtual")
     machines = Machines(project, topology, context.lab, context.testbed)
     forwarded = topology.ports.address, topology.ssh_port(context.lab.number, "dut")
-    made = program(project)
+    made = program()
     result = {
         "date": datetime.date.today().isoformat(),
         "commit": commit(project),
         "host": host_facts().model_dump(mode="json"),
         "cores": {},
     }
-    for name in cores or list(topology.cores):
-        core = topology.cores[name]
-        with attached(project, machines, forwarded, core) as counters:
+    for name in cores or list(reference_cores()):
+        core = reference_cores()[name]
+        with attached(machines, forwarded, core) as counters:
             programs = known(machines.ssh("dut"), counters, core, made)
         result["cores"][name] = {"parameters": core.model_dump(mode="json"), "programs": programs}
     return result

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Load rulesets, one per feature, check that each takes effect, and that a reset removes it completely.
 
-Each file of tests/corpus/ruleset-features (or folder, if several files belong together) states its effect: `# holds: N`
-rules, entries and routes, or `# shows: TEXT` that the DUT's tools print only while it is loaded. By default a sample is
-tested, with --whole-corpus all of them.
+The rulesets of tests/corpus state their effects. By default a sample is tested, with --whole-corpus all of them.
 
 FWLAB_LIVE_CHECKOUT=FOLDER uses the running machines of lab03-ipset in that checkout, with its FWLAB_PORT_OFFSET.
 """
@@ -28,13 +26,14 @@ from fwlab.model.errors import CannotMeasure, Refused
 from fwlab.model.ruleset import RulesetFile
 from fwlab.rulesets.registry import in_loading_order
 from fwlab.rulesets.render import ruleset_file
+from tests.corpus import linux_rulesets
 
 from .conftest import OFFSET, ROOT, STAND
 from .snapshot import SEEN_IN, differences, held, snapshot
 
 pytestmark = pytest.mark.live
 
-CORPUS = ROOT / "tests" / "corpus" / "ruleset-features"
+CORPUS = linux_rulesets()
 #: One of each kind, and those that are hardest to undo.
 SAMPLE = (
     *("named-set.nft", "flowtable.nft", "netdev-egress.nft", "masquerade.nft", "bridge.nft", "synproxy.nft"),
@@ -52,8 +51,7 @@ SETTLED_S = 8
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "rulesets" in metafunc.fixturenames:
         whole = metafunc.config.getoption("--whole-corpus")
-        every = sorted(path.name for path in CORPUS.iterdir())
-        names, size = (every, TOGETHER_OF_ALL) if whole else (SAMPLE, TOGETHER)
+        names, size = (tuple(CORPUS), TOGETHER_OF_ALL) if whole else (SAMPLE, TOGETHER)
         groups = [tuple(names[place : place + size]) for place in range(0, len(names), size)]
         metafunc.parametrize("rulesets", groups, ids=lambda group: f"{group[0]}-{group[-1]}")
 
@@ -102,9 +100,7 @@ def keep(wrong: dict[str, list[str]], kernel: str) -> None:
 
 
 def files_of(ruleset: str) -> list[RulesetFile]:
-    path = CORPUS / ruleset
-    paths = sorted(path.iterdir()) if path.is_dir() else [path]
-    return in_loading_order([ruleset_file(one.name, one.read_text()) for one in paths])
+    return in_loading_order([ruleset_file(name, text) for name, text in CORPUS[ruleset].items()])
 
 
 def test_is_loaded_and_removed(dut: Dut, rulesets: tuple[str, ...]) -> None:

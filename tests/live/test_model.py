@@ -4,26 +4,25 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
+from fwlab_coresim.attach import refuse_other_qemu
+from fwlab_coresim.cores import ReferenceCore, reference_cores
+from fwlab_coresim.counts import Modelled
+from fwlab_coresim.figures import core_figures
+from fwlab_coresim.functions import function_costs
+from fwlab_coresim.metric import counted
 
 from fwlab.host.facts import host_facts
 from fwlab.host.project import find_project
 from fwlab.metrics.call_stacks import shares
-from fwlab.metrics.core_functions import function_costs
-from fwlab.metrics.model_cycles import counted
 from fwlab.model.errors import CannotMeasure
-from fwlab.model.reference_core import ReferenceCore
 from fwlab.model.results import Measured, Run
-from fwlab.model.trial import Modelled
-from fwlab.report.core_figures import core_figures
 from fwlab.report.core_ratios import modelled_cases
-from fwlab.testbed.core_model.attached import refuse_other_qemu
 
-from .conftest import ROOT, TOPOLOGY, Checkout
+from .conftest import ROOT, Checkout
 from .model_cases import CASES, PLAIN, PROFILED
 
 pytestmark = pytest.mark.live
@@ -40,13 +39,12 @@ SAME_CYCLES = 0.03
 
 @pytest.fixture(scope="module")
 def modelling(request: pytest.FixtureRequest) -> Checkout:
-    """The checkout with the model's sources. Skips where the host's QEMU is not one that the model fits."""
+    """The checkout. Skips where the host's QEMU is not one that the model fits."""
     try:
         refuse_other_qemu(host_facts().qemu)
     except CannotMeasure as error:
         pytest.skip(str(error))
     lab: Checkout = request.getfixturevalue("lab")
-    shutil.copytree(ROOT / "model", lab.top / "model")
     return lab
 
 
@@ -109,7 +107,7 @@ def test_the_clock_does_not_notice_the_model(runs: dict[str, Run], case: str) ->
 def test_a_case_of_each_lab_takes_the_cycles_of_its_committed_result(
     runs: dict[str, Run], lab_id: str, case: str
 ) -> None:
-    core, committed = TOPOLOGY.cores[CORE], modelled_cases(find_project(ROOT), lab_id)[CORE][case]
+    core, committed = reference_cores()[CORE], modelled_cases(find_project(ROOT), lab_id)[CORE][case]
     packets, found = least_disturbed(runs["modelled"], case)
     assert found.instructions / packets == pytest.approx(committed.instructions, rel=SAME_INSTRUCTIONS)
     assert core.cycles(found) / packets == pytest.approx(committed.cycles, rel=SAME_CYCLES)
@@ -149,7 +147,7 @@ def waits_for(core: ReferenceCore, kib: int) -> int | None:
 
 
 def test_a_chase_of_pointers_waits_for_the_level_that_holds_the_ring(programs: dict[str, dict]) -> None:
-    core = TOPOLOGY.cores[CORE]
+    core = reference_cores()[CORE]
     seen = set()
     for name, found in programs.items():
         latency = waits_for(core, int(name.split()[1]) >> 10) if name.startswith("chase") else None

@@ -8,8 +8,8 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
+from fwlab.measure.core_models import core_profile
 from fwlab.metrics.call_stacks import FunctionShare, shares
-from fwlab.metrics.core_functions import function_costs, weighed
 from fwlab.metrics.registry import METRICS
 from fwlab.model.cpu_settings import CpuSettings
 from fwlab.model.results import Measured, Run
@@ -108,18 +108,15 @@ def _profile(row: Row, run: Run) -> dict[str, Any]:
 
 def _core_profile(row: Row, run: Run) -> dict[str, Any] | None:
     """Where a packet waits on a modelled core; None if no core was modelled."""
-    core, measured = run.testbed.core, row.measured
-    costs = function_costs(measured, run.testbed)
-    if core is None or not costs:
+    found = core_profile(row.measured, run.testbed)
+    if found is None:
         return None
-    waits = sum(one.waits for one in costs)
-    weights = weighed(measured.stacks, measured, core, waits=True)
     return {
-        "title": core.title,
-        "cycles": sum(one.cycles for one in costs),
-        "waits": waits,
-        "svg": _trusted(flame(weights, waits, "cycles per packet", f"where {row.id} waits")),
-        "functions": [one for one in costs if one.cycles >= LEAST_SHOWN * sum(one.cycles for one in costs)],
+        "title": found.title,
+        "cycles": found.cycles,
+        "waits": found.waits,
+        "svg": _trusted(flame(found.stacks, found.waits, "cycles per packet", f"where {row.id} waits")),
+        "functions": [one for one in found.functions if one.cycles >= LEAST_SHOWN * found.cycles],
     }
 
 

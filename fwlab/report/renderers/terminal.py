@@ -9,11 +9,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from fwlab.measure.core_models import CoreTable, core_tables
 from fwlab.model.results import Run
 from fwlab.model.verdict import Outcome, Verdict
 from fwlab.report import formatting
-from fwlab.report.core_figures import HEADS as CORE_HEADS
-from fwlab.report.core_figures import all_core_figures, caption
 from fwlab.report.crossovers import Crossover, position, published_positions
 from fwlab.report.load_tables import LoadTable
 from fwlab.report.model import ReportModel
@@ -62,8 +61,8 @@ def _parts(model: ReportModel, width: int) -> list[RenderableType]:
         parts += ["", _loads(loaded, run)]
     if model.listed:
         parts += ["", _listed(model.listed, run)]
-    if run.testbed.core is not None:
-        parts += ["", _core(model)]
+    modelled = core_tables(run, [row.measured for row in cases])
+    parts += [part for table in modelled for part in ("", _core(table))]
     parts += [part for table in model.survival for part in ("", _survival(baselines, table))]
     parts += [part for table in model.load_tables for part in ("", _loads_in_turn(table))]
     if model.crossovers:
@@ -137,12 +136,11 @@ def _listed(figures: Iterable[tuple[Row, MetricRow]], run: Run) -> Table:
     return table
 
 
-def _core(model: ReportModel) -> Table:
-    run = model.run
-    table = _table("Modelled core", *CORE_HEADS, gap=1)
-    for found in all_core_figures((row.measured for row in model.cases), run):
-        table.add_row(found.case, *found.cells())
-    table.caption = caption(run.testbed.core) if run.testbed.core else ""
+def _core(found: CoreTable) -> Table:
+    table = _table("Modelled core", *found.heads, gap=1)
+    for case, cells in found.rows:
+        table.add_row(case, *cells)
+    table.caption = found.caption
     return table
 
 

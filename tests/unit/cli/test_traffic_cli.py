@@ -83,8 +83,8 @@ def checkout(tmp_path, monkeypatch):
 
 
 def test_expand_writes_the_same_capture_as_trex(tmp_path):
-    run("expand", VECTORS / "udp_1pkt_mac.json", "--pcap", tmp_path / "a.pcap")
-    assert read_pcap(tmp_path / "a.pcap") == read_pcap(VECTORS / "udp_1pkt_mac.pcap")
+    run("expand", VECTORS / "udp_1pkt_range_clients.json", "--pcap", tmp_path / "a.pcap")
+    assert read_pcap(tmp_path / "a.pcap") == read_pcap(VECTORS / "udp_1pkt_range_clients.pcap")
 
 
 def test_expand_takes_the_limit_from_the_file_or_the_command(tmp_path):

@@ -12,22 +12,20 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fwlab_coresim import attach, build
+from fwlab_coresim.attach import attached, refuse_other_qemu, with_model, without_model
+from fwlab_coresim.cores import reference_cores
+from fwlab_coresim.counters import BEGIN, END, CoreCounters
+from fwlab_coresim.counts import Modelled
 
 from fwlab.dut.agent_client import AgentDut
 from fwlab.dut.linux.agent import marks as marks_module
 from fwlab.dut.linux.agent.marks import Marks, marks
 from fwlab.dut.linux.client import LinuxDut
-from fwlab.host.project import Project, find_project, load_topology
 from fwlab.model.errors import BadInput, CannotMeasure
-from fwlab.model.trial import Modelled
-from fwlab.testbed.core_model import attached as attached_module
-from fwlab.testbed.core_model import build
-from fwlab.testbed.core_model.attached import attached, refuse_other_qemu
-from fwlab.testbed.core_model.counters import BEGIN, END, CoreCounters
-from fwlab.testbed.core_model.domain import with_model, without_model
 from tests.fakes.model_program import SMALL, needs_compiler, run
 
-CORE = load_topology(find_project()).cores["xeon"]
+CORE = reference_cores()["xeon"]
 WORDS = [f"{key}={value}" for key, value in SMALL.items()]
 DOMAIN = """<domain type='qemu' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
   <name>one</name><seclabel type='dynamic' model='apparmor' relabel='yes'><label>x</label></seclabel>
@@ -50,7 +48,7 @@ def test_windows_are_what_the_model_wrote(tmp_path: Path) -> None:
         (tmp_path / "places").touch()
         commands = (f"file {path}", f"places {tmp_path / 'places'}", *commands)
         assert run(WORDS, commands).returncode == 0
-        return counters.windows()
+        return [Modelled(**window) for window in counters.windows()]
 
     window = ["l 0", f"mark {BEGIN}", "l 10000", "b 7 1", f"mark {END}"]
     first, second = counted(*window, *window)
@@ -106,11 +104,11 @@ class Libvirt:
         self.closed = 0
         self.fails = fails
         self.restored: list[list[str]] = []
-        monkeypatch.setattr(attached_module, "_virsh", self._virsh)
-        monkeypatch.setattr(attached_module, "qemu_version", lambda: version)
-        monkeypatch.setattr(attached_module, "qemu_of", lambda *_: 1)
-        monkeypatch.setattr(attached_module, "domain_of", lambda _: "one")
-        monkeypatch.setattr(attached_module, "built_model", lambda _: tmp_path / "fwlab-model-1.so")
+        monkeypatch.setattr(attach, "_virsh", self._virsh)
+        monkeypatch.setattr(attach, "qemu_version", lambda: version)
+        monkeypatch.setattr(attach, "qemu_of", lambda *_: 1)
+        monkeypatch.setattr(attach, "domain_of", lambda _: "one")
+        monkeypatch.setattr(attach, "built_model", lambda: tmp_path / "fwlab-model-1.so")
 
     def _virsh(self, *words: str) -> str:
         self.done.append(words[0])
@@ -125,7 +123,7 @@ class Libvirt:
     def attached(self) -> Any:
         ssh = SimpleNamespace(close=lambda: None, answers=lambda _patience: True)
         machines: Any = SimpleNamespace(ssh=lambda _role: ssh)
-        return attached(Project(Path("/nowhere")), machines, ("127.0.0.1", 1), CORE)
+        return attached(machines, ("127.0.0.1", 1), CORE)
 
 
 def test_the_machine_goes_on_with_the_plugin_and_later_without(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -192,10 +190,6 @@ def found(number: int) -> dict[str, Any]:
     return {"duration_ns": 1000, "idle_ns": 0, "number": number, "counts": counts}
 
 
-def modelled(instructions: int) -> Modelled:
-    return Modelled(**{**dict.fromkeys(Modelled.model_fields, 0), "instructions": instructions})
-
-
 def test_each_trial_has_the_window_that_was_marked_for_it() -> None:
     answer = {"valid": [found(0), found(2)], "unsaturated": [], "perturbed": [found(1)], "cpu_ns": {}}
     dut = Scripted(answer)
@@ -203,17 +197,17 @@ def test_each_trial_has_the_window_that_was_marked_for_it() -> None:
     dut.arm(**terms)
     assert "marked" not in dut.sent[0]
     assert "modelled" not in dut.collect(1).valid[0].model_dump()
-    windows = [modelled(100), modelled(200), modelled(300)]
+    windows = [{"instructions": count} for count in (100, 200, 300)]
     begun: list[bool] = []
     dut.watched_by(SimpleNamespace(begin=lambda: begun.append(True), windows=lambda: windows))
     dut.arm(**terms)
     assert begun == [True]
     assert dut.sent[1]["marked"] is True
     collected = dut.collect(1)
-    assert [trial.modelled.instructions for trial in collected.valid if trial.modelled] == [100, 300]
-    assert [trial.modelled.instructions for trial in collected.perturbed if trial.modelled] == [200]
+    assert [trial.modelled for trial in collected.valid if trial.modelled] == [windows[0], windows[2]]
+    assert [trial.modelled for trial in collected.perturbed if trial.modelled] == [windows[1]]
     by_link = dut.collect_by_link(1)
-    assert [window.modelled.instructions for window in by_link.valid if window.modelled] == [100, 300]
+    assert [window.modelled for window in by_link.valid if window.modelled] == [windows[0], windows[2]]
     windows.pop()
     with pytest.raises(CannotMeasure, match="made 3 trials, the model saw 2"):
         dut.collect(1)
@@ -234,10 +228,10 @@ def test_an_agent_that_marks_nothing_is_refused() -> None:
 @needs_compiler
 def test_the_plugin_is_built_once_for_its_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FWLAB_CACHE", str(tmp_path))
-    path = build.built_model(find_project())
+    path = build.built_model()
     assert path.parent == tmp_path / "model"
     made = path.stat().st_mtime_ns
-    assert build.built_model(find_project()) == path
+    assert build.built_model() == path
     assert path.stat().st_mtime_ns == made
     wanted = subprocess.run(["nm", "-D", path], capture_output=True, text=True, check=True).stdout
     assert " T qemu_plugin_install" in wanted
@@ -249,14 +243,13 @@ def test_the_plugin_is_built_once_for_its_sources(tmp_path: Path, monkeypatch: p
 @needs_compiler
 def test_a_model_that_does_not_compile_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FWLAB_CACHE", str(tmp_path / "cache"))
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "Makefile").write_text("$(OUT):\n\t@echo cache.c is broken >&2; false\n")
+    (tmp_path / "Makefile").write_text("$(OUT):\n\t@echo cache.c is broken >&2; false\n")
     with pytest.raises(CannotMeasure, match=r"cache\.c is broken"):
-        build.built_model(Project(tmp_path))
+        build.built_model(tmp_path)
 
 
 def test_an_unknown_core_is_refused_before_anything_starts() -> None:
     from fwlab.cli.options import run_context
 
-    with pytest.raises(BadInput, match="no core pentium; it has: opteron, xeon"):
+    with pytest.raises(BadInput, match="no core is called pentium; there are: opteron, xeon"):
         run_context("lab03-ipset", "virtual", core="pentium")

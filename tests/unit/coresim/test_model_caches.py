@@ -7,13 +7,13 @@ import random
 from collections import OrderedDict
 
 import pytest
+from fwlab_coresim.cores import reference_cores
 
-from fwlab.host.project import find_project, load_topology
 from tests.fakes.model_program import SMALL, counted, needs_compiler, run
 
 pytestmark = needs_compiler
 
-CORES = load_topology(find_project()).cores
+CORES = reference_cores()
 KIB, MIB = 1 << 10, 1 << 20
 #: Addresses in those parts of the kernel's address space that have pages of 2 MiB.
 DIRECT_MAP, MEMORY_MAP, TEXT = 0xFFFF888000000000, 0xFFFFEA0000000000, 0xFFFFFFFF81000000

@@ -4,24 +4,25 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
+from fwlab_coresim.cores import ReferenceCore, reference_cores
+from fwlab_coresim.counts import Modelled
+from fwlab_coresim.figures import HEADS, core_figures
+from fwlab_coresim.kind import WARM_S
+from fwlab_coresim.metric import METRIC, MOST_APART
 from pydantic import ValidationError
 
 from fwlab.host.project import find_project, load_topology
 from fwlab.measure.context import RunContext
+from fwlab.measure.core_models import modelled_specs
 from fwlab.measure.labs import load_lab
-from fwlab.measure.modelled import WARM_S, modelled_specs
 from fwlab.measure.plan import case_specs
-from fwlab.metrics.model_cycles import METRIC, MOST_APART
-from fwlab.model.reference_core import ReferenceCore
-from fwlab.model.results import Measured, NamedCore, TestbedFacts
-from fwlab.model.trial import Modelled, TcpTrial, Trial
-from fwlab.report.core_figures import HEADS, core_figures
+from fwlab.model.results import Measured, ModelledCore, TestbedFacts
+from fwlab.model.trial import TcpTrial, Trial
 from fwlab.testbed.selection import TestbedRequest
 
-CORE = load_topology(find_project()).cores["xeon"]
+CORE = reference_cores()["xeon"]
 
 
 def facts(**changed: object) -> TestbedFacts:
@@ -29,13 +30,13 @@ def facts(**changed: object) -> TestbedFacts:
     return TestbedFacts(**{**given, "forced": False, "link": "socket", "engine": "replay", **changed})  # type: ignore[arg-type]
 
 
-def named() -> NamedCore:
-    return NamedCore(name="xeon", **CORE.model_dump())
+def named() -> ModelledCore:
+    return ModelledCore(name="xeon", **CORE.model_dump())
 
 
 def trial(instructions: int, *, processed: int = 10, busy_s: float = 4e-6, **waits: int) -> Trial:
     counts = {**dict.fromkeys(Modelled.model_fields, 0), "instructions": instructions, **waits}
-    return Trial(duration_s=busy_s, busy_s=busy_s, processed=processed, modelled=Modelled(**counts))
+    return Trial(duration_s=busy_s, busy_s=busy_s, processed=processed, modelled=counts)
 
 
 def measured(*trials: Trial) -> Measured:
@@ -52,13 +53,12 @@ def test_cycles_are_instructions_at_full_width_and_waits() -> None:
 def test_trials_of_a_modelled_core_begin_when_its_caches_are_warm() -> None:
     lab = load_lab(find_project(), "lab03-ipset")
     context = RunContext(find_project(), load_topology(find_project()), lab, TestbedRequest("virtual"), core="xeon")
-    specs = modelled_specs(context, case_specs(context, ["raw-drop", "ipset-random"], None))
+    specs = modelled_specs("xeon", case_specs(context, ["raw-drop", "ipset-random"], None))
     assert [spec.trial.settle for spec in specs] == [WARM_S, 2]
     assert all(spec.asks_for("model_cycles") for spec in specs)
-    [sized] = modelled_specs(context, case_specs(context, ["ipset-1000"], None))
+    [sized] = modelled_specs("xeon", case_specs(context, ["ipset-1000"], None))
     assert not sized.asks_for("load_time"), "it is that of a run without the model"
-    plain = replace(context, core="")
-    [spec] = modelled_specs(plain, case_specs(plain, ["raw-drop"], None))
+    [spec] = modelled_specs("", case_specs(context, ["raw-drop"], None))
     assert spec.trial.settle == lab.trials.settle
     assert not spec.asks_for("model_cycles")
 
@@ -86,7 +86,7 @@ def test_results_without_a_model_are_written_as_before() -> None:
     assert again.core == named()
     kept = Trial.model_validate_json(trial(7).model_dump_json())
     assert kept.modelled is not None
-    assert kept.modelled.instructions == 7
+    assert kept.modelled["instructions"] == 7
 
 
 def test_the_table_says_what_waits() -> None:
@@ -106,13 +106,13 @@ def test_every_parameter_names_its_source() -> None:
     del data["sources"]["l2"]
     with pytest.raises(ValidationError, match="these differ: l2"):
         ReferenceCore(**data)
-    for core in load_topology(find_project()).cores.values():
+    for core in reference_cores().values():
         assert all(core.sources.values())
 
 
 def test_every_parameter_reaches_the_model() -> None:
     """Otherwise it would have no effect."""
-    plain = (CORE.words(), CORE.cycles(modelled := trial(1000).modelled or pytest.fail("it is modelled")))
+    plain = (CORE.words(), CORE.cycles(modelled := Modelled(**trial(1000).modelled)))
     for name, value in CORE.model_dump(exclude={"title", "sources"}).items():
         fields = value if isinstance(value, dict) else {"": value}
         for field, old in fields.items():

@@ -4,21 +4,28 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from fwlab_coresim.counters import CorePlaces
+from fwlab_coresim.counts import Modelled, Spent
+from fwlab_coresim.functions import PARTS, function_costs, weighed
+from fwlab_coresim.metric import FUNCTIONS
 
 from fwlab.dut.core_functions import PROGRAMS, by_function
 from fwlab.dut.linux.agent.symbols import UNKNOWN, names_of
-from fwlab.metrics.core_functions import PARTS, function_costs, weighed
 from fwlab.model.errors import CannotMeasure
-from fwlab.model.trial import Modelled, Spent
-from fwlab.testbed.core_model.places import CorePlaces
 from tests.fakes.model_program import SMALL, needs_compiler, run
 from tests.unit.coresim.test_model_cycles import CORE, facts, measured, named, trial
 
 WORDS = [f"{key}={value}" for key, value in SMALL.items()]
 #: Two blocks of the kernel, and one of a program.
 FIRST, SECOND, PROGRAM = 0xFFFFFFFF81000000, 0xFFFFFFFFC0000040, 0x400000
+
+
+def counts(instructions: int, **waits: int) -> dict[str, int]:
+    return spent(instructions, **waits).model_dump()
 
 
 def spent(instructions: int, **waits: int) -> Spent:
@@ -86,16 +93,20 @@ def test_an_address_belongs_to_the_last_function_that_begins_before_it() -> None
 
 
 def test_functions_are_the_sums_of_their_blocks() -> None:
-    places = {1: spent(10, load_wait=5), 2: spent(20), 3: spent(1, branch_wait=9), PROGRAMS: spent(4)}
-    found = by_function(places, {1: "slow", 2: "slow", 3: "worse", PROGRAMS: "[programs]"})
-    assert list(found) == ["worse", "slow", "[programs]"]
-    assert found["slow"] == spent(30, load_wait=5)
+    places = {1: counts(10, load_wait=5), 2: counts(20), 3: counts(1, branch_wait=9), PROGRAMS: counts(4)}
+    names = {1: "slow", 2: "slow", 3: "worse", PROGRAMS: "[programs]"}
+    found = by_function(places, names)
+    assert found["slow"] == counts(30, load_wait=5)
+    session: Any = SimpleNamespace(nodes=SimpleNamespace(dut=SimpleNamespace(modelled_functions=lambda: found)))
+    kept = FUNCTIONS.run(session, None, measured(trial(1)))
+    assert list(kept.functions) == ["worse", "slow", "[programs]"], "most waits first"
+    assert FUNCTIONS.run(session, None, measured()).functions == {}
 
 
 def test_costs_are_per_packet_of_the_valid_trials() -> None:
     """Functions were counted in a trial that is not valid, too: twice what the valid one has."""
     one = measured(trial(1000, processed=10)).model_copy(
-        update={"functions": {"slow": spent(1600, load_wait=400), "quick": spent(400, branch_wait=80)}}
+        update={"functions": {"slow": counts(1600, load_wait=400), "quick": counts(400, branch_wait=80)}}
     )
     slow, quick = function_costs(one, facts(core=named()))
     assert (slow.name, slow.instructions, slow.memory, slow.cycles) == ("slow", 80, 20, 80 / 4 + 20)
@@ -105,7 +116,7 @@ def test_costs_are_per_packet_of_the_valid_trials() -> None:
 
 
 def test_stacks_are_weighed_by_their_innermost_function() -> None:
-    functions = {"read": spent(0, load_wait=300), "hash": spent(400), "idle": spent(0, branch_wait=100)}
+    functions = {"read": counts(0, load_wait=300), "hash": counts(400), "idle": counts(0, branch_wait=100)}
     one = measured().model_copy(update={"functions": functions})
     stacks = {"net;read": 3, "net;list;read": 1, "net;hash": 50}
     assert weighed(stacks, one, CORE, waits=True) == {

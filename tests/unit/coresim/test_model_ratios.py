@@ -6,11 +6,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from fwlab_coresim.figures import CoreFigures
 
 from fwlab.host.project import Project, find_project
 from fwlab.measure.labs import load_lab
 from fwlab.report import core_ratios
-from fwlab.report.core_figures import CoreFigures
 from fwlab.report.core_plot import parts
 from fwlab.report.core_ratios import ModelledRow, modelled_cases, modelled_rows
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import pytest
 
@@ -13,17 +12,16 @@ from fwlab.rulesets.kinds.pf import _expanded_rules, validate
 from fwlab.rulesets.kinds.pf_text import statements
 from fwlab.rulesets.render import render, ruleset_file
 from tests import ROOT
-
-CORPUS = sorted((ROOT / "tests" / "corpus" / "pf-features").glob("*.pf.conf"))
+from tests.corpus import pf_rulesets
 
 
 def words(text: str) -> list[list[str]]:
     return [[token.text for token in statement] for statement in statements(text)]
 
 
-@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.name.removesuffix(".pf.conf"))
-def test_an_ordinary_file_is_accepted(path: Path) -> None:
-    assert ruleset_file("pf.conf", path.read_text()).kind == "pf"
+@pytest.mark.parametrize("text", pf_rulesets().values(), ids=list(pf_rulesets()))
+def test_an_ordinary_file_is_accepted(text: str) -> None:
+    assert ruleset_file("pf.conf", text).kind == "pf"
 
 
 @pytest.mark.parametrize(
