@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from fwlab.host.atomic_write import write_atomically, write_errors_as
-from fwlab.host.environment import libvirt_uri, patience
+from fwlab.checkout.atomic_write import write_atomically, write_errors_as
+from fwlab.host.environment import libvirt_uri, timeout_scale
 from fwlab.host.kvm_probe import qemu_version
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure
@@ -56,7 +56,7 @@ def attached(machines: Machines, forwarded: tuple[str, int], core: ReferenceCore
         ssh.close()  # a connection that is open would hang in the restored machine
         _restart(domain, folder, lambda xml: with_model(xml, plugin, files, core.words()))
         try:
-            _await(ssh, ANSWER_S * patience())
+            _await(ssh, ANSWER_S * timeout_scale())
             yield CoreCounters(*files)
         finally:
             ssh.close()

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from fwlab.host.atomic_write import write_atomically
+from fwlab.checkout.atomic_write import write_atomically
 from fwlab.host.environment import cache_directory
 from fwlab.model.errors import CannotMeasure
 

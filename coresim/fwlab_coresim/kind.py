@@ -11,6 +11,7 @@ from fwlab.measure.core_models import CoreProfile, CoreTable
 from fwlab.metrics import load_time
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.model.errors import CannotMeasure
+from fwlab.model.metric import refused_by_clock
 from fwlab.model.results import Measured, Run, TestbedFacts
 from fwlab.testbed.machines import Machines
 from fwlab_coresim.attach import attached
@@ -41,7 +42,7 @@ class CoreSim:
         self, core: str, machines: Machines, forwarded: tuple[str, int]
     ) -> contextlib.AbstractContextManager[CoreModel]:
         """The DUT with the plugin. Raises CannotMeasure, also for a DUT or a QEMU that cannot have it."""
-        if machines.testbed.kind.clock != "instructions":
+        if refused_by_clock(METRIC, machines.testbed.kind.clock):
             raise CannotMeasure(
                 "a core is modelled on the virtual testbed only", "the same command with --testbed virtual"
             )

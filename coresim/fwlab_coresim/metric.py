@@ -13,7 +13,7 @@ from fwlab.metrics.nodes import MeasuringSession
 from fwlab.metrics.protocol import ANY_TRAFFIC, MeasurableMetric
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.metric import Display, NeedsClock, Tolerance, TrafficKind
-from fwlab.model.results import Clock, Measured, TestbedFacts
+from fwlab.model.results import Clock, Measured, Profile, TestbedFacts
 from fwlab.model.trial import TcpTrial, Trial
 from fwlab_coresim.cores import core_of
 from fwlab_coresim.counts import Modelled, Spent, parsed
@@ -29,7 +29,7 @@ def _fetch_functions(session: MeasuringSession, _spec: MeasurementSpec, so_far: 
         return so_far
     found = session.nodes.dut.modelled_functions()
     order = sorted(found, key=lambda name: (-parsed(Spent, found[name]).waits, name))
-    return so_far.plus(functions={name: found[name] for name in order})
+    return so_far.plus(Profile(functions={name: found[name] for name in order}))
 
 
 FUNCTIONS = Step(Phase.FUNCTIONS, _fetch_functions)

@@ -88,7 +88,7 @@ def free_port() -> int:
     """A UDP port on loopback that is free now."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind((LOOPBACK, 0))
-        return probe.getsockname()[1]
+        return int(probe.getsockname()[1])
 
 
 def cpu_seconds(pid: int | None) -> float:

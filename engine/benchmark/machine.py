@@ -10,6 +10,7 @@ import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from engine.benchmark.host import LOOPBACK, free_port, pin_process
 from fwlab.host.environment import cache_directory
@@ -34,11 +35,11 @@ def newest_box() -> Path:
 class Bench:
     """A booted generator. `pid`: its QEMU; `trex`: the TRex version in its box; `place`: what pin_process did."""
 
-    def __init__(self, folder: Path, pid: int, facts: dict) -> None:
+    def __init__(self, folder: Path, pid: int, facts: dict[str, Any]) -> None:
         self.ssh = Ssh(folder / "ssh_config", "generator")
         self.console = folder / "serial.log"
         self.pid = pid
-        self.manifest: dict = facts.get("manifest", {})
+        self.manifest: dict[str, Any] = facts.get("manifest", {})
         self.trex: str | None = (facts.get("trex") or {}).get("version")
         self.place = ""
 
@@ -129,7 +130,7 @@ def _qemu(topology: Topology, memory_mib: int, model: str, far_port: int, more: 
         *("-device", f"virtio-net-pci,netdev=link,mac={end.mac},bus=pci.0,addr=0x3"),
         *more,
     ]
-    # A session of its own, for a priority of its own, and so that Ctrl-C ends it in order.
+    # In its own session, for its own priority, and so that Ctrl-C ends it in order.
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
     try:
         yield process.pid

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from engine.benchmark.machine import Bench
+from fwlab.generator.trex.engine import Port
 from fwlab.generator.trex.server import Server
-from fwlab.generator.trex.stateless import Port
 from fwlab.model.topology import Topology
 
 

@@ -9,14 +9,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from fwlab.checkout.atomic_write import write_atomically
+from fwlab.checkout.project import Project, display_path, find_project
 from fwlab.cli import ranges
 from fwlab.cli.bundle import bundle_command
 from fwlab.cli.options import AlsoMetrics, LabName, SavedRun, Verbose
 from fwlab.cli.repeatability import benchmark_cases, document, measure, write_document
 from fwlab.cli.waiting_times import waits_command
-from fwlab.grading.explanations import explanations
-from fwlab.host.atomic_write import write_atomically
-from fwlab.host.project import Project, find_project, shown
+from fwlab.grading.class_files import explanations
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import load_lab, on_dut
 from fwlab.measure.plan import with_metrics
@@ -26,7 +26,7 @@ from fwlab.model.lab import Lab
 from fwlab.model.results import Run
 from fwlab.report.pages import refresh
 from fwlab.report.progress import listener
-from fwlab.testbed.dut_choice import topology_of
+from fwlab.testbed.choices import topology_of
 from fwlab.testbed.selection import TestbedRequest
 
 app = typer.Typer(
@@ -55,7 +55,7 @@ def pages_command() -> None:
     """Renew the generated parts of all pages: the table of labs, figures, limits and pictures."""
     project = find_project()
     for page in refresh(project):
-        typer.echo(f"written: {shown(project, page)}")
+        typer.echo(f"written: {display_path(project, page)}")
 
 
 @app.command("answers")
@@ -88,7 +88,7 @@ def repeatability_command(
         result = document(found, measure(context, chosen, tell), chosen)
     path = write_document(project, found, result)
     typer.echo(json.dumps(result["spreads"], indent=1))
-    typer.echo(f"written: {shown(project, path)}")
+    typer.echo(f"written: {display_path(project, path)}")
 
 
 def _write_from_run(lab_id: str, path: Path | None, write: Callable[[Project, Lab, Run], list[Path]]) -> None:
@@ -96,7 +96,7 @@ def _write_from_run(lab_id: str, path: Path | None, write: Callable[[Project, La
     lab = load_lab(project, lab_id)
     run = load_run(path or latest_run(project, lab), lab.id)
     for written in write(project, lab, run):
-        typer.echo(f"written: {shown(project, written)}")
+        typer.echo(f"written: {display_path(project, written)}")
 
 
 def publish(project: Project, lab: Lab, run: Run) -> list[Path]:

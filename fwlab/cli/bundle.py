@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from fwlab.checkout.project import display_path, find_project, lab_ids
 from fwlab.grading.student_bundle import write_bundle
-from fwlab.host.project import find_project, lab_ids, shown
 
 
 def bundle_command(
@@ -20,4 +20,4 @@ def bundle_command(
     project = find_project()
     chosen = labs or lab_ids(project)
     path = write_bundle(project, chosen, output or project.root / "bundles", every=not labs)
-    typer.echo(f"written: {shown(project, path)} ({path.stat().st_size / 1e6:.1f} MB)")
+    typer.echo(f"written: {display_path(project, path)} ({path.stat().st_size / 1e6:.1f} MB)")

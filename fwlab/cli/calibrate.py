@@ -9,16 +9,15 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from fwlab.checkout.atomic_write import check_writable
+from fwlab.checkout.project import display_path
 from fwlab.cli.options import EngineName, Json, Keep, MachinesOf, Trials, Verbose, run_context
 from fwlab.generator.selection import AUTO
-from fwlab.host.atomic_write import check_writable
-from fwlab.host.project import shown
 from fwlab.judge.verdicts import NEAR_CEILING
-from fwlab.measure.calibration import host_class_of, path_of, write_host_class
+from fwlab.measure.calibration import HostClass, host_class_of, path_of, write_host_class
 from fwlab.measure.plan import case_spec
 from fwlab.measure.session import open_session
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, BadInput
-from fwlab.model.host_class import HostClass
 from fwlab.report.progress import listener
 
 #: The lab whose baseline is a DUT that forwards without any rule.
@@ -50,7 +49,7 @@ def calibrate(
     if as_json:
         sys.stdout.write(found.model_dump_json(indent=1) + "\n")
     else:
-        _show(found, Console(), shown(context.project, path))
+        _show(found, Console(), display_path(context.project, path))
     raise typer.Exit(EXIT_PASS if _fast_enough(found) else EXIT_UNMEASURED)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 import typer
 
-from fwlab.host.project import Project, find_project, lab_ids
+from fwlab.checkout.project import Project, find_project, lab_ids
 from fwlab.measure.core_models import known_cores
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import FwlabError

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`fwlab doctor`: which testbed would be used and why, what is missing, and the command that provides it."""
 
-import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,23 +12,22 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from fwlab.checkout.project import Project, find_project, load_topology
+from fwlab.cli.output import print_json
 from fwlab.generator.selection import choose as choose_engine
-from fwlab.host.devices import Devices
 from fwlab.host.environment import libvirt_uri
 from fwlab.host.hardware_probe import probe_hardware
-from fwlab.host.iproute import Ip
 from fwlab.host.kvm_probe import kvm_works
-from fwlab.host.project import Project, find_project, load_topology
-from fwlab.images.built_boxes import built_boxes
-from fwlab.images.packer_tools import ELSEWHERE, PACKER
+from fwlab.host.nics import Devices, Ip
+from fwlab.images.boxes import built_boxes
+from fwlab.images.programs import ELSEWHERE, PACKER
 from fwlab.measure.calibration import load_host_class
 from fwlab.measure.host_room import memory_available, memory_of_a_set
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, BadInput, CannotMeasure
 from fwlab.model.topology import Topology
-from fwlab.testbed.host_file import NAME, host_file_path, load_host_file
-from fwlab.testbed.host_file_draft import write_draft
+from fwlab.testbed.choices import link_kinds
+from fwlab.testbed.host_file import NAME, host_file_path, load_host_file, write_draft
 from fwlab.testbed.host_links.prepare import host_links
-from fwlab.testbed.link_choice import link_kinds
 from fwlab.testbed.link_kinds import LINKS
 from fwlab.testbed.selection import TestbedRequest, choose
 from fwlab.testbed.testbeds import grading_testbed
@@ -91,7 +88,7 @@ def doctor(
             "ready": ready,
             "findings": [asdict(f) for f in findings],
         }
-        sys.stdout.write(json.dumps(document, indent=1) + "\n")
+        print_json(document)
     else:
         console = Console(highlight=False)
         console.print(f"testbed: [bold]{testbed.name}[/] ({testbed.why}); grading: {grading_testbed().name}")

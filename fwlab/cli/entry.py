@@ -7,8 +7,7 @@ import signal
 import sys
 from types import FrameType
 
-#: 128 + SIGINT, as in shells.
-EXIT_INTERRUPTED = 130
+from fwlab.cli import EXIT_INTERRUPTED
 
 
 def main() -> None:

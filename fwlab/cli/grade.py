@@ -12,11 +12,11 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from fwlab.checkout.project import find_project
 from fwlab.cli.options import LabName
-from fwlab.cli.plain import plain
+from fwlab.cli.output import plain
 from fwlab.grading.options import GradingOptions, option_name
 from fwlab.grading.record import WorkMark
-from fwlab.host.project import find_project
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNMEASURED
 from fwlab.model.verdict import Outcome

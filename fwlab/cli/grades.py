@@ -8,17 +8,15 @@ import typer
 import yaml
 from rich.console import Console
 
+from fwlab.checkout.atomic_write import write_atomically
+from fwlab.checkout.project import Project, find_project
 from fwlab.cli.options import LabName
-from fwlab.cli.plain import plain
-from fwlab.grading.class_names import NAME
-from fwlab.grading.class_results import write_class
+from fwlab.cli.output import plain
+from fwlab.grading.class_files import totals_csv, write_class, write_merged
+from fwlab.grading.class_folder import NAME
 from fwlab.grading.course import Course, read_course, refuse_unknown
-from fwlab.grading.merge import write_merged
 from fwlab.grading.record import read_record
-from fwlab.grading.totals import totals_csv
 from fwlab.grading.verify import verify
-from fwlab.host.atomic_write import write_atomically
-from fwlab.host.project import Project, find_project
 from fwlab.measure.individual_tasks import FORMAT, draw, of_students
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNMEASURED, BadInput

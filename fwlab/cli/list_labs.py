@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`fwlab list`: the labs, or the cases and exercises of one."""
 
-import json
-import sys
 from typing import Any
 
 from rich.console import Console
 
+from fwlab.checkout.project import find_project, lab_ids
 from fwlab.cli.options import Json, LabOrAll
-from fwlab.host.project import find_project, lab_ids
+from fwlab.cli.output import print_json
 from fwlab.measure.labs import load_lab
 from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Lab
@@ -25,7 +24,7 @@ def list_command(
     if lab is None:
         labs = [load_lab(project, lab_id) for lab_id in lab_ids(project)]
         if as_json:
-            _print_json([{"id": x.id, "title": x.title, "minutes": x.minutes, "cases": len(x.cases)} for x in labs])
+            print_json([{"id": x.id, "title": x.title, "minutes": x.minutes, "cases": len(x.cases)} for x in labs])
         else:
             for x in labs:
                 out.print(f"[bold]{x.id}[/]  {x.title}  ({x.minutes} min, {len(x.cases)} cases)", highlight=False)
@@ -35,7 +34,7 @@ def list_command(
 
 def _list_lab(lab: Lab, as_json: bool) -> None:
     if as_json:
-        _print_json(_document(lab))
+        print_json(_document(lab))
         return
     out.print(f"[bold]{lab.id}[/]  {lab.title}", highlight=False)
     if not lab.parts:
@@ -73,7 +72,3 @@ def _document(lab: Lab) -> dict[str, Any]:
         for part in lab.parts
     ]
     return {"id": lab.id, "title": lab.title, "parts": parts, "cases": cases, "exercises": exercises}
-
-
-def _print_json(document: Any) -> None:
-    sys.stdout.write(json.dumps(document, indent=1, allow_nan=False) + "\n")

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`fwlab machines plan`: what Vagrant is given for the machines of labs."""
 
-import json
-import sys
 from typing import Annotated
 
 import typer
 
-from fwlab.host.project import find_project, lab_ids
+from fwlab.checkout.project import find_project, lab_ids
+from fwlab.cli.output import print_json
 from fwlab.machines.plan import Plan
 from fwlab.model.errors import BadInput
 
@@ -28,4 +27,4 @@ def plan_command(
     there = lab_ids(project)
     if unknown := [lab for lab in labs or [] if lab not in there]:
         raise BadInput(f"unknown lab {unknown[0]}; there are: {', '.join(there)}", "fwlab list")
-    sys.stdout.write(json.dumps(Plan(project.root).planned(labs or []), indent=1) + "\n")
+    print_json(Plan(project.root).planned(labs or []))

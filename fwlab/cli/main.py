@@ -5,7 +5,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -13,9 +13,10 @@ import typer
 from rich.console import Console
 
 from fwlab import __version__
-from fwlab.cli import author, doctor, student, traffic, tries
+from fwlab.checkout.atomic_write import check_writable
+from fwlab.checkout.project import find_project
+from fwlab.cli import EXIT_INTERRUPTED, author, doctor, student, traffic, tries
 from fwlab.cli.calibrate import calibrate
-from fwlab.cli.entry import EXIT_INTERRUPTED
 from fwlab.cli.grade import grade_command, key_command, worker_command
 from fwlab.cli.grades import app as grades_app
 from fwlab.cli.grades import verify_command
@@ -45,8 +46,7 @@ from fwlab.cli.perf_profile import profile_command
 from fwlab.cli.predictions import read_predictions
 from fwlab.cli.task import task_command
 from fwlab.generator.selection import AUTO
-from fwlab.host.atomic_write import check_writable
-from fwlab.host.project import find_project
+from fwlab.grading.own_tests import measure_and_test, with_tests
 from fwlab.measure.core_models import modelled_specs
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import (
@@ -84,19 +84,6 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-app.add_typer(traffic.app, name="traffic")
-app.add_typer(author.app, name="author")
-app.add_typer(grades_app, name="grades")
-app.add_typer(machines_app, name="machines")
-app.command("verify")(verify_command)
-app.command("task")(task_command)
-app.command("doctor")(doctor.doctor)
-app.command("calibrate")(calibrate)
-app.command("list")(list_command)
-app.command("profile")(profile_command)
-app.command("hold")(hold_command)
-student.register(app)
-
 out = Console()
 err = Console(stderr=True)
 
@@ -110,7 +97,6 @@ def options(
     """Firewall Performance Lab: measure, judge and learn what a firewall rule costs."""
 
 
-@app.command("run")
 def run_command(
     lab: LabName,
     cases: CaseNames = None,
@@ -147,7 +133,6 @@ def run_command(
     _exit_with(row for row in model.cases if row.system == session.run.dut.system)
 
 
-@app.command("check")
 def check_command(
     lab: LabName,
     exercise: ExerciseName = None,
@@ -175,9 +160,9 @@ def check_command(
     err.print(f"seed {context.seed} draws the traffic; --seed {context.seed} draws the same again", highlight=False)
     with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
         session.measure_cases(bases)
-        session.measure_exercises(specs)
+        tests = measure_and_test(session, context, specs)
     session.run.predictions = predictions
-    model = build_model(context.lab, session.run)
+    model = with_tests(build_model(context.lab, session.run), tests)
     told = tries.record(context, model, predictions)
     _print_report(model, write_report(model, folder), "check-json" if as_json else None)
     if not as_json:
@@ -185,7 +170,6 @@ def check_command(
     _exit_with(model.exercises)
 
 
-@app.command("report")
 def report_command(
     lab: LabName,
     result: SavedRun = None,
@@ -209,11 +193,6 @@ def report_command(
     _print_report(model, page, "json" if as_json else form)
 
 
-app.command("grade")(grade_command)
-app.command("worker")(worker_command)
-app.command("key")(key_command)
-
-
 def _print_report(model: ReportModel, page: Path, form: str | None) -> None:
     """Print the tables and the path of the page; if a renderer is named, only its output."""
     if form is not None:
@@ -226,6 +205,31 @@ def _print_report(model: ReportModel, page: Path, form: str | None) -> None:
 def _exit_with(rows: Iterable[Row]) -> None:
     outcome = overall_outcome(rows)
     raise typer.Exit(EXIT_PASS if outcome is None else exit_code([outcome]))
+
+
+#: Commands, in the order of `fwlab --help`; those of a student's way through a lab come last.
+COMMANDS: dict[str, Callable[..., None]] = {
+    "doctor": doctor.doctor,
+    "list": list_command,
+    "run": run_command,
+    "check": check_command,
+    "profile": profile_command,
+    "hold": hold_command,
+    "report": report_command,
+    "task": task_command,
+    "grade": grade_command,
+    "worker": worker_command,
+    "key": key_command,
+    "verify": verify_command,
+    "calibrate": calibrate,
+}
+GROUPS = {"traffic": traffic.app, "grades": grades_app, "author": author.app, "machines": machines_app}
+for _name, _command in COMMANDS.items():
+    app.command(_name)(_command)
+for _name, _command in student.COMMANDS.items():
+    app.command(_name, rich_help_panel="A student's way through a lab")(_command)
+for _name, _group in GROUPS.items():
+    app.add_typer(_group, name=_name)
 
 
 def main() -> None:

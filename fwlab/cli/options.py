@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Arguments and options that several commands share."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from fwlab.checkout.project import find_project, lab_ids
 from fwlab.cli import completion
 from fwlab.generator.selection import AUTO, ENGINES
 from fwlab.generator.selection import choose as choose_engine
-from fwlab.host.project import find_project, lab_ids
 from fwlab.measure.context import RunContext
 from fwlab.measure.individual_tasks import with_own_task
 from fwlab.measure.labs import load_lab, on_dut
 from fwlab.model.drawn import seed_or_new
-from fwlab.testbed.dut_choice import topology_of
+from fwlab.testbed.choices import topology_of
 from fwlab.testbed.selection import TestbedRequest
 from fwlab.testbed.testbeds import TESTBEDS
+
+_GROUPED = re.compile(r"[+-]?\d{1,3}([,_ ]\d{3})+(\.\d+)?")
+_FACTORS = {"k": 1e3, "M": 1e6, "%": 0.01}
 
 
 def full_lab_name(name: str | None) -> str | None:
@@ -25,6 +29,19 @@ def full_lab_name(name: str | None) -> str | None:
         return None
     matching = [lab for lab in lab_ids(find_project()) if lab.startswith(f"{name}-")]
     return matching[0] if len(matching) == 1 else name
+
+
+def number(text: str) -> float:
+    """A number as people type it: 280000, 280k, 280,000, 2.8e5, 19%. Raises typer.BadParameter, with examples."""
+    bare = text.strip()
+    factor = _FACTORS.get(bare[-1:], 1.0)
+    bare = bare[:-1].rstrip() if factor != 1.0 else bare
+    if _GROUPED.fullmatch(bare):
+        bare = re.sub(r"[,_ ]", "", bare)
+    try:
+        return float(bare) * factor
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a number; write 280000, 280k, 280,000, 0.19 or 19%") from None
 
 
 LabName = Annotated[

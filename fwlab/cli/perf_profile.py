@@ -2,9 +2,7 @@
 """`fwlab profile`: where the cost of a packet goes, function by function of the DUT's kernel."""
 
 import dataclasses
-import json
 import math
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from fwlab.checkout.atomic_write import check_writable
 from fwlab.cli.hold import choose_held, held_spec
 from fwlab.cli.options import (
     CaseOrExercise,
@@ -27,7 +26,8 @@ from fwlab.cli.options import (
     Verbose,
     run_context,
 )
-from fwlab.host.atomic_write import check_writable
+from fwlab.cli.output import print_json
+from fwlab.judge.clocks import clock_of
 from fwlab.measure.core_models import FunctionCost, core_profile, modelled_specs
 from fwlab.measure.plan import refuse_unplayable_traffic, with_able_engine
 from fwlab.measure.saved_runs import reports_folder
@@ -87,7 +87,7 @@ def profile_command(
     page = write_report(model, folder)
     row = model.cases[0]
     if as_json:
-        sys.stdout.write(json.dumps(_document(row, session.run), indent=1, allow_nan=False) + "\n")
+        print_json(_document(row, session.run))
     else:
         _show(row, session.run, functions, Console())
         Console().print(f"report: {page}", highlight=False, soft_wrap=True)
@@ -110,7 +110,7 @@ def _show(row: Row, run: Run, functions: int, console: Console) -> None:
         console.print(f"{words}, {worth(sum(stacks.values()))}", highlight=False)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column("function", overflow="fold")
-    for head in ("own", "instr/pkt" if run.testbed.clock == "instructions" else "ns/pkt", "with callees"):
+    for head in ("own", clock_of(run.testbed).cost_heading, "with callees"):
         table.add_column(head, justify="right")
     for share in shares(stacks)[:functions]:
         own = formatting.digits(share.own * cost, 3) if cost is not None else formatting.NOTHING

@@ -5,8 +5,8 @@ import math
 
 import yaml
 
-from fwlab.host.atomic_write import write_atomically
-from fwlab.host.yaml_files import read_yaml_file
+from fwlab.checkout.atomic_write import write_atomically
+from fwlab.checkout.yaml_files import read_yaml_file
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 

@@ -26,8 +26,8 @@ from fwlab.model.errors import EXIT_FAIL, EXIT_UNMEASURED, CannotMeasure, FwlabE
 # Imported where needed: other people's test runs must not load SSH and plotting because fwlab is installed.
 if TYPE_CHECKING:
     from fwlab.grading.engine import Engine
-    from fwlab.grading.graded import Work
     from fwlab.grading.options import GradingOptions
+    from fwlab.grading.works import Work
     from fwlab.model.lab import Lab
 
 _ENGINE = pytest.StashKey["Engine"]()
@@ -110,11 +110,11 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"-n does not grade: {why}\n  next: --workers N for N sets of machines")
     from rich.console import Console
 
+    from fwlab.checkout.project import find_project
     from fwlab.grading import checks
     from fwlab.grading.engine import Engine
     from fwlab.grading.grading_plan import plan_grading
     from fwlab.grading.own_tests import files_of_tests
-    from fwlab.host.project import find_project
     from fwlab.report.progress import listener
 
     announce = functools.partial(_announce, config)
@@ -302,7 +302,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = (yield).get_result()
     if _ENGINE not in item.config.stash:
         return
-    from fwlab.grading.kernel_state import Inconclusive
+    from fwlab.grading.grader import Inconclusive
 
     error = call.excinfo.value if call.excinfo else None
     if isinstance(error, (Inconclusive, CannotMeasure)):

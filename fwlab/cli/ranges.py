@@ -11,14 +11,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from fwlab.host.atomic_write import write_atomically
-from fwlab.host.project import Project, shown
+from fwlab.checkout.atomic_write import write_atomically
+from fwlab.checkout.project import Project, display_path
 from fwlab.judge.statistics import Figure, figure
 from fwlab.judge.verdicts import doubts
 from fwlab.measure.saved_runs import load_run, published_name
 from fwlab.metrics.registry import METRICS
+from fwlab.model.declared import series_of
 from fwlab.model.errors import BadInput
-from fwlab.model.kernel import series_of
 from fwlab.model.lab import Lab
 from fwlab.model.ranges import MeasuredRanges, Median, MetricRanges, Ranges
 from fwlab.model.results import Run
@@ -35,7 +35,7 @@ _HEAD = """\
 def write_ranges(project: Project, lab: Lab, run: Run) -> list[Path]:
     """Write labs/LAB/ranges.yml. Raises BadInput as `renewed` does, and for a run that is not kept under results/."""
     kept = project.root / "results" / lab.id / published_name(project, lab, run)
-    source = shown(project, kept)
+    source = display_path(project, kept)
     if not kept.is_file() or load_run(kept, lab.id).started != run.started:
         raise BadInput(
             f"the run of {run.started} is not kept as {source}: a range needs raw results",

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fwlab.host.atomic_write import write_atomically
-from fwlab.host.project import Project
+from fwlab.checkout.atomic_write import write_atomically
+from fwlab.checkout.project import Project
 from fwlab.judge.statistics import Figure, figure
 from fwlab.judge.verdicts import judge_cases
 from fwlab.measure.context import RunContext

@@ -9,17 +9,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fwlab.checkout.project import Project, find_project, lab_ids
 from fwlab.cli.options import Json, LabOrAll
-from fwlab.cli.plain import plain
+from fwlab.cli.output import plain
 from fwlab.cli.predictions import read_predictions
-from fwlab.host.project import Project, find_project, lab_ids
 from fwlab.measure.labs import load_lab
 from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Exercise, Lab
 from fwlab.report.formatting import NOTHING, quantity, ratio
 from fwlab.student.hints import hints_of
-from fwlab.student.progress import ExerciseProgress, Progress, read_progress
-from fwlab.student.standing import NextStep, in_order, next_step
+from fwlab.student.progress import ExerciseProgress, NextStep, Progress, in_order, next_step, read_progress
 from fwlab.student.workbook import Question, workbook_of
 
 out = Console()

@@ -8,13 +8,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from fwlab.cli.numbers import number
-from fwlab.cli.options import ExerciseName, LabName, OneExercise, run_context
-from fwlab.cli.plain import plain
+from fwlab.checkout.project import display_path, find_project
+from fwlab.cli.options import ExerciseName, LabName, OneExercise, number, run_context
+from fwlab.cli.output import plain
 from fwlab.cli.predictions import read_predictions, write_prediction
 from fwlab.cli.status import status_command
 from fwlab.cli.workbook import answer_command
-from fwlab.host.project import find_project, shown
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import chosen_exercises
@@ -22,9 +21,8 @@ from fwlab.measure.work_folder import ensure_started, started_over
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Exercise, Lab
-from fwlab.student.hints import hints_of
+from fwlab.student.hints import hints_of, published_figure, shortened, solution
 from fwlab.student.progress import read_progress, update
-from fwlab.student.solution import published_figure, shortened, solution
 
 out = Console()
 err = Console(stderr=True)
@@ -115,10 +113,10 @@ def _predicted(lab: Lab, exercise: str) -> bool:
 
 def _start_over(context: RunContext, exercise: Exercise) -> None:
     kept = started_over(context, exercise)
-    folder = shown(context.project, context.lab.folder / "work" / exercise.id)
+    folder = display_path(context.project, context.lab.folder / "work" / exercise.id)
     plain(out, f"{exercise.id}: {folder} is the start")
     if kept is not None:
-        plain(out, f"  what was there is kept in {shown(context.project, kept)}")
+        plain(out, f"  what was there is kept in {display_path(context.project, kept)}")
 
 
 def solution_command(lab: LabName, exercise: OneExercise) -> None:
@@ -140,20 +138,17 @@ def solution_command(lab: LabName, exercise: OneExercise) -> None:
 def _source(context: RunContext, folder: Path, name: str) -> str:
     """The file as it is in the checkout; a template has another ending there."""
     there = next(path for path in (folder / name, folder / f"{name}.j2") if path.exists())
-    return shown(context.project, there)
+    return display_path(context.project, there)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands, in the order in which a student needs them."""
-    commands: dict[str, Callable[..., None]] = {
-        "status": status_command,
-        "predict": predict_command,
-        "start": start_command,
-        "hint": hint_command,
-        "answer": answer_command,
-        "solution": solution_command,
-        "reset": reset_command,
-        "goto": goto_command,
-    }
-    for name, command in commands.items():
-        app.command(name, rich_help_panel="A student's way through a lab")(command)
+#: In the order in which a student needs them.
+COMMANDS: dict[str, Callable[..., None]] = {
+    "status": status_command,
+    "predict": predict_command,
+    "start": start_command,
+    "hint": hint_command,
+    "answer": answer_command,
+    "solution": solution_command,
+    "reset": reset_command,
+    "goto": goto_command,
+}

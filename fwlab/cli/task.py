@@ -8,10 +8,10 @@ import typer
 import yaml
 from rich.console import Console
 
+from fwlab.checkout.atomic_write import write_atomically
+from fwlab.checkout.project import find_project
 from fwlab.cli.options import LabName
-from fwlab.cli.plain import plain
-from fwlab.host.atomic_write import write_atomically
-from fwlab.host.project import find_project
+from fwlab.cli.output import plain
 from fwlab.measure.individual_tasks import (
     FORMAT,
     individual_lab,

@@ -11,11 +11,11 @@ import typer
 from rich.console import Console
 from rich.table import Table as Columns
 
+from fwlab.checkout.project import find_project, load_topology
 from fwlab.cli.options import Seed
-from fwlab.generator.pcap import write_pcap
+from fwlab.generator.frame_table import write_pcap
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.generator.trex.astf_profile import astf_profile
-from fwlab.host.project import find_project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.model.declared import Value
 from fwlab.model.declared_traffic import Connections, Traffic

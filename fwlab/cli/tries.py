@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 
-from fwlab.cli.plain import plain
+from fwlab.checkout.project import display_path
+from fwlab.cli.output import plain
 from fwlab.cli.predictions import read_predictions
-from fwlab.host.project import shown
 from fwlab.measure.context import RunContext
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.registry import METRICS
@@ -18,11 +18,9 @@ from fwlab.model.lab import Exercise, Lab
 from fwlab.model.results import Run
 from fwlab.report.formatting import quantity
 from fwlab.report.model import ReportModel
-from fwlab.student.durations import estimate
 from fwlab.student.hints import hints_of
-from fwlab.student.measured_cases import keep_cases, measured_path
-from fwlab.student.progress import Progress, read_progress, update
-from fwlab.student.standing import next_step, tries_in
+from fwlab.student.measured import estimate, keep_cases, measured_path
+from fwlab.student.progress import Progress, next_step, read_progress, tries_in, update
 from fwlab.student.workbook import workbook_of
 
 err = Console(stderr=True)
@@ -83,7 +81,7 @@ def _keep(context: RunContext, run: Run) -> None:
         plain(err, f"not kept for the workbook: {error.message}")
         return
     if isinstance(sys.exception(), KeyboardInterrupt):
-        path = shown(context.project, measured_path(context.project, context.lab, run.dut.system))
+        path = display_path(context.project, measured_path(context.project, context.lab, run.dut.system))
         finished = "the finished case is" if len(run.cases) == 1 else f"{len(run.cases)} finished cases are"
         plain(err, f"{finished} kept: fwlab report {context.lab.id} {path}")
 

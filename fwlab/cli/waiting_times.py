@@ -20,18 +20,18 @@ from typing import Annotated, Any
 import psutil
 import typer
 
+from fwlab.checkout.atomic_write import write_atomically
+from fwlab.checkout.project import Project, display_path, find_project
 from fwlab.cli.options import LabName
-from fwlab.host.atomic_write import write_atomically
 from fwlab.host.environment import cache_directory
 from fwlab.host.facts import host_facts
-from fwlab.host.project import Project, find_project, shown
 from fwlab.measure.labs import load_lab
 from fwlab.measure.provenance import commit
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.lab import Lab
 from fwlab.model.topology import ROLES, Topology
 from fwlab.rulesets.files import rendered
-from fwlab.testbed.dut_choice import topology_of
+from fwlab.testbed.choices import topology_of
 from fwlab.testbed.qemu_process import qemu_of
 
 #: Parts of the cache; what else is there is not needed once the boxes are built.
@@ -51,7 +51,7 @@ def waits_command(
     path = write_atomically(
         project.root / "results" / found.id / f"{today}-waits.json", json.dumps(result, indent=1) + "\n"
     )
-    typer.echo(f"written: {shown(project, path)}")
+    typer.echo(f"written: {display_path(project, path)}")
 
 
 def waits(

@@ -9,19 +9,17 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from fwlab.checkout.project import find_project
 from fwlab.cli import completion
-from fwlab.cli.numbers import number
-from fwlab.cli.options import LabName
-from fwlab.cli.plain import plain
-from fwlab.host.project import find_project
+from fwlab.cli.options import LabName, number
+from fwlab.cli.output import plain
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import EXIT_FAIL, BadInput
 from fwlab.model.lab import Lab
 from fwlab.report.formatting import percent
-from fwlab.student.derivations import WITHIN, agrees, derived, slip
-from fwlab.student.measured_cases import case_runs
+from fwlab.student.measured import case_runs
 from fwlab.student.progress import LONGEST_WHY, Answer, Progress, read_progress, update
-from fwlab.student.workbook import Question, workbook_of
+from fwlab.student.workbook import WITHIN, Question, agrees, derived, slip, workbook_of
 
 out = Console()
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The host's client of an agent: what all DUTs have in common that an agent works on.
 
-An agent answers each request by its operation's name. The operations and their fields are the same on every system.
+The operations and their answers are the same on every system (agent_protocol.py).
 """
 
 import contextlib
@@ -9,9 +9,27 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self, TypeVar, Unpack
 
-from fwlab.dut.conversation import AgentProgram, Conversation
-from fwlab.dut.core_functions import PROGRAMS, by_function
-from fwlab.dut.packet_stacks import of_packets
+from fwlab.dut.agent_protocol import (
+    POLICY,
+    Blackhole,
+    Confirmed,
+    Counters,
+    Done,
+    Entries,
+    Facts,
+    Functions,
+    Loaded,
+    Memory,
+    Recorded,
+    Reset,
+    Stacks,
+    States,
+    TableStates,
+    TrialCounts,
+    Trials,
+)
+from fwlab.dut.conversation import AgentConversation, AgentProgram
+from fwlab.dut.profile import PROGRAMS, by_function, of_packets
 from fwlab.dut.protocol import Collected, CoreModel, Drained, KernelMemory, TrialTerms, Window
 from fwlab.dut.refused_line import with_line
 from fwlab.host.ssh import Ssh
@@ -21,15 +39,16 @@ from fwlab.model.trial import Counts, Trial
 
 T = TypeVar("T")
 
-#: Seconds of the DUT's clock under load before the first trial, and to wait for the first packet. On a busy
-#: host, opening the first connections can take more than half a minute.
-SETTLE_S, PATIENCE_S = 0.02, 60
+#: How a measurement begins: packets that must arrive before traffic counts as begun (one NAPI poll), seconds of the
+#: DUT's clock to wait for them, and seconds under load before the first trial. On a busy host, opening the first
+#: connections can take more than half a minute.
+BEGINNING = {"begun": 64, "patience_s": 60, "settle_s": 0.02}
 
 
-class AgentDut(Conversation, ABC):
+class AgentDut(AgentConversation, ABC):
     """A DUT with an agent (see fwlab.dut.protocol for its methods). Each system says what its agent is given.
 
-    serving, not_of_packets  how the system's call stacks tell what packets cause: see packet_stacks.py
+    serving, not_of_packets  how to find in the system's call stacks what packets cause: see profile.py
     marks  whether the agent can mark trials for a model of a core
     can_be_paced  whether the agent can keep the CPU from sleeping
     """
@@ -69,29 +88,29 @@ class AgentDut(Conversation, ABC):
         self.close()
 
     def facts(self) -> dict[str, Any]:
-        return dict(self.ask("facts", timeout=120)["facts"])
+        return dict(self.ask("facts", Facts, timeout=120)["facts"])
 
     def reset(self, next_ruleset: list[RulesetFile] | None = None) -> list[str]:
-        answer = self.ask("reset", timeout=300, **self._reset_request(next_ruleset))
-        return [f"module {name}" for name in answer["stuck_modules"]] + list(answer["differences"])
+        answer = self.ask("reset", Reset, timeout=300, **self._reset_request(next_ruleset))
+        return [f"module {name}" for name in answer["stuck_modules"]] + answer["differences"]
 
     def load(
         self, files: list[RulesetFile], *, each: bool = False, times: int = 1, timed: bool = True
     ) -> list[list[float]]:
         given = [self._given(file) for file in files]
-        answer = self.ask("load", timeout=1800, files=given, each=each, times=times, timed=timed)
+        answer = self.ask("load", Loaded, timeout=1800, files=given, each=each, times=times, timed=timed)
         if "refused" in answer:
             raise Refused(
                 with_line(answer["refused"], files), "correct the file and try again; the DUT is in its start state"
             )
         # Two words: the agent undoes the ruleset if either does not arrive, or if we do not hear its first answer.
-        self.ask("confirm", timeout=120, again=True)
-        if not self.ask("confirm", timeout=120)["reached"]:
+        self.ask("confirm", Confirmed, timeout=120, again=True)
+        if not self.ask("confirm", Confirmed, timeout=120)["reached"]:
             raise Refused(
                 "the ruleset cuts the DUT off from its management (SSH on the last NIC), so it was taken away again",
                 "match the test traffic by address or interface, not everything",
             )
-        return list(answer["seconds"])
+        return answer["seconds"]
 
     def must_admit_logins(self) -> None:
         if not self._ssh.greets():
@@ -101,113 +120,110 @@ class AgentDut(Conversation, ABC):
             )
 
     def entries(self) -> int:
-        return sum(self.ask("entries", timeout=600)["entries"].values())
+        return sum(self.ask("entries", Entries, timeout=600)["entries"].values())
 
-    def states(self) -> dict[str, int]:
-        return dict(self.ask("states", timeout=120)["states"])
+    def states(self) -> TableStates:
+        return self.ask("states", States, timeout=120)["states"]
 
     def forget_states(self) -> bool:
         return False
 
     def unload(self) -> None:
-        self.ask("unload", timeout=300)
+        self.ask("unload", Done, timeout=300)
 
     def memory(self) -> KernelMemory:
-        answer = self.ask("memory", timeout=300)
+        answer = self.ask("memory", Memory, timeout=300)
         return KernelMemory(answer["bytes"], answer["settled"])
 
     @contextlib.contextmanager
     def blackhole(self) -> Iterator[None]:
         last = self._devices[-1]
-        added = self.ask("blackhole", timeout=120, device=last)["added"]
+        added = self.ask("blackhole", Blackhole, timeout=120, device=last)["added"]
         try:
             yield
         finally:
             if added:
-                self.ask("remove_blackhole", timeout=120, device=last)
+                self.ask("remove_blackhole", Done, timeout=120, device=last)
 
     def counters(self) -> dict[str, int]:
-        return dict(self.ask("counters", timeout=120, devices=self._devices)["counters"])
+        return self.ask("counters", Counters, timeout=120, devices=self._devices)["counters"]
 
     def drain(self) -> Drained:
-        answer = self.ask("drain", timeout=300, devices=self._devices, quiet_s=0.1, patience_s=10)
+        answer = self.ask("drain", Counters, timeout=300, devices=self._devices, quiet_s=0.1, patience_s=10)
         return Drained(answer["counters"], answer.get("queue_drops", 0))
 
     @contextlib.contextmanager
     def never_idle(self) -> Iterator[None]:
-        self.ask("never_idle", timeout=120)
+        self.ask("never_idle", Done, timeout=120)
         try:
             yield
         finally:
             with contextlib.suppress(CannotMeasure):
-                self.ask("idle_again", timeout=120)
+                self.ask("idle_again", Done, timeout=120)
 
     def arm(self, **trials: Unpack[TrialTerms]) -> None:
         marked: dict[str, Any] = {}
         if self._model is not None:
             self._model.begin()
             marked["marked"] = True
-        usual = {"settle_s": SETTLE_S, "patience_s": PATIENCE_S}
-        self.send("measure", devices=self._devices, **{**usual, **trials, **marked})
+        self.send("measure", devices=self._devices, **{**BEGINNING, **POLICY, **trials, **marked})
 
     def collect(self, timeout: float) -> Collected[Trial]:
-        return self._sorted(timeout, self._trial)
+        return self._collected(timeout, self._trial)
 
     def collect_by_link(self, timeout: float) -> Collected[Window]:
-        def window(found: dict[str, Any]) -> Window:
-            trial, counts = self._trial(found), found["counts"]
+        def window(found: TrialCounts, modelled: Counts | None) -> Window:
+            trial, counts = self._trial(found, modelled), found["counts"]
             packets = [counts[f"{d}.rx_packets"] for d in self._devices]
             return Window(trial.duration_s, trial.busy_s, packets, trial.modelled)
 
-        return self._sorted(timeout, window)
+        return self._collected(timeout, window)
 
     def modelled_functions(self) -> dict[str, Counts]:
         if self._model is None:
             raise CannotMeasure("no model of a core watches the DUT", "fwlab profile LAB CASE --model CORE")
         places = self._model.places()
         addresses = sorted(address for address in places if address)
-        names = self.ask("functions", timeout=600, addresses=addresses)["functions"]
+        names = self.ask("functions", Functions, timeout=600, addresses=addresses)["functions"]
         return by_function(places, {PROGRAMS: "[programs]", **dict(zip(addresses, names, strict=True))})
 
     def received(self) -> list[tuple[int, int]]:
         counts = self.counters()
         return [(counts[f"{d}.rx_packets"], counts[f"{d}.rx_bytes"]) for d in self._devices]
 
-    def _sorted(self, timeout: float, made: Callable[[dict[str, Any]], T]) -> Collected[T]:
-        answer = self.receive(timeout)
-        if self._model is not None:
-            self._add_modelled(answer, self._model.windows())
-        valid, unsaturated, perturbed = ([made(window) for window in answer[kind]] for kind in Collected._fields[:3])
+    def _collected(self, timeout: float, made: Callable[[TrialCounts, Counts | None], T]) -> Collected[T]:
+        """The trials of the answer, each with what the model counted in it. Raises CannotMeasure if that differs."""
+        answer = self.receive(Trials, timeout)
+        kinds = answer["valid"], answer["unsaturated"], answer["perturbed"]
+        if self._model is None:
+            valid, unsaturated, perturbed = ([made(trial, None) for trial in kind] for kind in kinds)
+        else:
+            windows, trials = self._model.windows(), sum(map(len, kinds))
+            if trials != len(windows):
+                raise CannotMeasure(f"the DUT made {trials} trials, the model saw {len(windows)}", "run it again")
+            valid, unsaturated, perturbed = (
+                [made(trial, windows[trial["number"]]) for trial in kind] for kind in kinds
+            )
         return Collected(valid, unsaturated, perturbed, answer["cpu_ns"])
 
-    @staticmethod
-    def _add_modelled(answer: dict[str, Any], modelled: Sequence[Counts]) -> None:
-        """Give each trial of the answer what the model counted in it. Raises CannotMeasure if their numbers differ."""
-        trials = [trial for kind in Collected._fields[:3] for trial in answer[kind]]
-        if len(trials) != len(modelled):
-            raise CannotMeasure(f"the DUT made {len(trials)} trials, the model saw {len(modelled)}", "run it again")
-        for trial in trials:
-            trial["modelled"] = modelled[trial["number"]]
-
-    def _trial(self, window: dict[str, Any]) -> Trial:
+    def _trial(self, found: TrialCounts, modelled: Counts | None) -> Trial:
         return Trial(
-            duration_s=window["duration_ns"] / 1e9,
-            busy_s=max(0.0, (window["duration_ns"] - window["idle_ns"]) / 1e9),
-            processed=window["counts"][f"{self._devices[0]}.rx_packets"],
-            forwarded=window["counts"][f"{self._devices[-1]}.tx_packets"],
-            instructions=window.get("instructions"),
-            modelled=window.get("modelled"),
+            duration_s=found["duration_ns"] / 1e9,
+            busy_s=max(0.0, (found["duration_ns"] - found["idle_ns"]) / 1e9),
+            processed=found["counts"][f"{self._devices[0]}.rx_packets"],
+            forwarded=found["counts"][f"{self._devices[-1]}.tx_packets"],
+            instructions=found.get("instructions"),
+            modelled=modelled,
         )
 
     def prepare_stacks(self, rates: Sequence[int]) -> None:
-        self.ask("prepare_stacks", timeout=300, rates=list(rates))
+        self.ask("prepare_stacks", Done, timeout=300, rates=list(rates))
 
     def arm_stacks(self, *, seconds: float) -> None:
-        timing = {"seconds": seconds, "settle_s": SETTLE_S, "patience_s": PATIENCE_S}
-        self.send("record_stacks", devices=self._devices, **timing)
+        self.send("record_stacks", devices=self._devices, seconds=seconds, **BEGINNING)
 
     def collect_stacks(self, timeout: float) -> int:
-        return int(self.receive(timeout)["recorded"]["counts"][f"{self._devices[0]}.rx_packets"])
+        return self.receive(Recorded, timeout)["recorded"]["counts"][f"{self._devices[0]}.rx_packets"]
 
     def read_stacks(self) -> dict[str, int]:
-        return of_packets(self.ask("read_stacks", timeout=600)["stacks"], self.serving, self.not_of_packets)
+        return of_packets(self.ask("read_stacks", Stacks, timeout=600)["stacks"], self.serving, self.not_of_packets)

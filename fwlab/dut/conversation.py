@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The conversation with the agent on a DUT: one request a line, one answer a line, both in JSON, over SSH."""
+"""The conversation with the agent on a DUT: it is saved and started there over SSH, and answers within a time."""
 
 import contextlib
-import json
-import queue
-import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import IO, Any
+from typing import Any, TypeVar
 
-from fwlab.host.environment import patience
+from pydantic import TypeAdapter, ValidationError
+
+from fwlab.host.conversation import Conversation, Ended
+from fwlab.host.environment import timeout_scale
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure, DutLost, Hindered, Overdue
+
+T = TypeVar("T")
 
 #: How long the agent of an interrupted session may take to stop and restore the start state (s).
 CLEARING_UP_S = 60
@@ -36,17 +37,15 @@ class AgentProgram:
     start: str
 
 
-class Conversation:
+class AgentConversation:
     """Can be opened again after it was closed. If the DUT does not answer, its methods raise CannotMeasure."""
 
     def __init__(self, ssh: Ssh, agent: Callable[[], AgentProgram]) -> None:
         self._ssh = ssh
         self._agent_made = agent
-        self._process: subprocess.Popen[bytes] | None = None
-        self._answers: queue.Queue[bytes] = queue.Queue()
+        self._conversation: Conversation | None = None
         self._installed = False
-        self._number = 0
-        self._operation = ""
+        self._asked = (0, "")
         self._limit_s = 0.0
         self._deadline: float | None = None
 
@@ -63,29 +62,19 @@ class Conversation:
         """Start the agent on the DUT. It is saved there first if this conversation has not done so yet."""
         if not self._installed:
             self.install()
-        self._process = self._ssh.open(self._agent.start)
-        self._answers = queue.Queue()
-        threading.Thread(target=_listen, args=(self._process.stdout, self._answers), daemon=True).start()
+        self._conversation = Conversation(self._ssh.open(self._agent.start))
 
     def close(self) -> None:
         """End the conversation, and wait until the agent has restored the start state."""
-        if self._process is not None:
-            if self._process.stdin is not None:
-                with contextlib.suppress(OSError):
-                    self._process.stdin.close()
-            try:
-                self._process.wait(timeout=CLEARING_UP_S * patience())
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-            self._process = None
+        if self._conversation is not None:
+            self._conversation.close(CLEARING_UP_S * timeout_scale())
+            self._conversation = None
 
     def abandon(self) -> None:
         """End the conversation at once, without waiting for the agent."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
+        if self._conversation is not None:
+            self._conversation.kill()
+            self._conversation = None
 
     @contextlib.contextmanager
     def within(self, seconds: float) -> Iterator[None]:
@@ -96,57 +85,53 @@ class Conversation:
         finally:
             self._deadline = None
 
-    def ask(self, operation: str, timeout: float, **fields: Any) -> dict[str, Any]:
-        """The answer to this request, within `timeout` seconds."""
+    def ask(self, operation: str, answer: type[T], *, timeout: float, **fields: Any) -> T:
+        """The answer to this request, of the type that the operation has, within `timeout` seconds."""
         self.send(operation, **fields)
-        return self.receive(timeout)
+        return self.receive(answer, timeout)
 
     def send(self, operation: str, **fields: Any) -> None:
         """Send a request and wait for nothing. Raises CannotMeasure if the connection is lost."""
-        self._number += 1
-        self._operation = operation
-        line = json.dumps({"op": operation, **fields, "number": self._number}).encode() + b"\n"
-        if self._process is None or self._process.stdin is None:
-            raise self._ssh.lost()
         try:
-            self._process.stdin.write(line)
-            self._process.stdin.flush()
-        except (OSError, ValueError) as error:
+            self._asked = self._opened().send(operation, **fields), operation
+        except Ended as error:
             raise self._ssh.lost() from error
 
-    def receive(self, timeout: float) -> dict[str, Any]:
-        """The answer to the last request. Answers to earlier requests, which nobody waited for, are skipped.
-
-        `timeout` is extended on a slow host (see patience).
-        """
-        timeout *= patience()
-        answer: dict[str, Any] = {"number": None}
-        while answer.pop("number", None) != self._number:
-            line = self._line(timeout)
-            if not line:
-                self._answers.put(b"")  # the end stays the end: the next request fails at once
-                raise self._ssh.lost()
-            answer = json.loads(line)
-        operation = answer.pop("op", None)
-        if "failed" in answer:
-            # Not DutLost: an agent that answers lives, and what it lacks, such as packets, may be anybody's fault.
-            raise Hindered(f"dut: {answer['failed']}", "vagrant reload LAB")
-        if operation != self._operation:
-            raise CannotMeasure(f"dut: the answer to {self._operation} was one to {operation}", "vagrant reload LAB")
-        return answer
-
-    def _line(self, timeout: float) -> bytes:
+    def receive(self, wanted: type[T], timeout: float) -> T:
+        """The answer to the last request. `timeout` is extended on a slow host (see patience)."""
+        timeout *= timeout_scale()
         left = timeout if self._deadline is None else self._deadline - time.monotonic()
+        number, asked = self._asked
         try:
-            return self._answers.get(timeout=max(0.0, min(timeout, left)))
-        except queue.Empty as error:
+            answer, _ = self._opened().receive(number, max(0.0, min(timeout, left)))
+        except Ended as error:
+            raise self._ssh.lost() from error
+        except TimeoutError as error:
             if left < timeout:
                 message = f"dut: it was not measured within {self._limit_s:g} s"
                 raise Overdue(message, "try the ruleset by itself: fwlab check LAB EXERCISE") from error
             raise DutLost(f"dut: no answer within {timeout:g} s", "fwlab doctor") from error
+        operation = answer.pop("op", None)
+        if "failed" in answer:
+            # Not DutLost: an agent that answers lives, and what it lacks, such as packets, may be anybody's fault.
+            raise Hindered(f"dut: {answer['failed']}", "vagrant reload LAB")
+        if operation != asked:
+            raise CannotMeasure(f"dut: the answer to {asked} was one to {operation}", "vagrant reload LAB")
+        return validated(answer, wanted, asked)
+
+    def _opened(self) -> Conversation:
+        if self._conversation is None:
+            raise self._ssh.lost()
+        return self._conversation
 
 
-def _listen(stdout: IO[bytes] | None, answers: queue.Queue[bytes]) -> None:
-    for line in stdout or ():
-        answers.put(line)
-    answers.put(b"")
+def validated(answer: dict[str, Any], wanted: type[T], operation: str) -> T:
+    """The answer if it is of the type that is wanted. Raises CannotMeasure."""
+    try:
+        return TypeAdapter(wanted).validate_python(answer)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise CannotMeasure(
+            f"dut: the answer to {operation} is wrong at {place}: {first['msg']}", "fwlab doctor"
+        ) from None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, NotRequired, Protocol, Self, TypedDict, TypeVar, Unpack
 
+from fwlab.dut.agent_protocol import TableStates
 from fwlab.host.ssh import Ssh
 from fwlab.model.ruleset import RulesetFile
 from fwlab.model.trial import Counts, Trial
@@ -78,19 +79,13 @@ class CoreModel(Protocol):
         """What it counted in each trial since `begin`, in their order."""
 
     def places(self) -> dict[int, Counts]:
-        """What it counted in all of these trials by the address of each block of code; 0 stands for programs."""
+        """What it counted in all of these trials by the address of each block of code; 0: all programs."""
 
 
 class TrialTerms(TypedDict):
-    """How trials are measured.
+    """How trials are measured: the fields of agent_protocol.Terms that a measurement chooses.
 
-    windows      how many are wanted
-    window_s     each lasts at least so many seconds of the DUT's clock ...
-    packets      ... and at least so many packets
-    idle_share   a trial with a larger share of idle time is unsaturated
-    other_share  a trial in which anything but packets used a larger share of the CPU is perturbed
-    most_idle    give up after more unsaturated trials than this
-    settle_s     seconds of the DUT's clock under load before the first trial
+    settle_s  seconds of the DUT's clock under load before the first trial
     """
 
     windows: int
@@ -98,7 +93,7 @@ class TrialTerms(TypedDict):
     packets: int
     idle_share: float
     other_share: float
-    most_idle: int
+    max_unsaturated: int
     settle_s: NotRequired[float]
 
 
@@ -174,8 +169,8 @@ class Dut(Protocol):
     def entries(self) -> int:
         """Rules that a passing packet can meet, plus addresses in the sets and maps that rules ask."""
 
-    def states(self) -> dict[str, int]:
-        """The connection table: the fields of model.trial.States, without `played`."""
+    def states(self) -> TableStates:
+        """The connection table."""
 
     def forget_states(self) -> bool:
         """Empty the connection table. False if there is none, or if this system's cannot be emptied."""

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Writes the frame table that the replay engine plays (format: engine/README.md)."""
+"""Writes frames to files: the frame table that the replay engine plays (format: engine/README.md), and captures."""
 
-from collections.abc import Sequence
+import io
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from fwlab.host.atomic_write import write_atomically
+from fwlab.checkout.atomic_write import write_atomically
 from fwlab.model.errors import BadInput, CannotMeasure
 
 MAGIC = b"FWLFRAME"
@@ -105,3 +106,19 @@ def _loop(path: Path | str, times: np.ndarray, loop_ns: int | None) -> int:
     if loop_ns <= last:
         raise BadInput(f"{path}: the loop ends at {loop_ns} ns, before its last frame at {last} ns", "increase loop_ns")
     return loop_ns
+
+
+_ETHERNET = 1  # LINKTYPE_ETHERNET
+
+
+def write_pcap(path: Path, frames: Iterable[bytes], times_ns: Iterable[int]) -> None:
+    """Write frames and their times (ns) to `path`. Raises BadInput if that fails; then no file is left behind."""
+    from scapy.utils import RawPcapWriter  # takes half a second to import, which other commands need not pay
+
+    capture = io.BytesIO()
+    writer = RawPcapWriter(capture, linktype=_ETHERNET)
+    writer.write_header(None)
+    for frame, time_ns in zip(frames, times_ns, strict=True):
+        seconds, rest = divmod(int(time_ns), 1_000_000_000)
+        writer.write_packet(frame, sec=seconds, usec=rest // 1000)
+    write_atomically(path, capture.getvalue(), make_folder=False)

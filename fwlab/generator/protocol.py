@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from fwlab.checkout.project import Project
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.host.project import Project
 from fwlab.host.ssh import Ssh
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import BadInput

@@ -161,14 +161,14 @@ def _routed(heads: np.ndarray) -> np.ndarray:
 KEPT = (96, 384, 1536)
 
 #: Numbers in place of a class's: a frame of the traffic that has none; one that is not of the traffic; of those of the
-#: traffic, one that is addressed to nobody and one that was not routed; and one that the DUT made.
+#: traffic, one with the MAC address of neither end and one that was not routed; and one that the DUT made.
 NO_CLASS, UNKNOWN, ASTRAY, UNROUTED, OF_THE_DUT = -1, -2, -3, -4, -5
-#: The DUT takes up to so many packets at a time, so copies of a frame leave among those that came with it: so many of
-#: the traffic, and twice as many frames if each has a copy.
-TOGETHER = 64
+#: Maximum number of packets that the DUT takes at a time. Copies of a frame leave among those that came with it: up to
+#: this number of the traffic, and twice as many frames if each has a copy.
+MAX_BATCH = 64
 #: A short traffic returns too soon to tell copies from its next round. A longer one, of N frames, does so now and then
-#: where the ring was full: for some TOGETHER / 2 N of the frames. Up to this share may be chance.
-FEWEST_FRAMES, BY_CHANCE = 8000, 0.02
+#: where the ring was full: for some MAX_BATCH / 2 N of the frames. Up to this share may be chance.
+MIN_FRAMES, MAX_BY_CHANCE = 8000, 0.02
 COPIES = "sent more than once"
 #: What is wrong with a foreign frame, by its number.
 FOREIGN = MappingProxyType(
@@ -219,21 +219,21 @@ class KnownFrames:
         return int(np.maximum(np.sum(counts[1:], axis=0) - counts[0], 0).sum())
 
     def copies(self, left: Recording) -> int:
-        """Frames that left again at once, where nobody saw which came; 0 if chance may be the reason.
+        """Frames that left again at once, where the frames that came were not recorded; 0 if chance may be the reason.
 
         A frame of the traffic comes again only after all others. So two of a kind that are near each other are copies,
         unless the traffic has begun anew between them.
         """
         places, known = self._found(left)
-        if self._frames < FEWEST_FRAMES:
+        if self._frames < MIN_FRAMES:
             return 0
         at = self._first[places[known & self._once[places]]]
         order = np.argsort(at, kind="stable")
         earlier, gap = order[:-1], np.diff(order)
-        near = (at[order[1:]] == at[earlier]) & (gap <= 2 * TOGETHER)
+        near = (at[order[1:]] == at[earlier]) & (gap <= 2 * MAX_BATCH)
         away = np.abs(at[earlier + gap // 2] - at[earlier])[near]
-        found = int((np.minimum(away, self._frames - away) <= TOGETHER).sum())
-        return found if found > BY_CHANCE * len(at) else 0
+        found = int((np.minimum(away, self._frames - away) <= MAX_BATCH).sum())
+        return found if found > MAX_BY_CHANCE * len(at) else 0
 
     def quoted(self, recording: Recording) -> np.ndarray:
         """The number of the class of what each such error quotes, NO_CLASS, or UNKNOWN: int64 array of shape (n,)."""

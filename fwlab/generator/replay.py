@@ -8,10 +8,10 @@ import subprocess
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from fwlab.checkout.project import Project
 from fwlab.generator.protocol import Availability, PlaybackResult, TcpEndpoints, check_load
 from fwlab.generator.traffic_store import FIRST_LINK, TrafficStore
-from fwlab.host.launcher import Launched
-from fwlab.host.project import Project
+from fwlab.host.root_shell import Program
 from fwlab.host.ssh import Ssh
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import CannotMeasure
@@ -19,7 +19,7 @@ from fwlab.model.topology import Topology
 
 #: Folder of the frame tables on the generator: in memory, but not in /run, which may use only a tenth of it.
 FOLDER = "/dev/shm/fwlab-tables"  # noqa: S108
-#: Bytes of tables that are kept there. The least recently used is removed first.
+#: Maximum size of the tables there, in bytes. The least recently used is removed first.
 CACHE_BYTES = 96 << 20
 #: Stops the engine when the command's input closes, either because the host is done or because it is gone. On a busy
 #: host the engine may take a second to install its signal handlers, and a SIGTERM before that would kill it without a
@@ -30,10 +30,10 @@ _PLAY = (
     "trap - TERM; (read -r _ <&3; for _ in $(seq 60); do kill -TERM $p || break; sleep 0.5; done) >/dev/null 2>&1 & "
     "w=$!; wait $p; r=$?; kill $w 2>/dev/null; {after}exit $r"
 )
-#: From so many frames on, a counted run at a set load uses the engine's virtio driver if the generator's CPU is
+#: From this number of frames on, a counted run at a set load uses the engine's virtio driver if the generator's CPU is
 #: emulated. The XDP driver would keep that CPU busy at a few thousand frames per second, because each of its many small
 #: test runs allocates and clears pages. The host's CPU time it uses is then missing at the DUT, whose ring overruns.
-LONG_RUN = 16384
+MIN_LONG_RUN = 16384
 _VIRTIO_DRIVER = "--driver virtio"
 #: Afterwards the NIC is a new device to the kernel, and systemd-networkd restores its addresses and neighbours within
 #: about a second. Wait for that: without them nothing more can be measured from this machine.
@@ -46,7 +46,7 @@ _AWAIT_ADDRESSES = (
 class ReplayPlayback:
     """A playback by fwlab-replay."""
 
-    def __init__(self, ssh: Ssh, process: Launched, intended_pps: float | None = None) -> None:
+    def __init__(self, ssh: Ssh, process: Program, intended_pps: float | None = None) -> None:
         self._ssh = ssh
         self._process = process
         self._intended_pps = intended_pps
@@ -131,7 +131,7 @@ class Replay:
             options.append(f"--rate {load:g}")
         if count is not None:
             options.append(f"--count {count}")
-        if self._emulated and load is not None and count is not None and count >= LONG_RUN:
+        if self._emulated and load is not None and count is not None and count >= MIN_LONG_RUN:
             options.append(_VIRTIO_DRIVER)
             after = _AWAIT_ADDRESSES.format(dev=self._device)
         command = _PLAY.format(dev=self._device, table=self._table(), options=" ".join(options), after=after)

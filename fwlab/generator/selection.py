@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from fwlab.checkout.project import Project
 from fwlab.generator.protocol import Engine, EngineKind, TcpEndpoints, TcpEndpointsFactory
 from fwlab.generator.tcp_endpoints import tcp_endpoints
 from fwlab.generator.traffic_store import FIRST_LINK, TrafficStore
-from fwlab.host.project import Project
 from fwlab.host.ssh import Ssh
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import BadInput, CannotMeasure
@@ -90,13 +90,13 @@ def make_tcp_endpoints(
 ) -> TcpEndpointsFactory:
     """What sets generator and sink up for TCP connections.
 
-    The kernel's TCP opens them (wrk and httperf), unless an engine with a TCP of its own was asked for by name: packets
+    The kernel's TCP opens them (wrk and httperf), unless an engine with its own TCP was asked for by name: packets
     are the same by any engine that plays them, connections are not.
     """
     own_address = topology.end(FIRST_LINK, "generator").ipv4.split("/")[0]
 
     def endpoints(connections: Connections) -> AbstractContextManager[TcpEndpoints]:
-        # An engine opens connections or plays packets. One that plays packets beside them leaves them to the kernel.
+        # An engine opens connections or plays packets. With a background it plays that, and the kernel opens them.
         if choice.asked and connections.background is None:
             engine = ENGINES[choice.name]
             own = engine.tcp_endpoints(generator, sink, topology, connections, emulated=testbed.throttled)

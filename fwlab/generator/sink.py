@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The sink: counts arriving packets by traffic class, with nftables counters at the ingress of its NIC."""
+"""The counters of arriving packets by traffic class: nftables counters at the ingress of a NIC.
+
+They are on the sink, and on the generator for classes that the DUT sends back by its first link.
+"""
 
 import ipaddress
 import json
@@ -190,3 +193,57 @@ def _payload(at: int, listed: list[str]) -> str:
     """A match of any of these bytes, all of one length; nftables counts in bits, from the UDP header on."""
     one_of = f"0x{listed[0]}" if len(listed) == 1 else f"{{ {', '.join(f'0x{digits}' for digits in listed)} }}"
     return f"@th,{64 + 8 * at},{4 * len(listed[0])} {one_of}"
+
+
+def returning(classes: Mapping[str, TrafficClass]) -> bool:
+    """Whether any of the classes is counted at the generator."""
+    return any(c.at == "generator" for c in classes.values())
+
+
+class BothEnds(Sink):
+    """A sink whose counts include those of the generator, while a class is counted there."""
+
+    def __init__(self, sink: Ssh, device: str, generator: Ssh, generator_device: str) -> None:
+        super().__init__(sink, device)
+        self._returning = False
+        # Nothing is dropped there: a table that an ended session leaves behind must not keep the generator from TCP.
+        self._generator = Sink(generator, generator_device, verdict="accept")
+
+    def set_flows(self, flows: dict[str, list[Flow]]) -> None:
+        """Set the flows of the classes that are declared by a stream."""
+        super().set_flows(flows)
+        self._generator.set_flows(flows)
+
+    def load_counters(
+        self, classes: dict[str, TrafficClass], connections: Connections | None = None, *, echo: bool = False
+    ) -> None:
+        """Count from now on, each class where it is declared to be counted."""
+        super().load_counters(_at("sink", classes), connections, echo=echo)
+        self._returning = returning(classes)
+        if self._returning:
+            self._generator.load_counters(_at("generator", classes))
+
+    def put_back(self) -> None:
+        """Forget at both ends what they have learnt from frames."""
+        super().put_back()
+        self._generator.put_back()
+
+    def counts(self) -> dict[str, int]:
+        """Packets that have arrived since `load_counters`, by class, at either end."""
+        here = super().counts()
+        if not self._returning:
+            return here
+        there = self._generator.counts()
+        return {**here, **there, OTHER: here[OTHER] + there[OTHER]}
+
+    def count_returned(self, classes: dict[str, TrafficClass]) -> None:
+        """Count from now on at the generator, whatever class is declared to be counted there."""
+        self._generator.load_counters(classes)
+
+    def returned(self) -> dict[str, int]:
+        """Packets that have come back to the generator since `count_returned`, by class."""
+        return self._generator.settled_counts()
+
+
+def _at(end: str, classes: Mapping[str, TrafficClass]) -> dict[str, TrafficClass]:
+    return {name: c for name, c in classes.items() if c.at == end}

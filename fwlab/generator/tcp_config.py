@@ -2,7 +2,7 @@
 """Configuration and reports of the TCP programs on generator and sink, and how the DUT's counters count connections.
 Pure: text and numbers only.
 
-The client program uses one address of its own and connects to one server. Two stateless nft rules on the generator
+The client program uses one address and connects to one server. Two stateless nft rules on the generator
 rewrite both addresses of each connection, chosen by its source port, to those of a declared client and server, and
 rewrite the answers back. So any client program can be used, and the generator needs neither conntrack nor NAT.
 """

@@ -40,14 +40,14 @@ SCRIPT, CONFIG, PID, DOCUMENT_ROOT, SAVED_SYSCTLS = (
 )
 #: A connection that takes longer counts as failed (s): at a rate, and flat out, where the DUT is throttled.
 CONNECTION_TIMEOUT_S, FLAT_OUT_TIMEOUT_S = 10, 60
-#: Minimum retransmission timeout (s), of SYNs, too; and beside background traffic, which makes the DUT lose packets.
-RTO_MIN_S, RTO_MIN_BESIDE_S = 5, 3
+#: Minimum retransmission timeout (s), of SYNs, too; and with background traffic, which makes the DUT lose packets.
+RTO_MIN_S, RTO_MIN_BACKGROUND_S = 5, 3
 _COUNTERS = "grep ^Tcp: /proc/net/snmp"
 #: Prints the kernel's TCP counters, the output of a command, and the counters again, separated by lines of dashes.
 _COUNTED = f"{_COUNTERS}; echo ---; {{what}}; echo ---; {_COUNTERS}"
 #: Stops wrk when the command's input closes, either because the host is done or because it is gone. First the gate is
-#: shut and open connections get so many fifths of a second to end. Otherwise some 256 of 4000 connections would be cut
-#: off after an unknown number of packets, which made the packets per connection vary with the host's load (8.9 to 9.2).
+#: shut, and _DRAIN_POLLS fifths of a second are left for open connections to end. Otherwise some 256 of 4000 would end
+#: after an unknown number of packets, which made the packets per connection vary with the host's load (8.9 to 9.2).
 #: wrk still tries to open connections behind the gate: their number is reported as "waiting", and so are dropped SYNs.
 _DRAIN_POLLS = 40
 _WRK = (
@@ -197,22 +197,24 @@ def _restore_sysctls() -> str:
 
 
 def _rto_min_s(connections: Connections) -> int:
-    return RTO_MIN_BESIDE_S if _beside(connections) else RTO_MIN_S
+    return RTO_MIN_BACKGROUND_S if _with_background(connections) else RTO_MIN_S
 
 
-def _beside(connections: Connections) -> bool:
-    """Whether other traffic runs beside the connections flat out, and not only at the light rate."""
+def _with_background(connections: Connections) -> bool:
+    """Whether other traffic also runs while connections are opened flat out, and not only at the light rate."""
     return connections.background is not None and connections.background_flat_out
 
 
 def _syn_timeout(connections: Connections | None) -> str:
     """The command that makes SYNs wait longer for an answer, or, without connections, as long as usual.
 
-    A throttled DUT on a busy host takes more than the usual second. Beside background traffic SYNs are really lost: how
+    A throttled DUT on a busy host takes more than the usual second. With background traffic SYNs are really lost: how
     soon they are repeated would change the figures there.
     """
     program = f"python3 -c {shlex.quote(Path(syn_timeout.__file__).read_text())}"
-    return f"{program} detach" if connections is None or _beside(connections) else f"{program} attach {RTO_MIN_S}"
+    return (
+        f"{program} detach" if connections is None or _with_background(connections) else f"{program} attach {RTO_MIN_S}"
+    )
 
 
 def link_settings(prefix: str, rto_min_s: int | None) -> str:

@@ -19,8 +19,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from fwlab.checkout.project import Project, display_path
 from fwlab.generator import trex_api
-from fwlab.host.project import Project, shown
 from fwlab.model.errors import BadInput
 from fwlab.traffic.streams import parse_streams
 
@@ -60,7 +60,7 @@ def load_profile(
     ["--name", "value", …] for argparse. Raises BadInput naming the file and, for an exception in it, the line.
     """
     path = _own(project, path)
-    name, given = shown(project, path), dict(tunables or {})
+    name, given = display_path(project, path), dict(tunables or {})
     trex_api.provide()
     with _importable(project, path):
         data: list[dict[str, Any]] = _call(project, path, given, lambda: _load(project, path, given))
@@ -77,13 +77,13 @@ def _own(project: Project, path: Path) -> Path:
     inside = real.relative_to(labs).parts if real.is_relative_to(labs) else ()
     if len(inside) < 2 or _WORK in inside[1:-1]:
         raise BadInput(
-            f"{shown(project, path)}: not run, because it is not a lab's own profile",
+            f"{display_path(project, path)}: not run, because it is not a lab's own profile",
             "use a profile in the lab's folder; submissions may contain rulesets only",
         )
     if not real.is_file():
-        raise BadInput(f"{shown(project, path)}: no such profile", f"ls {shown(project, real.parent)}")
+        raise BadInput(f"{display_path(project, path)}: no such profile", f"ls {display_path(project, real.parent)}")
     if real.suffix != ".py":
-        name = shown(project, path)
+        name = display_path(project, path)
         hint = "write it in Python, in a file that ends in .py, such as labs/common/mix.py"
         if real.suffix == ".json":
             hint += f"; `fwlab traffic expand {name}` expands streams in JSON"
@@ -116,7 +116,7 @@ def _in_labs(project: Project, file: str | None) -> bool:
 
 
 def _load(project: Project, path: Path, tunables: dict[str, Any]) -> list[dict[str, Any]]:
-    name = shown(project, path)
+    name = display_path(project, path)
     spec = importlib.util.spec_from_file_location(f"fwlab_profile_{path.stem}", path)
     assert spec is not None  # noqa: S101 - a .py file has a loader
     assert spec.loader is not None  # noqa: S101
@@ -192,7 +192,7 @@ def _call(project: Project, path: Path, given: dict[str, Any], action: Callable[
         said = errors.getvalue().strip().splitlines()
         reason = said[-1] if said else f"it exited with status {error.code}"
         hint = "give the tunables in lab.yml that the profile accepts"
-        raise BadInput(f"{shown(project, path)}: {reason}", hint) from error
+        raise BadInput(f"{display_path(project, path)}: {reason}", hint) from error
     except Exception as error:  # any exception of a profile is reported in one line
         raise _explained(project, path, given, error) from error
 
@@ -205,7 +205,7 @@ def _explained(project: Project, path: Path, given: dict[str, Any], error: Excep
     file, line = (stack[ours[-1]].filename, stack[ours[-1]].lineno) if ours else (str(path), None)
     if isinstance(error, SyntaxError) and _in_labs(project, error.filename):
         file, line = str(error.filename), error.lineno
-    place = shown(project, Path(file)) + (f", line {line}" if line else "")
+    place = display_path(project, Path(file)) + (f", line {line}" if line else "")
     if isinstance(error, ImportError):
         missing = f"{error.name} {error.msg}".partition(" (")[0]  # behind that is a path
         for module, (what, hint) in _OTHER_KINDS.items():

@@ -10,22 +10,22 @@ from typing import Any
 
 import numpy as np
 
+from fwlab.checkout.project import Project, display_path
 from fwlab.generator.frame_table import MAX_FRAMES, write_table
 from fwlab.generator.recording import KEPT, KnownFrames
 from fwlab.generator.traffic_profile import load_profile
-from fwlab.host.project import Project, shown
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.topology import Topology
-from fwlab.traffic.classes import OTHER, Flow, classify, stream_classes
+from fwlab.traffic.classes import OTHER, Flow, classify, stream_flows
 from fwlab.traffic.frame_loop import TABLE_FRAMES, Table, build_table
 from fwlab.traffic.varied import varied
 
 #: The link into which the generator sends.
 FIRST_LINK = "generator-dut"
-#: So many plays are kept beside the flood's, some 30 MB each. A lab has no more, so a class builds each of them once.
-PLAYS = 12
+#: Maximum number of plays in memory, some 30 MB each. No lab has more, so a class builds each of them once.
+MAX_PLAYS = 12
 
 
 class TrafficStore:
@@ -34,7 +34,7 @@ class TrafficStore:
     def __init__(
         self, project: Project, topology: Topology, lab: Lab, seed: int = 1, play: int = 0, first: int | None = None
     ) -> None:
-        """seed, play  draw what the lab leaves open; first: so many frames of each table are enough"""
+        """seed, play  draw what the lab leaves open; first: number of frames of each table that are needed"""
         self._project, self._topology, self._lab, self._play, self._first = project, topology, lab, play, first
         ends = topology.links[FIRST_LINK].ends
         self._macs = (_bytes(ends["dut"].mac), _bytes(ends["generator"].mac))
@@ -51,7 +51,7 @@ class TrafficStore:
     def of_play(self, traffic: str, play: int, first: int | None = None) -> "TrafficStore":
         """The store from which this traffic comes in another play: this one, unless each play draws other packets.
 
-        first  the play takes so many packets at most, so its table needs no more frames: always the same for a play
+        first  maximum number of packets of the play, so its table needs no more frames: always the same for a play
         """
         own, other = (self._lab.tunables(traffic, self.seed, one) for one in (self._play, play))
         if own == other:
@@ -60,7 +60,7 @@ class TrafficStore:
         kept = self._plays.pop(key, None)
         kept = kept or TrafficStore(self._project, self._topology, self._lab, self.seed, play, first)
         self._plays[key] = kept  # the most recently played is last
-        while len(self._plays) > PLAYS:
+        while len(self._plays) > MAX_PLAYS:
             self._plays.pop(next(iter(self._plays)))
         return kept
 
@@ -74,26 +74,26 @@ class TrafficStore:
     def table(self, traffic: str) -> Table:
         """The frame table of the streams. Raises BadInput as `streams` does."""
         if traffic not in self._built:
-            streams, most = self.streams(traffic), self._most(traffic)
+            streams, max_frames = self.streams(traffic), self._max_frames(traffic)
             try:
-                table = build_table(streams, macs=self._macs, seed=self.seed, most=most, first=self._first)
-                # Beside TCP connections, a packet's way here is as long as that of theirs.
+                table = build_table(streams, macs=self._macs, seed=self.seed, max_frames=max_frames, first=self._first)
+                # TCP connections that run at the same time have one TTL, so this traffic has one, too.
                 table = replace(
-                    table, frames=varied(table.frames, self.seed, hops=not self._beside_connections(traffic))
+                    table, frames=varied(table.frames, self.seed, hops=not self._accompanies_connections(traffic))
                 )
-                self._flows[traffic] = stream_classes(table.frames, self._lab.classes)
+                self._flows[traffic] = stream_flows(table.frames, self._lab.classes)
                 self._built[traffic] = table
             except BadInput as error:
-                profile = shown(self._project, self._profile(traffic))
+                profile = display_path(self._project, self._profile(traffic))
                 raise BadInput(f"{profile}: {error.message}", error.hint) from error
         return self._built[traffic]
 
     def flows(self, traffic: str) -> dict[str, list[Flow]]:
-        """What tells each class that is declared by a stream. Raises BadInput as `streams` does."""
+        """The flows of each class that is declared by a stream. Raises BadInput as `streams` does."""
         self.table(traffic)
         return self._flows[traffic]
 
-    def _beside_connections(self, traffic: str) -> bool:
+    def _accompanies_connections(self, traffic: str) -> bool:
         every = (declared.connections for declared in self._lab.traffic.values())
         return any(connections is not None and connections.background == traffic for connections in every)
 
@@ -102,7 +102,7 @@ class TrafficStore:
         assert profile is not None, f"{traffic} is TCP connections"  # noqa: S101 - the caller's mistake
         return profile
 
-    def _most(self, traffic: str) -> int:
+    def _max_frames(self, traffic: str) -> int:
         """Maximum number of frames of the table: more than usual if a case fills the DUT with more states."""
         wanted = [case.state_packets or 0 for case in self._lab.cases.values() if case.traffic == traffic]
         wanted += [exercise.state_packets or 0 for exercise in self._lab.exercises if exercise.traffic == traffic]

@@ -7,8 +7,8 @@ The plugin (cli/pytest_plugin.py) gives them their parameters.
 from typing import Protocol
 
 from fwlab.grading.engine import Engine, forwarding
-from fwlab.grading.graded import Work
 from fwlab.grading.outcomes import require_case, require_check, require_loaded, require_refusal
+from fwlab.grading.works import Work
 
 
 class CheckAt(Protocol):

@@ -1,28 +1,196 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The students in what an instructor has of a class: a folder, or an archive, as it is or as an LMS exports it.
 
-Each entry is somebody's by its name (class_names.py). One that is odd costs its own student at most, and is told.
-Gradescope's submission_metadata.yml gives the names of its folders.
+Each entry is somebody's by its name. One that is odd costs its own student at most, and is told.
+
+Moodle       NAME_NUMBER_assignsubmission_file, of a folder or at the beginning of a file's name; a group may lack the
+             number, and versions before 4.1 write one more `_`
+Canvas       NAME_NUMBER_NUMBER_FILE, or NAME_LATE_NUMBER_NUMBER_FILE: files alone
+Brightspace  NUMBER-NUMBER - NAME - DATE, a folder; or such a file, with ` - FILE` behind it
+Gradescope   submission_metadata.yml has the names of its folders, and when they were handed in
+otherwise    the name of a folder or of an archive
 """
 
 import contextlib
+import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from fwlab.grading.archive_members import EXPORT, STUDENT, Unreadable
-from fwlab.grading.archives import UNPACKED, discard, is_archive, is_packed, unpack
-from fwlab.grading.class_names import Owner, owner_of
+from fwlab.checkout.yaml_files import yaml_in
+from fwlab.grading.archives import EXPORT, STUDENT, UNPACKED, Unreadable, discard, is_archive, is_packed, stem, unpack
 from fwlab.grading.confined import returned
-from fwlab.grading.gradescope import METADATA, Submitters, read_metadata
+from fwlab.grading.lab_rulesets import RIGHT, WRONG
+from fwlab.measure.plan import PARTS
 from fwlab.model.errors import BadInput
 from fwlab.model.printable import printable
-from fwlab.rulesets.files import LONGEST_PATH
+from fwlab.rulesets.files import MAX_PATH
 from fwlab.rulesets.registry import kind_of, meant
+
+#: A student's name in marks. It becomes part of test names and reports.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+_MOODLE = re.compile(r"(?P<name>.+?)(_(?P<number>\d+))?_assign(?P<kind>(submission|feedback)_[a-z]+)(_.*)?", re.DOTALL)
+_CANVAS = re.compile(r"(?P<name>[^_]+)(?P<late>_LATE)?_(?P<number>\d+)_(\d+_.+|(?P<text>(text|link)\.html))", re.DOTALL)
+_BRIGHTSPACE = re.compile(r"(?P<number>\d+-\d+) - (?P<name>.+?) - ((?! - ).)*\b\d{4}\b((?! - ).)*( - .+)?", re.DOTALL)
+#: Rulesets of the lab have these names in marks.
+_RESERVED = re.compile("|".join([*PARTS, f"{RIGHT}.*", f"{WRONG}.*"]))
+#: What Unicode calls a Latin letter, such as `LATIN SMALL LETTER O WITH STROKE`.
+_LATIN = re.compile(r"LATIN (?P<size>SMALL|CAPITAL) (LETTER|LIGATURE) (?P<plain>[A-Z]{1,2})( WITH .*)?")
+#: Characters of a name, of a number and of a hash in a student's name in marks.
+_WORDS, _NUMBER, _HASH = 40, 20, 6
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Whose an entry is.
+
+    id    the name in marks
+    name  as it is written, where that differs
+    of_several  the platform writes each file by itself, so the same owner may have others
+    late  the platform says that it came late
+    text  an online text, which is no ruleset
+    """
+
+    id: str
+    name: str = ""
+    of_several: bool = False
+    late: bool = False
+    text: bool = False
+
+
+def owner_of(entry: str, *, is_folder: bool) -> Owner | None:
+    """The owner of an entry of this name; None for a file that stands for nobody."""
+    if found := _MOODLE.fullmatch(entry):
+        name, text = found["name"], found["kind"] != "submission_file"
+        return Owner(_free(_numbered(name, found["number"])), shown_name(name), not is_folder, text=text)
+    if found := _BRIGHTSPACE.fullmatch(entry):
+        own = f"{found['number'][:_NUMBER]}-{_words(found['name'])[0] or 'participant'}"
+        return Owner(own, shown_name(found["name"]), not is_folder)
+    if not is_folder and (found := _CANVAS.fullmatch(entry)):
+        own, name = _numbered(found["name"], found["number"]), shown_name(found["name"])
+        return Owner(own, name, of_several=True, late=bool(found["late"]), text=bool(found["text"]))
+    if not is_folder and not is_packed(entry):
+        return None
+    name = entry if is_folder else stem(entry)
+    return Owner(_free(name)) if NAME.fullmatch(name) else Owner(_free(identifier(name)), shown_name(name))
+
+
+def shown_name(name: str) -> str:
+    """A person's name for pages and lists. macOS writes letters and accents apart, and no list of names does."""
+    return printable(unicodedata.normalize("NFC", name))
+
+
+def identifier(name: str) -> str:
+    """A name in letters that a test's name can have. A hash tells names apart that cannot be written with them."""
+    words, whole = _words(name)
+    if words and whole:
+        return words
+    said = unicodedata.normalize("NFC", name)
+    return f"{words or 'participant'}-{hashlib.sha256(os.fsencode(said)).hexdigest()[:_HASH]}"
+
+
+def _numbered(name: str, number: str | None) -> str:
+    """With the number that keeps two students of one name apart, if there is one."""
+    return f"{_words(name)[0] or 'participant'}_{number[:_NUMBER]}" if number else identifier(name)
+
+
+def _words(name: str) -> tuple[str, bool]:
+    """The name in plain letters, and whether it is all there."""
+    plain, whole = "", True
+    for character in unicodedata.normalize("NFKD", name.replace("ß", "ss")):
+        latin = _LATIN.fullmatch(unicodedata.name(character, ""))
+        if latin and not character.isascii():
+            plain += latin["plain"] if latin["size"] == "CAPITAL" else latin["plain"].lower()
+        elif character.isascii():
+            plain += character
+        elif character.isalnum() or "\udc80" <= character <= "\udcff":
+            whole = False
+    words = re.sub("[^A-Za-z0-9]+", "-", plain).strip("-")
+    return words[:_WORDS].strip("-"), whole and len(words) <= _WORDS
+
+
+def _free(own: str) -> str:
+    """No name of the lab's own rulesets: with it the mark would be ambiguous."""
+    return f"student-{own}" if _RESERVED.fullmatch(own) else own
+
+
+#: It lies beside the folders of an export.
+METADATA = "submission_metadata.yml"
+#: It has the history of every submission, so it may be much larger than a file that somebody writes.
+LARGEST_METADATA = 32 << 20
+#: Names of one submission that are read.
+MOST_PEOPLE = 20
+
+
+@dataclass(frozen=True)
+class Submitters:
+    """Who handed in one submission, and when."""
+
+    names: str = ""
+    created_at: datetime | None = None
+
+
+def read_metadata(path: Path) -> dict[str, Submitters]:
+    """By submission, who made it; nothing without the file. What an entry lacks is left out.
+
+    It is read in a child process. Raises BadInput if the file is not YAML.
+    """
+    if not path.is_file():
+        return {}
+    size, hint = path.stat().st_size, "export the submissions again, or remove the file"
+    found = returned(lambda: _people_in(path), size, printable(path.name), hint)
+    return {key: Submitters(names, at and datetime.fromisoformat(at)) for key, (names, at) in found.items()}
+
+
+def _people_in(path: Path) -> dict[str, tuple[str, str | None]]:
+    """By submission, the names and the time, as JSON has it."""
+    name = printable(path.name)
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST_METADATA + 1)
+    except OSError as error:
+        raise BadInput(f"{name}: {error.strerror}", "export the submissions again") from error
+    if len(data) > LARGEST_METADATA:
+        raise BadInput(f"{name}: more than {LARGEST_METADATA >> 20} MiB", "export the submissions again")
+    read = yaml_in(data, name, "export the submissions again, or remove the file", any_tag=True)
+    if not isinstance(read, Mapping):
+        raise BadInput(f"{name}: not a mapping of submissions", "export the submissions again, or remove the file")
+    return {str(key): _submitters(entry) for key, entry in read.items() if isinstance(entry, Mapping)}
+
+
+def _submitters(entry: Mapping[Any, Any]) -> tuple[str, str | None]:
+    listed = entry.get(":submitters")
+    people = [person for person in listed if isinstance(person, Mapping)] if isinstance(listed, list) else []
+    names = "; ".join(
+        _name_in(person.get(":name")) or _name_in(person.get(":email")) or "?" for person in people[:MOST_PEOPLE]
+    )
+    at = _time_in(entry.get(":created_at"))
+    return shown_name(names), None if at is None else at.isoformat()
+
+
+def _name_in(value: object) -> str:
+    """A name. Anything else is left out: by YAML's aliases a short file can hold endless data."""
+    return value if isinstance(value, str) else ""
+
+
+def _time_in(value: object) -> datetime | None:
+    if isinstance(value, Mapping):  # Ruby's time with a zone
+        value = value.get("utc")
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    if not isinstance(value, datetime):
+        return None
+    return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+
 
 #: Files that some version of pytest reads as its configuration, or runs.
 CONFIGURATION = frozenset(
@@ -71,7 +239,7 @@ class Student:
 
 def shown(path: Path) -> str:
     """A path for a message."""
-    return printable(path, LONGEST_PATH)
+    return printable(path, MAX_PATH)
 
 
 @contextlib.contextmanager

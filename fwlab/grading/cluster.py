@@ -29,9 +29,9 @@ import dask
 from distributed import Client, Future, LocalCluster, Security, Worker, get_worker
 from distributed.threadpoolexecutor import ThreadPoolExecutor
 
+from fwlab.checkout.project import Project
 from fwlab.grading.grader import Answer, Grader, Setup, Task
 from fwlab.host.process import wait_or_kill
-from fwlab.host.project import Project
 from fwlab.model.errors import BadInput, CannotMeasure, FwlabError
 from fwlab.model.events import Event, Listener, MachinesBusy, StepStarted, Warned
 

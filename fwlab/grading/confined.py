@@ -6,6 +6,7 @@ goes on in it. That is enough: it opens files and a pipe of its own, prints noth
 no lock that another thread may have held. If it should hang nevertheless, WALL_S ends it.
 """
 
+import errno
 import faulthandler
 import gc
 import json
@@ -20,7 +21,6 @@ from os import _exit
 from pathlib import Path
 from typing import Any, NoReturn
 
-from fwlab.grading.room import NoRoom
 from fwlab.model.errors import BadInput, CannotMeasure
 
 #: Limits of one child: CPU time (s), memory beyond what the parent has, and time (s), of which a busy host may need
@@ -34,8 +34,25 @@ CLASS, CLASS_BYTES, MOST_CLASS = 6, 4 << 20, 60
 #: How a child says that it had no memory left, or that there is a bug in its work.
 _NO_MEMORY, _BUG = 3, 4
 
+#: Errors of the host's disk, which are no student's fault.
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.EIO}
+
 #: Tells the parent something: any JSON.
 Tell = Callable[[Any], None]
+
+
+class NoRoom(BadInput):
+    """The host's disk is full. Not the fault of any student."""
+
+    @classmethod
+    def at(cls, path: Path, error: OSError) -> "NoRoom":
+        """The error for this place."""
+        return cls(f"{path}: cannot copy a submission: {error.strerror}", "free space there, or set TMPDIR")
+
+
+def no_room(error: OSError) -> bool:
+    """Whether this error is the host's."""
+    return error.errno in _FULL
 
 
 @dataclass(frozen=True)

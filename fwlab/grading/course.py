@@ -1,20 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""course.yml: how an instructor turns verdicts into grades. The classes here document every field."""
+"""course.yml, and the grades that follow from it: a pure function of a grading's record.
+
+The classes here document every field of course.yml.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import AwareDatetime, Field
 
-from fwlab.host.project import Project, lab_ids, shown, validated
-from fwlab.host.yaml_files import read_yaml_file
+from fwlab.checkout.project import Project, display_path, lab_ids
+from fwlab.checkout.yaml_files import read_yaml_file
+from fwlab.grading.record import Grading, StudentRecord, WorkMark
 from fwlab.model.declared import Identifier, Strict
 from fwlab.model.errors import BadInput
+from fwlab.model.faults import validated
 from fwlab.model.lab import Lab
+from fwlab.model.verdict import Outcome
 
 Weight = Annotated[float, Field(ge=0, le=1000)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -100,7 +107,7 @@ class Course(Strict):
 
 def read_course(project: Project, path: Path) -> Course:
     """Raises BadInput naming the file and the field."""
-    name = shown(project, path.absolute())
+    name = display_path(project, path.absolute())
     hint = f"fix {name}"
     data = read_yaml_file(path, name, hint)
     course = validated({} if data is None else data, name, Course, hint=hint)
@@ -131,3 +138,87 @@ def refuse_unknown(course: Course, lab: Lab, name: str) -> None:
     counting = [graded.exercises.get(e.id, 0.0 if e.further else 1.0) for e in lab.whole.exercises]
     if checks and not any(counting):
         raise BadInput(f"{name}: labs.{lab.id}.exercises: every weight is 0", f"fix {name}")
+
+
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class ExerciseGrade:
+    """One exercise: its weight, and the share of it that was reached; None if that is open."""
+
+    work: WorkMark
+    weight: float
+    share: float | None
+
+
+@dataclass(frozen=True)
+class Grade:
+    """One student's grade in one lab.
+
+    days_late  begun days after the deadline; None if nobody knows when it was handed in
+    deducted   the share that lateness costs
+    points     None while an exercise that counts is open
+    """
+
+    student: StudentRecord
+    exercises: tuple[ExerciseGrade, ...]
+    days_late: int | None
+    deducted: float
+    points: float | None
+
+    @property
+    def open(self) -> list[str]:
+        """The exercises without a mark that count."""
+        return [grade.work.exercise for grade in self.exercises if grade.share is None and grade.weight > 0]
+
+
+def grade_class(grading: Grading, course: Course) -> list[Grade]:
+    """A grade for each student of the record, in its order."""
+    return [_grade(grading, course, student) for student in grading.students]
+
+
+def _grade(grading: Grading, course: Course, student: StudentRecord) -> Grade:
+    lab = course.lab(grading.lab)
+    exercises = tuple(
+        ExerciseGrade(work, weight_of(work.exercise, grading, lab), share_of(work, grading, course))
+        for work in grading.of_student(student.id)
+    )
+    days = course.days_late(grading.lab, student.id, student.handed_in)
+    deducted = course.late.penalty(days or 0)
+    counting = [(grade.weight, grade.share) for grade in exercises if grade.weight > 0]
+    reached = [weight * share for weight, share in counting if share is not None]
+    points = None
+    if counting and len(reached) == len(counting):
+        points = course.points * (1 - deducted) * sum(reached) / sum(weight for weight, _ in counting)
+    return Grade(student, exercises, days, deducted, points)
+
+
+def weight_of(exercise: str, grading: Grading, lab: GradedLab) -> float:
+    """What course.yml says; else 1 for an exercise of the core, and 0 for a further one."""
+    known = grading.exercises.get(exercise)
+    return lab.exercises.get(exercise, 0.0 if known is not None and known.further else 1.0)
+
+
+def share_of(work: WorkMark, grading: Grading, course: Course) -> float | None:
+    """The share of an exercise that was reached: all, none, or in part; None if that is open.
+
+    In part: the share of the way from what the exercise's start passes to all. What a ruleset breaks counts against it.
+    """
+    if work.outcome is Outcome.PASS:
+        return 1.0
+    if work.outcome is not Outcome.FAIL:
+        return None
+    if work.untouched:  # what it passes, doing nothing passes
+        return 0.0
+    weights = course.lab(grading.lab).checks.get(work.exercise, {})
+    weighed = {check.check: weights.get(check.check, 1.0) for check in work.checks}
+    start = sum(weighed.get(name, 0.0) for name in grading.start_passes.get(work.exercise, []))
+    passed = sum(weighed[check.check] for check in work.checks if check.outcome is Outcome.PASS)
+    every = sum(weighed.values())
+    return course.partial * max(0.0, passed - start) / (every - start) if every > start else 0.0
+
+
+def number(value: float | None) -> str:
+    """At most two decimals; nothing for what is open."""
+    return "" if value is None else f"{value:.2f}".rstrip("0").rstrip(".")

@@ -17,14 +17,12 @@ from typing import Any, Self
 from distributed import Future
 
 from fwlab import __version__
+from fwlab.checkout.atomic_write import write_atomically
 from fwlab.dut.registry import dut_system
-from fwlab.grading.class_results import alike, write_class
+from fwlab.grading.class_files import alike, marks_csv, write_class
 from fwlab.grading.cluster import Cluster, Message, open_cluster
-from fwlab.grading.graded import Work, given, unreadable
-from fwlab.grading.grader import Answer, Setup, Task
+from fwlab.grading.grader import Answer, Present, Setup, Task
 from fwlab.grading.grading_plan import GradingPlan
-from fwlab.grading.marks import marks_csv
-from fwlab.grading.needs import Present
 from fwlab.grading.own_tests import files_of_tests, read_tests
 from fwlab.grading.record import (
     FILE,
@@ -43,10 +41,10 @@ from fwlab.grading.record import (
     marks_of,
     read_record,
 )
-from fwlab.grading.submissions import Submissions, told
-from fwlab.grading.untouched import start_passes, untouched
-from fwlab.host.atomic_write import write_atomically
-from fwlab.judge.verdicts import judge_cases, judge_exercise, judge_refused
+from fwlab.grading.submissions import Submissions, as_recorded
+from fwlab.grading.works import Work, given, start_passes, unreadable, untouched
+from fwlab.judge.checks import judge_exercise, judge_refused
+from fwlab.judge.verdicts import judge_cases
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import measured_elsewhere
 from fwlab.measure.plan import chosen_cases
@@ -591,7 +589,7 @@ def _student(work: Work, submissions: Submissions | None) -> StudentRecord:
 def _files(work: Work, context: RunContext) -> dict[str, Any]:
     """What was handed in, as a record has it."""
     if work.handed_in is not None:
-        return told(work.handed_in)
+        return as_recorded(work.handed_in)
     try:
         files = work.spec(context).files
     except BadInput as error:

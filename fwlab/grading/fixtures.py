@@ -15,8 +15,8 @@ import pytest
 import testinfra
 from testinfra.host import Host
 
+from fwlab.checkout.project import Project
 from fwlab.grading.options import MEASURES
-from fwlab.host.project import Project
 from fwlab.judge.statistics import figure
 from fwlab.measure.labs import load_lab
 from fwlab.metrics.registry import METRICS

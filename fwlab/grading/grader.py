@@ -9,22 +9,22 @@ import contextlib
 import os
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from socket import gethostname
 from typing import Any
 
 import testinfra
+from testinfra.backend.base import CommandResult
 from testinfra.host import Host
 
 from fwlab import __version__
+from fwlab.checkout.project import Project
 from fwlab.dut.registry import dut_system
-from fwlab.grading.kernel_state import Inconclusive, absent_from
-from fwlab.grading.needs import Present, present_on
-from fwlab.grading.own_tests import Collected, OwnTests
+from fwlab.grading.own_tests import OwnTests
 from fwlab.grading.record import CheckMark, changed_files, lab_files
-from fwlab.host.project import Project
-from fwlab.judge.verdicts import judge_exercise
+from fwlab.judge.checks import judge_exercise
 from fwlab.measure.context import RunContext, same_machines
 from fwlab.measure.individual_tasks import individual_lab
 from fwlab.measure.labs import load_lab, on_dut
@@ -35,11 +35,109 @@ from fwlab.metrics.registry import METRICS
 from fwlab.model.declared import Frozen, Value
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.events import Listener
+from fwlab.model.lab import Needs
+from fwlab.model.printable import LONGEST_LINE, printable
 from fwlab.model.results import Measured, Run
 from fwlab.model.ruleset import RulesetFile
 from fwlab.model.verdict import Outcome
-from fwlab.testbed.dut_choice import topology_of
+from fwlab.rulesets.registry import KINDS
+from fwlab.testbed.choices import topology_of
 from fwlab.testbed.selection import TestbedRequest
+
+
+class Present(Frozen):
+    """Which packages and modules are there, and the values of sysctls by name, with single spaces."""
+
+    packages: frozenset[str]
+    modules: frozenset[str]
+    sysctls: dict[str, str]
+
+    def lacks(self, needs: Needs, forwarding: str) -> str | None:
+        """The first thing that the DUT lacks of what a lab needs; None if it has everything.
+
+        forwarding  the sysctl that makes it a router: otherwise no result means anything
+        """
+        if self.sysctls.get(forwarding) != "1":
+            return f"the DUT does not forward: {forwarding} is {self.sysctls.get(forwarding)}"
+        for what, wanted, there in (
+            ("package", needs.packages, self.packages),
+            ("module", needs.modules, self.modules),
+        ):
+            if missing := [name for name in wanted if name not in there]:
+                return f"the DUT lacks the {what} {missing[0]}"
+        for name, value in needs.sysctls.items():
+            if self.sysctls.get(name) != str(value):
+                return f"the DUT has {name} = {self.sysctls.get(name)}, the lab needs {value}"
+        return None
+
+
+def present_on(dut: Host, packages: Iterable[str], modules: Iterable[str], sysctls: Iterable[str]) -> Present:
+    """What the DUT has of these. A module may be there without being loaded; Testinfra has no words for that."""
+    return Present(
+        packages=frozenset(name for name in packages if dut.package(name).is_installed),
+        modules=frozenset(name for name in modules if dut.run("modinfo %s", name).rc == 0),
+        sysctls={name: value for name in sysctls if (value := _sysctl(dut, name)) is not None},
+    )
+
+
+def _sysctl(dut: Host, name: str) -> str | None:
+    """The value, with single spaces; None if the kernel has no such setting."""
+    try:
+        return " ".join(str(dut.sysctl(name)).split())
+    except AssertionError:  # Testinfra's
+        return None
+
+
+class Inconclusive(Exception):
+    """Nothing can be said about a ruleset, for this reason."""
+
+
+_LOST = "lost the connection to the DUT before it could be asked what it holds"
+
+
+def absent_from(dut: Host, files: Iterable[RulesetFile]) -> str | None:
+    """What the DUT lacks of the first file that it does not hold whole. Raises Inconclusive if it does not answer."""
+    for file in files:
+        absent = missing(dut, file)
+        if absent is not None:
+            return f"{file.name}: loaded, but the DUT does not hold: {printable(absent, LONGEST_LINE)}"
+    return None
+
+
+def missing(dut: Host, file: RulesetFile) -> str | None:
+    """What the DUT lacks of this file; None if it holds all of it."""
+    lines = [line.partition("#")[0].strip() for line in file.text.splitlines()]
+    try:
+        return KINDS[file.kind].missing_from_kernel(_Asked(dut), [line for line in lines if line])
+    except (LookupError, ValueError, StopIteration):
+        return None  # the tool has loaded a form that this check does not understand
+
+
+class _Asked:
+    """The DUT's tools. A tool that cannot be reached says nothing about the ruleset, so Inconclusive is raised."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def run(self, command: str, *arguments: str) -> str:
+        return str(self._done(command, *arguments).stdout)
+
+    def check_output(self, command: str, *arguments: str) -> str:
+        done = self._done(command, *arguments)
+        if done.rc:
+            words = printable(done.stderr.strip() or f"exit {done.rc}")
+            raise Inconclusive(f"the DUT cannot list what it holds: {command.split(maxsplit=1)[0]}: {words}")
+        return str(done.stdout).rstrip()
+
+    def _done(self, command: str, *arguments: str) -> CommandResult:
+        try:
+            done = self._host.run(command, *arguments)
+        except (RuntimeError, OSError) as error:  # Testinfra's, if ssh failed
+            raise Inconclusive(_LOST) from error
+        if done.rc == 255:
+            raise Inconclusive(_LOST)
+        return done
+
 
 #: Time for all rulesets of a student that crash the DUT or keep themselves from being measured (s): half of what ten
 #: that each exceed their limit twice would take.
@@ -158,8 +256,7 @@ class Grader:
         self._who: str | None = None
         #: What the DUT has of what the lab needs, once that was asked.
         self._found: Present | None = None
-        self._own: OwnTests | None = None
-        self._collected: dict[str, Collected] = {}
+        self._own = OwnTests({}, project, "", Path())
         self._of_machines: list[CheckMark] | None = None
 
     def grade(self, setup: Setup, task: Task, answer: Callable[[Answer], None]) -> None:
@@ -169,7 +266,7 @@ class Grader:
         """
         session = self.session(setup)
         self._measure_cases(session, list(task.cases))
-        present, tests = self._present(session), self._tests_of_machines(setup, session)
+        present, tests = self._present(session), self._tests_of_machines(session)
         run = _without_exercises(session.run)
         answer(Answer(lab=setup.lab, who=task.who, machines=self._name, run=run, present=present, tests=tests))
         own = None
@@ -200,6 +297,7 @@ class Grader:
             )
         self._open, self._who = (setup, session), None
         self._found = self._of_machines = None
+        self._own = OwnTests(setup.tests, self.project, setup.lab, session.ssh_config)
         self._name = f"{gethostname()}-{os.getpid()}-{time.time_ns() // 1_000_000}"
         return session
 
@@ -238,7 +336,9 @@ class Grader:
             measured = self._measure(session, spec, own)
             found = self._held(session, spec, own, measured) if why_not_loaded(measured) is None else {}
             if found.get("holds"):
-                found["tests"] = self._tests_of(session, task.who, given, measured)
+                files = {file.name: file.text for file in given.files}
+                submission = {"student": task.who, "exercise": given.exercise, "files": files}
+                found["tests"] = self._own.of_submission(_without_exercises(session.run), submission, measured)
             return self._answered(base, session, measured=measured, **found)
         except CannotMeasure as error:
             return self._answered(base, session, error=error.message)
@@ -247,25 +347,12 @@ class Grader:
             reason = f"internal error while grading: {type(error).__name__}: {error}"
             return self._answered(base, session, error=reason)
 
-    def _tests_of_machines(self, setup: Setup, session: Session) -> list[CheckMark]:
+    def _tests_of_machines(self, session: Session) -> list[CheckMark]:
         """Run the tests of the machines, once; first measure the cases that tests ask for. Raises CannotMeasure."""
         if self._of_machines is None:
-            self._own = OwnTests(setup.tests, self.project, setup.lab, session.ssh_config) if setup.tests else None
-            self._collected = self._own.collect() if self._own is not None else {}
-            wanted = {case for test in self._collected.values() for case in test.cases}
-            if unknown := sorted(wanted - set(session.context.lab.cases)):
-                raise CannotMeasure(f"the tests measure {unknown[0]}, which is no case of {setup.lab}", "fix the tests")
-            self._measure_cases(session, sorted(wanted))
-            some = self._own is not None and any(not test.of_submission for test in self._collected.values())
-            self._of_machines = self._own.run(_without_exercises(session.run)) if self._own and some else []
+            self._measure_cases(session, self._own.cases(session.context.lab))
+            self._of_machines = self._own.of_machines(_without_exercises(session.run))
         return self._of_machines
-
-    def _tests_of(self, session: Session, who: str, given: Given, measured: Measured) -> list[CheckMark]:
-        if self._own is None or not any(test.of_submission for test in self._collected.values()):
-            return []
-        files = {file.name: file.text for file in given.files}
-        submission = {"student": who, "exercise": given.exercise, "files": files}
-        return self._own.run(_without_exercises(session.run), submission, measured)
 
     def _answered(self, base: Answer, session: Session, **found: Any) -> Answer:
         return base.model_copy(update={"run": _without_exercises(session.run), "dead": session.dead, **found})

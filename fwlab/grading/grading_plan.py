@@ -4,13 +4,13 @@
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from fwlab.checkout.project import Project, is_measured, lab_ids
 from fwlab.grading.course import Course, read_course, refuse_unknown
-from fwlab.grading.graded import OUTCOMES, Work, handed_in, own_work
 from fwlab.grading.grader import Setup
 from fwlab.grading.options import GradingOptions
 from fwlab.grading.record import FILE, read_record
 from fwlab.grading.submissions import Submissions
-from fwlab.host.project import Project, is_measured, lab_ids
+from fwlab.grading.works import OUTCOMES, Work, handed_in, own_work
 from fwlab.measure.context import RunContext
 from fwlab.measure.host_room import refuse_too_many
 from fwlab.measure.labs import measured_elsewhere

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from fwlab.host.atomic_write import write_errors_as
+from fwlab.checkout.atomic_write import write_errors_as
 from fwlab.model.errors import BadInput
 
 NAME = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fwlab")])

@@ -8,10 +8,9 @@ from typing import NoReturn
 import pytest
 
 from fwlab.grading.engine import Engine
-from fwlab.grading.graded import Work
-from fwlab.grading.grader import why_not_loaded
-from fwlab.grading.kernel_state import Inconclusive
+from fwlab.grading.grader import Inconclusive, why_not_loaded
 from fwlab.grading.record import CheckMark, WorkMark
+from fwlab.grading.works import Work
 from fwlab.judge.verdicts import blamed
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import CannotMeasure

@@ -4,10 +4,10 @@
 import json
 from pathlib import Path
 
+from fwlab.checkout.project import find_project
 from fwlab.grading import confined
-from fwlab.grading.archive_members import EXPORT, STUDENT
+from fwlab.grading.archives import EXPORT, STUDENT
 from fwlab.grading.grader import STUDENT_S
-from fwlab.host.project import find_project
 
 
 def times() -> str:

@@ -10,18 +10,19 @@ from __future__ import annotations
 import hashlib
 import json
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from fwlab.grading.class_names import NAME
+from fwlab.checkout.atomic_write import write_atomically, write_errors_as
+from fwlab.checkout.project import Project
+from fwlab.grading.class_folder import NAME
 from fwlab.grading.similarity import Pair
-from fwlab.host.atomic_write import write_atomically, write_errors_as
-from fwlab.host.project import Project
 from fwlab.judge.verdicts import blamed
+from fwlab.model.check import Check
 from fwlab.model.declared import Frozen, Value
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.lab import Exercise, Lab
@@ -416,8 +417,59 @@ def _limits(check: Any) -> dict[str, Any]:
         "ratio_to": check.ratio_to,
         "kernel": check.kernel,
     }
+    own = type(check).model_fields.keys() - Check.model_fields.keys()  # of the check's kind
+    known |= check.model_dump(mode="json", include=own)
     return {name: value for name, value in known.items() if value is not None}
 
 
 def _finite(bound: float) -> float | None:
     return bound if abs(bound) != float("inf") else None
+
+
+def merged(folders: Sequence[Path]) -> Record:
+    """One record of all parts. Raises BadInput naming two parts that do not belong together, or disagree."""
+    parts = [(folder, read_record(folder)) for folder in folders]
+    first_folder, first = parts[0]
+    for folder, part in parts[1:]:
+        why = first.begun.difference(part.begun) or _other_conditions(first, part)
+        if why is not None:
+            raise BadInput(f"{first_folder} and {folder} cannot be joined: {why}", "grade one of them again")
+    joined = Record(first.begun)
+    works: dict[tuple[str, str], tuple[Path, WorkMark]] = {}
+    for folder, part in parts:
+        for student in part.students.values():
+            known = joined.students.get(student.id)
+            files = {**(known.files if known else {}), **student.files}
+            joined.add(student.model_copy(update={"files": files}))
+        joined.add(*part.machines.values())
+        for work in part.grading().works:
+            works[work.key] = _better(works.get(work.key), (folder, work))
+    joined.add(*(work for _, work in works.values() if work.outcome is not None))
+    pairs = dict.fromkeys(pair for _, part in parts for pair in part.similar)
+    joined.add(Similar(pairs=list(pairs)))
+    return joined
+
+
+def _other_conditions(one: Record, other: Record) -> str | None:
+    """Why figures of two records cannot be joined; None if they may be."""
+    runs = one.run(), other.run()
+    if runs[0] is None or runs[1] is None:
+        return "one of them never measured anything"
+    mine, its = Conditions.of(runs[0]), Conditions.of(runs[1])
+    # Two halves of a lab for several systems each decide the exercises of their own.
+    return None if mine.system != its.system else mine.difference(its)
+
+
+def _better(kept: tuple[Path, WorkMark] | None, new: tuple[Path, WorkMark]) -> tuple[Path, WorkMark]:
+    """The one that decides. Raises BadInput if both do, and differently."""
+    if kept is None:
+        return new
+    (here, mine), (there, other) = kept, new
+    decided = [mark.outcome in (Outcome.PASS, Outcome.FAIL) for mark in (mine, other)]
+    if all(decided) and (mine.content, mine.outcome) != (other.content, other.outcome):
+        what = "other files" if mine.content != other.content else f"{mine.outcome} and {other.outcome}"
+        who = f"{mine.student}/{mine.exercise}"
+        raise BadInput(f"{here} and {there} have different results for {who}: {what}", "remove one of them")
+    if decided[1] and not decided[0]:
+        return new
+    return new if mine.outcome is None else kept

@@ -17,8 +17,8 @@ from pathlib import Path, PurePosixPath
 
 from jinja2 import Environment, StrictUndefined
 
-from fwlab.host.atomic_write import write_atomically
-from fwlab.host.project import Project
+from fwlab.checkout.atomic_write import write_atomically
+from fwlab.checkout.project import Project
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab

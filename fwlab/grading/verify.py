@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fwlab.checkout.project import Project
 from fwlab.grading.record import ExerciseRecord, Record, changed_files, lab_files, read_record
-from fwlab.host.project import Project
-from fwlab.judge.verdicts import judge_exercise, judge_refused
+from fwlab.judge.checks import judge_exercise, judge_refused
 from fwlab.measure.individual_tasks import individual_lab
 from fwlab.measure.labs import load_lab
 from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Lab
-from fwlab.model.verdict import overall
+from fwlab.model.verdict import TEST, overall
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def verify(project: Project, folder: Path) -> Verified:
             verdicts = judge_refused(exercise, work.measured)
         else:
             verdicts = judge_exercise(exercise, work.measured, run, METRICS)
-        tests = [check.outcome for check in work.checks if check.metric == "test"]  # only the machines can repeat them
+        tests = [check.outcome for check in work.checks if check.metric == TEST]  # only the machines can repeat them
         now = overall([*(verdict.outcome for verdict in verdicts), *tests])
         if now != work.outcome:
             why = next((verdict.text for verdict in verdicts if verdict.outcome is now), "")

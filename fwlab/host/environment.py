@@ -44,7 +44,7 @@ def boot_timeout() -> int:
     raise BadInput(message, f"export FWLAB_BOOT_TIMEOUT={USUAL_BOOT_TIMEOUT_S}")
 
 
-def patience() -> float:
+def timeout_scale() -> float:
     """How many times longer than usual a machine of this host takes, by $FWLAB_BOOT_TIMEOUT; at least 1."""
     try:
         return max(1.0, boot_timeout() / USUAL_BOOT_TIMEOUT_S)

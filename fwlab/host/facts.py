@@ -1,17 +1,39 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The host below the nodes, as results record it."""
+"""The host below the nodes, as results record it: hardware, programs, and settings of its CPUs."""
 
 import os
 import platform
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
 
-from fwlab.host.architecture import BOXES
-from fwlab.host.kvm_probe import QEMU, qemu_version
-from fwlab.model.results import HostFacts
+from fwlab.host.kvm_probe import BOX_ARCHITECTURE, QEMU, qemu_version
+from fwlab.model.results import CpuSettings, HostFacts
+
+CPUS = Path("/sys/devices/system/cpu")
+_UNAFFECTED = "Not affected"
+
+
+def cpu_settings(pinning: Mapping[str, str], cpus: Path = CPUS) -> CpuSettings:
+    """The host's settings beside `pinning`. What a host does not tell stays empty."""
+    governors = {_read(path) for path in cpus.glob("cpu[0-9]*/cpufreq/scaling_governor")}
+    found = {path.name: _read(path) for path in sorted(cpus.glob("vulnerabilities/*"))}
+    return CpuSettings(
+        governors=sorted(governors - {""}),
+        mitigations={name: says for name, says in found.items() if says and says != _UNAFFECTED},
+        smt=_read(cpus / "smt" / "control"),
+        pinning=dict(pinning),
+    )
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
 
 
 def host_facts(host_class: str | None = None) -> HostFacts:
@@ -41,7 +63,7 @@ def cpu_of_lscpu(said: str) -> str:
     """Vendor and model that lscpu printed, and the architecture if it is not that of the boxes; empty if none."""
     fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in said.splitlines())}
     machine = fields.get("Architecture", "")
-    found = (fields.get("Vendor ID", ""), fields.get("Model name", ""), "" if machine == BOXES else machine)
+    found = (fields.get("Vendor ID", ""), fields.get("Model name", ""), "" if machine == BOX_ARCHITECTURE else machine)
     return " ".join(word for word in found if word not in ("", "-"))
 
 

@@ -10,10 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fwlab.host.architecture import other_architecture
-from fwlab.host.devices import VFIO, Devices
-from fwlab.host.iproute import NO_ADMINISTRATION, Ip
-from fwlab.host.kvm_probe import KvmAnswer
+from fwlab.host.kvm_probe import KvmAnswer, other_architecture
+from fwlab.host.nics import NO_ADMINISTRATION, VFIO, Devices, Ip
 from fwlab.model.errors import CannotMeasure
 
 #: One for each machine, and one for the host, whose threads carry the frames.

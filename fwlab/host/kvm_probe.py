@@ -3,7 +3,7 @@
 
 A /dev/kvm that opens proves nothing: some nested hosts run a few instructions per millisecond, or run firmware but
 never a kernel, or a kernel that stops half-way. So a kernel is started. It prints its version first, and says last
-that it was given no root file system.
+that it was given no root file system. A host of another architecture than the boxes' emulates them.
 """
 
 import contextlib
@@ -22,12 +22,20 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fwlab.host.architecture import BOXES, other_architecture
-from fwlab.host.atomic_write import write_atomically
-from fwlab.host.environment import cache_directory, patience
+from fwlab.checkout.atomic_write import write_atomically
+from fwlab.host.environment import cache_directory, timeout_scale
 from fwlab.host.process import piped
 from fwlab.model.errors import FwlabError
 from fwlab.model.printable import printable
+
+BOX_ARCHITECTURE = "x86_64"
+
+
+def other_architecture() -> str:
+    """This host's architecture as the kernel names it ("aarch64"), if it is not that of the boxes; else empty."""
+    machine = platform.machine()
+    return "" if machine in (BOX_ARCHITECTURE, "amd64") else machine
+
 
 DEVICE = Path("/dev/kvm")
 QEMU = "qemu-system-x86_64"
@@ -62,7 +70,7 @@ def kvm_works(kernel: Path | None = None, *, again: bool = False, boot_sector: b
     boot_sector  if there is no kernel, try a boot sector: it proves less. Without this, the answer is then no.
     """
     if machine := other_architecture():
-        return KvmAnswer(False, f"this host is {machine}, where KVM cannot run {BOXES} guests")
+        return KvmAnswer(False, f"this host is {machine}, where KVM cannot run {BOX_ARCHITECTURE} guests")
     if not DEVICE.exists():
         return KvmAnswer(False, f"there is no {DEVICE}")
     if not os.access(DEVICE, os.R_OK | os.W_OK):
@@ -144,8 +152,8 @@ def _try(machine: list[str], what: str, timeout_s: int, end: bytes = b"") -> tup
 
     What stops between the two is stuck, whether it is silent or gone.
     """
-    silence_s = SILENCE_S * patience()
-    timeout_s = round(timeout_s * patience())
+    silence_s = SILENCE_S * timeout_scale()
+    timeout_s = round(timeout_s * timeout_scale())
     limit = round(timeout_s + (MOST_SILENCES * silence_s if end else 0))
     ends_with_us = ["setpriv", "--pdeathsig", "TERM", "timeout", "--kill-after=1", str(limit)]
     argv = [*ends_with_us, QEMU, "-accel", "kvm", "-cpu", "host", *machine]

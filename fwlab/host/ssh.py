@@ -12,12 +12,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from fwlab.host.atomic_write import write_atomically, write_errors_as
-from fwlab.host.environment import patience
-from fwlab.host.launcher import Launched, Launcher
+from fwlab.checkout.atomic_write import write_atomically, write_errors_as
+from fwlab.checkout.project import Project
+from fwlab.host.environment import timeout_scale
 from fwlab.host.process import wait_or_kill
-from fwlab.host.project import Project
-from fwlab.host.root_shell import LOST, RootShell
+from fwlab.host.root_shell import LOST, Program, RootShell
 from fwlab.model.errors import CannotMeasure, DutLost
 from fwlab.model.topology import ROLES, Role, Topology
 
@@ -58,7 +57,7 @@ def write_ssh_config(project: Project, topology: Topology, lab_number: int, lab_
   UserKnownHostsFile /dev/null
   LogLevel ERROR
   BatchMode yes
-  ConnectTimeout {round(20 * patience())}
+  ConnectTimeout {round(20 * timeout_scale())}
   ServerAliveInterval 30
   ServerAliveCountMax 20
   ControlMaster auto
@@ -80,7 +79,7 @@ class Ssh:
         self._base = ["ssh", "-F", str(config), role]
         # Not on the DUT, where a program more could show in the figures.
         self._shell = None if role == "dut" else RootShell(self._base)
-        self._launcher = Launcher(self._base)
+        self._programs = RootShell(self._base)
 
     def run(self, command: str, *, data: bytes = b"", timeout: float = 60, check: bool = True) -> str:
         """Run a shell command as root on the node and return its standard output.
@@ -88,7 +87,7 @@ class Ssh:
         `command` is this project's text, never a submission's. `timeout` is extended on a slow host (see patience).
         Raises CannotMeasure.
         """
-        timeout *= patience()
+        timeout *= timeout_scale()
         try:
             if self._shell:
                 done = self._shell.run(command, data, timeout)
@@ -122,14 +121,14 @@ class Ssh:
             start_new_session=True,
         )
 
-    def launch(self, command: str) -> Launched:
+    def launch(self, command: str) -> Program:
         """Start a command as root that reads its input to its end, sooner than `open` does. One at a time."""
-        return self._launcher.start(command)
+        return self._programs.start(command)
 
     def prepare(self) -> None:
         """Open now what `run` and `launch` use. The first time, that takes a second each on an emulated node."""
         self.run("true")
-        self.launch("true").wait(60 * patience())
+        self.launch("true").wait(60 * timeout_scale())
 
     def login(self, command: str = "") -> int:
         """Log in as `vagrant ssh` does, on our own terminal: a shell, or one command. Returns its exit status.
@@ -194,7 +193,7 @@ class Ssh:
         given = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
         with (
             contextlib.suppress(OSError),
-            socket.create_connection((given["hostname"], int(given["port"])), timeout * patience()) as connection,
+            socket.create_connection((given["hostname"], int(given["port"])), timeout * timeout_scale()) as connection,
         ):
             return connection.recv(4) == b"SSH-"
         return False
@@ -212,5 +211,5 @@ class Ssh:
         """End the shared connection, and the shell that uses it."""
         if self._shell is not None:
             self._shell.close()
-        self._launcher.close()
+        self._programs.close()
         subprocess.run([*self._base[:-1], "-O", "exit", self.role], capture_output=True, check=False)

@@ -23,19 +23,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from fwlab.checkout.project import Project, find_project
 from fwlab.host.environment import accelerator, cache_directory
-from fwlab.host.project import Project, find_project
 from fwlab.images.box_transfer import export_boxes, import_boxes, require_new
-from fwlab.images.build import IMAGES, Builder
-from fwlab.images.built_boxes import Boxes, add_boxes
-from fwlab.images.cloud_image import cloud_image
-from fwlab.images.default_images import default_images, left_out
-from fwlab.images.errors import SourceError
-from fwlab.images.freebsd_image import FREEBSD, NONE, URL, freebsd_image
-from fwlab.images.full_kernel import full_kernel_wanted
-from fwlab.images.packer_tools import require_programs
-from fwlab.images.subprocesses import Subprocesses
-from fwlab.images.trex_tarball import trex_tarball
+from fwlab.images.boxes import FREEBSD, IMAGES, Boxes, SourceError, add_boxes
+from fwlab.images.build import Builder, full_kernel_wanted
+from fwlab.images.freebsd import FREEBSD_URL, default_images, freebsd_image, left_out
+from fwlab.images.programs import Subprocesses, require_programs
+from fwlab.images.sources import NONE, cloud_image, trex_tarball
 from fwlab.model.errors import EXIT_FAIL, FwlabError
 
 EXIT_INTERRUPTED = 130
@@ -113,7 +108,7 @@ def _build(
     accelerator()  # a wrong FWLAB_ACCEL is an error now, not after minutes
     freebsd = freebsd_image(project)
     if FREEBSD in named and freebsd is None:
-        raise SourceError(f"{URL}={NONE} leaves {FREEBSD} out", f"unset {URL}")
+        raise SourceError(f"{FREEBSD_URL}={NONE} leaves {FREEBSD} out", f"unset {FREEBSD_URL}")
     if vagrant is not None:
         require_programs("vagrant")
     base = cloud_image()

@@ -15,15 +15,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fwlab.host.atomic_write import write_atomically, write_errors_as
-from fwlab.host.project import Project
-from fwlab.images.box_cache import cached, need_room, record_path, sha256_of
+from fwlab.checkout.atomic_write import write_atomically, write_errors_as
+from fwlab.checkout.project import Project
+from fwlab.images.boxes import (
+    FREEBSD,
+    Boxes,
+    BuildError,
+    SourceError,
+    cached,
+    content_key,
+    need_room,
+    record_path,
+    sha256_of,
+)
 from fwlab.images.build import key_settings
-from fwlab.images.built_boxes import Boxes
-from fwlab.images.cloud_image import CloudImage
-from fwlab.images.content_key import content_key
-from fwlab.images.errors import BuildError, SourceError
-from fwlab.images.freebsd_image import FREEBSD
+from fwlab.images.sources import CloudImage
 
 SUMS, LISTED = "SHA256SUMS", "boxes.json"
 #: Each file of such a folder, and nothing else, is written below the cache.

@@ -1,10 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Build one image: its base, its staged provisioning, Packer, and the box in the cache."""
+"""Build one image: its base, its staged provisioning, Packer, and the box in the cache.
+
+Debian's Packer writes a box in the first version of Vagrant's format for libvirt: box.img, its format and its size. The
+Vagrant plugin of newer Packers writes the second version: box_0.img in a list of disks. All else reads the first.
+
+The files of a base are read only when a box is built from it, so they take little room in the cache: the disk is
+compressed to a quarter, and bases with the same kernel share its file.
+
+Boxes may have Debian's full kernel, which has the drivers of virtual functions, instead of its cloud kernel. Figures of
+the virtual testbed belong to a kernel, so the boxes keep the cloud kernel unless somebody asks for the other.
+"""
 
 import datetime
+import filecmp
 import json
 import os
 import shutil
+import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,26 +24,120 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fwlab.checkout.project import Project
 from fwlab.host.environment import accelerator
 from fwlab.host.kvm_probe import kvm_works
-from fwlab.host.project import Project
-from fwlab.images import base_disk
-from fwlab.images import trex_tarball as trex
-from fwlab.images.box_cache import cached, locked, need_room, publish
-from fwlab.images.box_format import to_first_format, virtual_gib
-from fwlab.images.cloud_image import CloudImage, base_settings
-from fwlab.images.content_key import base_key, content_key
-from fwlab.images.errors import BuildError
-from fwlab.images.freebsd_disk import explained
-from fwlab.images.freebsd_image import FREEBSD, FreebsdImage
-from fwlab.images.full_kernel import FULL, base_builder, put_full_kernel
-from fwlab.images.packer_tools import PackerTools
-from fwlab.images.subprocesses import Subprocesses
+from fwlab.images.boxes import FREEBSD, BuildError, base_key, cached, content_key, locked, need_room, publish
+from fwlab.images.freebsd import FreebsdImage, explained
+from fwlab.images.programs import PackerTools, Subprocesses
+from fwlab.images.sources import NONE, TREX_SHA256, TREX_URL, CloudImage, Tarball, base_settings
+from fwlab.model.errors import BadInput
 from fwlab.model.results import Accelerator
 
-#: Built from Debian; and all.
-LINUX_IMAGES = ("dut-linux", "generator", "sink")
-IMAGES = (*LINUX_IMAGES, FREEBSD)
+
+def virtual_gib(disk: Path) -> int:
+    """The size of a qcow2 or raw disk as its machine sees it (GiB, rounded up)."""
+    with disk.open("rb") as file:
+        head = file.read(32)
+    size = int.from_bytes(head[24:32], "big") if head.startswith(b"QFI\xfb") else disk.stat().st_size
+    return -(-size // (1 << 30))
+
+
+def to_first_format(box: Path) -> None:
+    """Rewrite a box of the second format that has one disk; leave one of the first as it is.
+
+    Uses tar(1), because Python's tarfile takes the times in Packer's archives for a part of the name.
+    """
+    names = subprocess.run(["tar", "-tf", box], check=True, capture_output=True, text=True).stdout.split()
+    if "box_0.img" not in names:
+        return
+    parts = box.with_name(f"{box.name}.parts")
+    parts.mkdir()
+    subprocess.run(["tar", "-xf", box, "-C", parts], check=True)
+    disk, metadata = parts / "box.img", parts / "metadata.json"
+    (parts / "box_0.img").rename(disk)
+    kept = {name: value for name, value in json.loads(metadata.read_text()).items() if name != "disks"}
+    metadata.write_text(json.dumps({**kept, "format": "qcow2", "virtual_size": virtual_gib(disk)}) + "\n")
+    rewritten = parts / box.name
+    members = ["Vagrantfile", "box.img", "metadata.json"]
+    subprocess.run(["tar", "-cf", rewritten, "--owner=0", "--group=0", "-C", parts, *members], check=True)
+    rewritten.replace(box)
+
+
+BASE_DISK = "disk.raw.zst"
+#: Look for repetitions as far back as 128 MiB: it saves some per cent, and unpacking takes that much memory.
+_WINDOW = "--long=27"
+_LEVEL = "-9"
+
+
+def pack_base(programs: Subprocesses, disk: Path, log: Path, image: str) -> Path:
+    """Compress `disk` and remove it; returns the compressed file beside it. Raises BuildError."""
+    packed = disk.with_name(BASE_DISK)
+    command = ["zstd", "-q", "-f", "-T0", _LEVEL, _WINDOW, "--rm", str(disk), "-o", str(packed)]
+    programs.run(command, log, f"{image}: compressing its base")
+    return packed
+
+
+def unpack_base(programs: Subprocesses, packed: Path, disk: Path, log: Path, image: str) -> Path:
+    """Write the disk of a compressed base to `disk`, with holes where it is empty; returns it. Raises BuildError."""
+    command = ["zstd", "-q", "-d", "-f", "--sparse", _WINDOW, str(packed), "-o", str(disk)]
+    programs.run(command, log, f"{image}: unpacking its base")
+    return disk
+
+
+def share_file(made: Path, directory: Path) -> None:
+    """Move a file into the directory of its base, or link to the same file of another base beside it."""
+    target = directory / made.name
+    for other in directory.parent.glob(f"*/{made.name}"):
+        with suppress(OSError):  # another build may be removing it, or the file system has no links
+            if other != target and filecmp.cmp(other, made, shallow=False):
+                target.hardlink_to(other)
+                made.unlink()
+                return
+    made.replace(target)
+
+
+KERNEL_VARIABLE = "FWLAB_KERNEL"
+CLOUD, FULL = "linux-image-cloud-amd64", "linux-image-amd64"
+#: What the images with the full kernel have in addition, relative to the checkout.
+SCRIPTS = "packer/full-kernel"
+
+
+def full_kernel_wanted(base: CloudImage | None) -> bool:
+    """Whether $FWLAB_KERNEL asks for it. Raises BadInput."""
+    match os.environ.get(KERNEL_VARIABLE, ""):
+        case "" | "cloud":
+            return False
+        case "full" if base is None:
+            return True
+        case "full":
+            message = f"{KERNEL_VARIABLE}=full: a cloud image brings its own kernel"
+            raise BadInput(message, f"unset {KERNEL_VARIABLE}, or FWLAB_BASE_URL and FWLAB_BASE_CHECKSUM")
+        case other:
+            raise BadInput(f"{KERNEL_VARIABLE}={other}: must be cloud or full", f"unset {KERNEL_VARIABLE}")
+
+
+def put_full_kernel(root: Path, provision: Path) -> None:
+    """Change a copy of provision/ so that images made from it have the full kernel. Raises BuildError."""
+    packages = provision / "common" / "packages.txt"
+    text = packages.read_text()
+    if CLOUD not in text.splitlines():
+        raise BuildError(f"provision/common/packages.txt: {CLOUD} is not in it", "git diff provision/common")
+    packages.write_text(text.replace(f"{CLOUD}\n", f"{FULL}\n"))
+    for script in sorted((root / SCRIPTS).glob("*.sh")):
+        shutil.copy2(script, provision / "common")
+
+
+def base_builder(root: Path, image: str, work: Path) -> Path:
+    """packer/base/build in a copy of what it reads, for bases with the full kernel."""
+    copy = work / "checkout"
+    shutil.copytree(root / "packer" / "base", copy / "packer" / "base")
+    (copy / "provision").mkdir()
+    shutil.copy2(root / "provision" / "run", copy / "provision")
+    for name in ("common", image):
+        shutil.copytree(root / "provision" / name, copy / "provision" / name)
+    put_full_kernel(root, copy / "provision")
+    return copy / "packer" / "base" / "build"
 
 
 def guest_accelerator(kernel: Path | None) -> Accelerator:
@@ -65,7 +171,7 @@ class Builder:
     cache: Path
     programs: Subprocesses
     say: Callable[[str], None]
-    tarball: trex.Tarball | None = None
+    tarball: Tarball | None = None
     base: CloudImage | None = None
     freebsd: FreebsdImage | None = None
     full: bool = False
@@ -108,7 +214,7 @@ class Builder:
         if tarball is not None and tarball.path is None:
             raise BuildError(
                 f"{image}: its image contains TRex {tarball.version}, whose tarball is lost from the cache",
-                f"set {trex.URL} and {trex.SHA256} again, or {trex.URL}={trex.NONE} to do without",
+                f"set {TREX_URL} and {TREX_SHA256} again, or {TREX_URL}={NONE} to do without",
             )
         self.tools.require(self.packer)
         self.cache.mkdir(parents=True, exist_ok=True)
@@ -139,7 +245,7 @@ class Builder:
         """The part of a content key that names the kernel; empty for the usual one."""
         return {"kernel": FULL} if self.full else {}
 
-    def _tarball_for(self, image: str) -> trex.Tarball | None:
+    def _tarball_for(self, image: str) -> Tarball | None:
         """Only the generator contains TRex."""
         return self.tarball if image == "generator" else None
 
@@ -186,7 +292,7 @@ class Builder:
             return {**values, "accelerator": guest_accelerator(None)}
         made = self._made_base(image, work, log)
         kernel = made / "vmlinuz"
-        disk = base_disk.unpack(self.programs, made / base_disk.NAME, work / "base.raw", log, image)
+        disk = unpack_base(self.programs, made / BASE_DISK, work / "base.raw", log, image)
         values = {"base": str(disk), "kernel": str(kernel), "initrd": str(made / "initrd.img")}
         return {**values, "accelerator": guest_accelerator(kernel)}
 
@@ -194,18 +300,18 @@ class Builder:
         """The directory with disk, vmlinuz and initrd.img for an image, made unless the cache has it."""
         key = base_key(self.project.root, image, base_settings(None) | self._kernel)
         directory = self.cache / "bases" / f"{image}-{key[:12]}"
-        if cached(directory / base_disk.NAME) and (directory / "initrd.img").exists():
+        if cached(directory / BASE_DISK) and (directory / "initrd.img").exists():
             return directory
         self.say(f"{image}: making its base from Debian packages")
         made = work / "base"
         build = base_builder(self.project.root, image, work) if self.full else self.packer / "base" / "build"
         self.programs.run([str(build), image, str(made)], log, f"{image}: base")
-        packed = base_disk.pack(self.programs, made / "disk.raw", log, image)
+        packed = pack_base(self.programs, made / "disk.raw", log, image)
         shutil.rmtree(directory, ignore_errors=True)  # of what is left there, nothing was trusted
         directory.mkdir(parents=True)
         for name in ("vmlinuz", "initrd.img"):
-            base_disk.share(made / name, directory)
-        publish(packed, directory / base_disk.NAME, {"key": key})
+            share_file(made / name, directory)
+        publish(packed, directory / BASE_DISK, {"key": key})
         for old in directory.parent.glob(f"{image}-*"):
             if old != directory:
                 shutil.rmtree(old, ignore_errors=True)  # it is made again in a minute

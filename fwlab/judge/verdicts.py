@@ -6,21 +6,16 @@ Results and expectations name their metrics; `metrics` says what those names mea
 
 from functools import partial
 
-from fwlab.judge import load_dependence
-from fwlab.judge.accounts import foreign, logged
-from fwlab.judge.statistics import CONFIDENCE, Figure, fewest_values, figure, paired_ratio
+from fwlab.judge import conduct
+from fwlab.judge.clocks import clock_of, too_far_apart
+from fwlab.judge.statistics import Figure, figure, paired_ratio
 from fwlab.model.check import Check
 from fwlab.model.expectation import Expectation, Range
-from fwlab.model.lab import Exercise, Lab
+from fwlab.model.lab import Lab
 from fwlab.model.metric import Metric, Metrics, refused_by_clock
 from fwlab.model.results import Measured, Run
 from fwlab.model.verdict import Outcome, Verdict
 
-#: Saturated trials of one measurement that are further apart than this measured something else as well, unless there
-#: are so many that the median is certain all the same.
-LARGEST_SPREAD = 0.05
-#: On the host's clock trials scatter, and the median counts: its confidence interval may be so long, as a share of it.
-LARGEST_INTERVAL = 0.05
 #: Above this share of what the generator can send on a calibrated host, a rate may be the generator's.
 NEAR_CEILING = 0.9
 #: Such trials still decide if the nearest bound is further from all of them than this multiple of their own distance.
@@ -39,57 +34,13 @@ def judge_cases(lab: Lab, run: Run, metrics: Metrics) -> list[Verdict]:
         for case_id, between in _absolute(expectation, run).items():
             measured = run.case(case_id)
             if measured is not None:
-                verdicts.append(_verdict(expectation, metric, measured, between, None, run))
+                verdicts.append(verdict_on(expectation, metric, measured, between, None, run))
         for case_id, between in expectation.ratio.items():
             measured = run.case(case_id)
-            base = _base(measured, expectation.ratio_to, run)
+            base = base_of(measured, expectation.ratio_to, run)
             if measured is not None and base is not None:
-                verdicts.append(_verdict(expectation, metric, measured, between, base, run))
+                verdicts.append(verdict_on(expectation, metric, measured, between, base, run))
     return verdicts
-
-
-def judge_exercise(exercise: Exercise, measured: Measured, run: Run, metrics: Metrics) -> list[Verdict]:
-    """Every check of an exercise on one ruleset's measurement."""
-    verdicts = []
-    left = foreign(measured) or logged(measured)
-    if exercise.load_dependent:
-        changed = load_dependence.changes_of_limits(exercise.checks, measured)
-    else:
-        changed = load_dependence.changes(measured, stateful=exercise.stateful)
-    for check in exercise.checks:
-        metric = metrics[check.metric]
-        if left is not None:
-            verdicts.append(_verdict_of(check, measured, check.between, None, Outcome.FAIL, left))
-            continue
-        if (reason := _load_dependent(check, metric, changed, measured)) and not measured.problems:
-            verdicts.append(_verdict_of(check, measured, check.between, None, Outcome.FAIL, reason))
-            continue
-        base = _base(measured, check.ratio_to, run)
-        if check.ratio_to and base is None and measured.refused is None:
-            missing = f"case {check.ratio_to} was not measured beside it"
-            verdicts.append(_verdict_of(check, measured, check.between, None, Outcome.INCONCLUSIVE, missing))
-        else:
-            traffic_class = check.traffic_class or ""
-            verdicts.append(_verdict(check, metric, measured, check.between, base, run, traffic_class))
-    return verdicts
-
-
-def judge_refused(exercise: Exercise, measured: Measured) -> list[Verdict]:
-    """Every check of an exercise on a ruleset that no tool has seen, because it was refused as it was read."""
-    reason = f"not loaded: {measured.refused}"
-    return [_verdict_of(check, measured, check.between, None, Outcome.FAIL, reason) for check in exercise.checks]
-
-
-def _load_dependent(check: Check, metric: Metric, changed: dict[str, str], measured: Measured) -> str | None:
-    """Why this check fails for a ruleset that treats a packet differently at different times; None if it does not."""
-    if metric.name == "states" and (how := load_dependence.tracked_in_flood(measured, check.between)):
-        return f"the ruleset behaves differently at different times: {how}"
-    if metric.invalidated_by == "own class" and check.traffic_class in changed:
-        return f"the ruleset behaves differently at different times: {changed[check.traffic_class]}"
-    if metric.invalidated_by == "any class" and changed:
-        how = "; ".join(changed.values())
-        return f"a figure counts only for a ruleset that treats a packet the same at all times: {how}"
-    return None
 
 
 def doubts(measured: Measured, metric: Metric, run: Run) -> list[str]:
@@ -124,7 +75,7 @@ def suspected(measured: Measured, run: Run, metrics: Metrics) -> list[str]:
 
 
 def _may_be_the_rulesets(reason: str, measured: Measured, run: Run) -> bool:
-    return reason in measured.suspects or (reason not in measured.problems and run.testbed.clock != "host")
+    return reason in measured.suspects or (reason not in measured.problems and clock_of(run.testbed).repeats)
 
 
 def blamed(measured: Measured) -> str | None:
@@ -134,30 +85,29 @@ def blamed(measured: Measured) -> str | None:
     return BLAME.format("; ".join(dict.fromkeys(measured.problems)))
 
 
-def worth_again(measured: Measured, run: Run, metrics: Metrics) -> list[str]:
+def should_remeasure(measured: Measured, run: Run, metrics: Metrics) -> list[str]:
     """Why to measure this once more: it is in doubt, or its trials are further apart than usual on this testbed."""
     reasons = all_doubts(measured, run, metrics)
     if reasons or measured.refused is not None or run.testbed.ranges != "portable":
         return reasons
     for metric in (metrics[name] for name in measured.metrics):
         if metric.usual_spread is not None:
-            reasons += _beyond(figure(measured, metric, run.testbed), metric.usual_spread, "is usual here")
+            found = figure(measured, metric, run.testbed)
+            reasons += too_far_apart(found, metric.usual_spread, "is usual here") if found else []
     return reasons
 
 
-def too_far_apart(measured: Measured, run: Run, metrics: Metrics) -> bool:
-    """Whether its trials by the DUT's virtual clock lie so far apart that only more of them can give a median."""
-    if run.testbed.clock == "host":
-        return False
+def needs_more_trials(measured: Measured, run: Run, metrics: Metrics) -> bool:
+    """Whether its trials lie so far apart that only more of them can give a median."""
     found = [figure(measured, metrics[name], run.testbed) for name in measured.metrics if metrics[name].least_busy]
-    return any(one is not None and one.spread > LARGEST_SPREAD for one in found)
+    return any(one is not None and clock_of(run.testbed).needs_more_trials(one) for one in found)
 
 
 def faults(measured: Measured, metric: Metric, run: Run) -> list[str]:
     """What went wrong in the measurement, however close its values are; no verdict can rest on it."""
     reasons = [*measured.problems, *metric.doubts(measured), *_near_ceiling(measured, metric, run)]
-    if metric.invalidated_by and run.testbed.clock == "host":
-        reasons += load_dependence.doubts(measured)
+    if metric.invalidated_by and not clock_of(run.testbed).repeats:
+        reasons += conduct.doubts(measured)
     if metric.least_busy is None:
         return reasons
     reasons += measured.unsaturated
@@ -180,7 +130,7 @@ def _near_ceiling(measured: Measured, metric: Metric, run: Run) -> list[str]:
     return [f"{share} ({ceiling:,.0f} pps, `fwlab calibrate`); above {NEAR_CEILING:.0%} it may have been the limit"]
 
 
-def _base(measured: Measured | None, name: str | None, run: Run) -> Measured | None:
+def base_of(measured: Measured | None, name: str | None, run: Run) -> Measured | None:
     """The case of this name: the one that was measured in turns with this, else the run's own."""
     if measured is not None and measured.beside is not None and measured.beside.id == name:
         return measured.beside
@@ -198,7 +148,7 @@ def _absolute(expectation: Expectation, run: Run) -> dict[str, Range]:
     return {}
 
 
-def _verdict(
+def verdict_on(
     rule: Expectation | Check,
     metric: Metric,
     measured: Measured,
@@ -207,7 +157,8 @@ def _verdict(
     run: Run,
     traffic_class: str = "",
 ) -> Verdict:
-    verdict = partial(_verdict_of, rule, measured, between, base)
+    """The verdict on a figure, or on its ratio to that of `base`, in a measurement of `rule.metric`."""
+    verdict = partial(verdict_of, rule, measured, between, base)
     if len(measured.lost) >= TWICE:
         return verdict(Outcome.FAIL, f"the DUT did not survive this ruleset, twice: {measured.lost[-1]}")
     if measured.refused is not None:
@@ -267,7 +218,7 @@ def _reach(own: Figure | None, run: Run) -> tuple[float, float] | None:
     """How far such trials could reach: all of them, or the median's interval where the clock is the host's."""
     if own is None:
         return None
-    found = own.interval if run.testbed.clock == "host" else (own.low, own.high)
+    found = clock_of(run.testbed).extent(own)
     if found is None:
         return None
     margin = CLEAR_OF_BOUND * (found[1] - found[0])
@@ -276,28 +227,10 @@ def _reach(own: Figure | None, run: Run) -> tuple[float, float] | None:
 
 def _scattered(found: Figure | None, run: Run) -> list[str]:
     """Why trials that scatter so much give no figure; empty if they do, or if there is none."""
-    host_clock = run.testbed.clock == "host"
-    if found is None or (not host_clock and found.spread <= LARGEST_SPREAD):
-        return []
-    if found.uncertainty is None and not host_clock:
-        return _beyond(found, LARGEST_SPREAD, "can be judged")
-    if found.uncertainty is None:
-        fewest = fewest_values()
-        return [f"{len(found.values)} trials give no {CONFIDENCE:.0%} confidence interval, {fewest} do"]
-    if found.uncertainty <= LARGEST_INTERVAL:
-        return []
-    wide = f"the median's {CONFIDENCE:.0%} confidence interval is {found.uncertainty:.1%} wide"
-    return [f"{wide}; at most {LARGEST_INTERVAL:.0%} can be judged (more trials, or a quieter host)"]
+    return [] if found is None else clock_of(run.testbed).too_scattered(found)
 
 
-def _beyond(found: Figure | None, most: float, limit: str) -> list[str]:
-    """What to say of trials that are further apart than `most`; there is no figure if the DUT was never busy."""
-    if found is None or found.spread <= most:
-        return []
-    return [f"the trials are {found.spread:.1%} apart; at most {most:.0%} {limit}"]
-
-
-def _verdict_of(
+def verdict_of(
     rule: Expectation | Check,
     measured: Measured,
     between: Range,
@@ -306,6 +239,7 @@ def _verdict_of(
     text: str,
     value: float | None = None,
 ) -> Verdict:
+    """A verdict with this outcome, and the reason for it."""
     return Verdict(
         subject=measured.id,
         check=rule.id,

@@ -17,14 +17,13 @@ from typing import Any
 
 import yaml
 
+from fwlab.checkout.yaml_files import parse_yaml, read_yaml_file
 from fwlab.host import environment
-from fwlab.host.yaml_files import parse_yaml, read_yaml_file
 from fwlab.model.errors import BadInput
 from fwlab.model.port_numbers import port_number
 from fwlab.testbed import hardware
-from fwlab.testbed.dut_choice import chosen_system, refuse_other_system
+from fwlab.testbed.choices import chosen_system, is_known_link, refuse_other_links, refuse_other_system, requested_kinds
 from fwlab.testbed.hardware import LinkEnd
-from fwlab.testbed.link_choice import is_known, refuse_other_links, requested_kinds
 
 #: Of every box. Without it, libvirt takes the host's, and an arm64 host has no such machine type.
 ARCHITECTURE = "x86_64"
@@ -319,7 +318,9 @@ class Plan:
 
     def kinds(self, lab: Lab) -> dict[str, str]:
         """The kind of each link, by the link's name. Machines keep the links that they were made with."""
-        made = {name: kind for name, kind in self._made_kinds(lab).items() if name in self._kinds and is_known(kind)}
+        made = {
+            name: kind for name, kind in self._made_kinds(lab).items() if name in self._kinds and is_known_link(kind)
+        }
         return {**self._kinds, **made}
 
     def planned(self, labs: list[str]) -> dict[str, Any]:
@@ -333,7 +334,7 @@ class Plan:
             "boot_timeout": environment.boot_timeout(),
             "libvirt_uri": environment.libvirt_uri(),
             "libvirt_lock": _libvirt_lock(),
-            "connect_timeout": int(CONNECT_TIMEOUT_S * environment.patience()),
+            "connect_timeout": int(CONNECT_TIMEOUT_S * environment.timeout_scale()),
             "host_devices": [device for device in dict.fromkeys(devices) if device],
             "machines": {machine.name: machine.planned() for machine in machines},
         }
@@ -415,7 +416,7 @@ class Plan:
 
     def _explain(self) -> None:
         """Raise BadInput that names the fault, if the fault is in topology.yml."""
-        from fwlab.host.project import Project, load_topology
+        from fwlab.checkout.project import Project, load_topology
 
         load_topology(Project(self.root))
 

@@ -16,7 +16,7 @@ from fwlab.machines.plan import Machine, Plan, nic_of
 from fwlab.machines.programs import output_of, virsh
 from fwlab.machines.seed import Seed, public_key
 from fwlab.model.errors import BadInput
-from fwlab.testbed.dut_choice import refuse_missing_boxes
+from fwlab.testbed.choices import refuse_missing_boxes
 from fwlab.testbed.hardware import HOST_CHANGES
 
 
@@ -53,7 +53,7 @@ def prepare(plan: Plan, names: Iterable[str], *, restart: bool = False) -> None:
 def restore_links(plan: Plan, lab_id: str) -> None:
     """Undo what was changed on this host for the links of a lab. Raises CannotMeasure."""
     if _is_changed(plan, lab_id):
-        from fwlab.host.project import Project, load_topology
+        from fwlab.checkout.project import Project, load_topology
         from fwlab.testbed.host_links.prepare import host_links
 
         project = Project(plan.root)
@@ -125,7 +125,7 @@ def _prepare_links(plan: Plan, lab_id: str) -> None:
     on_host = (nic_of(end.kind).host_device(end) or nic_of(end.kind).handed_over(end) is not None for end in ends)
     if not any(on_host) and not _is_changed(plan, lab_id):
         return
-    from fwlab.host.project import Project, load_topology
+    from fwlab.checkout.project import Project, load_topology
     from fwlab.testbed.host_links.prepare import host_links
 
     project = Project(plan.root)

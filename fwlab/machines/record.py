@@ -15,7 +15,7 @@ import re
 import xml.etree.ElementTree as ET
 from typing import Any
 
-from fwlab.host.atomic_write import write_atomically, write_errors_as
+from fwlab.checkout.atomic_write import write_atomically, write_errors_as
 from fwlab.machines.plan import Machine, json_object, testbed_of
 from fwlab.machines.programs import Failed, virsh
 from fwlab.testbed import hardware

@@ -3,7 +3,7 @@
 
 Where there is no such state, the machine boots as always, and its state is saved for the next one. The cache keeps, by
 a key of all that the state depends on, the machine's disk with an internal snapshot of its memory (see
-fwlab/testbed/saved_state.py), compressed; a record with its SHA-256; and a key pair that lets the next checkout in,
+fwlab/testbed/snapshot.py), compressed; a record with its SHA-256; and a key pair that lets the next checkout in,
 because the machine knows the SSH key of the checkout that saved it. Labs, ports and checkouts may differ.
 """
 
@@ -24,7 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 
-from fwlab.host.environment import cache_directory, patience
+from fwlab.host.environment import cache_directory, timeout_scale
 from fwlab.machines.plan import Machine, json_object
 from fwlab.machines.programs import output_of, virsh
 from fwlab.machines.record import ARGUMENTS
@@ -216,7 +216,7 @@ class SavedMachine:
             _remove(state)
 
     def _login(self, identity: Path, command: str) -> None:
-        timeout = ["-o", f"ConnectTimeout={round(20 * patience())}"]
+        timeout = ["-o", f"ConnectTimeout={round(20 * timeout_scale())}"]
         to = ["-i", str(identity), "-p", str(self._machine.ssh_port), f"vagrant@{self._machine.plan.address}"]
         output_of([*SSH, *timeout, *to, command])
 

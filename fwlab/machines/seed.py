@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fwlab.host.atomic_write import write_errors_as
+from fwlab.checkout.atomic_write import write_errors_as
 from fwlab.machines.plan import Machine, Plan, nic_of
 from fwlab.machines.programs import Failed, output_of
 from fwlab.model.errors import BadInput

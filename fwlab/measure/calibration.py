@@ -2,18 +2,95 @@
 """The host class of this checkout: read, checked against a run, written."""
 
 import datetime
+import statistics
 from pathlib import Path
+from typing import Annotated, Literal
 
-from pydantic import ValidationError
+from pydantic import AwareDatetime, Field, ValidationError
 
-from fwlab.host.atomic_write import write_atomically
-from fwlab.host.project import Project, shown
+from fwlab.checkout.atomic_write import write_atomically
+from fwlab.checkout.project import Project, display_path
+from fwlab.judge.clocks import clock_of
 from fwlab.judge.statistics import figure
 from fwlab.judge.verdicts import all_doubts
+from fwlab.metrics import capacity, generator
 from fwlab.metrics.registry import METRICS
+from fwlab.model.declared import Identifier, Strict
 from fwlab.model.errors import BadInput, CannotMeasure
-from fwlab.model.host_class import HostClass, Setup
-from fwlab.model.results import Measured, Run
+from fwlab.model.results import Accelerator, Measured, Run
+
+#: A calibration is stale after so many days.
+MOST_DAYS = 90
+
+Rates = Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)]
+
+
+class Setup(Strict):
+    """Everything that a calibration holds for."""
+
+    cpu: str
+    cores: int
+    kernel: str
+    qemu: str
+    accelerator: Accelerator
+    link: str
+    engine: str
+    dut_kernel: str
+
+    @classmethod
+    def of(cls, run: Run) -> "Setup":
+        """What a run was made on."""
+        return cls(
+            cpu=run.host.cpu,
+            cores=run.host.cores,
+            kernel=run.host.kernel,
+            qemu=run.host.qemu,
+            accelerator=run.testbed.accelerator,
+            link=run.testbed.link,
+            engine=run.testbed.engine,
+            dut_kernel=run.dut.kernel,
+        )
+
+
+class HostClass(Strict):
+    """The file that `fwlab calibrate` writes.
+
+    name       of the host's class, by which ranges.yml names absolute ranges
+    measured   when
+    case       what was measured: LAB CASE
+    ceiling_pps   packets per second that the generator sent flat out, trial by trial
+    bare_dut_pps  packets per second that a DUT without any rule processed, trial by trial
+    """
+
+    format: Literal["fwlab-host-class/1"] = "fwlab-host-class/1"
+    name: Identifier
+    measured: AwareDatetime
+    case: str
+    setup: Setup
+    ceiling_pps: Rates
+    bare_dut_pps: Rates
+
+    @property
+    def ceiling(self) -> float:
+        """The generator's ceiling (pps)."""
+        return statistics.median(self.ceiling_pps)
+
+    @property
+    def bare_dut(self) -> float:
+        """The bare DUT's capacity (pps)."""
+        return statistics.median(self.bare_dut_pps)
+
+    def stale(self, setup: Setup, now: datetime.datetime) -> list[str]:
+        """Why it no longer holds for this setup; empty if it does."""
+        then, today = self.setup.model_dump(), setup.model_dump()
+        reasons = [f"{name} was {then[name]}, is {today[name]}" for name in then if then[name] != today[name]]
+        age = (now - self.measured).days
+        if age > MOST_DAYS:
+            reasons.append(f"it is {age} days old, at most {MOST_DAYS} are allowed")
+        if age < 0:
+            reasons.append("it was made in the future, by this host's clock")
+        return reasons
+
 
 COMMAND = "fwlab calibrate {name}"
 
@@ -31,7 +108,7 @@ def load_host_class(project: Project) -> HostClass | None:
     except FileNotFoundError:
         return None
     except (OSError, ValidationError) as error:
-        raise BadInput(f"{shown(project, path)}: {_fault(error)}", COMMAND.format(name="NAME")) from error
+        raise BadInput(f"{display_path(project, path)}: {_fault(error)}", COMMAND.format(name="NAME")) from error
 
 
 def calibrated(run: Run, found: HostClass | None, now: datetime.datetime) -> tuple[Run, list[str]]:
@@ -39,7 +116,7 @@ def calibrated(run: Run, found: HostClass | None, now: datetime.datetime) -> tup
 
     A class that the environment names stays, but a ceiling is only that of a calibration.
     """
-    if found is None or run.testbed.clock != "host":
+    if found is None or clock_of(run.testbed).repeats:
         return run, []
     reasons = found.stale(Setup.of(run), now)
     if reasons:
@@ -55,8 +132,7 @@ def calibrated(run: Run, found: HostClass | None, now: datetime.datetime) -> tup
 def host_class_of(name: str, run: Run, measured: Measured) -> HostClass:
     """The class of the host that this was measured on. Raises CannotMeasure if the figures are in doubt."""
     doubts = all_doubts(measured, run, METRICS)
-    rates = {metric: figure(measured, METRICS[metric], run.testbed) for metric in ("generator", "capacity")}
-    ceiling, bare = rates["generator"], rates["capacity"]
+    ceiling, bare = (figure(measured, metric, run.testbed) for metric in (generator.METRIC, capacity.METRIC))
     if doubts or ceiling is None or bare is None:
         reasons = doubts or ["nothing was measured"]
         raise CannotMeasure(f"not calibrated: {'; '.join(reasons)}", f"fwlab doctor, then {COMMAND.format(name=name)}")

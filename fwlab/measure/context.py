@@ -4,9 +4,9 @@
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from fwlab.checkout.project import Project
 from fwlab.generator.selection import AUTO
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.host.project import Project
 from fwlab.measure.core_models import model_of
 from fwlab.model.lab import Lab
 from fwlab.model.topology import Topology

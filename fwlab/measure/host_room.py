@@ -5,8 +5,8 @@ import os
 
 import psutil
 
+from fwlab.checkout.project import Project, load_topology
 from fwlab.generator.trex.engine import trex_in_image
-from fwlab.host.project import Project, load_topology
 from fwlab.model.errors import BadInput
 
 #: Of a set, the DUT and the generator are busy all the time. With fewer cores the sets take turns and save no time.

@@ -8,12 +8,13 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from fwlab.host.project import Project, shown, validated
-from fwlab.host.yaml_files import read_yaml_file
-from fwlab.measure.labs import REGISTRIES
+from fwlab.checkout.project import Project, display_path
+from fwlab.checkout.yaml_files import read_yaml_file
+from fwlab.measure.labs import lab_in
 from fwlab.model.declared import Strict, Value
 from fwlab.model.drawn import Drawn
 from fwlab.model.errors import BadInput
+from fwlab.model.faults import validated
 from fwlab.model.lab import Lab
 from fwlab.model.systems import on_system, with_systems
 from fwlab.rulesets.files import systems_in
@@ -53,7 +54,7 @@ def individual_lab(project: Project, lab: Lab, numbers: Numbers) -> Lab:
     Its cases, and the traffic that they play, must be those of the lab, so that all students have the same baseline.
     """
     path = lab.folder / "lab.yml"
-    name = shown(project, path)
+    name = display_path(project, path)
     data = json.loads(json.dumps(read_yaml_file(path, name)))  # what an alias repeats becomes separate
     declared = of_students(lab)
     for key, number in numbers.items():
@@ -63,7 +64,7 @@ def individual_lab(project: Project, lab: Lab, numbers: Numbers) -> Lab:
             declared[key].put(data, number)
         except ValueError as error:
             raise BadInput(f"{name}: drawn.{key}: {error}", f"fix {name}") from error
-    own = validated(data, f"{name} with individual numbers", Lab, REGISTRIES)
+    own = lab_in(data, f"{name} with individual numbers")
     own._folder = lab.folder
     own = with_systems(own.with_ranges(lab.whole.ranges), lambda ruleset: systems_in(lab.folder / "rulesets" / ruleset))
     _refuse_other_cases(name, lab.whole, own)
@@ -98,7 +99,7 @@ def own_task_file(lab: Lab) -> Path:
 
 def read_own_task(project: Project, path: Path) -> OwnTask:
     """Raises BadInput naming the file."""
-    name = shown(project, path)
+    name = display_path(project, path)
     hint = f"`fwlab task` writes it, or remove {name}"
     return validated(read_yaml_file(path, name, hint), name, OwnTask, hint=hint)
 

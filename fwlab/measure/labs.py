@@ -4,31 +4,58 @@
 from types import MappingProxyType
 from typing import Final
 
-from fwlab.host import project as files
-from fwlab.host.project import Project, shown
+from fwlab.checkout.project import Project, display_path, lab_ids
+from fwlab.checkout.yaml_files import read_yaml_file
+from fwlab.judge.checks import CHECKS
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
+from fwlab.model.faults import validated
 from fwlab.model.lab import Lab
+from fwlab.model.lab_file import completed
+from fwlab.model.ranges import Ranges
 from fwlab.model.systems import on_system, with_systems
 from fwlab.model.topology import Topology
 from fwlab.rulesets.files import systems_in
 from fwlab.rulesets.registry import KINDS
 
 #: The registries that a lab.yml is checked against, by concept.
-REGISTRIES: Final = MappingProxyType({"metrics": METRICS, "ruleset_kinds": KINDS})
+REGISTRIES: Final = MappingProxyType({"metrics": METRICS, "ruleset_kinds": KINDS, "check_kinds": CHECKS})
 
 
 def load_lab(project: Project, lab_id: str) -> Lab:
-    """The lab in labs/<lab_id>, with the system of each case. Raises BadInput naming the file and the field.
+    """The lab in labs/<lab_id>, with its ranges and the system of each case.
 
-    It does so for an unregistered name, too.
+    Raises BadInput naming the file and the field, also for a name that is registered nowhere.
     """
-    lab = files.load_lab(project, lab_id, REGISTRIES)
+    there = lab_ids(project)
+    if lab_id not in there:
+        raise BadInput(f"unknown lab {lab_id}; there are: {', '.join(there) or 'none'}", "fwlab list")
+    path = project.labs / lab_id / "lab.yml"
+    where = display_path(project, path)
+    lab = lab_in(read_yaml_file(path, where), where)
+    if lab.id != lab_id:
+        raise BadInput(f"{where}: id is {lab.id}, its folder is {lab_id}", "make the two the same")
+    lab._folder = path.parent
+    lab = lab.with_ranges(load_ranges(project, lab))
     try:
         return with_systems(lab, lambda ruleset: systems_in(lab.folder / "rulesets" / ruleset))
     except ValueError as error:
-        where = shown(project, lab.folder / "lab.yml")
         raise BadInput(f"{where}: {error}", f"fix {where}, then `fwlab list`") from error
+
+
+def lab_in(data: object, name: str) -> Lab:
+    """The lab that a lab.yml declares, without its ranges. Raises BadInput, which calls the file `name`."""
+    return validated(completed(data, METRICS), name, Lab, REGISTRIES)  # completed first: faults name items by their id
+
+
+def load_ranges(project: Project, lab: Lab) -> Ranges:
+    """The lab's ranges.yml; empty if there is none yet. Raises BadInput naming the field."""
+    path = lab.folder / "ranges.yml"
+    if not path.exists():
+        return Ranges()
+    name = display_path(project, path)
+    hint = f"restore {name}, or delete it and run `fwlab author ranges {lab.id}`"
+    return validated(read_yaml_file(path, name, hint), name, Ranges, REGISTRIES, hint)
 
 
 def on_dut(lab: Lab, topology: Topology, machines: Lab) -> Lab:

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Measure one ruleset: load it, then take the steps of every metric that is asked for."""
+"""Measure one ruleset: load it, then take the steps of every metric that is asked for.
+
+On a clock that the host shares, a case and its baseline are measured in turns, A B A B, so that what drifts on the host
+drifts for both alike: its frequency, its temperature and its other work change in minutes.
+"""
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from fwlab.generator.traffic_store import TrafficStore
+from fwlab.judge.statistics import fewest_values
 from fwlab.measure.trickle import trickle
 from fwlab.metrics import load_time
 from fwlab.metrics.measurement_spec import MeasurementSpec
@@ -15,10 +20,10 @@ from fwlab.metrics.perf_profile import PROFILE
 from fwlab.metrics.registry import METRICS
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.declared_traffic import TrafficClass
-from fwlab.model.errors import CannotMeasure, Refused
+from fwlab.model.errors import CannotMeasure, Overdue, Refused
 from fwlab.model.events import ItemPhase
 from fwlab.model.metric import TrafficKind, refused_by_clock
-from fwlab.model.results import Clock, Measured
+from fwlab.model.results import Clock, Loading, Measured, Trouble
 from fwlab.model.ruleset import ruleset_hash
 
 #: How long an interrupted session may take to restore the DUT's start state (s).
@@ -94,8 +99,8 @@ class Measurer:
             if not (stays and self._on_dut == measured.ruleset_hash):
                 self._on_dut = None
                 nodes.tell(ItemPhase(spec.id, "loading"))
-                measured = measured.plus(problems=self._reset(spec))
-                measured = measured.plus(loads=load_time.load(nodes, spec))
+                measured = measured.troubled(self._reset(spec))
+                measured = measured.plus(Loading(loads=load_time.load(nodes, spec)))
                 if spec.accounted:
                     nodes.dut.must_admit_logins()
                 self._on_dut = measured.ruleset_hash
@@ -110,8 +115,8 @@ class Measurer:
             if any(METRICS[name].takes_ruleset for name in spec.metrics):
                 self._on_dut = None
         except Refused as refusal:
-            measured = measured.plus(refused=refusal.message)
-        measured = measured.plus(wall_s=round(time.monotonic() - began, 1))
+            measured = measured.plus(Trouble(refused=refusal.message))
+        measured = measured.model_copy(update={"wall_s": round(time.monotonic() - began, 1)})
         self._session.keep(measured)
         return measured
 
@@ -121,7 +126,8 @@ class Measurer:
         A load time is measured on a DUT that has nothing of the ruleset yet.
         """
         nodes = self._session.nodes
-        left = nodes.dut.reset(next_ruleset=None if spec is None or spec.asks_for("load_time") else spec.files)
+        times_loading = spec is not None and any(METRICS[name].times_loading for name in spec.metrics)
+        left = nodes.dut.reset(next_ruleset=spec.files if spec and not times_loading else None)
         if left and nodes.restore():
             left = nodes.dut.reset()
         return [f"the DUT is not in its start state (vagrant reload LAB): {'; '.join(left)}"] if left else []
@@ -183,3 +189,40 @@ def _unmeasured(spec: MeasurementSpec) -> Measured:
         offered=spec.offered,
         remarks=spec.remarks,
     )
+
+
+Measure = Callable[[MeasurementSpec, float | None], Measured]
+
+
+def interleave_trials(measure: Measure, spec: MeasurementSpec, limit_s: float | None = None) -> Measured:
+    """Measure by at least as many trials as a confidence interval needs, each in a round of its own.
+
+    Without a case beside it, the trials follow each other. A round has one trial of the case and one of the other;
+    everything else that the case asks for is measured in the first. Ends early after a problem. Raises Overdue after
+    `limit_s` seconds, and what `measure` raises.
+    """
+    count = max(spec.trial.count, fewest_values())
+    if spec.beside is None:
+        return measure(replace(spec, trial=spec.trial.changed(count)), limit_s)
+    ends = None if limit_s is None else time.monotonic() + limit_s
+    first = replace(spec, trial=spec.trial.changed(1), beside=None)
+    again = replace(first, metrics=[name for name in spec.metrics if METRICS[name].interleaved])
+    other = replace(spec.beside, id=f"{spec.beside.id} beside {spec.id}", trial=spec.beside.trial.changed(1))
+    found = measure(first, _left(ends, spec))
+    beside = measure(other, _left(ends, spec)).model_copy(update={"id": spec.beside.id})
+    for _ in range(count - 1):
+        if any(one.problems or one.unsaturated or one.refused or one.lost for one in (found, beside)):
+            break
+        found = found.joined(measure(again, _left(ends, spec)))
+        beside = beside.joined(measure(other, _left(ends, spec)))
+    return found.model_copy(update={"beside": beside})
+
+
+def _left(ends: float | None, spec: MeasurementSpec) -> float | None:
+    """Seconds that are left. Raises Overdue if none are."""
+    if ends is None:
+        return None
+    left = ends - time.monotonic()
+    if left <= 0:
+        raise Overdue(f"{spec.id} was not measured in its time")
+    return left

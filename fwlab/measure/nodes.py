@@ -8,11 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from fwlab.dut.protocol import CoreModel, Dut
 from fwlab.dut.registry import dut_system
 from fwlab.generator import selection as engines
-from fwlab.generator.both_ends import BothEnds
 from fwlab.generator.echo import EchoProbes
 from fwlab.generator.pacing.paced_load import PacedLoad, Recorder
 from fwlab.generator.protocol import TcpEndpoints
+from fwlab.generator.sink import BothEnds
 from fwlab.generator.traffic_store import FIRST_LINK
+from fwlab.judge.clocks import CLOCKS
 from fwlab.measure.context import RunContext
 from fwlab.measure.measurer import Measurer
 from fwlab.measure.recovery import Recovery
@@ -23,7 +24,7 @@ from fwlab.model.events import Listener, LogLine
 from fwlab.model.results import DutFacts
 from fwlab.model.topology import Topology
 from fwlab.testbed.machines import Machines
-from fwlab.testbed.saved_state import SavedState
+from fwlab.testbed.snapshot import Snapshot
 
 LAST_LINK = "dut-sink"
 #: The kind of link whose frames QEMU itself passes on.
@@ -75,7 +76,7 @@ def open_nodes(
     dut = system.connect(machines.ssh("dut"), devices)
     others = [machines.ssh("generator"), machines.ssh("sink")]
     recovery = Recovery(
-        dut, machines.ssh("dut"), lambda: SavedState(*forwarded), others, lambda line: tell(LogLine(line))
+        dut, machines.ssh("dut"), lambda: Snapshot(*forwarded), others, lambda line: tell(LogLine(line))
     )
     with contextlib.ExitStack() as stack:
         stack.enter_context(contextlib.closing(recovery))
@@ -117,7 +118,7 @@ def _own_time(
     """Nanoseconds of the DUT's clock for each instruction, and what QEMU can do on these links: play, and record."""
     by_qemu = machines.made.link == PACED_LINK
     recording = links.recording if by_qemu else None
-    if machines.testbed.kind.clock == "host":
+    if not CLOCKS[machines.testbed.kind.clock].paced:
         return 1, None, recording
     return 1 << topology.clock.icount_shift, links if by_qemu and dut.can_be_paced else None, recording
 

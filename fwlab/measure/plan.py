@@ -7,8 +7,8 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from fwlab.checkout.project import display_path
 from fwlab.generator import selection as engines
-from fwlab.host.project import shown
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import measured_elsewhere
 from fwlab.metrics.measurement_spec import MeasurementSpec
@@ -20,7 +20,7 @@ from fwlab.model.metric import TrafficKind, missing_fields, refused_by_clock
 from fwlab.model.printable import printable
 from fwlab.model.ruleset import RulesetFile
 from fwlab.model.systems import several
-from fwlab.rulesets.files import LONGEST_PATH, lab_ruleset, not_loaded, student_ruleset, with_reasons
+from fwlab.rulesets.files import MAX_PATH, lab_ruleset, not_loaded, student_ruleset, with_reasons
 from fwlab.rulesets.registry import KINDS, files_of, suffixes
 from fwlab.rulesets.validation import remarks
 from fwlab.testbed.testbeds import TESTBEDS
@@ -64,8 +64,8 @@ def cases_of_part(lab: Lab, name: str | None) -> list[str]:
 
 
 def _baseline_first(lab: Lab, chosen: list[Case]) -> list[Case]:
-    """Add the baseline, as the first case, if survival is measured: its loads are multiples of that capacity."""
-    if not any("survival" in (case.metric, *case.also) for case in chosen):
+    """Add the baseline, as the first case, if a load is a multiple of its capacity."""
+    if not any(METRICS[name].of_baseline for case in chosen for name in (case.metric, *case.also)):
         return chosen
     return [lab.cases[lab.baseline], *(case for case in chosen if case.id != lab.baseline)]
 
@@ -218,7 +218,7 @@ def submitted_spec(
 
 def submitted_from(context: RunContext, folder: Path) -> str:
     """The name of a student's folder in results."""
-    return printable(shown(context.project, folder), LONGEST_PATH)
+    return printable(display_path(context.project, folder), MAX_PATH)
 
 
 def refuse_settings(exercise: Exercise, files: list[RulesetFile]) -> None:
@@ -269,8 +269,8 @@ def exercise_spec(
     lab = context.lab
     refuse_settings(exercise, files)
     refuse_other_systems(lab, exercise, files)
-    wanted = {check.metric for check in exercise.checks}
-    survivors = [check.traffic_class for check in exercise.checks if check.metric == "survival"]
+    wanted = {name for check in exercise.checks for name in check.metrics}
+    survivors = [check.traffic_class for check in exercise.checks if METRICS[check.metric].of_baseline]
     ratios = [check for check in exercise.checks if check.ratio_to and METRICS[check.metric].interleaved]
     return MeasurementSpec(
         id=exercise.id,
@@ -297,8 +297,8 @@ def exercise_spec(
 def base_cases(lab: Lab, exercises: list[Exercise]) -> list[Case]:
     """The cases whose figures the checks of these exercises are compared with or are multiples of."""
     checks = [check for exercise in exercises for check in exercise.checks]
-    wanted = {check.ratio_to for check in checks if check.ratio_to}
-    wanted |= {lab.baseline for check in checks if check.metric == "survival"}
+    wanted = {case for check in checks for case in check.cases}
+    wanted |= {lab.baseline for check in checks for name in check.metrics if METRICS[name].of_baseline}
     return [case for case in lab.cases.values() if case.id in wanted]
 
 

@@ -5,15 +5,15 @@ import datetime
 import subprocess
 
 import fwlab
-from fwlab.host.cpu_settings import cpu_settings
-from fwlab.host.facts import host_facts
-from fwlab.host.project import Project
+from fwlab.checkout.project import Project
+from fwlab.host.facts import cpu_settings, host_facts
+from fwlab.judge.clocks import CLOCKS
 from fwlab.measure.calibration import calibrated, load_host_class
 from fwlab.measure.context import RunContext
 from fwlab.measure.core_models import model_of
 from fwlab.model.results import DutFacts, ModelledCore, Run
 from fwlab.testbed.machines import Machines
-from fwlab.testbed.pinning import pinning
+from fwlab.testbed.qemu_process import pinning
 
 
 def new_run(context: RunContext, machines: Machines, engine: str, dut: DutFacts) -> tuple[Run, list[str]]:
@@ -23,7 +23,7 @@ def new_run(context: RunContext, machines: Machines, engine: str, dut: DutFacts)
     """
     now = datetime.datetime.now(datetime.UTC)
     host = host_facts()
-    if machines.testbed.kind.clock == "host":
+    if not CLOCKS[machines.testbed.kind.clock].repeats:
         settings = cpu_settings(pinning(context.topology, context.machines_lab.number))
         host = host.model_copy(update={"cpu_settings": settings})
     testbed = machines.testbed.facts(machines.made, engine)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from fwlab.dut.protocol import Dut
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure
-from fwlab.testbed.saved_state import SavedState
+from fwlab.testbed.snapshot import Snapshot
 
 
 class Recovery:
@@ -22,12 +22,12 @@ class Recovery:
         self,
         dut: Dut,
         ssh: Ssh,
-        saved: Callable[[], SavedState],
+        saved: Callable[[], Snapshot],
         others: Iterable[Ssh],
         told: Callable[[str], None],
     ) -> None:
         self._dut, self._ssh, self._make, self._others, self._tell = dut, ssh, saved, list(others), told
-        self._state: SavedState | None = None
+        self._state: Snapshot | None = None
         self._tried = False
 
     def prepare(self) -> None:

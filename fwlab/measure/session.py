@@ -8,15 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from fwlab.generator import selection as engines
-from fwlab.judge.verdicts import all_doubts, suspected, too_far_apart, worth_again
+from fwlab.judge.clocks import clock_of
+from fwlab.judge.statistics import figure
+from fwlab.judge.verdicts import all_doubts, needs_more_trials, should_remeasure, suspected
 from fwlab.measure.context import RunContext
 from fwlab.measure.core_models import modelled
-from fwlab.measure.in_turns import in_turns
-from fwlab.measure.measurer import Measurer
+from fwlab.measure.measurer import Measurer, interleave_trials
 from fwlab.measure.nodes import open_nodes
 from fwlab.measure.provenance import new_run, run_of_other_lab
 from fwlab.measure.recovery import Recovery
-from fwlab.measure.summary_line import summary
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import CannotMeasure, CannotStart, DutLost, Hindered, Overdue
@@ -193,14 +193,14 @@ class Session:
         ruleset may be the cause: in between, so that a host that grows busy or quiet decides nothing.
         """
         measured, error = self._attempt(spec, limit_s)
-        reasons = [] if spec.decided(measured) else worth_again(measured, self.run, METRICS)
+        reasons = [] if spec.decided(measured) else should_remeasure(measured, self.run, METRICS)
         if reasons and not isinstance(error, CannotStart) and self._dead is None:
             fine_without = False
             if limit_s is not None and suspected(measured, self.run, METRICS):
                 fine_without = self._fine_without(spec, WITHOUT_S if isinstance(error, Overdue) else limit_s)
             self._tell(LogLine(f"{spec.id}: {reasons[0].splitlines()[0]}: measuring once more"))
             lost = measured.lost
-            if too_far_apart(measured, self.run, METRICS):
+            if needs_more_trials(measured, self.run, METRICS):
                 more = max(TRIALS_IF_APART, spec.trial.count)
                 spec = replace(spec, trial=spec.trial.changed({"count": more}))
             measured, _ = self._attempt(spec, limit_s)
@@ -228,10 +228,10 @@ class Session:
         if self._dead is not None and not self._revived():
             return _unmeasured(spec, self._dead), None
         try:
-            if self.run.testbed.clock == "host":
-                measured = in_turns(self._measurer.measure, spec, limit_s)
-            else:
+            if clock_of(self.run.testbed).repeats:
                 measured = self._measurer.measure(spec, limit_s)
+            else:
+                measured = interleave_trials(self._measurer.measure, spec, limit_s)
             if not measured.problems or not self._link_is_lost():
                 return measured, None
             return _unmeasured(spec, str(self._dead)), None
@@ -277,6 +277,22 @@ def _unmeasured(spec: MeasurementSpec, problem: str, lost: Sequence[str] = (), *
         suspects=[problem] * suspected,
         lost=list(lost),
     )
+
+
+def summary(measured: Measured, run: Run) -> str:
+    """One measurement in a few words, for the progress line."""
+    if measured.refused:
+        return f"refused: {measured.refused.splitlines()[0]}"
+    if measured.problems:
+        return measured.problems[0].splitlines()[0]
+    figures = ((METRICS[name], figure(measured, METRICS[name], run.testbed)) for name in measured.metrics)
+    metric, value = next(((metric, found) for metric, found in figures if found), (None, None))
+    if metric is None or value is None:
+        return "measured" if measured.deliveries else "loaded"
+    scatter = clock_of(run.testbed).scatter_in_words(value)
+    rounded = float(f"{value.median * metric.display.factor:.4g}")
+    shown = f"{rounded:,.10g} {metric.display.unit}".strip()
+    return f"{shown}, {scatter}" if scatter else shown
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ import shutil
 from datetime import datetime
 from pathlib import Path
 
-from fwlab.host.atomic_write import write_errors_as
+from fwlab.checkout.atomic_write import write_errors_as
 from fwlab.measure.context import RunContext
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Exercise, Lab

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fwlab.dut.protocol import Collected
 from fwlab.generator.pacing.paced_load import Sent
 from fwlab.generator.protocol import PlaybackResult, traffic_guard
+from fwlab.judge.clocks import CLOCKS
 from fwlab.judge.statistics import scale
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession, Nodes, through
@@ -15,7 +16,7 @@ from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.saturation import Attempt
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
-from fwlab.model.results import Clock, Measured, TestbedFacts
+from fwlab.model.results import Clock, Measured, Overload, TestbedFacts
 from fwlab.model.trial import Delivery, Trial
 
 #: A trial in which the DUT was idle for more than this share is not valid: it was not saturated.
@@ -96,12 +97,9 @@ def measure(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
     # Each reply cost the DUT as much as a packet of a trial, and the trials do not count them.
     replied = back > MOST_BACK * received
     flood = search.attempt
-    found = search.added_to(so_far, nodes.clock)
+    found = search.added_to(so_far, throttled=CLOCKS[nodes.clock].repeats)
     return found.hindered([f"the sink replied with {back} packets; it must stay silent"] if replied else []).plus(
-        trials=flood.valid,
-        generator_sent=flood.sent,
-        generator_pps=flood.pps,
-        flood=flood.delivery,
+        Overload(trials=flood.valid, generator_sent=flood.sent, generator_pps=flood.pps, flood=flood.delivery)
     )
 
 
@@ -133,7 +131,7 @@ def _flat_out(nodes: Nodes, spec: MeasurementSpec, level: int) -> tuple[Collecte
             idle_share=MOST_IDLE,
             other_share=MOST_OTHER if nodes.levels > 1 else 1.0,
             # Trials next to an idle one count as perturbed.
-            most_idle=(IDLE_AT_LAST_LEVEL if last else IDLE_AT_A_LEVEL) * trial.count,
+            max_unsaturated=(IDLE_AT_LAST_LEVEL if last else IDLE_AT_A_LEVEL) * trial.count,
         )
         with traffic_guard(nodes.engine.start()) as playback:
             trials = nodes.dut.collect(timeout=900)

@@ -26,7 +26,7 @@ from fwlab.metrics.step import Phase, Step
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import CannotMeasure, Overdue
 from fwlab.model.metric import Display, Tolerance, TrafficKind
-from fwlab.model.results import Clock, Measured, TestbedFacts
+from fwlab.model.results import Clock, Deliveries, Measured, Overload, TestbedFacts
 from fwlab.model.trial import Clients, Delivery, TcpTrial
 
 #: A trial in which the DUT was idle for more than this share is not valid. Any pause of the two endpoints lets a closed
@@ -168,14 +168,14 @@ def measure(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
             if background and not connections.background_flat_out:
                 watched = _watched(nodes, endpoints, found.slowed)
     limited = background and background.limited
-    return found.plus(
-        problems=[f"beside the connections: {limited}"] if limited else [],
+    trials = Overload(
         tcp=flat.trials(),
-        clients=clients,
-        deliveries=[background.delivery, *watched] if background else [],
         generator_sent=background.delivery.sent if background else None,
         generator_pps=background.pps if background else None,
     )
+    deliveries = [background.delivery, *watched] if background else []
+    problems = [f"beside the connections: {limited}"] if limited else []
+    return found.plus(trials, Deliveries(clients=clients, deliveries=deliveries)).troubled(problems)
 
 
 def _flat_out(nodes: Nodes, endpoints: TcpEndpoints, spec: MeasurementSpec, level: int) -> FlatOut:
@@ -188,7 +188,7 @@ def _flat_out(nodes: Nodes, endpoints: TcpEndpoints, spec: MeasurementSpec, leve
             packets=max(trial.packets, LEAST_PACKETS),
             idle_share=MOST_IDLE_LOOP,
             other_share=MOST_OTHER_LOOP if nodes.levels > 1 else 1.0,
-            most_idle=(IDLE_AT_LAST_LEVEL if last else IDLE_AT_A_LEVEL) * trial.count,
+            max_unsaturated=(IDLE_AT_LAST_LEVEL if last else IDLE_AT_A_LEVEL) * trial.count,
             settle_s=SETTLE_S,
         )
         with traffic_guard(endpoints.flat_out()) as opening:

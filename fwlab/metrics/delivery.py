@@ -24,7 +24,7 @@ from fwlab.metrics.protocol import ANY_TRAFFIC, MeasurableMetric
 from fwlab.metrics.step import LIGHT_PACKETS, Phase, Step
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.metric import Display, Tolerance, TrafficKind
-from fwlab.model.results import Clock, Measured, TestbedFacts
+from fwlab.model.results import Clock, Deliveries, Measured, TestbedFacts
 from fwlab.model.trial import Delivery
 
 #: Loads of a play, as shares of what the DUT carried in real time; the next one if packets were lost on the way.
@@ -107,12 +107,12 @@ class Passage:
 def deliver_few(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
     """A few packets before the flood and after it: a ruleset must not treat their classes differently."""
     delivery, problems = few_packets(session.nodes, spec)
-    return with_losses(session.nodes, so_far.plus(deliveries=[delivery]), problems)
+    return with_losses(session.nodes, so_far.plus(Deliveries(deliveries=[delivery])), problems)
 
 
 def with_losses(nodes: Nodes, so_far: Measured, problems: list[str]) -> Measured:
     """The result and these problems. The host loses no packet of a load in the DUT's own time, so a ruleset may."""
-    return so_far.plus(problems=problems) if nodes.pacing is None else so_far.hindered(problems)
+    return so_far.troubled(problems) if nodes.pacing is None else so_far.hindered(problems)
 
 
 def few_packets(nodes: Nodes, spec: MeasurementSpec) -> tuple[Delivery, list[str]]:
@@ -137,7 +137,7 @@ def deliver(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
     loads = [max(20.0, share * carried) for share in LIGHT]
     plays = [(load, int(min(high, max(low, load * seconds)))) for load in loads]
     delivery, problems = counted(session.nodes, spec, plays)
-    return with_losses(session.nodes, so_far.plus(deliveries=[delivery]), problems)
+    return with_losses(session.nodes, so_far.plus(Deliveries(deliveries=[delivery])), problems)
 
 
 def counted(nodes: Nodes, spec: MeasurementSpec, plays: Sequence[tuple[float, int]]) -> tuple[Delivery, list[str]]:

@@ -8,11 +8,11 @@ from fwlab.metrics.nodes import MeasuringSession
 from fwlab.metrics.protocol import WITH_OR_WITHOUT, MeasurableMetric
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.metric import Display, TrafficKind
-from fwlab.model.results import Clock, Measured, TestbedFacts
+from fwlab.model.results import Clock, Loading, Measured, TestbedFacts
 
 
 def _count(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
-    return so_far.plus(entries=session.nodes.dut.entries())
+    return so_far.plus(Loading(entries=session.nodes.dut.entries()))
 
 
 COUNT = Step(Phase.LAST, _count)

@@ -67,18 +67,18 @@ METRIC = Latency()
 def _round_trips(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
     pdr = _pdr(so_far)
     if pdr is None:
-        return so_far.plus(problems=["latency: the search found no throughput, of which the loads are shares"])
+        return so_far.troubled(["latency: the search found no throughput, of which the loads are shares"])
     if session.nodes.pacing is not None:
         paced = [_paced_trial(session.nodes, spec, share, share * pdr or LEAST_PPS) for share in SHARES]
         lost = [] if paced[0].round_trips_s else ["latency: no frame left the DUT: the ruleset drops all of them"]
-        return so_far.plus(problems=lost) if lost else with_found(so_far, latency=paced)
+        return so_far.troubled(lost) if lost else with_found(so_far, latency=paced)
     session.nodes.sink.load_counters(session.nodes.classes, echo=True)
     trials: list[LatencyTrial] = []
     for share in SHARES:
         trials.append(_trial(session.nodes, share, share * pdr))
         if not trials[0].round_trips_s:
-            return so_far.plus(
-                problems=["latency: no probe was answered: the ruleset drops ICMP echo, or the engine holds the NIC"]
+            return so_far.troubled(
+                ["latency: no probe was answered: the ruleset drops ICMP echo, or the engine holds the NIC"]
             )
     return with_found(so_far, latency=trials)
 

@@ -27,6 +27,7 @@ class LoadTime(MeasurableMetric):
     )
     tolerance = Tolerance(share=0.03, ratio=0.06)
     needs_clock = True
+    times_loading = True
     traffic = WITH_OR_WITHOUT
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:

@@ -15,7 +15,7 @@ from fwlab.metrics.protocol import WITH_OR_WITHOUT, MeasurableMetric
 from fwlab.metrics.state_table import FILL
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
-from fwlab.model.results import Clock, Measured
+from fwlab.model.results import Clock, Measured, Values
 
 #: A ruleset is weighed so many times at most. A large one, and tables that packets have filled, are weighed once.
 MOST_TIMES = 3
@@ -60,7 +60,7 @@ def _weigh(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -
         found.append(float(loaded.bytes - empty.bytes))
         settled = settled and loaded.settled and empty.settled
     doubt = "the memory of the DUT's kernel kept changing, so what the ruleset takes is in doubt"
-    return so_far.plus(extra={METRIC.name: found}, problems=[] if settled else [doubt])
+    return so_far.plus(Values(extra={METRIC.name: found})).troubled([] if settled else [doubt])
 
 
 WEIGH = Step(Phase.WITHOUT_RULESET, _weigh)

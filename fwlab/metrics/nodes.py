@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fwlab.dut.protocol import Dut
-from fwlab.generator.both_ends import BothEnds, returning
 from fwlab.generator.echo import Echoes
 from fwlab.generator.pacing.paced_load import PacedLoad, Recorder
 from fwlab.generator.protocol import Engine, TcpEndpoints
+from fwlab.generator.sink import BothEnds, returning
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.metrics.saturation import Saturation
 from fwlab.model.declared_traffic import Connections, TrafficClass

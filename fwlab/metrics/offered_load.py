@@ -13,6 +13,7 @@ from typing import Protocol
 
 from fwlab.generator.pacing.paced_load import Load
 from fwlab.generator.protocol import traffic_guard
+from fwlab.judge.clocks import CLOCKS
 from fwlab.metrics.delivery import few_packets, play
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession, Nodes, through
@@ -21,7 +22,7 @@ from fwlab.metrics.rate_goals import BY_DUT_CLOCK, BY_HOST_CLOCK, SearchTerms
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.benchmarks import Benchmarks, TrialResult
 from fwlab.model.errors import CannotMeasure
-from fwlab.model.results import Measured
+from fwlab.model.results import AtLoads, Measured
 from fwlab.model.trial import Delivery
 
 #: Trials at the maximum offered load.
@@ -175,9 +176,8 @@ def at_load(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
     light = found(so_far).light
     if light is None:
         return None
-    if session.nodes.clock == "host":
-        return AtHostLoad(session.nodes, spec.traffic_name, light)
-    return AtPacedLoad(session.nodes, spec.traffic_name, light)
+    kind = AtPacedLoad if CLOCKS[session.nodes.clock].paced else AtHostLoad
+    return kind(session.nodes, spec.traffic_name, light)
 
 
 def found(so_far: Measured) -> Benchmarks:
@@ -187,7 +187,7 @@ def found(so_far: Measured) -> Benchmarks:
 
 def with_found(so_far: Measured, **more: object) -> Measured:
     """The result with these fields of its benchmarks replaced."""
-    return so_far.plus(benchmarks=found(so_far).model_copy(update=more))
+    return so_far.plus(AtLoads(benchmarks=found(so_far).model_copy(update=more)))
 
 
 def _light_load(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
@@ -198,7 +198,7 @@ def _light_load(session: MeasuringSession, spec: MeasurementSpec, so_far: Measur
             problems.append(
                 f"the ruleset lets {share:.1%} of {name} through at a light load: what is lost is not known"
             )
-    return with_found(so_far, light=light).plus(problems=problems)
+    return with_found(so_far, light=light).troubled(problems)
 
 
 def _flat_out(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
@@ -207,7 +207,7 @@ def _flat_out(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured
         return so_far
     trials = [measurer.flat_out() for _ in range(FLAT_OUT_TRIALS)]
     problems = [] if any(trial.sent and trial.taken for trial in trials) else ["no packet reached the DUT"]
-    return with_found(so_far, flat_out=trials).plus(problems=problems)
+    return with_found(so_far, flat_out=trials).troubled(problems)
 
 
 #: What the ruleset does with a few packets.

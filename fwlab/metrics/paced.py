@@ -7,8 +7,7 @@ from fwlab.dut.protocol import Drained
 from fwlab.generator.pacing.paced_load import Load
 from fwlab.metrics.nodes import Nodes, through
 from fwlab.model.errors import CannotMeasure, Hindered
-from fwlab.model.paced import PacedPlay
-from fwlab.model.trial import Trial
+from fwlab.model.trial import PacedPlay, Trial
 
 #: A play whose load was not as it should have been is repeated so often.
 TRIES = 2
@@ -38,7 +37,7 @@ def play_paced(nodes: Nodes, traffic: str, load: Load, *, watch_s: float = 0.0) 
                     packets=1,
                     idle_share=1.0,
                     other_share=1.0,
-                    most_idle=0,
+                    max_unsaturated=0,
                     settle_s=load.settle_s,
                 )
             done = _looking(nodes, seen if watch_s else None, after)

@@ -16,7 +16,7 @@ from fwlab.generator.protocol import traffic_guard
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession
 from fwlab.metrics.step import Phase, Step
-from fwlab.model.results import Measured
+from fwlab.model.results import Measured, Profile
 
 #: Length of the window (s of the DUT's clock): about 3000 samples, which give a share of a tenth to half a percent.
 SECONDS = 0.6
@@ -40,7 +40,7 @@ def sample(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -
     stacks = nodes.dut.read_stacks()
     seen = sum(stacks.values())
     few = [f"the DUT was sampled {seen} times at work; at least {FEWEST} say something"] if seen < FEWEST else []
-    return so_far.plus(stacks=stacks, problems=few)
+    return so_far.plus(Profile(stacks=stacks)).troubled(few)
 
 
 PROFILE = Step(Phase.PROFILE, sample, despite_problems=False)

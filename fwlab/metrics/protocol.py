@@ -20,9 +20,11 @@ class MeasurableMetric(Metric, Protocol):
     steps          how it is measured while a kind of traffic is played, on a DUT with this clock; none if loading the
                    ruleset measures it
     keeps_ruleset  whether a case of this metric alone may use the ruleset as the previous case has left it
+    times_loading  whether it is measured as the ruleset is loaded, so that the DUT must have nothing of it before
     takes_ruleset  whether the ruleset is gone from the DUT when this has been measured
     """
 
     steps: Callable[[MeasurementSpec, TrafficKind, Clock], Sequence[Step]]
     keeps_ruleset: bool = False
     takes_ruleset: bool = False
+    times_loading: bool = False

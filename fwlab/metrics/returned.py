@@ -16,7 +16,7 @@ from fwlab.metrics.nodes import MeasuringSession, Nodes
 from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
-from fwlab.model.results import Clock, Measured, TestbedFacts
+from fwlab.model.results import Clock, Deliveries, Measured, TestbedFacts
 from fwlab.model.trial import Delivery
 
 
@@ -89,7 +89,7 @@ def count_returned(session: MeasuringSession, spec: MeasurementSpec, so_far: Mea
         arrived={},
         **back,
     )
-    return so_far.plus(returned=[counted], problems=[passage.limited] if passage.limited else [])
+    return so_far.plus(Deliveries(returned=[counted])).troubled([passage.limited] if passage.limited else [])
 
 
 def sent_back(nodes: Nodes) -> int:

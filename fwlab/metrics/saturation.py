@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from fwlab.model.metric import TimedTrial
-from fwlab.model.results import Clock, Measured
+from fwlab.model.results import Measured, Overload
 
 T = TypeVar("T", bound=TimedTrial)
 
@@ -66,19 +66,20 @@ class Search(Generic[A]):
     level: int
     problems: Sequence[str] = ()
 
-    def added_to(self, measured: Measured, clock: Clock = "instructions") -> Measured:
+    def added_to(self, measured: Measured, *, throttled: bool = True) -> Measured:
         """The result with the level of the trials, which of them were left out, and the problems.
 
-        On the host's clock no throttle helps where the generator is too slow for the DUT. That says nothing against
+        Where the DUT cannot be throttled, nothing helps if the generator is too slow for it. That says nothing against
         figures that need no overload, such as a share that was delivered.
         """
-        host = clock == "host"
-        return measured.hindered([] if host else self.problems).plus(
-            slowed=self.level,
-            idle_trials=len(self.attempt.unsaturated),
-            disturbed_trials=len(self.attempt.perturbed),
-            disturbed_by=self.attempt.shares(),
-            unsaturated=self.problems if host else [],
+        return measured.hindered(self.problems if throttled else []).plus(
+            Overload(
+                slowed=self.level,
+                idle_trials=len(self.attempt.unsaturated),
+                disturbed_trials=len(self.attempt.perturbed),
+                disturbed_by=self.attempt.shares(),
+                unsaturated=[] if throttled else list(self.problems),
+            )
         )
 
 

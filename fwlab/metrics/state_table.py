@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from types import MappingProxyType
 
 from fwlab.generator.protocol import traffic_guard
+from fwlab.judge.conduct import tracked_in_flood
 from fwlab.metrics.delivery import FIRST_FILLED, RATE_S, counted, once_taken, play, real_rate, with_losses
 from fwlab.metrics.measurement_spec import MeasurementSpec, given
 from fwlab.metrics.nodes import MeasuringSession, Nodes, through
 from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
-from fwlab.model.results import Clock, Measured, TestbedFacts
+from fwlab.model.results import Clock, Deliveries, Measured, StateTable, TestbedFacts
 from fwlab.model.trial import States
 
 #: Loads of the plays, as shares of what the DUT carried in real time. A packet lost in its ring leaves no state. If too
@@ -46,6 +47,9 @@ class TrackedStates(MeasurableMetric):
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         return [] if measured.states is None else [float(measured.states.held)]
+
+    def changed_in_flood(self, measured: Measured, between: tuple[float, float]) -> str | None:
+        return tracked_in_flood(measured, between)
 
     def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
         return [FILL, REFILL] if spec.accounted else [FILL]
@@ -102,7 +106,7 @@ def fill(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> 
     if spec.asks_for("admitted"):
         filled, problems = counted(nodes, spec, [(load, count) for load in loads])
         states = States(played=filled.sent, **nodes.dut.states())
-        return so_far.plus(states=states, filled=filled, problems=problems)
+        return so_far.plus(StateTable(states=states), Deliveries(filled=filled)).troubled(problems)
     missing = 1.0
     with nodes.dut.blackhole():
         for load in loads:
@@ -117,7 +121,9 @@ def fill(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> 
     if missing > MOST_LOST:
         lost = round(missing * passage.sent)
         problems.append(f"{lost} of {passage.sent} packets were lost before the DUT could track them")
-    return with_losses(nodes, so_far.plus(states=States(played=passage.sent, **nodes.dut.states())), problems)
+    return with_losses(
+        nodes, so_far.plus(StateTable(states=States(played=passage.sent, **nodes.dut.states()))), problems
+    )
 
 
 def _loads(nodes: Nodes, spec: MeasurementSpec, count: int) -> list[float]:
@@ -147,7 +153,7 @@ def refill(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -
         playing.stop()
     nodes.dut.drain()
     flooded, held = through(nodes)[0] - before, nodes.dut.states()["held"]
-    return so_far.plus(states=states.model_copy(update={"flooded": flooded, "in_flood": held}))
+    return so_far.plus(StateTable(states=states.model_copy(update={"flooded": flooded, "in_flood": held})))
 
 
 FILL = Step(Phase.STATES, fill)

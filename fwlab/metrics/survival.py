@@ -18,6 +18,7 @@ from types import MappingProxyType
 
 from fwlab.generator.pacing.paced_load import Load
 from fwlab.generator.protocol import traffic_guard
+from fwlab.judge.clocks import CLOCKS
 from fwlab.metrics.capacity import FLOOD, busy_rates
 from fwlab.metrics.measurement_spec import MeasurementSpec, given
 from fwlab.metrics.nodes import MeasuringSession, Nodes, through
@@ -26,7 +27,7 @@ from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.metric import Display, Tolerance, TrafficKind
-from fwlab.model.results import Clock, Measured, TestbedFacts
+from fwlab.model.results import Clock, Deliveries, Measured, TestbedFacts, Trouble
 from fwlab.model.trial import Delivery
 
 #: A trial at an exact load lasts until so many packets of the class have been offered, and at least as long as the
@@ -75,6 +76,7 @@ class Survival(MeasurableMetric):
             "offered": "offered, a multiple of the baseline",
         }
     )
+    of_baseline = True
     invalidated_by = "any class"
     keeps_ruleset = True  # a sweep over the load alone: a long ruleset takes longer to load than to measure
 
@@ -94,7 +96,7 @@ class Survival(MeasurableMetric):
         return (min(left, offered), offered) if offered else None
 
     def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
-        return [FLOOD, SURVIVE] if clock == "host" else [SURVIVE_PACED]
+        return [SURVIVE_PACED] if CLOCKS[clock].paced else [FLOOD, SURVIVE]
 
 
 METRIC = Survival()
@@ -104,14 +106,14 @@ def survive_paced(session: MeasuringSession, spec: MeasurementSpec, so_far: Meas
     """Play the load by the DUT's own clock; the baseline was measured before."""
     nodes, unit = session.nodes, _unit(session, spec)
     if unit is None:
-        return so_far.plus(problems=[_no_unit(spec)])
+        return so_far.troubled([_no_unit(spec)])
     pps = given(spec.offered, "offered") * unit
     mix = nodes.store.offered(spec.traffic_name, MIX)
     of_class = max(1, mix[given(spec.victim_class, "victim_class")]) / MIX
     trial_s = max(spec.trial.seconds, min(LONGEST_TRIAL_S, IN_A_TRIAL / (of_class * pps)))
     load = Load(pps=pps, settle_s=spec.trial.settle, trials=spec.trial.count, trial_s=trial_s, rotated=True)
     play = play_paced(nodes, spec.traffic_name, load)
-    return so_far.plus(paced=[play], problems=play.problems, suspects=play.suspects)
+    return so_far.plus(Deliveries(paced=[play]), Trouble(problems=play.problems, suspects=play.suspects))
 
 
 def _unit(session: MeasuringSession, spec: MeasurementSpec) -> float | None:
@@ -128,7 +130,7 @@ def survive(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
     """Play the mix flat out, after the trials of capacity with it; the baseline was measured before."""
     nodes, unit = session.nodes, _unit(session, spec)
     if unit is None:
-        return so_far.plus(problems=[_no_unit(spec)])
+        return so_far.troubled([_no_unit(spec)])
     load = given(spec.offered, "offered") * unit
     wanted = _enough(nodes, spec, (_rate(so_far) or 0.0) / load)
     problems = []
@@ -144,7 +146,7 @@ def survive(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
     received = (delivery.taken or 0) * delivery.offered[given(spec.victim_class, "victim_class")] / delivery.sent
     if received < FEWEST:
         problems.append(f"the DUT took {received:.0f} packets of {spec.victim_class}; at least {FEWEST} say something")
-    return so_far.plus(survivals=[delivery], problems=problems)
+    return so_far.plus(Deliveries(survivals=[delivery])).troubled(problems)
 
 
 def _rate(measured: Measured) -> float | None:

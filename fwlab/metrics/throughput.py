@@ -77,7 +77,7 @@ def _search(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
         return so_far
     highest = measurer.highest(flat_out)
     if highest <= LOWEST:
-        return so_far.plus(problems=[f"{highest:,.0f} pps is the highest load, too little to search for a rate"])
+        return so_far.troubled([f"{highest:,.0f} pps is the highest load, too little to search for a rate"])
 
     def tell(bounds: Bounds, trials: int, spent_s: float) -> None:
         named = {NAMES[ratio]: interval for ratio, interval in bounds.items()}

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from fwlab.model.declared import Identifier, Strict, Value
-from fwlab.model.metric import MetricName, known_metrics, missing_fields
+from fwlab.model.metric import MAIN_METRIC, MetricName, known_metrics, missing_fields
 
 #: More values than anyone measures in one sweep.
 _MOST_VALUES = 1000
@@ -79,7 +79,7 @@ class _Measurement(Strict):
     ruleset: str
     parameters: dict[str, Value] = {}
     traffic: str | None = None
-    metric: MetricName = "capacity"
+    metric: MetricName = MAIN_METRIC
     also: list[MetricName] = []
     load: Literal["whole", "each"] = "whole"
     trials: int | dict[str, float] | None = None
@@ -165,15 +165,15 @@ class Sweep(_Measurement):
                 raise ValueError(f"sweep {self.id}: {name} is not one of its values")
         if self.varies == "traffic" and self.traffic is None:
             raise ValueError(f"sweep {self.id}: it varies the traffic, but names none")
-        if self.attack_load is not None and (self.metric != "survival" or self.varies == "traffic"):
+        if self.attack_load is not None and (self.victim_class is None or self.varies == "traffic"):
             raise ValueError(f"sweep {self.id}: attack_load is for survival over a parameter of the ruleset")
-        if self.metric == "survival" and not all(isinstance(v, int | float) and v >= 0 for v in self.values):
+        if self.victim_class is not None and not all(isinstance(v, int | float) and v >= 0 for v in self.values):
             raise ValueError(f"sweep {self.id}: survival needs numbers, multiples of the baseline's capacity")
         return self
 
     def offered(self, value: Value) -> float | None:
-        """The whole load of one value, as a multiple of the baseline's capacity; None if it measures no survival."""
-        if self.metric != "survival":
+        """The whole load of one value, as a multiple of the baseline's capacity; None if no class is to survive it."""
+        if self.victim_class is None:
             return None
         return self.class_load + (float(value) if self.attack_load is None else self.attack_load)
 

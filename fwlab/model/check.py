@@ -2,20 +2,68 @@
 """Checks: the conditions that an exercise sets for a ruleset."""
 
 import math
-from typing import Any
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import (
+    Field,
+    SerializeAsAny,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    model_validator,
+)
 
 from fwlab.model.expectation import Range, Rationale
 from fwlab.model.metric import MetricName, Metrics
-from fwlab.model.standard_checks import STANDARD_CHECKS
+
+#: By name, the fields of the check; a lab's `use: NAME` adds to them or replaces them.
+STANDARD_CHECKS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        # Full delivery is 0.9995 to 1.0005: a packet that only one end counted within the trial is not a loss.
+        "all-delivered": {
+            "metric": "delivered",
+            "between": (0.9995, 1.0005),
+            "why": "This traffic is allowed, so every packet must arrive.",
+            "pass": "All packets of the class {class} arrive.",
+            "fail": "Packets of the class {class} are missing at the sink. Which rule do they match?",
+        },
+        "none-delivered": {
+            "metric": "delivered",
+            "between": (0, 0),
+            "why": "This traffic is forbidden. One packet at the sink is one too many.",
+            "pass": "No packet of the class {class} arrives.",
+            "fail": "Packets of the class {class} still arrive.",
+        },
+        # The DUT counts these packets, but not by class: a few of its own may be among them.
+        "all-returned": {
+            "metric": "returned",
+            "between": (0.9, 1),
+            "why": "Hosts behind the firewall send packets, too. What is not tracked must be accepted both ways.",
+            "pass": "All packets of the class {class} leave by the link that they came from.",
+            "fail": "Packets of the class {class} are dropped on their way back. Which rule accepts that direction?",
+        },
+        "entries-loaded": {
+            "metric": "entries",
+            "why": "The list is part of the exercise, so all of it must be loaded.",
+            "pass": "The whole list is loaded.",
+            "fail": "Entries are missing. Compare your ruleset with the list.",
+        },
+    }
+)
+
 
 BOUNDS = ("between", "at_least", "at_most")
+#: The kind of a check that names none.
+DEFAULT_KIND = "range"
 
 
 class Check(Rationale):
     """One condition on the measurement of a student's ruleset.
 
+    kind      how it is judged: the name of a kind of check, which may have more fields (fwlab/judge/checks.py). The
+              usual one, `range`: the metric's figure, or its ratio to a case, lies in a range
     metric    what is measured
     class     the traffic class, for `delivered` and `survival`
     between   the inclusive range [lowest, highest], in the metric's unit. Write `at_least` or `at_most` (or both)
@@ -24,10 +72,11 @@ class Check(Rationale):
               connections and load_time hold on the virtual testbed only
 
     In lab.yml a check may start from another one: `use: NAME` takes over everything that the check NAME says and
-    the entry does not. NAME is one of the lab's own `checks` or of fwlab/model/standard_checks.py. `kernel` and
+    the entry does not. NAME is one of the lab's own `checks` or of fwlab/model/check.py. `kernel` and
     `source` come from the lab's `defaults`.
     """
 
+    kind: str = DEFAULT_KIND
     metric: MetricName
     between: Range
     traffic_class: str | None = Field(default=None, alias="class")
@@ -37,6 +86,16 @@ class Check(Rationale):
     def id(self) -> str:
         """The check's name within its exercise."""
         return f"{self.metric}-{self.traffic_class}" if self.traffic_class else self.metric
+
+    @property
+    def metrics(self) -> list[str]:
+        """Every metric that it needs of the measurement."""
+        return [self.metric]
+
+    @property
+    def cases(self) -> list[str]:
+        """Every case that it needs of the same session."""
+        return [self.ratio_to] if self.ratio_to else []
 
     @model_validator(mode="before")
     @classmethod
@@ -88,3 +147,21 @@ def _with_class_named(data: dict[Any, Any]) -> dict[Any, Any]:
         key: data[key].replace("{class}", name) for key in ("why", "pass", "fail") if isinstance(data.get(key), str)
     }
     return {**data, **texts}
+
+
+def _of_kind(data: Any, as_check: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Check:
+    """The entry with the fields of its kind, where the reader gives the registry of kinds."""
+    context: Any = info.context
+    kinds = context.get("check_kinds") if isinstance(context, Mapping) else None
+    name = data.get("kind", DEFAULT_KIND) if isinstance(data, dict) else DEFAULT_KIND
+    if kinds is None or name == DEFAULT_KIND:
+        checked: Check = as_check(data)
+        return checked
+    if name not in kinds:
+        raise ValueError(f"unknown kind of check {str(name)[:40]!r}; known kinds: {', '.join(kinds)}")
+    fields: type[Check] = kinds[name].check
+    return fields.model_validate(data, context=info.context)
+
+
+#: A check of any kind, as an entry of lab.yml.
+AnyCheck = Annotated[SerializeAsAny[Check], WrapValidator(_of_kind)]

@@ -8,9 +8,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
-from fwlab.model.declared import Identifier, Strict
-from fwlab.model.kernel import KernelSeries, series_of
-from fwlab.model.metric import MetricName
+from fwlab.model.declared import Identifier, KernelSeries, Strict, series_of
+from fwlab.model.metric import MAIN_METRIC, MetricName
 
 
 def _in_order(value: tuple[float, float]) -> tuple[float, float]:
@@ -66,7 +65,7 @@ class DeclaredExpectation(Wording):
     """
 
     id: Identifier
-    metric: MetricName = "capacity"
+    metric: MetricName = MAIN_METRIC
     cases: list[str] = Field(min_length=1)
     ratio_to: str | None = None
     absolute: bool = True
@@ -100,7 +99,7 @@ class Expectation(Rationale):
     """
 
     id: str
-    metric: MetricName = "capacity"
+    metric: MetricName = MAIN_METRIC
     virtual: dict[str, Range] = {}
     ratio_to: str | None = None
     ratio: dict[str, Range] = {}

@@ -8,26 +8,141 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Collection, Container, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 
-from fwlab.model.baselines import refuse_unknown_baselines, refuse_unknown_systems
 from fwlab.model.case import Case, DeclaredCrossover, Sweep, Trials
-from fwlab.model.check import Check
-from fwlab.model.declared import Identifier, Strict, Value
+from fwlab.model.check import AnyCheck
+from fwlab.model.declared import Identifier, KernelSeries, Strict, Value
 from fwlab.model.declared_traffic import Traffic, TrafficClass
-from fwlab.model.defaults import Defaults
 from fwlab.model.drawn import Drawn, holders
 from fwlab.model.expectation import DeclaredExpectation, Expectation
 from fwlab.model.lab_file import completed
-from fwlab.model.metric import MetricName, Metrics, TrafficKind, judgeable, known_metrics, missing_fields
-from fwlab.model.needs import Needs, refuse_unknown_nics
-from fwlab.model.parts import Part, refuse_wrong_parts
+from fwlab.model.metric import MAIN_METRIC, MetricName, Metrics, TrafficKind, judgeable, known_metrics, missing_fields
 from fwlab.model.ranges import Ranges
 from fwlab.model.ruleset import RulesKind, SettingsKind
+
+
+class Needs(Strict):
+    """What the DUT must have, which the grading run checks on the node; and which labs come first.
+
+    labs      labs whose figures or ideas this one uses; the course map shows them
+    systems   what the DUT may run, by the names in topology.yml: the first, unless FWLAB_DUT names another of them
+    packages  Debian packages
+    modules   kernel modules of Linux that can be loaded
+    sysctls   settings of Linux and their values
+    nics      models of NIC that the DUT has on each link beside the usual one, by QEMU's names. Only socket links have
+              them. What a kernel has no driver for is left out
+    """
+
+    labs: list[Identifier] = []
+    systems: list[Identifier] = Field(default=["linux"], min_length=1)
+    packages: list[str] = []
+    modules: list[str] = []
+    sysctls: dict[str, int | str] = {}
+    nics: list[Identifier] = []
+
+
+def refuse_unknown_nics(said: Mapping[str, str | None], nics: Container[str]) -> None:
+    """`said`: by the id of a case, a sweep or an exercise, the NIC that it names. Raises ValueError."""
+    for name, nic in said.items():
+        if nic is not None and nic not in nics:
+            raise ValueError(f"{name}: {nic} is none of needs.nics")
+
+
+class Defaults(Strict):
+    """What cases, sweeps, exercises and checks have where they say nothing else.
+
+    kernel   series of the DUT's kernel on which the limits of checks were measured
+    source   raw results behind the limits of capacity, connections and load_time. The name of a .json file alone means
+             results/<lab>/<name>. All other checks have the lab's README.md as their source
+    traffic  traffic of cases and sweeps, except those that measure load_time alone
+    load_dependent, stateful  of exercises
+    """
+
+    kernel: KernelSeries | None = None
+    source: list[str] = []
+    traffic: str | None = None
+    load_dependent: bool = False
+    stateful: bool = False
+
+
+class Part(Strict):
+    """A part of a lab, done in one go: its own question, cases and exercises.
+
+    id         the name that `fwlab run LAB --part` takes
+    title      the part's question
+    minutes    time that a student needs for it; all parts together need the lab's `minutes`
+    cases      its cases; the name of a sweep stands for all its cases. Two parts may have a case in common
+    exercises  its exercises, each of which belongs to one part
+    """
+
+    id: Identifier
+    title: str
+    minutes: int = Field(ge=5, le=120)
+    cases: list[Identifier] = []
+    exercises: list[Identifier] = []
+
+    def only(self, cases: Collection[str], exercises: Collection[str]) -> Part:
+        """This part without the cases, sweeps and exercises that are not among these."""
+        kept = {
+            "cases": [name for name in self.cases if name in cases],
+            "exercises": [name for name in self.exercises if name in exercises],
+        }
+        return self.model_copy(update=kept)
+
+
+def refuse_wrong_parts(
+    parts: Sequence[Part], minutes: int, cases: Collection[str], sweeps: Mapping[str, list[str]], own: Collection[str]
+) -> None:
+    """Raise ValueError unless the parts make up the lab: all its cases, exercises (`own`) and minutes."""
+    if not parts:
+        return
+    if len({part.id for part in parts}) != len(parts):
+        raise ValueError("parts: an id is used twice")
+    covered = set()
+    for part in parts:
+        for name in part.cases:
+            if name not in cases and name not in sweeps:
+                raise ValueError(f"part {part.id}: unknown case {name}")
+            covered |= {name, *sweeps.get(name, [])}
+        for name in part.exercises:
+            if name not in own:
+                raise ValueError(f"part {part.id}: unknown exercise {name}")
+    listed = [name for part in parts for name in part.exercises]
+    for name in own:
+        if listed.count(name) != 1:
+            raise ValueError(f"exercise {name} belongs to {listed.count(name)} parts, not to one")
+    left = [name for name in cases if name not in covered]
+    if left:
+        raise ValueError(f"case {left[0]} belongs to no part")
+    total = sum(part.minutes for part in parts)
+    if total != minutes:
+        raise ValueError(f"the parts take {total} minutes, the lab says {minutes}")
+
+
+#: One case for all systems, or one for each by name.
+Declared = str | dict[str, str]
+
+
+def refuse_unknown_baselines(declared: Declared, systems: Sequence[str], cases: Container[str]) -> None:
+    """`systems`: needs.systems. Raises ValueError naming the case or the systems."""
+    if not isinstance(declared, str) and (len(systems) == 1 or declared.keys() != set(systems)):
+        raise ValueError(f"baseline: name one case, or one for each of needs.systems: {', '.join(systems)}")
+    for case in [declared] if isinstance(declared, str) else declared.values():
+        if case not in cases:
+            raise ValueError(f"baseline: unknown case {case}")
+
+
+def refuse_unknown_systems(said: Mapping[str, str | None], systems: Sequence[str]) -> None:
+    """`said`: by the id of a case, a sweep or an exercise, the system that it names. Raises ValueError."""
+    for name, system in said.items():
+        if system is not None and system not in systems:
+            raise ValueError(f"{name}: system {system} is none of needs.systems: {', '.join(systems)}")
 
 
 class Predict(Strict):
@@ -38,7 +153,7 @@ class Predict(Strict):
     """
 
     question: str
-    metric: MetricName = "capacity"
+    metric: MetricName = MAIN_METRIC
 
     @model_validator(mode="before")
     @classmethod
@@ -83,7 +198,7 @@ class Exercise(Strict):
     predict: Predict
     system: Identifier | None = None
     nic: Identifier | None = None
-    checks: list[Check] = Field(min_length=1)
+    checks: list[AnyCheck] = Field(min_length=1)
 
     @property
     def shown_title(self) -> str:
@@ -127,7 +242,7 @@ class Lab(Strict):
     sweeps: list[Sweep] = []
     parts: list[Part] = []
     crossovers: list[DeclaredCrossover] = []
-    shared_checks: dict[Identifier, Check] = Field(default={}, alias="checks")
+    shared_checks: dict[Identifier, AnyCheck] = Field(default={}, alias="checks")
     exercises: list[Exercise] = []
     declared_expectations: list[DeclaredExpectation] = Field(default=[], alias="expectations")
     drawn: dict[Identifier, Drawn] = {}
@@ -262,10 +377,10 @@ class Lab(Strict):
         sweeps = self._case_ids_of_sweeps()
         for expectation in self.declared_expectations:
             expectation.refuse_unknown(metrics, sweeps)
-            judgeable(expectation.metric, known, f"expectation {expectation.id}")
+            judgeable([expectation.metric], known, f"expectation {expectation.id}")
         for name, check in self.shared_checks.items():
             check.refuse_unknown(f"check {name}", set(self.classes), metrics, known)
-            judgeable(check.metric, known, f"check {name}")
+            judgeable(check.metrics, known, f"check {name}")
         self._check_exercises(metrics, known)
         refuse_wrong_parts(self.parts, self.minutes, list(metrics), sweeps, [item.id for item in self.exercises])
         for declared in self.crossovers:
@@ -319,8 +434,8 @@ class Lab(Strict):
                 raise ValueError(f"{where}: unknown traffic {exercise.traffic}")
             for check in exercise.checks:
                 check.refuse_unknown(where, set(self.classes), metrics, known)
-                judgeable(check.metric, known, where)
-            asked = list(dict.fromkeys(check.metric for check in exercise.checks))
+                judgeable(check.metrics, known, where)
+            asked = list(dict.fromkeys(name for check in exercise.checks for name in check.metrics))
             self._refuse_wrong_traffic(where, exercise.traffic, asked, known)
             for missing in missing_fields(exercise, asked, known):
                 raise ValueError(f"{where}: {missing}")

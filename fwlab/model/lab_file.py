@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fwlab.model.check import BOUNDS
-from fwlab.model.metric import Metrics
-from fwlab.model.standard_checks import STANDARD_CHECKS
+from fwlab.model.check import BOUNDS, STANDARD_CHECKS
+from fwlab.model.metric import MAIN_METRIC, Metrics
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ def _with_traffic(item: Any, context: _Context) -> Any:
     if "traffic" not in context.defaults or not isinstance(item, dict):
         return item
     also = item.get("also")
-    names = [item.get("metric", "capacity"), *(also if isinstance(also, list) else [])]
+    names = [item.get("metric", MAIN_METRIC), *(also if isinstance(also, list) else [])]
     metrics = [context.metrics.get(str(name)) for name in names]
     if all(metric is not None and "none" in metric.traffic for metric in metrics):
         return item
@@ -77,7 +76,7 @@ def _with_traffic(item: Any, context: _Context) -> Any:
 
 def _with_ratio_to(expectation: Any, baseline: Any) -> Any:
     """The baseline for an expectation of capacity that names no other case."""
-    if not isinstance(expectation, dict) or expectation.get("metric", "capacity") != "capacity":
+    if not isinstance(expectation, dict) or expectation.get("metric", MAIN_METRIC) != MAIN_METRIC:
         return expectation
     if not isinstance(baseline, str):  # one for each system: the expectation says which
         return expectation
@@ -135,3 +134,23 @@ def _under_results(name: Any, lab: dict[Any, Any]) -> Any:
         if isinstance(name, str) and name[-5:] == ".json" and "/" not in name
         else name
     )
+
+
+_IN_RANGES = "ranges.yml has the numbers; list the cases under `cases`, then run `fwlab author ranges LAB`"
+_OF_A_CHECK = "a check has a class; here this field is called victim_class"
+#: By section of lab.yml: fields that belong elsewhere, or that are there in another form.
+_MISPLACED = {
+    "cases": {"class": _OF_A_CHECK, "series": "this must be a list: what differs, case by case"},
+    "sweeps": {"class": _OF_A_CHECK, "series": "this must be a list: what differs, sweep by sweep"},
+    "expectations": {
+        "virtual": _IN_RANGES,
+        "ratio": _IN_RANGES,
+        "hosts": _IN_RANGES,
+        "kernel": "ranges.yml has the kernel of each range; remove this field",
+    },
+}
+
+
+def advice(place: tuple[str | int, ...]) -> str | None:
+    """What to write instead of the unknown field at `place`, such as ("cases", 0, "class"); None: nothing is known."""
+    return _MISPLACED.get(str(place[0]), {}).get(str(place[-1])) if len(place) > 1 else None

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol
 
 from pydantic import AfterValidator, ValidationInfo
 
 if TYPE_CHECKING:
     from fwlab.model.results import Clock, Measured, TestbedFacts
 
+#: The metric of whatever names none in lab.yml: what most cases are about, and what ratios and loads refer to.
+MAIN_METRIC: Final = "capacity"
 #: What a case may play: packets of a profile, TCP connections, or nothing at all.
 TrafficKind = Literal["packets", "connections", "none"]
 #: Where a value is shown: among the figures that have a ratio to a baseline, in a table of its sweeps, or by itself.
@@ -105,6 +107,7 @@ class Metric(Protocol):
     traffic   what it can be measured on
     needs     fields that a case or an exercise must give for it, and what they are; fields that it has not are ignored
     by_class  whether it is the share of one traffic class, which a check has to name
+    of_baseline  whether it is measured at a multiple of the baseline's capacity (`offered`), which must be known
     invalidated_by  a load-dependent treatment of which traffic class makes a check fail
     least_busy  share of a trial in which the DUT must be busy; None where it need not be saturated
     below_ceiling  whether a figure near what the generator can send is one of the generator's
@@ -123,6 +126,7 @@ class Metric(Protocol):
     traffic: frozenset[TrafficKind] = frozenset({"packets"})
     needs: Mapping[str, str] = MappingProxyType({})
     by_class: bool = False
+    of_baseline: bool = False
     invalidated_by: InvalidatedBy = "none"
     least_busy: float | None = None
     below_ceiling: bool = False
@@ -147,6 +151,13 @@ class Metric(Protocol):
     def doubts(self, measured: Measured) -> list[str]:
         """Why the figure is not what the metric promises, by the measurement itself; usually nothing."""
         return []
+
+    def changed_in_flood(self, measured: Measured, between: tuple[float, float]) -> str | None:
+        """How the flood shows that the figure is another one under load; None if it does not, or cannot show it.
+
+        between  the range that a check accepts
+        """
+        return None
 
     def reservations(self, measured: Measured) -> list[str]:
         """Why the figure cannot be held against a range, although nothing went wrong; usually nothing."""
@@ -180,10 +191,11 @@ def _known(name: str, info: ValidationInfo) -> str:
 MetricName = Annotated[str, AfterValidator(_known)]
 
 
-def judgeable(name: str, metrics: Metrics, where: str) -> None:
-    """Raises ValueError if figures of this metric differ from host to host: no range can hold for them."""
-    if name in metrics and not metrics[name].portable:
-        raise ValueError(f"{where}: {name} differs from host to host and cannot be judged")
+def judgeable(names: Sequence[str], metrics: Metrics, where: str) -> None:
+    """Raises ValueError if figures of one of these metrics differ from host to host: no range can hold for them."""
+    for name in names:
+        if name in metrics and not metrics[name].portable:
+            raise ValueError(f"{where}: {name} differs from host to host and cannot be judged")
 
 
 def missing_fields(item: object, names: Sequence[str], metrics: Metrics) -> list[str]:

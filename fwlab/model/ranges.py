@@ -13,9 +13,8 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
-from fwlab.model.declared import Strict
+from fwlab.model.declared import KernelSeries, Strict
 from fwlab.model.expectation import DeclaredExpectation, Expectation, Range
-from fwlab.model.kernel import KernelSeries
 from fwlab.model.metric import MetricName
 
 _DIGITS = 4

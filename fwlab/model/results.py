@@ -4,16 +4,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from enum import Enum
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeVar
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from fwlab.model.benchmarks import Benchmarks
-from fwlab.model.cpu_settings import CpuSettings
 from fwlab.model.declared import Frozen
-from fwlab.model.metric import MetricName
-from fwlab.model.paced import PacedPlay
-from fwlab.model.trial import Clients, Counts, Delivery, States, TcpTrial, Trial
+from fwlab.model.metric import MAIN_METRIC, MetricName
+from fwlab.model.trial import Clients, Counts, Delivery, PacedPlay, States, TcpTrial, Trial
+
+
+class CpuSettings(Frozen):
+    """As a run found them.
+
+    governors    of the CPUs' frequency, each once; empty if the host scales none
+    mitigations  by vulnerability, as the kernel says it; those that do not affect the CPU are left out
+    smt          on, off, forceoff, notsupported or notimplemented; empty if unknown
+    pinning      by node, the CPUs that its virtual CPUs may run on, such as "2" or "0-3"
+    """
+
+    governors: list[str] = []
+    mitigations: dict[str, str] = {}
+    smt: str = ""
+    pinning: dict[str, str] = {}
+
 
 FORMAT: Final = "fwlab-run/1"
 Accelerator = Literal["tcg", "kvm"]
@@ -115,33 +130,57 @@ class DutFacts(Frozen):
         return "" if ident == "GENERIC" else ident
 
 
-class Measured(Frozen):
-    """The result of one case or exercise: every trial, every loading, every count. It never changes.
+class Merge(Enum):
+    """How a field of a part takes what a later one found, where its type does not say it."""
 
-    deliveries  what became of counted packets at a light load: a few before the flood, the same after it, and more
-    flood     what became of the packets that the DUT received during the flood of `trials`
-    filled    what became of the packets that filled the table of connections; written only if that was asked for
-    returned  what the DUT sent back by its first link (`sent_on`), at a light load
-    lost      why the DUT stopped answering while this ruleset was loaded, for each attempt
-    tcp       trials with TCP connections; `clients` is what the clients counted, run by run
-    tracked   the class that survival is about; `offered` the load, as a multiple of the baseline's capacity
-    stacks    samples of the DUT under load by call stack, outermost function first, joined by semicolons
-    functions  what a model of a core counted in these trials, by function; written only if it was asked for
-    loads     seconds of busy DUT time, for each time that the whole ruleset was loaded
-    disturbed_trials  trials left out because something else than packets ran on the DUT
-    disturbed_by  what that was: by program or [kernel thread], its share of the CPU time that packets did not take
-    idle_trials  trials left out because the DUT was idle at times
-    slowed    the throttle level of the trials (0: none)
-    measured_again  why an earlier measurement was discarded; empty if there was none
-    beside    a case that was measured in turns with this one, round by round; written only if there is one
-    paced     plays at a load that the DUT's own clock paced; written only if there are any
-    benchmarks  trials at offered loads; written only if there are any
-    extra     values of metrics that have no field of their own, by the metric's name; written only if there are any
-    unsaturated  why the DUT was not saturated, where only figures that need it are in doubt; written only if it was not
-    remarks   what to say of a student's ruleset beside the verdict; written only if there is anything
-    problems  why a figure cannot be trusted; any makes the verdict inconclusive, unless the ruleset is to blame
-    suspects  those of the problems that a ruleset may cause; written only if there are any
-    fine_without  it was in doubt twice, and in between nothing was without the ruleset; written only if so
+    ADD = "add"
+    HIGHEST = "highest"
+    NEW = "new"
+
+
+Count = Annotated[int, Merge.ADD]
+Highest = Annotated[int, Merge.HIGHEST]
+#: Each of them once.
+Reasons = Annotated[list[str], Merge.NEW]
+
+
+class Part(Frozen):
+    """What one step of a measurement found.
+
+    Two parts of one type merge field by field: lists and mappings are extended, counts added, other values replaced;
+    what the later one does not say, or says None of, stays. A metric with a count of its own declares a part for it:
+    a result keeps it under `key`, which is the metric's name.
+    """
+
+    key: ClassVar[str] = ""
+
+    def merged(self, later: Part) -> Self:
+        """This part and a later one of its type, or of one that it extends."""
+        names = [name for name in type(later).model_fields if name in later.model_fields_set]
+        return self.model_copy(update={name: self._both(name, getattr(later, name)) for name in names})
+
+    def _both(self, name: str, new: Any) -> Any:
+        before, how = getattr(self, name), type(self).model_fields[name].metadata
+        if new is None:
+            return before
+        if Merge.ADD in how:
+            return before + new
+        if Merge.HIGHEST in how:
+            return max(before, new)
+        if Merge.NEW in how:
+            return list(dict.fromkeys([*before, *new]))
+        if isinstance(before, list):
+            return [*before, *new]
+        return {**before, **new} if isinstance(before, dict) else new
+
+
+P = TypeVar("P", bound=Part)
+
+
+class Subject(Frozen):
+    """What is measured.
+
+    tracked  the class that survival is about; `offered`: the load, as a multiple of the baseline's capacity
     """
 
     id: str
@@ -150,47 +189,133 @@ class Measured(Frozen):
     ruleset_hash: str
     parameters: dict[str, int | float | str] = {}
     traffic: str | None = None
-    metric: MetricName = "capacity"
+    metric: MetricName = MAIN_METRIC
     also: list[MetricName] = []
-    trials: list[Trial] = []
+    tracked: str | None = None
+    offered: float | None = None
+
+
+class Loading(Part):
+    """The ruleset on the DUT.
+
+    loads    seconds of busy DUT time, for each time that the whole ruleset was loaded
+    entries  rules that a packet can meet, and addresses in sets and maps
+    """
+
     loads: list[float] = []
-    deliveries: list[Delivery] = []
+    entries: int | None = None
+
+
+class Overload(Part):
+    """Trials in which the DUT had more to do than it can.
+
+    tcp       trials with TCP connections
+    flood     what became of the packets that the DUT received during the flood of `trials`
+    generator_sent, generator_pps  what the generator sent, and how fast
+    idle_trials  trials left out because the DUT was idle at times
+    disturbed_trials  trials left out because non-packet work ran on the DUT
+    disturbed_by  what that was: by program or [kernel thread], its share of the CPU time that packets did not take
+    slowed    the throttle level of the trials (0: none)
+    unsaturated  why the DUT was not saturated, where only figures that need it are in doubt; written only if it was not
+    """
+
+    trials: list[Trial] = []
+    tcp: list[TcpTrial] = []
     flood: Delivery | None = None
+    generator_sent: int | None = None
+    generator_pps: float | None = None
+    idle_trials: Count = 0
+    disturbed_trials: Count = 0
+    disturbed_by: dict[str, float] = {}
+    slowed: Highest = 0
+    unsaturated: Reasons = []
+
+
+class Deliveries(Part):
+    """What became of counted packets and connections.
+
+    deliveries  at a light load: a few before the flood, the same after it, and more
+    filled    of the packets that filled the table of connections; written only if that was asked for
+    returned  what the DUT sent back by its first link (`sent_on`), at a light load
+    survivals  at the load of the case
+    paced     plays at a load that the DUT's own clock paced; written only if there are any
+    clients   what the clients counted, run by run
+    """
+
+    deliveries: list[Delivery] = []
     filled: Delivery | None = None
     returned: list[Delivery] = []
     survivals: list[Delivery] = []
-    tracked: str | None = None
-    tcp: list[TcpTrial] = []
+    paced: list[PacedPlay] = []
     clients: list[Clients] = []
+
+
+class StateTable(Part):
+    """The DUT's connection table."""
+
     states: States | None = None
+
+
+class Profile(Part):
+    """Where the DUT's time goes.
+
+    stacks    samples of the DUT under load by call stack, outermost function first, joined by semicolons
+    functions  what a model of a core counted in these trials, by function; written only if it was asked for
+    """
+
     stacks: dict[str, int] = {}
     functions: dict[str, Counts] = {}
-    entries: int | None = None
-    offered: float | None = None
-    generator_sent: int | None = None
-    generator_pps: float | None = None
-    idle_trials: int = 0
-    disturbed_trials: int = 0
-    disturbed_by: dict[str, float] = {}
-    slowed: int = 0
-    wall_s: float = 0.0
-    measured_again: list[str] = []
-    unsaturated: list[str] = []
-    remarks: list[str] = []
-    problems: list[str] = []
-    suspects: list[str] = []
-    fine_without: bool = False
+
+
+class AtLoads(Part):
+    """Trials at offered loads; written only if there are any."""
+
+    benchmarks: Benchmarks | None = None
+
+
+class Values(Part):
+    """Values of metrics that have no field of their own, by the metric's name; written only if there are any."""
+
+    extra: dict[str, list[float]] = {}
+
+
+class Trouble(Part):
+    """What went wrong.
+
+    problems  why a figure cannot be trusted; any makes the verdict inconclusive, unless the ruleset is to blame
+    suspects  those of the problems that a ruleset may cause; written only if there are any
+    refused   the tool's error text, if it rejected the ruleset
+    lost      why the DUT stopped answering while this ruleset was loaded, for each attempt
+    """
+
+    problems: Reasons = []
+    suspects: Reasons = []
     refused: str | None = None
     lost: list[str] = []
+
+
+class Measured(Trouble, Values, AtLoads, Profile, StateTable, Deliveries, Overload, Loading, Subject):
+    """The result of one case or exercise: every trial, every loading, every count. It never changes.
+
+    wall_s    seconds that it took
+    measured_again  why an earlier measurement was discarded; empty if there was none
+    remarks   what to say of a student's ruleset with the verdict; written only if there is anything
+    fine_without  it was in doubt twice, and in between nothing was without the ruleset; written only if so
+    beside    a case that was measured in turns with this one, round by round; written only if there is one
+    counts    parts that metrics declare themselves, by key; written only if there are any
+    """
+
+    wall_s: float = 0.0
+    measured_again: list[str] = []
+    remarks: list[str] = []
+    fine_without: bool = False
     beside: Measured | None = None
-    paced: list[PacedPlay] = []
-    benchmarks: Benchmarks | None = None
-    extra: dict[str, list[float]] = {}
+    counts: dict[str, dict[str, Any]] = {}
 
     @model_serializer(mode="wrap")
     def _without_what_is_rare(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         data: dict[str, Any] = handler(self)
-        rare = {"beside", "benchmarks", "extra", "filled", "functions", "paced", "remarks", "unsaturated"}
+        rare = {"beside", "benchmarks", "counts", "extra", "filled", "functions", "paced", "remarks", "unsaturated"}
         for name in (*rare, "fine_without", "suspects"):
             if not getattr(self, name):
                 data.pop(name, None)
@@ -206,39 +331,43 @@ class Measured(Frozen):
 
         The first round alone counts for everything else, such as loads and deliveries.
         """
-        return self.plus(
+        trials = Overload(
             trials=later.trials,
-            paced=later.paced,
             tcp=later.tcp,
-            clients=later.clients,
-            idle_trials=self.idle_trials + later.idle_trials,
-            disturbed_trials=self.disturbed_trials + later.disturbed_trials,
+            idle_trials=later.idle_trials,
+            disturbed_trials=later.disturbed_trials,
             disturbed_by=later.disturbed_by,
-            slowed=max(self.slowed, later.slowed),
-            wall_s=round(self.wall_s + later.wall_s, 1),
-            unsaturated=[reason for reason in later.unsaturated if reason not in self.unsaturated],
-            problems=[problem for problem in later.problems if problem not in self.problems],
-            suspects=[suspect for suspect in later.suspects if suspect not in self.suspects],
-            refused=later.refused,
-            lost=later.lost,
+            slowed=later.slowed,
+            unsaturated=later.unsaturated,
         )
+        trouble = Trouble(problems=later.problems, suspects=later.suspects, refused=later.refused, lost=later.lost)
+        joined = self.plus(trials, Deliveries(paced=later.paced, clients=later.clients), trouble)
+        return joined.model_copy(update={"wall_s": round(self.wall_s + later.wall_s, 1)})
 
     def hindered(self, problems: Sequence[str]) -> Measured:
         """This result and these problems, which a ruleset may cause."""
-        return self.plus(problems=problems, suspects=problems)
+        return self.plus(Trouble(problems=list(problems), suspects=list(problems)))
 
-    def plus(self, **found: Any) -> Measured:
-        """This result and these fields: lists and mappings are extended, other values replaced, None left out."""
-        update: dict[str, Any] = {}
-        for name, new in found.items():
-            before = getattr(self, name)
-            if isinstance(before, list) and new is not None:
-                update[name] = [*before, *new]
-            elif isinstance(before, dict) and new is not None:
-                update[name] = {**before, **new}
-            elif new is not None:
-                update[name] = new
-        return self.model_copy(update=update)
+    def troubled(self, problems: Sequence[str]) -> Measured:
+        """This result and these problems."""
+        return self.plus(Trouble(problems=list(problems)))
+
+    def plus(self, *found: Part) -> Measured:
+        """This result and these parts."""
+        result = self
+        for part in found:
+            if isinstance(result, type(part)):
+                result = result.merged(part)
+            else:
+                before = result.part(type(part))
+                whole = part if before is None else before.merged(part)
+                counts = {**result.counts, part.key: whole.model_dump(mode="json")}
+                result = result.model_copy(update={"counts": counts})
+        return result
+
+    def part(self, kind: type[P]) -> P | None:
+        """What a metric's own steps found; None if they were not taken."""
+        return kind.model_validate(self.counts[kind.key]) if kind.key in self.counts else None
 
 
 class Run(Frozen, frozen=False):

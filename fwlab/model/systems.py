@@ -8,8 +8,7 @@ systems side by side.
 from collections.abc import Callable, Iterable
 
 from fwlab.model.case import Case, Sweep
-from fwlab.model.lab import Lab
-from fwlab.model.needs import Needs
+from fwlab.model.lab import Lab, Needs
 
 
 def several(lab: Lab) -> bool:
@@ -113,8 +112,7 @@ def _refuse_mixed(lab: Lab) -> None:
         refuse(f"expectation {expectation.id}", lab.cases_named(names))
     for exercise in lab.exercises:
         for check in exercise.checks:
-            if check.ratio_to and system[check.ratio_to] != exercise.system:
-                where = f"exercise {exercise.id}, check {check.id}"
-                raise ValueError(
-                    f"{where}: {check.ratio_to} is measured on {system[check.ratio_to]}, not on {exercise.system}"
-                )
+            for case in check.cases:
+                if system[case] != exercise.system:
+                    where = f"exercise {exercise.id}, check {check.id}"
+                    raise ValueError(f"{where}: {case} is measured on {system[case]}, not on {exercise.system}")

@@ -15,6 +15,10 @@ class Outcome(StrEnum):
     INCONCLUSIVE = "inconclusive"
 
 
+#: In place of a metric: a verdict is that of a test, and has no figure.
+TEST = "test"
+
+
 class Verdict(Frozen):
     """One expectation or check, compared with one measurement, and the reason for the outcome."""
 

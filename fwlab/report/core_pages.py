@@ -11,7 +11,7 @@ from fwlab_coresim.figures import HEADS, core_figures
 from fwlab_coresim.functions import function_costs
 from fwlab_coresim.metric import counted
 
-from fwlab.host.project import find_project
+from fwlab.checkout.project import find_project
 from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Measured, Run

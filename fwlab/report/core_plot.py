@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fwlab_coresim.figures import CoreFigures
 from matplotlib.figure import Figure as Drawing
 
-from fwlab.host.project import find_project
+from fwlab.checkout.project import find_project
 from fwlab.report.core_ratios import modelled_cases
 from fwlab.report.formatting import digits
 from fwlab.report.plot import COLOURS

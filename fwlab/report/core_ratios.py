@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from fwlab_coresim.figures import CoreFigures, all_core_figures
 
-from fwlab.host.project import Project, find_project, lab_ids
+from fwlab.checkout.project import Project, find_project, lab_ids
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run
 from fwlab.model.lab import Lab

@@ -3,7 +3,7 @@
 
 from collections.abc import Mapping
 
-from fwlab.host.project import Project, find_project, lab_ids
+from fwlab.checkout.project import Project, find_project, lab_ids
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab

@@ -4,7 +4,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from fwlab.host.project import find_project
+from fwlab.checkout.project import find_project
 from fwlab.judge.statistics import figure
 from fwlab.measure import saved_runs
 from fwlab.measure.labs import load_lab

@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from fwlab.host.atomic_write import write_atomically
+from fwlab.checkout.atomic_write import write_atomically
 from fwlab.measure.saved_runs import run_name
 from fwlab.report.model import ReportModel
 from fwlab.report.registry import RENDERERS

@@ -4,11 +4,12 @@
 import math
 from collections.abc import Iterable
 
-from fwlab.judge.statistics import CONFIDENCE, Figure
+from fwlab.judge.clocks import clock_of
+from fwlab.judge.statistics import Figure
 from fwlab.metrics.registry import METRICS
 from fwlab.model.metric import Metric
 from fwlab.model.results import DutFacts, TestbedFacts
-from fwlab.model.verdict import Verdict
+from fwlab.model.verdict import TEST, Verdict
 
 NOTHING = "–"
 #: The interval of a share is shown if it is wider than this part of the share.
@@ -67,11 +68,11 @@ def percent(share: float | None, signed: bool = False) -> str:
 def expected_range(verdict: Verdict) -> str:
     """The range of a verdict in words: "at least 240.0 kpps", "0.89 to 0.93 of raw-drop"."""
     relative = verdict.relative_to is not None
-    metric = METRICS[verdict.metric]
 
     def shown(value: float) -> str:
         if relative:
             return trimmed(digits(value))
+        metric = METRICS[verdict.metric]
         return f"{trimmed(number(value, metric))} {metric.display.unit}".strip()
 
     if math.isinf(verdict.high) and math.isinf(verdict.low):
@@ -97,7 +98,9 @@ def measured_value(verdict: Verdict) -> str:
 
 
 def check_label(verdict: Verdict) -> str:
-    """What a verdict is about: the metric, and the traffic class if its check names one."""
+    """What a verdict is about: a test, or the metric, and the traffic class if its check names one."""
+    if verdict.metric == TEST:
+        return verdict.check
     metric = METRICS[verdict.metric]
     traffic_class = verdict.check.removeprefix(f"{metric.name}-")
     named = metric.by_class and traffic_class != verdict.check
@@ -111,12 +114,12 @@ def either(names: Iterable[str]) -> str:
 
 def cost_unit(testbed: TestbedFacts) -> str:
     """The unit of a packet's cost: instructions if they are the clock, else time."""
-    return "instructions per packet" if testbed.clock == "instructions" else "ns per packet"
+    return clock_of(testbed).cost_unit
 
 
 def scatter_heading(testbed: TestbedFacts) -> str:
     """What is shown beside a median: the spread, or the confidence interval where the clock is the host's."""
-    return "spread" if testbed.clock == "instructions" else f"{CONFIDENCE:.0%} CI"
+    return clock_of(testbed).scatter_heading
 
 
 def scatter(found: Figure | None, as_share: float | None, metric: Metric) -> str:
@@ -135,15 +138,12 @@ def scatter(found: Figure | None, as_share: float | None, metric: Metric) -> str
 
 def scatter_meaning(testbed: TestbedFacts) -> str:
     """What that is."""
-    if testbed.clock == "instructions":
-        return "spread is (max - min) / median over the trials; beside a share, where that of many packets lies (95 %)"
-    return f"{scatter_heading(testbed)}: length of the median's confidence interval, as a share of the median"
+    return clock_of(testbed).scatter_meaning
 
 
 def describe_testbed(testbed: TestbedFacts) -> str:
     """The testbed, its clock and its link in one line."""
-    clock = "instruction clock" if testbed.clock == "instructions" else "host clock"
-    words = f"{testbed.name}, {testbed.accelerator}, {clock}, {testbed.engine} over {testbed.link}"
+    words = f"{testbed.name}, {testbed.accelerator}, {clock_of(testbed).title}, {testbed.engine} over {testbed.link}"
     return f"{words}; the testbed was asked for" if testbed.forced else words
 
 

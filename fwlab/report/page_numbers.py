@@ -9,14 +9,16 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from fwlab.dut.linux.agent.trials import MOST_OWN
+from fwlab.checkout.project import Project, display_path, find_project, is_measured, lab_ids
+from fwlab.dut.agent_protocol import POLICY
 from fwlab.generator.frame_table import MAX_FRAMES
 from fwlab.generator.tcp_config import SYSCTLS
-from fwlab.generator.tcp_endpoints import RTO_MIN_BESIDE_S, RTO_MIN_S
-from fwlab.generator.trex.astf import MOST_OPEN
-from fwlab.host.project import Project, find_project, is_measured, lab_ids, shown
-from fwlab.judge import load_dependence, verdicts
+from fwlab.generator.tcp_endpoints import RTO_MIN_BACKGROUND_S, RTO_MIN_S
+from fwlab.generator.trex.astf import MAX_OPEN
+from fwlab.judge import conduct, verdicts
+from fwlab.judge.clocks import MAX_INTERVAL, MAX_SPREAD
 from fwlab.judge.statistics import CONFIDENCE, fewest_values
+from fwlab.measure.calibration import MOST_DAYS
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import added_files, published_files, published_runs
 from fwlab.measure.session import EXERCISE_S, TRIALS_IF_APART
@@ -33,7 +35,6 @@ from fwlab.metrics import (
     survival,
     throughput,
 )
-from fwlab.model import host_class
 from fwlab.model.case import Case
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import BadInput
@@ -42,7 +43,7 @@ from fwlab.model.results import Run
 from fwlab.report.model import build_model
 from fwlab.report.renderers.markdown import figures_table
 from fwlab.rulesets import files
-from fwlab.rulesets.kinds import jumps, memory
+from fwlab.rulesets.kinds import limits as ruleset_limits
 from fwlab.testbed.kinds.virtual import CLOSED_LOOP, OPEN_LOOP
 from fwlab.traffic.frame_loop import TABLE_FRAMES
 from fwlab.traffic.streams import FCS
@@ -125,8 +126,8 @@ def _figures(project: Project, lab_id: str, shows: Callable[[Case], bool] | None
     runs = published_runs(project, lab)
     if shows is not None:
         runs = [_some(lab, run, shows) for run in runs]
-    raw = " and ".join(f"`{shown(project, path)}`" for path in paths)
-    later = [f"`{shown(project, path)}`" for whole in paths for path in added_files(whole)]
+    raw = " and ".join(f"`{display_path(project, path)}`" for path in paths)
+    later = [f"`{display_path(project, path)}`" for whole in paths for path in added_files(whole)]
     raw += f"; of cases that were added later: {', '.join(later)}" if later else ""
     return _block(f"{figures_table(build_model(lab, runs[0], runs[1:]))}\n\nRaw results: {raw}.")
 
@@ -141,11 +142,11 @@ def _trials() -> list[Row]:
         ("CPU slice at each throttled level", _list([_ms(level.run_s) for level in OPEN_LOOP[1:]])),
         ("Idle time in a trial, at most", _percent(capacity.MOST_IDLE)),
         ("CPU time for other work in a trial, at most", _percent(capacity.MOST_OTHER)),
-        ("The same, for kernel threads that take an equal share of every trial", _percent(MOST_OWN)),
+        ("The same, for kernel threads that take an equal share of every trial", _percent(POLICY["max_own_share"])),
         ("Unsaturated trials before the next level, per trial wanted", f"more than {capacity.IDLE_AT_A_LEVEL}"),
         ("Packets that the sink may send back", _percent(capacity.MOST_BACK)),
         ("Spread that repeats a measurement", _above(capacity.USUAL_SPREAD)),
-        ("Spread that makes a verdict inconclusive, unless the interval is short", _above(verdicts.LARGEST_SPREAD)),
+        ("Spread that makes a verdict inconclusive, unless the interval is short", _above(MAX_SPREAD)),
         ("Trials of the second measurement after such a spread", str(TRIALS_IF_APART)),
         ("Time for one exercise", f"{EXERCISE_S:g} s"),
     ]
@@ -161,14 +162,14 @@ def _delivery() -> list[Row]:
 
 
 def _load_dependence() -> list[Row]:
-    stray = f"{load_dependence.STRAY} packets and {_percent(load_dependence.STRAY_SHARE)} of the class"
-    both = f"{_percent(load_dependence.SYSTEMATIC)} and {load_dependence.DEVIATIONS:g} standard deviations"
-    state = f"{_percent(load_dependence.SYSTEMATIC_OF_STATE)} and as many"
+    stray = f"{conduct.STRAY} packets and {_percent(conduct.STRAY_SHARE)} of the class"
+    both = f"{_percent(conduct.SYSTEMATIC)} and {conduct.DEVIATIONS:g} standard deviations"
+    state = f"{_percent(conduct.SYSTEMATIC_OF_STATE)} and as many"
     return [
         ("Difference between flood and light load, at most", both),
         ("The same in an exercise about connection tracking", state),
         ("Packets that may pass in the flood of a class that is blocked at a light load", stray),
-        ("Packets that the sink may miss in the flood, where it counts", _percent(load_dependence.MISSED)),
+        ("Packets that the sink may miss in the flood, where it counts", _percent(conduct.MISSED)),
     ]
 
 
@@ -183,9 +184,9 @@ def _connections() -> list[Row]:
         ("Difference between the clients' count and the DUT's, at most", _percent(connection_rate.MOST_APART)),
         ("Retransmitted segments per connection, wrk", f"at most {_percent(connection_rate.MOST_AGAIN['wrk'])}"),
         ("Retransmitted segments per connection, TRex", f"at most {_percent(connection_rate.MOST_AGAIN['trex'])}"),
-        ("Concurrent connections of TRex on the virtual testbed, at most", str(MOST_OPEN)),
+        ("Concurrent connections of TRex on the virtual testbed, at most", str(MAX_OPEN)),
         ("Minimum retransmission timeout, of SYNs, too (wrk)", f"{RTO_MIN_S:g} s"),
-        ("Minimum retransmission timeout beside other traffic (wrk)", f"{RTO_MIN_BESIDE_S:g} s"),
+        ("Minimum retransmission timeout beside other traffic (wrk)", f"{RTO_MIN_BACKGROUND_S:g} s"),
     ]
 
 
@@ -239,9 +240,9 @@ def _real_testbed() -> list[Row]:
     return [
         ("Rounds of a case and its baseline, at least", str(fewest_values())),
         ("Probability with which the interval holds the median", f"at least {_percent(CONFIDENCE)}"),
-        ("Length of the interval, as a share of the median, at most", _percent(verdicts.LARGEST_INTERVAL)),
+        ("Length of the interval, as a share of the median, at most", _percent(MAX_INTERVAL)),
         ("Share of the generator's ceiling above which a figure is inconclusive", _percent(verdicts.NEAR_CEILING)),
-        ("Age of a calibration, at most", f"{host_class.MOST_DAYS} days"),
+        ("Age of a calibration, at most", f"{MOST_DAYS} days"),
     ]
 
 
@@ -260,20 +261,20 @@ def _traffic() -> list[Row]:
         ("Frames in a table", _number(TABLE_FRAMES)),
         ("Frames in a table for a case with `state_packets`", _number(MAX_FRAMES)),
         ("Source ports of TCP clients", f"{low} to {high}"),
-        ("Minimum retransmission timeout", f"{RTO_MIN_S:g} s; {RTO_MIN_BESIDE_S:g} s beside other traffic"),
+        ("Minimum retransmission timeout", f"{RTO_MIN_S:g} s; {RTO_MIN_BACKGROUND_S:g} s beside other traffic"),
         ("Load of a run with `also: [delivered]`", f"{_percent(connection_rate.LIGHT)} of the flat-out rate"),
     ]
 
 
 def _submissions() -> list[Row]:
     return [
-        ("Files in an exercise", str(files.MOST_FILES)),
-        ("Size of a file", _mib(files.LARGEST_FILE)),
-        ("Size of all files of an exercise", _mib(files.LARGEST_SUM)),
-        ("Memory of a set, hash or queue", _mib(memory.MOST_BYTES)),
-        ("Entries of a set", _number(memory.MOST_ENTRIES)),
-        ("Packets in a queue", _number(memory.MOST_QUEUED)),
-        ("Rules that one packet may traverse", _number(jumps.MOST_RULES)),
+        ("Files in an exercise", str(files.MAX_FILES)),
+        ("Size of a file", _mib(files.MAX_FILE_BYTES)),
+        ("Size of all files of an exercise", _mib(files.MAX_SUM_BYTES)),
+        ("Memory of a set, hash or queue", _mib(ruleset_limits.MAX_BYTES)),
+        ("Entries of a set", _number(ruleset_limits.MAX_ENTRIES)),
+        ("Packets in a queue", _number(ruleset_limits.MAX_QUEUED)),
+        ("Rules that one packet may traverse", _number(ruleset_limits.MAX_RULES)),
         ("Time for one exercise", f"{EXERCISE_S:g} s"),
     ]
 

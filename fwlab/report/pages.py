@@ -3,8 +3,8 @@
 
 from pathlib import Path
 
-from fwlab.host.atomic_write import write_atomically
-from fwlab.host.project import Project
+from fwlab.checkout.atomic_write import write_atomically
+from fwlab.checkout.project import Project
 from fwlab.model.errors import BadInput
 from fwlab.report.inline_figures import with_figures
 

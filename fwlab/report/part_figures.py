@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from fwlab.host.project import find_project
+from fwlab.checkout.project import find_project
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import cases_of_part
 from fwlab.report.page_numbers import figures_of

@@ -20,7 +20,7 @@ from pathlib import Path
 import matplotlib
 from matplotlib.figure import Figure as Drawing
 
-from fwlab.host.project import find_project
+from fwlab.checkout.project import find_project
 from fwlab.judge.statistics import figure, nanoseconds_per_packet
 from fwlab.measure.core_models import core_profile
 from fwlab.measure.saved_runs import load_run

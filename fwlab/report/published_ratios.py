@@ -11,8 +11,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from fwlab.host.project import Project, find_project, lab_ids, shown
-from fwlab.host.yaml_files import read_yaml_file
+from fwlab.checkout.project import Project, display_path, find_project, lab_ids
+from fwlab.checkout.yaml_files import read_yaml_file
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import published_runs
 from fwlab.model.case import Case
@@ -106,7 +106,7 @@ def _declared(project: Project, lab: Lab) -> list[Comparison]:
     path = lab.folder / FILE
     if not path.exists():
         return []
-    name = shown(project, path)
+    name = display_path(project, path)
     try:
         return _ROWS.validate_python(read_yaml_file(path, name))
     except ValidationError as error:
@@ -131,7 +131,7 @@ def _row(project: Project, lab: Lab, runs: list[Run], one: Comparison) -> Row:
     try:
         return _crossover(lab, runs, one) if one.crossover else _ratio(lab, runs, one)
     except LookupError as error:
-        name = shown(project, lab.folder / FILE)
+        name = display_path(project, lab.folder / FILE)
         what = error.args[0] if error.args else one.case or one.crossover
         raise BadInput(f"{name}: {lab.id} has no {what}, or no figure of {one.source} for it", f"fix {name}") from error
 

@@ -6,7 +6,7 @@ import statistics as stats
 from collections.abc import Iterator
 from typing import Any
 
-from fwlab.host.project import Project, find_project, lab_ids
+from fwlab.checkout.project import Project, find_project, lab_ids
 from fwlab.judge.statistics import figure
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run, published_files

@@ -4,8 +4,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from fwlab.judge.checks import judge_exercise
+from fwlab.judge.clocks import clock_of
 from fwlab.judge.statistics import Figure, figure, nanoseconds_per_packet, paired_ratio
-from fwlab.judge.verdicts import all_doubts, judge_cases, judge_exercise
+from fwlab.judge.verdicts import all_doubts, judge_cases
 from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Published
 from fwlab.model.lab import Lab
@@ -205,12 +207,12 @@ def _metric_row(
     scatter = _scatter(value, run)
     if metric.display.table != "ratio" or value is None:
         return MetricRow(metric, value, traffic_class, scatter=scatter, published=own)
-    in_turns = paired_ratio(measured, metric, run.testbed, base_id)
+    paired = paired_ratio(measured, metric, run.testbed, base_id)
     return MetricRow(
         metric,
         value,
-        ratio=in_turns.median if in_turns else value.median / base.median if base else None,
-        ratio_interval=in_turns.interval if in_turns else None,
+        ratio=paired.median if paired else value.median / base.median if base else None,
+        ratio_interval=paired.interval if paired else None,
         scatter=scatter,
         cost=nanoseconds_per_packet(value.median) if metric.display.cost_per_packet and value.median else None,
         published=own,
@@ -218,9 +220,7 @@ def _metric_row(
 
 
 def _scatter(value: Figure | None, run: Run) -> float | None:
-    if value is None:
-        return None
-    return value.uncertainty if run.testbed.clock == "host" else value.spread
+    return None if value is None else clock_of(run.testbed).scatter(value)
 
 
 def _problems(measured: Measured, run: Run) -> tuple[str, ...]:

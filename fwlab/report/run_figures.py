@@ -3,7 +3,7 @@
 
 from pathlib import Path
 
-from fwlab.host.project import find_project, shown
+from fwlab.checkout.project import display_path, find_project
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run
 from fwlab.report.model import build_model
@@ -19,4 +19,4 @@ def figures_from(page: str, result: str) -> str:
     lab = load_lab(project, Path(page).resolve().parent.name)
     path = project.root / "results" / lab.id / result
     table = figures_table(build_model(lab, load_run(path, lab.id)))
-    return f"\n{table}\n\nRaw results: `{shown(project, path)}`.\n"
+    return f"\n{table}\n\nRaw results: `{display_path(project, path)}`.\n"

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from fwlab.checkout.project import Project, display_path, find_project
 from fwlab.dut.registry import DUTS
-from fwlab.host.project import Project, find_project, shown
 from fwlab.judge.statistics import figure
 from fwlab.measure.saved_runs import run_in
 from fwlab.metrics.registry import METRICS
@@ -57,7 +57,7 @@ def _published(project: Project) -> Iterator[tuple[Path, Run]]:
     for path in sorted((project.root / "results").glob("*/*.json")):
         text = path.read_bytes()
         if "testbed" in json.loads(text):
-            yield path, run_in(text, shown(project, path), "restore the file from git")
+            yield path, run_in(text, display_path(project, path), "restore the file from git")
 
 
 def _row(project: Project, setup: Setup, found: tuple[Path, Run] | None) -> str:
@@ -70,7 +70,7 @@ def _row(project: Project, setup: Setup, found: tuple[Path, Run] | None) -> str:
     emulated = EMULATED.get(run.host.host_class or "", "")
     host = f"{emulated}{' ' if emulated else ''}{run.host.cpu.split('(')[0].split()[0]}, {cores}"
     where = f"{host}; {formatting.kernel(run.dut)}"
-    return f"{what}| {run.started[:10]} | {where} | {_figure(run)} | `{shown(project, path)}` |"
+    return f"{what}| {run.started[:10]} | {where} | {_figure(run)} | `{display_path(project, path)}` |"
 
 
 def _figure(run: Run) -> str:

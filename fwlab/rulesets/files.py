@@ -19,18 +19,18 @@ from fwlab.rulesets.render import TEMPLATE, render, ruleset_file, unvalidated_fi
 from fwlab.rulesets.validation import validate_together
 
 #: Largest file. A list of 265 000 entries has about 8 MB.
-LARGEST_FILE = 32 << 20
+MAX_FILE_BYTES = 32 << 20
 #: Largest sum of all files of a submission, and how many there may be: more would only fill a disk.
-LARGEST_SUM = 64 << 20
-MOST_FILES = 64
+MAX_SUM_BYTES = 64 << 20
+MAX_FILES = 64
 #: Longest path in a message. It includes the folder of the class.
-LONGEST_PATH = 400
-#: Notes that a ruleset of the lab may have beside it.
+MAX_PATH = 400
+#: Suffixes of notes in the folder of a lab's ruleset; they are not loaded.
 NOTES = {".md", ".txt"}
-#: What editors leave beside a file.
+#: Backups that editors make of a file.
 _BACKUP = re.compile(r"#.*#|.*(~|\.(bak|old|orig|save|swp|tmp))", re.IGNORECASE | re.DOTALL)
 #: Files that are not loaded and are named in one message.
-MOST_NAMED = 8
+MAX_NAMED = 8
 
 
 def lab_ruleset(folder: Path, parameters: dict[str, Any], topology: Topology) -> list[RulesetFile]:
@@ -115,8 +115,8 @@ def not_loaded(folder: Path) -> list[str]:
 
 def with_reasons(names: Sequence[str]) -> str:
     """The names of files that no tool loads, each with the reason."""
-    more = [f"and {len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
-    return ", ".join([*(f"{printable(name)} ({_why(name)})" for name in names[:MOST_NAMED]), *more])
+    more = [f"and {len(names) - MAX_NAMED} more"] if len(names) > MAX_NAMED else []
+    return ", ".join([*(f"{printable(name)} ({_why(name)})" for name in names[:MAX_NAMED]), *more])
 
 
 def _why(name: str) -> str:
@@ -141,7 +141,7 @@ def plain_files(folder: Path, where: str, wanted: Callable[[str], bool] = is_loa
     opened file is checked. So nothing is followed even if somebody changes the folder meanwhile.
     """
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-    where = printable(where, LONGEST_PATH)
+    where = printable(where, MAX_PATH)
     try:
         handle = os.open(folder, flags | os.O_DIRECTORY)
     except PermissionError as error:
@@ -150,14 +150,14 @@ def plain_files(folder: Path, where: str, wanted: Callable[[str], bool] = is_loa
         raise BadInput(f"no folder {where}", "fwlab list") from error
     try:
         names = sorted(name for name in os.listdir(handle) if wanted(name))  # noqa: PTH208 - an open folder
-        if len(names) > MOST_FILES:
-            raise _too_much(where, f"{len(names)} files; an exercise has at most {MOST_FILES}")
-        room = LARGEST_SUM
+        if len(names) > MAX_FILES:
+            raise _too_much(where, f"{len(names)} files; an exercise has at most {MAX_FILES}")
+        room = MAX_SUM_BYTES
         for name in names:
             data = _bytes_of(name, handle, flags)
             room -= len(data)
             if room < 0:
-                raise _too_much(where, f"more than {LARGEST_SUM >> 20} MiB; an exercise has at most that")
+                raise _too_much(where, f"more than {MAX_SUM_BYTES >> 20} MiB; an exercise has at most that")
             yield name, data
     finally:
         os.close(handle)
@@ -166,7 +166,7 @@ def plain_files(folder: Path, where: str, wanted: Callable[[str], bool] = is_loa
 def _bytes_of(name: str, handle: int, flags: int) -> bytes:
     shown = printable(name)
     try:
-        # Non-blocking: a pipe that nobody writes to would stop the grading for ever.
+        # Non-blocking: a pipe without a writer would block the grading forever.
         opened = os.open(name, flags | os.O_NONBLOCK, dir_fd=handle)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):  # a link; a socket
@@ -177,13 +177,13 @@ def _bytes_of(name: str, handle: int, flags: int) -> bytes:
         if not stat.S_ISREG(os.fstat(opened).st_mode):
             raise _no_plain_file(shown)
         with os.fdopen(opened, "rb", closefd=False) as file:
-            data = file.read(LARGEST_FILE + 1)
+            data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise BadInput(f"{shown}: {error.strerror}", "hand it in again") from error
     finally:
         os.close(opened)
-    if len(data) > LARGEST_FILE:
-        most = LARGEST_FILE >> 20
+    if len(data) > MAX_FILE_BYTES:
+        most = MAX_FILE_BYTES >> 20
         raise BadInput(f"{shown}: {max(size, len(data)) >> 20} MiB; a ruleset file has at most {most}", "use a set")
     return data
 

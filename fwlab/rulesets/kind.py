@@ -16,7 +16,7 @@ class Refusal(Exception):
     """A file cannot be loaded, or the DUT lacks something. The user sees the message unchanged."""
 
 
-class Machine(Protocol):
+class DutShell(Protocol):
     """The DUT, as a loader sees it."""
 
     def run(self, *argv: str, text: str | None = None) -> CompletedProcess[str]:
@@ -41,7 +41,7 @@ class Machine(Protocol):
 class Loader:
     """Loads the files of one kind on the DUT and takes them away again.
 
-    The agent makes one object for each kind and session, so what has to be restored is kept in attributes. What the
+    The agent makes one object for each kind and session, so attributes hold what has to be restored. What the
     files may say was validated on the host. No line of them reaches a shell.
     """
 
@@ -50,7 +50,7 @@ class Loader:
     #: Whether a reset has to compare every sysctl after a file of this kind was loaded.
     changes_sysctls: ClassVar[bool] = False
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: DutShell) -> None:
         self.machine = machine
 
     def calls(self, name: str, text: str, *, each: bool) -> Sequence[Call]:
@@ -80,14 +80,14 @@ class Loader:
         return 0
 
     def hooks(self) -> Iterable[str]:
-        """What every packet visits although it is empty, named as in `hooks` of RulesetKind."""
+        """Empty tables that every packet still traverses, such as "iptables raw"; see RulesetKind.hooks."""
         return ()
 
     def release(self, modules: Iterable[str]) -> None:
         """Drop what keeps these modules from being unloaded."""
 
 
-class Shown(Protocol):
+class KernelView(Protocol):
     """The DUT's own tools, asked by the grader. Raises Inconclusive if the DUT does not answer."""
 
     def run(self, command: str, *arguments: str) -> str:
@@ -126,15 +126,15 @@ class RulesetKind:
     position   loading order, smallest first: a rule can only name a set that exists. Undone in the reverse order.
     validate   yields the faults of a file, given its lines
     loader     loads and undoes the files on a DUT with Linux; None if such a DUT cannot load this kind
-    absent     what the kernel does not show of a file, given the lines that are neither empty nor comments;
+    missing_from_kernel  what the kernel does not show of a file, given the lines that are neither empty nor comments;
                None if it shows everything
     machine_setting  sets the machine up and is no rule: an exercise accepts it only where lab.yml says so
     setting_in       the first line that sets the machine up, in a kind whose other lines are rules; accepted likewise
     named_in         names of the settings that a file changes, for exercises that accept only some of them
     cumulative       files add to each other, so they are validated together as well
     sent       what is sent to the DUT in place of the text (done on the host, whose clock does not count)
-    hooks      what a file brings in that costs every packet even while it is empty ("iptables raw")
-    remarks    what to say of allowed files beside the verdict, in sentences; given their texts by name
+    hooks      tables of a file that every packet traverses even while they are empty ("iptables raw")
+    remarks    notes on allowed files, in sentences, given their texts by name
     extremes   files that accept and that drop whatever is forwarded, by name: they must pass no exercise
     system     the DUT's system whose tools load such files
     """
@@ -144,7 +144,7 @@ class RulesetKind:
     position: int
     validate: Callable[[list[str]], Faults]
     loader: type[Loader] | None
-    absent: Callable[[Shown, list[str]], str | None]
+    missing_from_kernel: Callable[[KernelView, list[str]], str | None]
     machine_setting: bool = False
     setting_in: Callable[[str], str | None] | None = None
     named_in: Callable[[str], list[str]] = no_names

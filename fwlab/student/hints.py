@@ -1,14 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""hints.yml: for each exercise, hints from a nudge to a strong one. None is the answer."""
+"""What helps a student: hints, and the solution for those who have tried.
 
+hints.yml has, for each exercise, hints from a nudge to a strong one. None is the answer. The solution is the lab's
+reference, and why it passes.
+"""
+
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, RootModel
 
-from fwlab.host.project import Project, read_yaml, shown
+from fwlab.checkout.project import Project, display_path, read_yaml
+from fwlab.judge.statistics import figure
+from fwlab.measure.saved_runs import load_run
+from fwlab.metrics.registry import METRICS
 from fwlab.model.declared import Identifier
 from fwlab.model.errors import BadInput
-from fwlab.model.lab import Lab
+from fwlab.model.lab import Exercise, Lab
+from fwlab.model.topology import Topology
+from fwlab.report.formatting import quantity
+from fwlab.rulesets.files import rendered
+from fwlab.student.progress import Progress
 
 FILE = "hints.yml"
 Hint = Annotated[str, Field(min_length=1, max_length=1000)]
@@ -30,6 +44,67 @@ def hints_of(project: Project, lab: Lab) -> dict[str, list[str]]:
     for exercise in found:
         if lab.whole.exercise(exercise) is None:
             known = ", ".join(e.id for e in lab.whole.exercises)
-            where = shown(project, path)
+            where = display_path(project, path)
             raise BadInput(f"{where}: {lab.id} has no exercise {exercise}; it has: {known}", f"fix {where}")
     return {exercise: [" ".join(hint.split()) for hint in hints] for exercise, hints in found.items()}
+
+
+#: Lines of a file that are printed. A blacklist has hundreds of thousands.
+MOST_LINES = 40
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The reference's files by name, and for each check its purpose and what is said to who passes it."""
+
+    folder: Path
+    files: dict[str, str]
+    reasons: list[tuple[str, str, str]]
+
+
+def solution(lab: Lab, exercise: Exercise, progress: Progress, topology: Topology, *, hinted: bool) -> Solution:
+    """The solution. `hinted`: there are hints to ask for before.
+
+    Raises BadInput for a student who has not tried often enough, or without a reference.
+    """
+    done = progress.of(exercise.id)
+    tried, wanted = done.solutions_tried, lab.solution_after
+    if not done.passed and not done.solution and tried < wanted:
+        rulesets = "ruleset" if wanted == 1 else "different rulesets"
+        message = (
+            f"the solution of {exercise.id} is shown once the exercise is passed, or {wanted} {rulesets} of your own "
+            f"have been checked (so far: {tried})"
+        )
+        verb = "hint" if hinted else "check"
+        raise BadInput(message, f"fwlab {verb} {lab.id} {exercise.id}")
+    folder = lab.folder / "rulesets" / exercise.id / "reference"
+    if not folder.is_dir():
+        raise BadInput(
+            f"{lab.id} has no solution of {exercise.id} here: this copy of the labs comes without them",
+            "ask whoever gave it to you",
+        )
+    files = dict(rendered(folder, exercise.parameters, topology))
+    reasons = [(check.id, check.why.strip(), check.passed.strip()) for check in exercise.checks]
+    return Solution(folder, files, reasons)
+
+
+def published_figure(project: Project, lab: Lab, exercise: Exercise) -> str | None:
+    """What the authors measured of the reference, and where it is kept; None if that is not here."""
+    metric = METRICS[exercise.predict.metric]
+    for path in sorted((project.root / "results" / lab.id).glob("*.json"), reverse=True):
+        with contextlib.suppress(BadInput, AttributeError):  # another kind of document
+            run = load_run(path, lab.id)
+            of_reference = (m for m in run.exercises if m.ruleset == f"{exercise.id}/reference" and not m.problems)
+            for measured in of_reference:
+                if found := figure(measured, metric, run.testbed):
+                    return f"{quantity(found.median, metric)} ({display_path(project, path)})"
+    return None
+
+
+def shortened(text: str) -> str:
+    """The beginning of a long file, and how much is left out."""
+    lines = text.splitlines()
+    if len(lines) <= MOST_LINES:
+        return "\n".join(lines)
+    left = len(lines) - MOST_LINES
+    return "\n".join([*lines[:MOST_LINES], f"… and {left:,} more lines".replace(",", " ")])

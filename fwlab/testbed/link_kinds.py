@@ -2,14 +2,23 @@
 """What a kind of link is, and the registry of all kinds.
 
 A kind is one module in links/, which declares its object as LINK. Others are entry points of the group `fwlab.links`.
-link_choice.py says which link has which kind.
+choices.py says which link has which kind.
 """
 
+from dataclasses import dataclass
 from typing import Protocol
 
-from fwlab.host.requirement import Requirement
 from fwlab.model.registry import Registry, discover
 from fwlab.testbed.hardware import LinkEnd, Network
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """Something that the host must have: what it is, whether it is there, and the command that provides it."""
+
+    what: str
+    met: bool
+    next: str = ""
 
 
 class LinkKind(Protocol):

@@ -14,7 +14,7 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from fwlab.host.project import Project, shown
+from fwlab.checkout.project import Project, display_path
 from fwlab.model.declared import Frozen
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.results import Accelerator
@@ -103,7 +103,7 @@ def machines_made(project: Project, topology: Topology, lab_number: int, lab_id:
         return recorded or running
     facts = [(one.accelerator, one.icount_shift, as_qemu_shows(one.link)) for one in (recorded, running)]
     if facts[0] != facts[1]:
-        path = shown(project, record_path(project, lab_id))
+        path = display_path(project, record_path(project, lab_id))
         raise CannotMeasure(
             f"{path} says {_described(recorded)}, the DUT's QEMU {_described(running)}",
             f"vagrant destroy -f {lab_id}; vagrant up {lab_id}",
@@ -132,7 +132,9 @@ def _recorded(project: Project, lab_id: str) -> Made | None:
     except FileNotFoundError:
         return None
     except (OSError, ValidationError) as error:
-        raise CannotMeasure(f"{shown(project, path)}: not a record of machines", f"vagrant reload {lab_id}") from error
+        raise CannotMeasure(
+            f"{display_path(project, path)}: not a record of machines", f"vagrant reload {lab_id}"
+        ) from error
     dut = record.machines.get("dut")
     if dut is None:
         return None

@@ -10,19 +10,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from functools import cached_property
 
+from fwlab.checkout.project import Project
 from fwlab.host.process import piped, wait_or_kill
-from fwlab.host.project import Project
 from fwlab.host.ssh import Ssh, write_ssh_config
-from fwlab.images.built_boxes import built_boxes
+from fwlab.images.boxes import built_boxes
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.lab import Lab
 from fwlab.model.topology import ROLES, Role, Topology
-from fwlab.testbed.dut_choice import refuse_missing_boxes
+from fwlab.testbed.choices import link_kinds, refuse_missing_boxes, refuse_other_links
 from fwlab.testbed.host_links.prepare import host_links
-from fwlab.testbed.link_choice import link_kinds, refuse_other_links
 from fwlab.testbed.machine_record import Made, machines_made
-from fwlab.testbed.qemu_process import qemu_of
-from fwlab.testbed.receive_buffers import large_receive_buffers
+from fwlab.testbed.qemu_process import large_receive_buffers, qemu_of
 from fwlab.testbed.selection import Testbed, TestbedRequest, settle
 from fwlab.testbed.throttle import Throttle
 

@@ -16,8 +16,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from fwlab.host.atomic_write import write_errors_as
-from fwlab.host.project import Project, lab_ids, load_topology
+from fwlab.checkout.atomic_write import write_errors_as
+from fwlab.checkout.project import Project, lab_ids, load_topology
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.topology import Topology
 

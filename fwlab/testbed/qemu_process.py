@@ -1,12 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Find the DUT's QEMU on this host, the thread of its virtual CPU, and libvirt's name for it."""
+"""The QEMUs of running machines as processes of this host.
+
+Each is found by the SSH port that it forwards. Then: the threads of its virtual CPUs, and the CPUs that these may run
+on; libvirt's name for it; larger receive buffers for its links.
+"""
 
 import contextlib
+import ctypes
+import os
+import socket
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import psutil
 
 from fwlab.model.errors import CannotMeasure
+from fwlab.model.topology import ROLES, Topology
 
 
 def qemu_of(ssh_address: str, ssh_port: int) -> int:
@@ -61,3 +70,84 @@ def domain_of(pid: int) -> str:
     if not found:
         raise CannotMeasure(f"QEMU {pid} was not started by libvirt", "vagrant up LAB")
     return found
+
+
+_ALLOWED = "Cpus_allowed_list:"
+
+
+def pinning(topology: Topology, lab_number: int) -> dict[str, str]:
+    """By node, the CPUs as the kernel lists them; one list per virtual CPU, joined by "+" if they differ.
+
+    A node whose QEMU cannot be seen, such as another user's, is left out.
+    """
+    found = {}
+    for role in ROLES:
+        try:
+            pid = qemu_of(topology.ports.address, topology.ssh_port(lab_number, role))
+            lists = [_allowed(Path(f"/proc/{pid}/task/{thread}/status")) for thread in vcpu_threads(pid)]
+        except (CannotMeasure, OSError):
+            continue
+        found[role] = "+".join(dict.fromkeys(one for one in lists if one))
+    return {role: cpus for role, cpus in found.items() if cpus}
+
+
+def _allowed(status: Path) -> str:
+    lines = status.read_text().splitlines()
+    return next((line.split()[1] for line in lines if line.startswith(_ALLOWED)), "")
+
+
+SYS_PIDFD_GETFD = 438  # on every architecture
+#: Size of an enlarged receive buffer (bytes): thousands of frames. An ordinary user gets net.core.rmem_max at most.
+ROOM = 4 << 20
+SO_RCVBUFFORCE = 33
+
+
+@contextlib.contextmanager
+def large_receive_buffers(processes: Iterable[int]) -> Iterator[None]:
+    """Enlarge the receive buffers of these QEMUs' links while the body runs, for hosts too busy to run all at once.
+
+    A socket link is a UDP socket of QEMU with the kernel's default buffer, which holds fewer than 300 short frames.
+    While a QEMU waits for a CPU of a busy host, more arrive from 256 open connections, and some are lost. A flood loses
+    frames anyway; a closed loop must lose none. QEMU has no option for the size, so its sockets are borrowed
+    (pidfd_getfd).
+
+    A socket that this user may not borrow keeps its size.
+    """
+    with contextlib.ExitStack() as opened:
+        for process in processes:
+            for udp in _udp_sockets(process, opened):
+                size = udp.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+                opened.callback(_resize, udp, size // 2)  # the kernel says twice what was asked for
+                _resize(udp, ROOM)
+        yield
+
+
+def _resize(udp: socket.socket, size: int) -> None:
+    try:
+        udp.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, size)
+    except PermissionError:
+        udp.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
+
+
+def _udp_sockets(process: int, opened: contextlib.ExitStack) -> Iterator[socket.socket]:
+    """Copies of the process's UDP sockets, closed with `opened`."""
+    with contextlib.suppress(OSError):
+        pidfd = os.pidfd_open(process)
+        opened.callback(os.close, pidfd)
+        for entry in Path(f"/proc/{process}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                if not str(entry.readlink()).startswith("socket:"):
+                    continue
+                copy = socket.socket(fileno=_borrow(pidfd, int(entry.name)))
+                opened.callback(copy.close)
+                if (copy.family, copy.type) == (socket.AF_INET, socket.SOCK_DGRAM):
+                    yield copy
+
+
+def _borrow(pidfd: int, descriptor: int) -> int:
+    """A copy of another process's file descriptor. Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    copy = int(libc.syscall(SYS_PIDFD_GETFD, pidfd, descriptor, 0))
+    if copy < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return copy

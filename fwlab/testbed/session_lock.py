@@ -17,8 +17,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from fwlab.host.atomic_write import write_errors_as
-from fwlab.host.project import Project
+from fwlab.checkout.atomic_write import write_errors_as
+from fwlab.checkout.project import Project
 from fwlab.model.errors import CannotMeasure
 
 #: How often a waiting session tries again (s).

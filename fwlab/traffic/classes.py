@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Assigns frames to a lab's traffic classes. The sink counts by the same rules.
 
-A class is declared by header fields, or by a stream of the profile. What distinguishes the packets of a stream is a
-flow, that is a source address and a destination port, the fields that rulesets match; or a source or a destination
-address alone; or bytes of the payload. The sink knows such a class by these alone, so they must not be in the packets
-of another class's stream.
+A class is declared by header fields, or by a stream of the profile. A stream's packets are recognised by their flows,
+that is source address and destination port, the fields that rulesets match; or by the source or the destination
+address alone; or by bytes of the payload. The sink recognises such a class by these alone, so the packets of another
+class's stream must not have them.
 """
 
 from collections.abc import Mapping
@@ -28,11 +28,11 @@ _PROTOCOLS = {"udp": (17, 17), "tcp": (6, 6), "icmp": (1, 58)}
 def classify(frames: Frames, classes: Mapping[str, TrafficClass]) -> np.ndarray:
     """The index of the first class that matches each frame, or -1: int64 array of shape (n,)."""
     headers = read_headers(frames)
-    told = stream_classes(frames, classes)
+    flows = stream_flows(frames, classes)
     found = np.full(len(frames), -1, dtype=np.int64)
     for place, (name, wanted) in enumerate(classes.items()):
-        if name in told:
-            fits = members(frames, headers, wanted, told[name]) & counted_at(frames, classes, wanted.at)
+        if name in flows:
+            fits = members(frames, headers, wanted, flows[name]) & counted_at(frames, classes, wanted.at)
         else:
             fits = _fits(headers, wanted)
             if wanted.payload is not None and wanted.payload.at is not None:
@@ -77,41 +77,41 @@ def port_range(ports: int | str) -> tuple[int, int]:
     return int(low), int(high or low)
 
 
-def stream_classes(frames: Frames, classes: Mapping[str, TrafficClass]) -> dict[str, list[Flow]]:
-    """What tells each class that is declared by a stream, by the class's name; nothing of a stream that is not there.
+def stream_flows(frames: Frames, classes: Mapping[str, TrafficClass]) -> dict[str, list[Flow]]:
+    """The flows of each class that is declared by a stream, by the class's name; none if the stream is absent.
 
-    Raises BadInput if a packet of the stream has nothing of the kind, or what tells a class that comes before.
+    Raises BadInput if a packet of the stream has no flow, or one of a class that is declared before.
     """
     owned = {name: _owned(frames, wanted.stream) for name, wanted in classes.items() if wanted.stream is not None}
     if not owned:
         return {}
     headers = read_headers(frames)
-    told = {name: _tell(frames, headers, mine, name, classes[name]) for name, mine in owned.items()}
-    for place, name in enumerate(told):
-        fits = members(frames, headers, classes[name], told[name])
-        for later in (other for other in list(told)[place + 1 :] if classes[other].at == classes[name].at):
+    flows = {name: _identify(frames, headers, mine, name, classes[name]) for name, mine in owned.items()}
+    for place, name in enumerate(flows):
+        fits = members(frames, headers, classes[name], flows[name])
+        for later in (other for other in list(flows)[place + 1 :] if classes[other].at == classes[name].at):
             shared = np.flatnonzero(fits & owned[later])
             if len(shared):
                 raise BadInput(
                     f"frame {shared[0] + 1}, of the class {later}, also belongs to the class {name}",
-                    "let no other stream have what tells a class",
+                    "give the streams of different classes different addresses, ports or payloads",
                 )
-    return told
+    return flows
 
 
-def members(frames: Frames, headers: Headers, wanted: TrafficClass, told: list[Flow]) -> np.ndarray:
-    """Which frames belong to a class that these tell: bool array of shape (n,)."""
+def members(frames: Frames, headers: Headers, wanted: TrafficClass, flows: list[Flow]) -> np.ndarray:
+    """Which frames belong to the class with these flows: bool array of shape (n,)."""
     if wanted.payload is None:
-        numbers = [int(IPv4Address(address)) << 16 * len(port) | sum(map(int, port)) for address, *port in told]
+        numbers = [int(IPv4Address(address)) << 16 * len(port) | sum(map(int, port)) for address, *port in flows]
         return np.isin(flow_keys(headers, wanted), np.array(numbers, dtype=np.int64))
     found = np.zeros(len(frames), dtype=bool)
-    for at in {int(at) for at, _ in told}:
-        found |= carries(frames, headers, at, [bytes.fromhex(str(data)) for place, data in told if place == at])
+    for at in {int(at) for at, _ in flows}:
+        found |= carries(frames, headers, at, [bytes.fromhex(str(data)) for place, data in flows if place == at])
     return found
 
 
 def flow_keys(headers: Headers, wanted: TrafficClass | None = None) -> np.ndarray:
-    """The flow of each frame, or the address that tells its class, as a number, or -1: int64 array of shape (n,)."""
+    """The flow of each frame, or the address that is its class's, as a number, or -1: int64 array of shape (n,)."""
     if wanted is not None and wanted.address is not None:
         addresses = ipv4_numbers(headers.src if wanted.address == "source" else headers.dst)
         return np.where(headers.version == IPV4, addresses, -1)
@@ -131,11 +131,11 @@ def carries(frames: Frames, headers: Headers, at: int, wanted: list[bytes]) -> n
 
 
 def _bytes_at(frames: Frames, headers: Headers, at: int, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Which frames have so many bytes at this place of their UDP payload, and the bytes: arrays of shape (n,)."""
+    """Which frames have `size` bytes at this place of their UDP payload, and the bytes: arrays of shape (n,)."""
     begin = headers.payload + at
     table = frames.matrix(int(begin.max(initial=0)) + size)
     inside = (headers.payload > 0) & (begin + size <= frames.lengths)
-    # Of a frame that is too short, the first bytes stand in.
+    # A frame that is too short yields its first bytes.
     places = np.where(inside, begin, 0)[:, np.newaxis] + np.arange(size)
     found = np.ascontiguousarray(table[np.arange(len(frames))[:, np.newaxis], places])
     return inside, found.view(f"S{size}")[:, 0]
@@ -153,10 +153,10 @@ def _owned(frames: Frames, wanted: str) -> np.ndarray:
     return np.isin(frames.stream, [at for at, named in enumerate(names) if f"{named} ".startswith(f"{wanted} ")])
 
 
-def _tell(frames: Frames, headers: Headers, mine: np.ndarray, name: str, wanted: TrafficClass) -> list[Flow]:
-    """What tells these frames. Raises BadInput if there is nothing of the kind."""
+def _identify(frames: Frames, headers: Headers, mine: np.ndarray, name: str, wanted: TrafficClass) -> list[Flow]:
+    """The flows of these frames. Raises BadInput if a frame has none."""
     if wanted.payload is not None:
-        return _tell_by_payload(frames, headers, mine, name, wanted)
+        return _identify_by_payload(frames, headers, mine, name, wanted)
     keys = np.unique(flow_keys(headers, wanted)[mine])
     if (keys < 0).any():
         what = "IPv4 packets" if wanted.address else "IPv4 packets with ports"
@@ -166,7 +166,9 @@ def _tell(frames: Frames, headers: Headers, mine: np.ndarray, name: str, wanted:
     return [(str(IPv4Address(int(key) >> 16)), int(key) & 0xFFFF) for key in keys]
 
 
-def _tell_by_payload(frames: Frames, headers: Headers, mine: np.ndarray, name: str, wanted: TrafficClass) -> list[Flow]:
+def _identify_by_payload(
+    frames: Frames, headers: Headers, mine: np.ndarray, name: str, wanted: TrafficClass
+) -> list[Flow]:
     """The bytes at the declared place; or the places of the declared bytes, the first one in each frame."""
     payload = wanted.payload
     assert payload is not None  # noqa: S101 - the caller's mistake

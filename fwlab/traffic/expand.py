@@ -17,8 +17,8 @@ from fwlab.traffic.streams import Stream, parse_streams
 #: The default packet limit of TRex's simulator.
 DEFAULT_LIMIT = 5000
 _SEED_FACTOR = 514229
-#: TRex lists streams last first; the list is reversed when it grows beyond so many. It decides between streams that
-#: are due at the same instant.
+#: TRex lists streams last first; the list is reversed when it grows beyond these lengths (those of a hash table in the
+#: GNU C++ library). It decides between streams that are due at the same instant, as in four tables of the labs.
 _REVERSED_AT = (13, 29, 59, 127, 257, 541, 1109, 2357)
 
 _FIRST_MARK = 0xFF00  # first IPv4 identification (IPv6 flow label) that marks flow statistics

@@ -22,8 +22,8 @@ from fwlab.traffic.streams import Stream, endless, parse_streams
 
 TABLE_FRAMES = 65_536
 LAB_PREFIXES = ("198.18.0.0/15", "2001:2::/48")
-#: Sources only: hosts of blacklists that are longer than the lab's networks. Nothing can answer them outside, because
-#: the nodes' only other network is QEMU's own, and restricted.
+#: Sources only: hosts of blacklists that are longer than the lab's networks. Answers to them never leave the host,
+#: because the nodes' only other network is QEMU's own, and restricted.
 LISTED_PREFIXES = ("10.0.0.0/8",)
 _MULTICAST = ("224.0.0.0/4", "ff00::/8")
 _HINT = "use addresses in " + " or ".join(LAB_PREFIXES)
@@ -48,7 +48,7 @@ def build_table(
     *,
     macs: tuple[bytes, bytes] = SIMULATOR_MACS,
     seed: int = 1,
-    most: int = TABLE_FRAMES,
+    max_frames: int = TABLE_FRAMES,
     first: int | None = None,
 ) -> Table:
     """The frame table of a profile, with complete checksums. A profile that ends is repeated from its start.
@@ -56,28 +56,28 @@ def build_table(
     streams        the profile's streams, each as returned by `stream.to_json()`
     macs           destination and source MAC address of streams without their own
     seed           seed of random variables in streams without a random_seed
-    most           maximum number of frames
-    first          so many frames of the table are enough; it is not exact then
+    max_frames     maximum number of frames
+    first          build only the first frames of the table, which is not exact then
 
-    Raises BadInput if a stream uses addresses outside the lab, or needs more than `most` frames: for a longer burst, or
-    for all values of a variable that takes them in turn.
+    Raises BadInput if a stream uses addresses outside the lab, or needs more than `max_frames`: for a longer burst,
+    or for all values of a variable that counts.
     """
     profile = parse_streams(streams)
     enabled = [s for s in profile if s.enabled]
     steady = [s for s in enabled if s.sends and s.mode.type == "continuous"]
     if steady and len(steady) == len(enabled):
-        limit, exact = _loop(steady, most)
+        limit, exact = _loop(steady, max_frames)
         profile = [_in_step(stream) for stream in profile]
     else:
         exact = not any(endless(s, profile) for s in enabled)
-        limit = most + 1 if exact else most
+        limit = max_frames + 1 if exact else max_frames
     if first is not None and first < limit:
         limit, exact = first, False
     frames = play(profile, limit=limit, macs=macs, complete=True, seed=seed)
     if not len(frames):
         raise BadInput("the profile sends nothing", "enable a stream")
-    if len(frames) > most:
-        raise BadInput(f"the profile sends more frames than the table holds ({most})", "use shorter bursts")
+    if len(frames) > max_frames:
+        raise BadInput(f"the profile sends more frames than the table holds ({max_frames})", "use shorter bursts")
     check_addresses(frames)
     return Table(frames, _loop_ns(frames, steady), exact)
 
@@ -87,7 +87,7 @@ def _in_step(stream: Stream) -> Stream:
     return stream.model_copy(update={"isg": stream.isg % (1e6 / stream.pps)})
 
 
-def _loop(streams: Sequence[Stream], most: int) -> tuple[int, bool]:
+def _loop(streams: Sequence[Stream], max_frames: int) -> tuple[int, bool]:
     """The number of frames until continuous streams repeat, and whether the table holds them."""
     exact = [Fraction(s.pps).limit_denominator(_FINEST) for s in streams]
     rates = [max(rate, Fraction(1, _FINEST)) for rate in exact]
@@ -96,18 +96,19 @@ def _loop(streams: Sequence[Stream], most: int) -> tuple[int, bool]:
         drawn = {ins.name for ins in stream.instructions if isinstance(ins, RandLimit)}
         for name, values in _ranges(stream).items():
             needed = math.ceil(values * total / rate)
-            if needed > most and name not in drawn:  # of random values, some are as good as all
+            if needed > max_frames and name not in drawn:  # of random values, some are as good as all
                 raise BadInput(
-                    f"{stream.label}: {values} values of {name!r} need {needed} frames, but the table holds {most}",
+                    f"{stream.label}: {values} values of {name!r} need {needed} frames, "
+                    f"but the table holds {max_frames}",
                     "narrow the variable's range, or make it random",
                 )
     shares = [rate / total for rate in rates]
     # the smallest size in which each stream's share is an integer and a multiple of the stream's own period
     size = math.lcm(*((_period(s) / share).numerator for s, share in zip(streams, shares, strict=True)))
     random = any(isinstance(ins, FlowVar) and ins.op == "random" for s in streams for ins in s.instructions)
-    if size > most:
-        return most, False
-    return (most // size * size if random else size), not random
+    if size > max_frames:
+        return max_frames, False
+    return (max_frames // size * size if random else size), not random
 
 
 def _ranges(stream: Stream) -> dict[str, int]:

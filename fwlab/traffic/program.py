@@ -17,9 +17,9 @@ from fwlab.traffic.checksums import ICMPV6, TCP, UDP
 from fwlab.traffic.headers import IPV4, IPV6
 
 #: Length of the shortest frame in bytes, without its checksum. Shorter packets are padded with zeros.
-SHORTEST = 60
-MOST_VARIABLE_BYTES = 64
-FURTHEST_WRITE = 512
+MIN_LENGTH = 60
+MAX_VARIABLE_BYTES = 64
+MAX_REACH = 512
 _L4_TCP, _L4_IP = 13, 17  # of fix_checksum_hw
 
 Size = Literal[1, 2, 4, 8]
@@ -60,7 +60,7 @@ class Counter(Instruction):
     def declares(self) -> dict[str, int]:
         return {self.name: self.size}
 
-    def _refuse_wide(self, **values: int) -> None:
+    def _reject_wide(self, **values: int) -> None:
         for name, value in values.items():
             if value >= 1 << 8 * self.size:
                 raise ValueError(f"{name} {value} does not fit in {self.size} bytes")
@@ -86,7 +86,7 @@ class FlowVar(Counter):
                 raise ValueError("value_list is empty")
             if self.step > len(self.value_list):
                 raise ValueError(f"step {self.step} is longer than value_list ({len(self.value_list)} values)")
-            self._refuse_wide(value=max(self.value_list))
+            self._reject_wide(value=max(self.value_list))
             return self
         if not {"init_value", "min_value", "max_value"} <= self.model_fields_set:
             raise ValueError("either value_list, or init_value, min_value and max_value are required")
@@ -94,7 +94,7 @@ class FlowVar(Counter):
             raise ValueError(f"max_value {self.max_value} is below min_value {self.min_value}")
         if not self.min_value <= self.init_value <= self.max_value:
             raise ValueError(f"init_value {self.init_value} is outside {self.min_value}..{self.max_value}")
-        self._refuse_wide(max_value=self.max_value, step=self.step)
+        self._reject_wide(max_value=self.max_value, step=self.step)
         return self
 
     def range(self, longest: int | None = None) -> tuple[int, int]:
@@ -111,7 +111,7 @@ class FlowVar(Counter):
             high = min(high + missing, (1 << 8 * self.size) - 1)
         elif self.op == "dec":
             low = max(low - missing, 0)
-        return (low, high) if longest is None else (max(min(low, longest), SHORTEST), min(high, longest))
+        return (low, high) if longest is None else (max(min(low, longest), MIN_LENGTH), min(high, longest))
 
 
 class RandLimit(Counter):
@@ -127,7 +127,7 @@ class RandLimit(Counter):
     def _fits(self) -> RandLimit:
         if self.max_value < self.min_value:
             raise ValueError(f"max_value {self.max_value} is below min_value {self.min_value}")
-        self._refuse_wide(max_value=self.max_value, limit=self.limit)
+        self._reject_wide(max_value=self.max_value, limit=self.limit)
         return self
 
 
@@ -277,15 +277,15 @@ def check(packet: bytes, instructions: Sequence[Instruction]) -> None:
             end = ins.reach(packet, sizes)
             if end > len(packet):
                 raise ValueError(f"reaches byte {end}, beyond the packet's {len(packet)} bytes")
-            if end > FURTHEST_WRITE:
-                raise ValueError(f"reaches byte {end}, beyond TRex's limit of {FURTHEST_WRITE}")
+            if end > MAX_REACH:
+                raise ValueError(f"reaches byte {end}, beyond TRex's limit of {MAX_REACH}")
             ins.check(packet)
             if isinstance(ins, TrimSize):
                 _check_trim(packet, trim_variable(instructions), ins.name)
         except ValueError as error:
             raise ValueError(f"instruction {number + 1}: {ins.type}: {error}") from error
-    if sum(sizes.values()) > MOST_VARIABLE_BYTES:
-        raise ValueError(f"variables take {sum(sizes.values())} bytes, more than the limit of {MOST_VARIABLE_BYTES}")
+    if sum(sizes.values()) > MAX_VARIABLE_BYTES:
+        raise ValueError(f"variables take {sum(sizes.values())} bytes, more than the limit of {MAX_VARIABLE_BYTES}")
 
 
 def reach(packet: bytes, instructions: Sequence[Instruction]) -> int:
@@ -317,8 +317,8 @@ def _check_trim(packet: bytes, variable: FlowVar | None, name: str) -> None:
     if variable is None or variable.size != 2:
         raise ValueError(f"{name!r} is not a flow_var of 2 bytes")
     for value in variable.value_list:
-        if not SHORTEST <= value <= len(packet):
-            raise ValueError(f"length {value} is outside {SHORTEST}..{len(packet)}")
+        if not MIN_LENGTH <= value <= len(packet):
+            raise ValueError(f"length {value} is outside {MIN_LENGTH}..{len(packet)}")
     if not variable.value_list and min(variable.min_value, len(packet)) >= min(variable.max_value, len(packet)):
         what = f"min_value {variable.min_value} leaves no range of lengths in a packet of {len(packet)} bytes"
         raise ValueError(what)

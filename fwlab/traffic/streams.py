@@ -12,14 +12,14 @@ from pydantic import Field, PrivateAttr, ValidationError, field_validator, model
 from fwlab.model.declared import Strict
 from fwlab.model.errors import BadInput
 from fwlab.traffic import program
-from fwlab.traffic.program import SHORTEST, AnyInstruction
-from fwlab.traffic.variables import draws, ranged
+from fwlab.traffic.field_engine import draws, ranged
+from fwlab.traffic.program import MIN_LENGTH, AnyInstruction
 
 FCS = 4  # bytes of the frame check sequence
-_SHORTEST_GIVEN, _LONGEST = 14, 9 * 1024 + 22  # packet lengths that TRex accepts, in bytes without FCS
+_MIN_GIVEN, _MAX_GIVEN = 14, 9 * 1024 + 22  # packet lengths that TRex accepts, in bytes without FCS
 _GAP = 20  # bytes of preamble and interframe gap, which count on layer 1
 _LINE_RATE_BPS = 10_000_000_000  # of the link in TRex's simulator; percentages refer to it
-_SLOWEST = 1e-6  # in any unit; a packet in eleven days. A lower rate is a typing error.
+_MIN_RATE = 1e-6  # in any unit; a packet in eleven days. A lower rate is a typing error.
 _PAUSED_GAP = 0.1  # seconds between two turns of a paused stream
 _SAMPLES = 10_000
 
@@ -32,8 +32,8 @@ class Rate(Strict):
 
     @model_validator(mode="after")
     def _above_zero(self) -> "Rate":
-        if self.value < _SLOWEST:
-            raise ValueError(f"invalid rate {self.value:g} {self.type}; give at least {_SLOWEST:g}")
+        if self.value < _MIN_RATE:
+            raise ValueError(f"invalid rate {self.value:g} {self.type}; give at least {_MIN_RATE:g}")
         return self
 
 
@@ -78,8 +78,8 @@ class Packet(Strict):
             size = len(base64.b64decode(binary, validate=True))
         except (binascii.Error, ValueError) as error:
             raise ValueError("not valid base64") from error
-        if not _SHORTEST_GIVEN <= size <= _LONGEST:
-            raise ValueError(f"the packet has {size} bytes, not from {_SHORTEST_GIVEN} to {_LONGEST}")
+        if not _MIN_GIVEN <= size <= _MAX_GIVEN:
+            raise ValueError(f"the packet has {size} bytes, not from {_MIN_GIVEN} to {_MAX_GIVEN}")
         return binary
 
 
@@ -157,7 +157,7 @@ class Stream(Strict):
     @cached_property
     def data(self) -> bytes:
         """The packet before the field engine, padded to 60 bytes."""
-        return base64.b64decode(self.packet.binary).ljust(SHORTEST, b"\0")
+        return base64.b64decode(self.packet.binary).ljust(MIN_LENGTH, b"\0")
 
     @property
     def instructions(self) -> list[AnyInstruction]:
@@ -279,10 +279,10 @@ def _chain(streams: list[Stream]) -> None:
     names: list[Any] = [s.name for s in streams]
     for stream in streams:
         if stream.name is not None and names.index(stream.name) < stream.index:
-            raise BadInput(f"{stream.label}: the name is used twice", "give each stream a name of its own")
+            raise BadInput(f"{stream.label}: the name is used twice", "give each stream another name")
         if numbers.index(numbers[stream.index]) < stream.index:
             what = f"{stream.label}: stream number {numbers[stream.index]} is used twice"
-            raise BadInput(what, "give each stream a number of its own")
+            raise BadInput(what, "give each stream another number")
     for stream in streams:
         wanted, known = (stream.next, names) if stream.next else (stream.next_stream_id, numbers)
         if not stream.next and stream.next_stream_id < 0:

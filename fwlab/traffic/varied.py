@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Header fields that no exercise is about, drawn anew for every frame.
 
-A stream leaves them alike in all of its packets. Then the checksum of the IPv4 header is a function of the addresses,
-and a few checksums stand for a list of hosts. Here a seed draws the identification and the TTL, in IPv6 the flow label
-and the hop limit, and the sequence number with which each end of a TCP connection begins.
+A stream has the same values in all of its packets. Then the checksum of the IPv4 header is a function of the
+addresses, and a few checksums can replace a list of hosts. Here a seed draws the identification and the TTL, in IPv6
+the flow label and the hop limit, and the sequence number with which each end of a TCP connection begins.
 
 Segments that continue one another, as those of a download do, share a TTL and have consecutive identifications, as
 those of one sender have. Otherwise nothing could merge them.
@@ -19,7 +19,7 @@ from fwlab.traffic.frames import Frames, Frameset
 from fwlab.traffic.headers import IPV4, IPV6, Headers, read_headers
 
 #: The lowest TTL, and how many there are from there on.
-LOWEST_TTL, TTLS = 33, 96
+MIN_TTL, TTLS = 33, 96
 _TCP_HEADER = 20
 _LOW, _TOP = np.uint64(32), np.uint64(0xFFFFFFFF)
 
@@ -68,7 +68,7 @@ def _vary_ipv6(table: np.ndarray, headers: Headers, labels: np.ndarray, hops: np
 
 
 def _ttl(drawn: np.ndarray) -> np.ndarray:
-    return np.asarray(drawn % np.uint64(TTLS) + np.uint64(LOWEST_TTL)).astype(np.uint8)
+    return np.asarray(drawn % np.uint64(TTLS) + np.uint64(MIN_TTL)).astype(np.uint8)
 
 
 def _vary_tcp(table: np.ndarray, headers: Headers, segments: np.ndarray, seed: int) -> None:
@@ -139,7 +139,7 @@ def _by_place(places: np.ndarray, rows: np.ndarray) -> Iterator[tuple[int, np.nd
 
 
 def _with_heads(frames: Frames, table: np.ndarray) -> Frames:
-    """The frames with these first bytes. Each has a row of its own then."""
+    """The frames with these first bytes. Each then has its own row."""
     parts, row = [], np.zeros(len(frames), dtype=np.int64)
     for number, made in enumerate(frames.parts):
         mine = np.flatnonzero(frames.part == number)

@@ -18,7 +18,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
-from fwlab.host.project import Project, lab_ids
+from fwlab.checkout.project import Project, lab_ids
 from fwlab.report.pages import all_pages
 from fwlab.report.pictures import in_one_scheme
 

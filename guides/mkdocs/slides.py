@@ -18,7 +18,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from fwlab.host.project import Project, lab_ids
+from fwlab.checkout.project import Project, lab_ids
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Beside each lab's page.

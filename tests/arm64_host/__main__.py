@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fwlab.host.architecture import other_architecture
+from fwlab.checkout.project import Project, find_project, load_topology
 from fwlab.host.environment import cache_directory
 from fwlab.host.facts import host_facts
-from fwlab.host.project import Project, find_project, load_topology
+from fwlab.host.kvm_probe import other_architecture
 from fwlab.measure.labs import load_lab
 from fwlab.measure.provenance import commit
 from fwlab.measure.saved_runs import load_run, published_runs

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fwlab.checkout.project import Project
 from fwlab.host.environment import libvirt_uri
 from fwlab.host.process import piped, wait_or_kill
-from fwlab.host.project import Project
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.topology import ROLES, Topology
 from fwlab.testbed.qemu_process import domain_of, qemu_of, vcpu_thread

@@ -100,7 +100,7 @@ def test_it_is_chosen_by_name_and_driven(checkout: Path, environment: dict[str, 
 def test_it_is_not_used_unless_asked_for(checkout: Path, environment: dict[str, str]) -> None:
     script = """
         from fwlab.generator.selection import ENGINES, choose
-        from fwlab.host.project import find_project
+        from fwlab.checkout.project import find_project
         print(*ENGINES, choose(find_project()).name)
     """
     assert python(script, checkout=checkout, environment=environment).stdout.split() == [
@@ -120,7 +120,7 @@ def test_an_unknown_engine_is_refused_with_all_names(checkout: Path, environment
 def test_its_own_tcp_clients_are_used_if_it_is_asked_for(checkout: Path, environment: dict[str, str]) -> None:
     script = """
         from fwlab.generator.selection import Choice, choose, make_tcp_endpoints
-        from fwlab.host.project import find_project, load_topology
+        from fwlab.checkout.project import find_project, load_topology
         from fwlab.model.declared_traffic import Connections
         from fwlab.testbed.selection import TestbedRequest
         from fwlab.testbed.selection import choose as choose_testbed

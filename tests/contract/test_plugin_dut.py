@@ -12,10 +12,6 @@ from typing import Any
 
 import pytest
 
-from fwlab.dut.protocol import Dut
-from fwlab.dut.registry import DUTS
-from fwlab.model.registry import IncompleteKind, Registry
-
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SESSION = HERE / "plugin_programs" / "dut_session.py"
@@ -49,14 +45,3 @@ def test_its_refusal_is_reported(session: dict[str, Any]) -> None:
 
 def test_an_unknown_system_is_named_with_those_that_are_known(session: dict[str, Any]) -> None:
     assert session["unknown"] == ["topology.yml: no DUT runs kettle", "use one of: freebsd linux toaster"]
-
-
-def test_linux_implements_the_dut_protocol() -> None:
-    asked = [name for name in vars(Dut) if not name.startswith("_") or name in ("__enter__", "__exit__")]
-    dut = DUTS["linux"].connect(None, [])  # type: ignore[arg-type]
-    assert [name for name in asked if not callable(getattr(dut, name, None))] == []
-
-
-def test_a_system_without_connect_is_refused() -> None:
-    with pytest.raises(IncompleteKind, match="DUT in x: connect missing"):
-        Registry("DUT", [("x", type("Half", (), {"name": "half"}))], ("connect",))

@@ -65,7 +65,7 @@ def python(script: str, checkout: Path, environment: dict[str, str]) -> dict:
     """Run a script with the checkout's project and topology. Returns the JSON that it prints."""
     head = """
         import json, sys
-        from fwlab.host.project import find_project, load_topology
+        from fwlab.checkout.project import find_project, load_topology
         project = find_project(); topology = load_topology(project)
     """
     argv = [sys.executable, "-c", textwrap.dedent(head) + textwrap.dedent(script)]
@@ -106,7 +106,7 @@ def test_it_is_chosen_recorded_and_part_of_the_facts(checkout: Path, environment
         assert (record["testbed"], record["machines"]["dut"]["link"]) == ("slow_motion", "pigeon")
     found = python(
         f"""
-        from fwlab.testbed.link_choice import link_kinds
+        from fwlab.testbed.choices import link_kinds
         from fwlab.testbed.machine_record import from_command_line, machines_made
         from fwlab.testbed.selection import TestbedRequest, choose, settle
         made = machines_made(project, topology, 3, "{LAB}")

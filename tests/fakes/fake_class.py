@@ -36,7 +36,6 @@ from tests.fakes import factories
 
 RECORD = """{"format": "fwlab-machines/1", "lab": "", "testbed": "virtual", "machines": {"dut": {
 "domain": "", "box": "", "accelerator": "tcg", "icount_shift": 2, "link": "socket"}}}"""
-SYSCTLS = re.compile(r"sysctl -n (\S+)")
 SAYS = re.compile(r"^# on the DUT: (\w+)$", re.MULTILINE)
 
 
@@ -111,13 +110,13 @@ class FakeHost:
         self.broken = broken
 
     def run(self, command: str, *arguments: str) -> SimpleNamespace:
-        if settings := SYSCTLS.findall(command):
-            lines = "".join(f"sysctl {name} {0 if self.broken else 1}\n" for name in settings)
-            return SimpleNamespace(rc=0, stdout=lines, stderr="")
         if os.environ.get("FAKE_HOST") == "lost":
             return SimpleNamespace(rc=255, stdout="", stderr="ssh: connect to host: Connection refused")
         found = "0" if os.environ.get("FAKE_HOST") == "empty" else "1000"
         return SimpleNamespace(rc=0, stdout=found + "\n", stderr="")
+
+    def sysctl(self, _name: str) -> int:
+        return 0 if self.broken else 1
 
     def check_output(self, command: str, *arguments: str) -> str:
         done = self.run(command, *arguments)

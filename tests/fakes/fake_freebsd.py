@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fwlab.dut.freebsd.lua_program import agent_program
+from fwlab.dut.agent_protocol import ANSWERS
+from fwlab.dut.conversation import validated
+from fwlab.dut.freebsd.client import agent_program
 from tests import DATA
 from tests.fakes.programs import program
 
@@ -43,7 +45,11 @@ def session(folder: Path, spec: Mapping[str, Any], requests: Iterable[Mapping[st
     argv = [program("lua5.4"), str(folder / "agent.lua"), str(folder / "spec.json")]
     done = subprocess.run(argv, input=lines, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    return Told([json.loads(line) for line in done.stdout.splitlines()], done.stderr.splitlines())
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    for answer in answers:
+        if "failed" not in answer:
+            validated(answer, ANSWERS[answer["op"]], answer["op"])
+    return Told(answers, done.stderr.splitlines())
 
 
 def lua(code: str, given: str = "") -> str:

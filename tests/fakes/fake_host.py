@@ -7,8 +7,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from fwlab.host.devices import Devices
-from fwlab.host.iproute import Ip
+from fwlab.host.nics import Devices, Ip
 from fwlab.model.errors import CannotMeasure
 
 PF = "0000:01:00.0"

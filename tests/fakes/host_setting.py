@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.host.project import Project, load_topology
+from fwlab.checkout.project import Project, load_topology
 from fwlab.model.errors import FwlabError
 from fwlab.testbed.hardware import checkout_key
 from fwlab.testbed.host_links import prepare
-from fwlab.testbed.host_links.prepare import HostLinks
-from fwlab.testbed.host_links.state import States
+from fwlab.testbed.host_links.prepare import HostLinks, States
 from fwlab.testbed.link_kinds import LINKS
 from tests import ROOT
 from tests.fakes.fake_host import VFS, VIRTIO_VFS, FakeHost

@@ -6,8 +6,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from fwlab.grading.variant_files import load_variants
-from fwlab.host.project import find_project, lab_ids
+from fwlab.checkout.project import find_project, lab_ids
+from fwlab.grading.lab_rulesets import load_variants
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run, published_files
 from fwlab.model.lab import Lab

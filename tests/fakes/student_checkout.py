@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from fwlab.checkout.project import Project
 from fwlab.cli import main
-from fwlab.host.project import Project
 from fwlab.measure.labs import load_lab
 from fwlab.model.lab import Lab
 from fwlab.model.results import Measured

@@ -10,7 +10,7 @@ import numpy as np
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
-from fwlab.traffic import Frames
+from fwlab.traffic import Frames, expand
 
 SOURCE, DESTINATION = "198.18.0.9", "198.19.0.9"
 
@@ -49,6 +49,14 @@ def stream(*instructions: dict[str, Any], data: bytes | None = None, **fields: A
     binary = base64.b64encode(packet() if data is None else data).decode()
     form = {"mode": continuous(), "packet": {"binary": binary, "meta": ""}}
     return {**form, "vm": {"instructions": list(instructions)}, **fields}
+
+
+def one_each(*packets: tuple[str | None, Any]) -> Frames:
+    """One frame for each pair of stream name and scapy packet, in order."""
+    streams = [
+        stream(data=bytes(layer), mode=burst(1), isg=float(n), name=name) for n, (name, layer) in enumerate(packets)
+    ]
+    return expand(streams, limit=len(packets))
 
 
 def variable(name: str = "v", low: int = 1, high: int = 5, **fields: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import zmq
 
-from fwlab.host.project import Project, load_topology
+from fwlab.checkout.project import Project, load_topology
 from fwlab.model.errors import CannotMeasure
 from tests import ROOT
 

@@ -15,10 +15,10 @@ from typing import Any
 import yaml
 from rich.console import Console
 
+from fwlab.checkout.project import Project
+from fwlab.checkout.yaml_files import yaml_in
 from fwlab.cli.predictions import predictions_in
-from fwlab.host.project import Project, validated
-from fwlab.host.yaml_files import yaml_in
-from fwlab.measure.labs import REGISTRIES, load_lab
+from fwlab.measure.labs import lab_in, load_lab
 from fwlab.measure.saved_runs import run_in
 from fwlab.model.lab import Lab
 from fwlab.report.model import build_model
@@ -130,7 +130,7 @@ def _lab(rng: Random) -> Any:
 
 
 def _ask_lab(data: Any) -> str:
-    lab = validated(data, NAME, Lab, REGISTRIES)
+    lab = lab_in(data, NAME)
     return f"accepted, {len(lab.cases) and 'with'} cases, {'with' if lab.exercises else 'no'} exercises"
 
 
@@ -177,7 +177,7 @@ def _ask_streams(given: tuple[Any, int]) -> str:
     streams, limit = given
     frames = expand(streams, limit=limit)
     if limit == 7:
-        build_table(streams, macs=(bytes(6), bytes(6)), most=64)
+        build_table(streams, macs=(bytes(6), bytes(6)), max_frames=64)
     return "accepted, with frames" if len(frames) else "accepted, without frames"
 
 

@@ -22,8 +22,8 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from fwlab.grading.variant_files import load_variants, variant_folder
-from fwlab.host.project import Project, find_project, load_topology
+from fwlab.checkout.project import Project, find_project, load_topology
+from fwlab.grading.lab_rulesets import load_variants, variant_folder
 from fwlab.measure.labs import load_lab
 from fwlab.measure.provenance import commit
 from fwlab.model.lab import Exercise, Lab
@@ -71,9 +71,9 @@ def hand_in(top: Path, name: str, form: str, files: Files) -> None:
                 info.size = len(content)
                 packed.addfile(info, io.BytesIO(content))
     else:
-        path = top / f"{name}.zip" if form == "zip" else top / name / "my work.zip"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        archive = top / f"{name}.zip" if form == "zip" else top / name / "my work.zip"
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
             for member, content in data.items():
                 packed.writestr(member, content)
 

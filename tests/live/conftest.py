@@ -21,10 +21,13 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
+import testinfra
+from testinfra.host import Host
 
-from fwlab.host.project import find_project, load_topology
+from fwlab.checkout.project import find_project, load_topology
 from fwlab.machines.plan import Plan
 from fwlab.model.topology import Role
 
@@ -150,6 +153,16 @@ class Checkout:
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
         return done.stdout
 
+    def host(self, role: Role) -> Host:
+        """The node as Testinfra's Host, with root's rights."""
+        options = f"-o StrictHostKeyChecking=no -o UserKnownHostsFile={os.devnull} -o BatchMode=yes -o LogLevel=ERROR"
+        return testinfra.get_host(
+            f"ssh://vagrant@{TOPOLOGY.ports.address}:{ssh_port(role, self.name)}",
+            ssh_identity_file=str(self.top / ".fwlab" / "ssh" / "id_ed25519"),
+            ssh_extra_args=options,
+            sudo=True,
+        )
+
     def destroy(self) -> subprocess.CompletedProcess[str]:
         """Destroy all machines of this checkout."""
         machines = sorted(path.name for path in self.top.glob(".vagrant/machines/*"))
@@ -177,8 +190,11 @@ class Checkout:
         return found
 
 
+Own = TypeVar("Own", bound=Checkout)
+
+
 @contextlib.contextmanager
-def new_checkout(kind: type[Checkout] = Checkout) -> Iterator[Checkout]:
+def new_checkout(kind: type[Own] = Checkout) -> Iterator[Own]:  # type: ignore[assignment]
     """A checkout without machines; those that it has when the context ends are destroyed."""
     if not (ROOT / ".fwlab" / "images.json").exists():
         pytest.fail("boxes are not built: run `make boxes`")

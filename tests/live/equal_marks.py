@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fwlab.host.project import find_project, load_topology
+from fwlab.checkout.project import find_project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.measure.provenance import commit
 from fwlab.rulesets.files import rendered

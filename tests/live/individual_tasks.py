@@ -16,8 +16,8 @@ import sys
 import time
 from pathlib import Path
 
+from fwlab.checkout.project import find_project, load_topology
 from fwlab.grading.record import read_record
-from fwlab.host.project import find_project, load_topology
 from fwlab.measure.individual_tasks import draw, individual_lab
 from fwlab.measure.labs import load_lab
 from fwlab.measure.provenance import commit

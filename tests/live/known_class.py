@@ -28,8 +28,8 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from fwlab.grading.variant_files import load_variants, variant_folder
-from fwlab.host.project import Project, find_project, load_topology
+from fwlab.checkout.project import Project, find_project, load_topology
+from fwlab.grading.lab_rulesets import load_variants, variant_folder
 from fwlab.measure.labs import load_lab
 from fwlab.measure.provenance import commit
 from fwlab.model.lab import Exercise, Lab

@@ -22,9 +22,9 @@ from fwlab_coresim.cores import ReferenceCore, reference_cores
 from fwlab_coresim.counters import CoreCounters
 from fwlab_coresim.counts import Modelled
 
+from fwlab.checkout.project import find_project, load_topology
 from fwlab.cli.options import run_context
 from fwlab.host.facts import host_facts
-from fwlab.host.project import find_project, load_topology
 from fwlab.host.ssh import Ssh
 from fwlab.measure.provenance import commit
 from fwlab.testbed.machines import Machines

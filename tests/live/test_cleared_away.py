@@ -19,8 +19,8 @@ from pathlib import Path
 
 import pytest
 
+from fwlab.checkout.project import Project, load_topology
 from fwlab.dut.linux import LinuxDut
-from fwlab.host.project import Project, load_topology
 from fwlab.host.ssh import Ssh, write_ssh_config
 from fwlab.model.errors import CannotMeasure, Refused
 from fwlab.model.ruleset import RulesetFile

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.live
 
 ID = "lab97-connections"
 TRIALS = 2
-LAB_YML = {
+LAB_YML: dict[str, Any] = {
     "id": ID,
     "title": "How many connections?",
     "minutes": 10,

@@ -23,8 +23,8 @@ from scapy.layers.l2 import Dot1Q, Ether
 
 from engine.benchmark.host import LOOPBACK
 from engine.benchmark.machine import Bench, generator, newest_box
+from fwlab.checkout.project import Project, load_topology
 from fwlab.generator.frame_table import write_table
-from fwlab.host.project import Project, load_topology
 from fwlab.model.errors import CannotMeasure
 from tests.engine_build import build_engine
 

@@ -20,11 +20,11 @@ LAB = "lab03-ipset"
 SCRIPT = """
 import dataclasses, json, socket, subprocess, sys, time
 from pathlib import Path
-from fwlab.host.devices import Devices
-from fwlab.host.iproute import Ip
-from fwlab.host.project import Project, load_topology
+from fwlab.host.nics import Devices
+from fwlab.host.nics import Ip
+from fwlab.checkout.project import Project, load_topology
 from fwlab.testbed.host_links import prepare
-from fwlab.testbed.host_links.state import States
+from fwlab.testbed.host_links.prepare import States
 
 work = Path(sys.argv[1])
 for name in ("net/tun", "vhost-net"):

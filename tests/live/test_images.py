@@ -8,12 +8,11 @@ the `lab` fixture continue from it.
 from __future__ import annotations
 
 import json
-import shlex
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from testinfra.host import Host
 
 from .conftest import ROOT, Checkout
 
@@ -22,8 +21,6 @@ pytestmark = pytest.mark.live
 ROLES = {"dut-linux": "dut", "generator": "generator", "sink": "sink"}
 IMAGES = list(ROLES)
 MAX_BYTES = 250_000_000
-
-Run = Callable[[str, str], str]
 
 
 def entries() -> dict[str, dict]:
@@ -34,9 +31,9 @@ def entries() -> dict[str, dict]:
 
 
 @pytest.fixture
-def run(lab: Checkout) -> Run:
-    """Runs a command as root in the machine of an image."""
-    return lambda image, command: lab.run(ROLES[image], f"sudo sh -c {shlex.quote(command)}")
+def hosts(lab: Checkout) -> dict[str, Host]:
+    """The machine of each image."""
+    return {image: lab.host(role) for image, role in ROLES.items()}
 
 
 @pytest.mark.parametrize("image", IMAGES)
@@ -48,51 +45,56 @@ def test_box_is_small_and_has_the_libvirt_format(image: str) -> None:
 
 
 @pytest.mark.parametrize("image", IMAGES)
-def test_manifest_describes_the_running_image(run: Run, image: str) -> None:
-    manifest = json.loads(run(image, "cat /etc/fwlab/image.json"))
+def test_manifest_describes_the_running_image(hosts: dict[str, Host], image: str) -> None:
+    manifest = json.loads(hosts[image].file("/etc/fwlab/image.json").content_string)
     assert manifest == entries()[image]["manifest"]
     assert manifest["image"] == image
-    assert run(image, "uname -r").strip() == manifest["kernel"]
+    assert hosts[image].sysctl("kernel.osrelease") == manifest["kernel"]
 
 
 @pytest.mark.parametrize("image", IMAGES)
-def test_boot_was_clean_and_is_quiet(run: Run, image: str) -> None:
-    assert run(image, "systemctl is-system-running || true").strip() == "running"
-    assert run(image, "systemctl --failed --plain --no-legend") == ""
-    assert run(image, "cat /proc/net/packet").splitlines()[1:] == [], "an open packet socket"
-    line = run(image, "cat /proc/cmdline").split()
+def test_boot_was_clean_and_is_quiet(hosts: dict[str, Host], image: str) -> None:
+    host = hosts[image]
+    assert host.run("systemctl is-system-running").stdout.strip() == "running"
+    assert host.check_output("systemctl --failed --plain --no-legend") == ""
+    assert host.check_output("systemctl list-timers --plain --no-legend") == ""
+    assert host.file("/proc/net/packet").content_string.splitlines()[1:] == [], "an open packet socket"
+    line = host.file("/proc/cmdline").content_string.split()
     assert {"net.ifnames=0", "nokaslr", "norandmaps", "console=ttyS0"} <= set(line)
-    assert run(image, "systemctl list-timers --plain --no-legend") == ""
 
 
-@pytest.mark.parametrize("image", IMAGES)
-def test_keys_are_unique(run: Run, image: str) -> None:
-    keys = run(image, "cat /home/*/.ssh/authorized_keys /root/.ssh/authorized_keys").splitlines()
-    assert len(keys) == 1
-    ids = {run(other, "cat /etc/machine-id /etc/ssh/ssh_host_ed25519_key.pub") for other in IMAGES}
-    assert len(ids) == len(IMAGES)
+def test_keys_are_unique(hosts: dict[str, Host]) -> None:
+    for host in hosts.values():
+        assert len(host.check_output("cat /home/*/.ssh/authorized_keys /root/.ssh/authorized_keys").splitlines()) == 1
+    for path in ("/etc/machine-id", "/etc/ssh/ssh_host_ed25519_key.pub"):
+        assert len({host.file(path).content_string for host in hosts.values()}) == len(hosts)
 
 
-def test_dut_forwards_without_filtering(run: Run) -> None:
-    assert run("dut-linux", "nft list ruleset") == ""
-    assert "conntrack" not in run("dut-linux", "lsmod")
-    wanted = {
-        "net.ipv4.ip_forward": "1",
-        "net.ipv6.conf.all.forwarding": "1",
-        "net.ipv4.conf.all.rp_filter": "0",
-        "net.ipv4.conf.eth0.rp_filter": "0",
-        "net.ipv4.conf.eth0.send_redirects": "0",
-    }
-    got = run("dut-linux", "sysctl " + " ".join(wanted)).splitlines()
-    assert dict(line.split(" = ") for line in got) == wanted
+def test_dut_forwards_without_filtering(hosts: dict[str, Host]) -> None:
+    dut = hosts["dut-linux"]
+    assert dut.check_output("nft list ruleset") == ""
+    assert not dut.file("/sys/module/nf_conntrack").exists
+    for name in ("net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"):
+        assert dut.sysctl(name) == 1
+    for name in ("all.rp_filter", "eth0.rp_filter", "eth0.send_redirects"):
+        assert dut.sysctl(f"net.ipv4.conf.{name}") == 0
+
+
+@pytest.mark.parametrize("package", ["nftables", "iptables", "ipset", "iproute2"])
+def test_dut_has_its_tools(hosts: dict[str, Host], package: str) -> None:
+    assert hosts["dut-linux"].package(package).is_installed
 
 
 @pytest.mark.parametrize(
     "module", ["ip_set_hash_ip", "nft_compat", "xt_u32", "xt_hashlimit", "cls_flower", "nf_flow_table"]
 )
-def test_dut_kernel_has_the_labs_modules(run: Run, module: str) -> None:
-    run("dut-linux", f"modprobe --dry-run {module}")
+def test_dut_kernel_has_the_labs_modules(hosts: dict[str, Host], module: str) -> None:
+    assert hosts["dut-linux"].run("modprobe --dry-run %s", module).rc == 0  # not loaded, so Testinfra cannot list it
 
 
-def test_generator_has_its_engines(run: Run) -> None:
-    run("generator", "fwlab-replay --help && command -v trafgen && modprobe --dry-run pktgen")
+def test_generator_has_its_engines(hosts: dict[str, Host]) -> None:
+    generator = hosts["generator"]
+    assert generator.exists("fwlab-replay")
+    assert generator.exists("trafgen")
+    assert generator.run("fwlab-replay --help").rc == 0
+    assert generator.run("modprobe --dry-run pktgen").rc == 0

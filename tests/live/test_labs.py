@@ -13,10 +13,10 @@ from functools import cache
 
 import pytest
 
-from fwlab.grading.graded import NON_SOLUTIONS, unreadable
+from fwlab.checkout.project import is_measured, lab_ids
 from fwlab.grading.grading_plan import plan_grading
 from fwlab.grading.options import GradingOptions
-from fwlab.host.project import is_measured, lab_ids
+from fwlab.grading.works import NON_SOLUTIONS, unreadable
 from fwlab.measure.labs import load_lab
 from fwlab.model.lab import Lab
 from fwlab.model.systems import on_system

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from fwlab.checkout.project import Project
 from fwlab.host.environment import libvirt_uri
-from fwlab.host.project import Project
-from fwlab.images.build import LINUX_IMAGES
+from fwlab.images.boxes import LINUX_IMAGES
 from fwlab.model.topology import ROLES
 from fwlab.testbed.machine_record import from_command_line, machines_made
 from fwlab.testbed.qemu_process import qemu_of

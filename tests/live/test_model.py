@@ -15,8 +15,8 @@ from fwlab_coresim.figures import core_figures
 from fwlab_coresim.functions import function_costs
 from fwlab_coresim.metric import counted
 
+from fwlab.checkout.project import find_project
 from fwlab.host.facts import host_facts
-from fwlab.host.project import find_project
 from fwlab.metrics.call_stacks import shares
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.results import Measured, Run

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from fwlab.generator.pacing import wires
-from fwlab.generator.pacing.monitor import Monitor
+from fwlab.generator.pacing.wires import Monitor
 from fwlab.testbed.qemu_process import domain_of, qemu_of
 
 from .conftest import STAND, TOPOLOGY, Checkout, document, ssh_port

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 import pytest
 
+from fwlab.checkout.project import Project, load_topology
 from fwlab.dut.linux import LinuxDut
 from fwlab.generator import selection as engines
-from fwlab.generator.protocol import PlaybackResult
+from fwlab.generator.protocol import Engine, PlaybackResult, TcpEndpoints
 from fwlab.generator.sink import Sink
 from fwlab.generator.tcp_config import answers
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.generator.trex.engine import trex_in_image
-from fwlab.host.project import Project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import BadInput
@@ -81,13 +81,13 @@ class Bench:
             yield dut
 
     @contextlib.contextmanager
-    def engine(self, name: str) -> Iterator[engines.Engine]:
+    def engine(self, name: str) -> Iterator[Engine]:
         choice = engines.Choice(name, "this test's")
         made = engines.make(choice, self.machines.ssh("generator"), self.topology, self.testbed)
         with contextlib.closing(made):
             yield made
 
-    def play(self, engine: engines.Engine, traffic: str) -> Seen:
+    def play(self, engine: Engine, traffic: str) -> Seen:
         engine.use(self.store, traffic)
         self.sink.load_counters(self.lab.classes)
         script = CAPTURE.format(device=self.device)
@@ -143,7 +143,7 @@ def opened(bench: Bench) -> Opened:
     return found
 
 
-def flat_out(both: engines.TcpEndpoints) -> Clients:
+def flat_out(both: TcpEndpoints) -> Clients:
     opening = both.flat_out()
     time.sleep(FLAT_OUT_S)
     return opening.stop()

@@ -20,9 +20,9 @@ from pathlib import Path
 
 import psutil
 
+from fwlab.checkout.project import Project, find_project
 from fwlab.host.facts import host_facts
-from fwlab.host.project import Project, find_project
-from fwlab.images.box_cache import need_room
+from fwlab.images.boxes import need_room
 from fwlab.measure.provenance import commit
 from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, BadInput, CannotMeasure, FwlabError
 from fwlab.testbed.link_kinds import LINKS

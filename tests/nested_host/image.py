@@ -15,13 +15,11 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from fwlab.checkout.project import Project
 from fwlab.host.environment import cache_directory
-from fwlab.host.project import Project
-from fwlab.images.box_cache import cached, need_room, publish, record_path
-from fwlab.images.build import LINUX_IMAGES, Builder
-from fwlab.images.content_key import base_key
-from fwlab.images.full_kernel import CLOUD, VARIABLE
-from fwlab.images.subprocesses import Subprocesses
+from fwlab.images.boxes import LINUX_IMAGES, base_key, cached, need_room, publish, record_path
+from fwlab.images.build import CLOUD, KERNEL_VARIABLE, Builder
+from fwlab.images.programs import Subprocesses
 from fwlab.model.errors import CannotMeasure
 
 ROLE = "nested-host"
@@ -117,7 +115,7 @@ def _boxes(project: Project, *, full: bool) -> list[Path]:
     builder = Builder(project, cache, Subprocesses(), lambda line: None, full=full)
     boxes = [cache / "boxes" / f"{image}-{builder.key(image)[:12]}.box" for image in LINUX_IMAGES]
     if missing := [box.name for box in boxes if not (box.exists() and record_path(box).exists())]:
-        kernel = f"{VARIABLE}=full " if full else ""
+        kernel = f"{KERNEL_VARIABLE}=full " if full else ""
         raise CannotMeasure(f"boxes are not built: {', '.join(missing)}", f"{kernel}packer/build --no-vagrant")
     return boxes
 

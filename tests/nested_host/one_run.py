@@ -12,8 +12,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from fwlab.checkout.project import Project
 from fwlab.host.environment import cache_directory
-from fwlab.host.project import Project
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput, CannotMeasure
 from tests.nested_host.record import MARK, Record

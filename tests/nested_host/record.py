@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fwlab.host.atomic_write import write_atomically
+from fwlab.checkout.atomic_write import write_atomically
 
 #: Stands in every document, because figures of an emulated host look like those of a slow one.
 MARK = "emulated host: shows that the real testbed works, not how fast it is"

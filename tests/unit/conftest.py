@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.host.project import find_project, load_topology
+from fwlab.checkout.project import find_project, load_topology
 from tests.fakes import factories
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,20 +1,42 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The host's client of the agent on a FreeBSD DUT."""
+"""The host's client of the agent on a FreeBSD DUT, and the program in which the agent's Lua modules travel there."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from importlib import resources
 from typing import Any
 
 from fwlab.dut.agent_client import AgentDut
 from fwlab.dut.conversation import CLEARING_UP_S, AgentProgram
-from fwlab.dut.freebsd.lua_program import agent_program
 from fwlab.dut.protocol import KernelMemory
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.ruleset import RulesetFile
 from fwlab.rulesets.registry import KINDS
+
+AGENT_PACKAGE = "fwlab.dut.freebsd.agent"
+MAIN = "main"
+
+
+def agent_program() -> bytes:
+    """Every module under its name, then the main one. Errors name the module and its line."""
+    texts = {
+        item.name.removesuffix(".lua"): item.read_text(encoding="utf-8")
+        for item in sorted(resources.files(AGENT_PACKAGE).iterdir(), key=lambda item: item.name)
+        if item.name.endswith(".lua")
+    }
+    parts = [f'package.preload["{name}"] = {_chunk(name, text)}\n' for name, text in texts.items() if name != MAIN]
+    return "".join([*parts, f"{_chunk(MAIN, texts[MAIN])}(...)\n"]).encode()
+
+
+def _chunk(name: str, text: str) -> str:
+    """The module's text as a function. A newline after the opening bracket is no part of a Lua string."""
+    if "]==]" in text:
+        raise ValueError(f"{name}.lua contains ]==], which ends the string that it is packed in")
+    return f'assert(load([==[\n{text}]==], "@{name}.lua"))'
+
 
 AGENT = "/var/run/fwlab-agent.lua"
 _ALONE = f"lockf -k -t {CLEARING_UP_S} {AGENT}.lock"

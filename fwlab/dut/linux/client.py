@@ -1,24 +1,82 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The host's client of the agent on a Linux DUT."""
+"""The host's client of the agent on a Linux DUT, and the archive in which the agent travels there."""
 
 import base64
+import gzip
 import hashlib
+import importlib.util
+import io
+import tarfile
 import zlib
+from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from fwlab.dut.agent_client import AgentDut
+from fwlab.dut.agent_protocol import Forgotten
 from fwlab.dut.conversation import CLEARING_UP_S, AgentProgram
-from fwlab.dut.linux.agent_archive import agent_archive
 from fwlab.host.ssh import Ssh
 from fwlab.model.ruleset import RulesetFile
 from fwlab.rulesets.registry import KINDS
+
+AGENT_PACKAGE = "fwlab.dut.linux.agent"
+KINDS_PACKAGE = "fwlab.rulesets.kinds"
+#: Travel whole.
+PACKAGES = (AGENT_PACKAGE, KINDS_PACKAGE)
+#: Travel alone.
+MODULES = ("fwlab.rulesets.kind", "fwlab.model.registry")
+
+
+def agent_archive() -> bytes:
+    """A tar archive, compressed by gzip: the agent's modules under their own names; packages above them are empty.
+
+    The same modules make the same bytes.
+
+    A kind from an entry point travels as the one module that defines it, which may import the standard library and
+    fwlab.rulesets.kind. A generated module in the package of the kinds makes the agent find it.
+    """
+    files: dict[str, bytes] = {"__main__.py": f"import {AGENT_PACKAGE}.__main__\n".encode()}
+    for package in PACKAGES:
+        for item in sorted(resources.files(package).iterdir(), key=lambda item: item.name):
+            if item.name.endswith(".py"):
+                files[f"{package.replace('.', '/')}/{item.name}"] = item.read_bytes()
+    for module in MODULES:
+        files[_path(module)] = _source(module)
+    for number, origin in enumerate(sorted({origin for origin in KINDS.origins.values() if ":" in origin})):
+        module, _, attribute = origin.partition(":")
+        files[_path(module)] = _source(module)
+        first, _, rest = attribute.partition(".")
+        found = f"from {module} import {first}\n\nKIND = {first}{'.' * bool(rest)}{rest}\n"
+        files[f"{KINDS_PACKAGE.replace('.', '/')}/plugin_{number}.py"] = found.encode()
+    for path in [*files]:
+        for folder in Path(path).parents[:-1]:
+            files.setdefault(f"{folder.as_posix()}/__init__.py", b"")
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for path, content in sorted(files.items()):
+            member = tarfile.TarInfo(path)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return gzip.compress(packed.getvalue(), mtime=0)
+
+
+def _path(module: str) -> str:
+    return f"{module.replace('.', '/')}.py"
+
+
+def _source(module: str) -> bytes:
+    found = importlib.util.find_spec(module)
+    if found is None or found.origin is None:
+        raise ImportError(f"{module} has no source file that could be sent to the DUT")
+    return Path(found.origin).read_bytes()
+
 
 AGENT = "/run/fwlab-agent"
 _ALONE = f"flock -o -w {CLEARING_UP_S} {AGENT}.lock"
 
 
 def _program() -> AgentProgram:
-    """The agent in a folder of its own, which is kept: Python takes longer to compile it than to run it.
+    """The agent in a folder that stays on the DUT: Python takes longer to compile it than to run it.
 
     The folder has a file named by what was unpacked, made last: a folder without it is not whole.
     """
@@ -42,7 +100,7 @@ class LinuxDut(AgentDut):
         super().__init__(ssh, devices, _program)
 
     def forget_states(self) -> bool:
-        return bool(self.ask("forget_states", timeout=120)["emptied"])
+        return self.ask("forget_states", Forgotten, timeout=120)["emptied"]
 
     def _given(self, file: RulesetFile) -> dict[str, str]:
         text = KINDS[file.kind].sent(file.text).encode()

@@ -9,8 +9,6 @@ the DUT, with the time of the DUT's clock. The DUT runs none of this and pays fo
 it.
 
 player.py     the program that sends each tick's frames, and keeps the DUT's clock from running ahead of it
-monitor.py    QEMU's monitor, through libvirt
-wires.py      the filters on the DUT's links, attached for one play
-recording.py  what the recorders wrote: frames by time and by traffic class
+wires.py      the filters on the DUT's links, attached for one play through QEMU's monitor
 paced_load.py one play from begin to end, and its counts
 """

@@ -16,28 +16,27 @@ from typing import Self
 import numpy as np
 
 from fwlab.generator.pacing import player
-from fwlab.generator.pacing.monitor import Monitor
-from fwlab.generator.pacing.wires import Attached, Wires, attached, recording, wires_of
+from fwlab.generator.pacing.wires import Attached, Monitor, Wires, attached, recording, wires_of
 from fwlab.generator.recording import UNKNOWN, KnownFrames, Recording, foreign, read_recording, what_left
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.host.environment import patience
+from fwlab.host.environment import timeout_scale
 from fwlab.host.process import piped, wait_or_kill
 from fwlab.model.declared_traffic import TrafficClass
 from fwlab.model.errors import CannotMeasure
-from fwlab.model.paced import PacedPlay, PacedTrial
+from fwlab.model.trial import PacedPlay, PacedTrial
 from fwlab.testbed.qemu_process import arguments_of, domain_of, qemu_of, vcpu_thread
 
-#: A tick of the DUT's clock (us). The frames of one reach the DUT as one burst, so a tick has to be short beside what a
-#: ruleset can store (the burst of a limit, divided by its rate).
+#: A tick of the DUT's clock (us). The frames of one reach the DUT as one burst, so a tick has to be short compared with
+#: what a ruleset can store (the burst of a limit, divided by its rate).
 TICK_US = 1000
 #: Part of a frame by which a count is exceeded, so that rounding never takes the last one away.
 SLIVER = 1e-4
-#: How many of the times through the DUT are kept.
-TIMES = 1001
-#: A node may send a few frames of its own (neighbour and group discovery).
-STRAY = 2
-#: Real seconds that a play may take: so many, and for each second of the DUT's clock so many more. On an idle host such
-#: a second takes one or two.
+#: Maximum number of times through the DUT in a result.
+MAX_TIMES = 1001
+#: Maximum number of frames that a node itself may send (neighbour and group discovery).
+MAX_STRAY = 2
+#: Real seconds that a play may take, and those for each second of the DUT's clock. On an idle host such a second takes
+#: one or two.
 GRACE_S, SLOWEST = 60.0, 90.0
 
 
@@ -71,7 +70,7 @@ class Load:
     settle_s  seconds of that clock before the first trial
     trials    how many, one after the other in the same play ...
     trial_s   ... and how long each is (s of the DUT's clock)
-    tail_s    the load goes on for so long after the last trial (s of the DUT's clock)
+    tail_s    how long the load goes on after the last trial (s of the DUT's clock)
     rotated   whether each tick begins at a random one of its frames. Where the ring is full, only the first of a tick
               find room, so beginning with the same ones each time would favour a class
     timed     whether to find out how long each frame took through the DUT
@@ -87,7 +86,7 @@ class Load:
 
     @classmethod
     def of_count(cls, frames: int, pps: float) -> Self:
-        """So many frames, in one trial, at this load or a little less: the last tick is as full as the others."""
+        """`frames` frames in one trial, at this load or a little less: the last tick is as full as the others."""
         ticks = math.ceil(frames / (pps * TICK_US) * 1e6)
         seconds = ticks * TICK_US / 1e6
         return cls(pps=(frames + SLIVER) / seconds, settle_s=0.0, trials=1, trial_s=seconds)
@@ -218,7 +217,7 @@ def _hand_over(
 
 def _line(process: subprocess.Popen[str], seconds: float) -> str:
     """The next line that the player prints. Raises CannotMeasure."""
-    stdout, end = piped(process.stdout), time.monotonic() + seconds * patience()
+    stdout, end = piped(process.stdout), time.monotonic() + seconds * timeout_scale()
     ready, _, _ = select.select([stdout], [], [], max(0.0, end - time.monotonic()))
     if not ready:
         raise CannotMeasure(f"the load was not played within {seconds:.0f} s", "fwlab doctor")
@@ -250,7 +249,7 @@ def _counted(
         )
     others = int((came == UNKNOWN).sum())
     reached = len(received) - others
-    strange = list(_strange(others))
+    unexpected = list(_unexpected(others))
     return PacedPlay(
         load=load.pps,
         tick_s=TICK_US / 1e6,
@@ -262,8 +261,8 @@ def _counted(
         foreign=foreign(on, back, copies=known.more_than_came(received, forwarded, returned)),
         trials=trials,
         transit_s=_transit_s(received, forwarded) if load.timed else [],
-        problems=[*_problems(answer, load.frames, reached), *strange],
-        suspects=strange,
+        problems=[*_problems(answer, load.frames, reached), *unexpected],
+        suspects=unexpected,
     )
 
 
@@ -285,7 +284,7 @@ def _transit_s(received: Recording, forwarded: Recording) -> list[float]:
     took = np.sort(times[1] - times[0])
     if not len(took):
         return []
-    steps = np.linspace(0, len(took) - 1, min(len(took), TIMES)).round().astype(int)
+    steps = np.linspace(0, len(took) - 1, min(len(took), MAX_TIMES)).round().astype(int)
     return [round(float(took[step]) / 1e6, 6) for step in steps]
 
 
@@ -300,7 +299,7 @@ def _problems(answer: dict[str, int | str], offered: int, reached: int) -> Itera
         yield f"{reached} frames of the traffic reached the DUT's NIC, {offered} were offered"
 
 
-def _strange(frames: int) -> Iterator[str]:
-    """What reached the DUT beside the traffic. A generator may answer what a ruleset sends it."""
-    if frames > STRAY:
+def _unexpected(frames: int) -> Iterator[str]:
+    """What reached the DUT in addition to the traffic. A generator may answer what a ruleset sends it."""
+    if frames > MAX_STRAY:
         yield f"{frames} frames reached the DUT that are not of this traffic"

@@ -46,17 +46,17 @@ TICK_SIGNAL = signal.SIGURG
 #: The number of the system call futex, by machine.
 FUTEX = {"x86_64": 202, "aarch64": 98}
 PIDFD_GETFD = 438  # on every architecture
-#: Frames that the receive buffer of QEMU's socket holds in any case, whatever their size: bytes of memory that a frame
-#: takes there beside its own, and bytes of the smallest default buffer in use.
-BESIDE, BUFFER = 1024, 180_000
-#: This program looks again after so long (s), ...
+#: Bytes of memory that a frame takes in the receive buffer of QEMU's socket in addition to its own, and bytes of the
+#: smallest default buffer in use.
+FRAME_OVERHEAD, BUFFER = 1024, 180_000
+#: Time between two polls (s).
 NAP_S = 0.00002
-#: ... and gives up after so long in which nothing changed (s).
+#: Time without a change after which this program gives up (s).
 STUCK_S = 20.0
-#: The DUT's next tick is awaited for so long (s). On a slow host one takes 0.1 s.
+#: Maximum time to the DUT's next tick (s). On a slow host one takes 0.1 s.
 TICK_S = 20.0
-#: A virtual CPU that made so many system calls has not met the lock that the main thread waits for.
-MOST_CALLS = 500
+#: Maximum number of system calls in which the virtual CPU must meet the lock that the main thread waits for.
+MAX_CALLS = 500
 #: Ticks before the first frame, in which the DUT comes to rest after it was attached to.
 FIRST_TICKS = 20
 #: A tick: a broadcast frame of a local experimental Ethertype, with its number.
@@ -162,7 +162,7 @@ class VirtualCpu:
                 raise Stuck("QEMU's main thread did not take the frames in")
             time.sleep(NAP_S)
         signaled = 0
-        for _ in range(MOST_CALLS):
+        for _ in range(MAX_CALLS):
             ptrace(SYSCALL, self._thread, data=signaled)
             signaled = self._wait(at_syscall=True)
             if signaled == TICK_SIGNAL:
@@ -275,7 +275,7 @@ class Pipe:
 
 
 def numbered(tick: int) -> bytes:
-    """The frame that stands for a tick, of Ethernet's least length."""
+    """The frame that signals a tick, of Ethernet's minimum length."""
     return (TICK + struct.pack("<I", tick)).ljust(60, b"\0")
 
 
@@ -329,7 +329,7 @@ class Player:
     def _hand_over(self, frames: list[bytes], tick: int) -> None:
         """Send these frames and the next tick, and wait until QEMU has them: before the DUT can reach that tick."""
         longest = max(map(len, frames), default=0)
-        room = max(1, BUFFER // (longest + BESIDE))
+        room = max(1, BUFFER // (longest + FRAME_OVERHEAD))
         parts = [frames[at : at + room] for at in range(0, len(frames), room)] or [[]]
         for frame in parts[0]:
             self._link.send(frame)
@@ -361,7 +361,7 @@ def _no_tick(*_: object) -> None:
 def main() -> int:
     """Play, and print what came of it. Exit status 1: the virtual CPU may not be traced."""
     pipe = int(sys.argv[1])
-    libc.prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG: without its parent nobody waits for the play
+    libc.prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG: end with the parent
     given: dict[str, Any] = json.loads(sys.stdin.readline())
     try:
         player = Player(Play(**given), pipe)

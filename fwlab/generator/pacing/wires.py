@@ -1,23 +1,77 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The filters on the DUT's links: what holds frames until the next tick, and what records those that pass."""
+"""The filters on the DUT's links: what holds frames until the next tick, and what records those that pass.
+
+QEMU's monitor attaches them, through libvirt, while the machine runs.
+"""
 
 import contextlib
 import itertools
 import json
 import os
+import shlex
 import shutil
 import socket
+import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fwlab.generator.pacing.monitor import Monitor
+from fwlab.host.environment import libvirt_uri, timeout_scale
 from fwlab.model.errors import CannotMeasure
 
-#: Names of what is added to QEMU. The device of the ticks has a hub of its own, because a filter passes nothing on from
+#: All commands of one call take a tenth of a second on an idle host. After this something is broken (s).
+TIMEOUT_S = 60
+
+
+class Monitor:
+    """The monitor of one machine, by libvirt's name of it."""
+
+    def __init__(self, domain: str) -> None:
+        self._domain = domain
+
+    def commands(self, *commands: tuple[str, dict[str, Any]]) -> list[str]:
+        """Execute QEMU's commands (QMP), one after the other. Returns what QEMU refused, in its words."""
+        lines = [
+            shlex.join(["qemu-monitor-command", self._domain, json.dumps({"execute": name, "arguments": arguments})])
+            for name, arguments in commands
+        ]
+        answers = self._virsh(lines)
+        found = [json.loads(line) for line in answers.splitlines() if line.startswith("{")]
+        return [answer["error"]["desc"] for answer in found if "error" in answer]
+
+    @contextlib.contextmanager
+    def suspended(self) -> Iterator[None]:
+        """In this context the machine's clock stands still."""
+        self._virsh([f"suspend {self._domain}"])
+        try:
+            yield
+        finally:
+            self._virsh([f"resume {self._domain}"])
+
+    def _virsh(self, lines: Sequence[str]) -> str:
+        argv = ["virsh", "--quiet", "--connect", libvirt_uri()]
+        try:
+            done = subprocess.run(
+                argv,
+                input="\n".join(lines) + "\n",
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=TIMEOUT_S * timeout_scale(),
+                start_new_session=True,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise CannotMeasure(f"virsh: {error}", "fwlab doctor") from error
+        if "error:" in done.stderr:
+            raise CannotMeasure(f"virsh {lines[0].split()[0]} {self._domain}: {done.stderr.strip()}", "fwlab doctor")
+        return done.stdout
+
+
+#: Names of what is added to QEMU. The device of the ticks has its own hub, because a filter passes nothing on from
 #: a device without a peer.
 CLOCK, CLOCK_HUB, HUB_NUMBER = "fwlab-clock", "fwlab-clock-hub", 4096
 HOLD, HOLD_TICK, TICKS = "fwlab-hold", "fwlab-hold-tick", "fwlab-ticks"
@@ -25,7 +79,7 @@ RECORDERS = ("fwlab-received", "fwlab-forwarded", "fwlab-returned")
 #: Ticks are sent to this port and never answered; nothing listens there.
 NOBODY = 9
 #: Attempts to make all recorders in one second of the host's clock, and how much of it must be left to begin (s).
-ATTEMPTS, LEAST_LEFT_S = 10, 0.2
+ATTEMPTS, MIN_LEFT_S = 10, 0.2
 #: A command of QEMU's monitor and its arguments.
 Command = tuple[str, dict[str, Any]]
 
@@ -140,7 +194,7 @@ def attached(monitor: Monitor, wires: Wires, *, tick_us: int, kept: int) -> Iter
 def _folder() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="fwlab-play-"))
     try:
-        if not os.getuid():  # libvirt runs root's machines as a user of its own
+        if not os.getuid():  # libvirt runs root's machines as another user
             folder.chmod(0o733)
         yield folder
     finally:
@@ -169,7 +223,7 @@ def _add(monitor: Monitor, additions: list[Command], pipe: int | None) -> list[s
     in different seconds, one would be a second ahead, and no frame would seem to leave in the trial in which it came.
     """
     for _ in range(ATTEMPTS):
-        if (left := 1 - time.time() % 1) < LEAST_LEFT_S:
+        if (left := 1 - time.time() % 1) < MIN_LEFT_S:
             time.sleep(left)
         began = int(time.time())
         refused = monitor.commands(*additions)
@@ -188,7 +242,7 @@ def _discard(pipe: int | None) -> None:
                 pass
 
 
-def _recorder(folder: Path, name: str, device: str, queue: str, most: int) -> Command:
+def _recorder(folder: Path, name: str, device: str, queue: str, max_bytes: int) -> Command:
     file = str(folder / name)
     return "object-add", {
         "qom-type": "filter-dump",
@@ -196,7 +250,7 @@ def _recorder(folder: Path, name: str, device: str, queue: str, most: int) -> Co
         "netdev": device,
         "queue": queue,
         "file": file,
-        "maxlen": most,
+        "maxlen": max_bytes,
     }
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """TCP connections by TRex in its advanced stateful mode (ASTF): TRex provides the clients, nginx on the sink answers.
 
-TRex has a TCP stack of its own and uses the generator's link; its second port is a dummy. The generator's kernel is not
+TRex has its own TCP stack and uses the generator's link; its second port is a dummy. The generator's kernel is not
 involved: it has none of the clients' addresses and ignores packets to them.
 """
 
@@ -29,7 +29,7 @@ _IDLE_STATES = (0, _LOADED)
 FLAT_OUT_CPS = {True: 5000.0, False: 500_000.0}
 #: Open connections at most on a slowed DUT. TRex retransmits a SYN after half a second, which cannot be configured.
 #: With more connections answers would take longer; with fewer the DUT would be idle at times.
-MOST_OPEN = 128
+MAX_OPEN = 128
 #: Seconds between two polls, and time limit of a start.
 POLL_S, START_TIMEOUT_S = 0.2, 60.0
 _HINT = "use `--engine replay`"
@@ -118,7 +118,7 @@ class TrexTcpEndpoints:
 
     def flat_out(self) -> TrexConnectionLoad:
         """Keep connections open, as many as the DUT forwards, until stopped."""
-        concurrent = min(self.connections.concurrent, MOST_OPEN) if self._small else self.connections.concurrent
+        concurrent = min(self.connections.concurrent, MAX_OPEN) if self._small else self.connections.concurrent
         resending = Retransmissions(self._sink)
         self._start(FLAT_OUT_CPS[self._small], concurrent, repeat=True)
         return TrexConnectionLoad(self._client, self.answer_bytes, concurrent, resending)

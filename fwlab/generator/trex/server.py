@@ -9,12 +9,67 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from fwlab.generator.trex.config import Machine, trex_config, uses_dpdk
+import yaml
+
+from fwlab.generator.traffic_store import FIRST_LINK
 from fwlab.generator.trex.rpc import Rpc
 from fwlab.host.process import wait_or_kill
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure, CannotStart
 from fwlab.model.topology import Topology
+
+#: Cores that do not send: one for TRex's housekeeping, one for latency measurements.
+OTHER_CORES = 2
+#: Memory in MiB: the 2 MiB huge pages that TRex needs for two ports, and everything else.
+HUGE_PAGES_MIB, OTHER_MIB = 4096, 1024
+#: Name of the second port, which is none: TRex requires an even number of ports.
+DUMMY = "dummy"
+#: MAC address of the dummy port, which neither sends nor receives.
+DUMMY_MAC = "02:00:00:00:00:00"
+
+
+@dataclass(frozen=True)
+class TrexHost:
+    """The generator's hardware. `pci`: its NIC's PCI address, such as 0000:00:03.0; None for a NIC on another bus."""
+
+    cpus: int
+    memory_mib: int
+    pci: str | None = None
+
+
+def uses_dpdk(machine: TrexHost) -> bool:
+    """Whether TRex can drive the NIC itself, which takes dedicated cores and huge pages."""
+    enough = machine.cpus > OTHER_CORES and machine.memory_mib >= HUGE_PAGES_MIB + OTHER_MIB
+    return enough and machine.pci is not None
+
+
+def trex_config(topology: Topology, machine: TrexHost, *, small: bool) -> str:
+    """The contents of /etc/trex_cfg.yaml.
+
+    small  use one thread and the kernel's packet socket, even on a large machine
+
+    Port 0 is the link to the DUT. The DUT's MAC address is configured, so that TRex need not resolve it.
+    """
+    near, far = topology.end(FIRST_LINK, "generator"), topology.end(FIRST_LINK, "dut")
+    pci = machine.pci if uses_dpdk(machine) and not small else None
+    settings: dict[str, Any] = {
+        "version": 2,
+        "interfaces": [near.dev if pci is None else pci.removeprefix("0000:"), DUMMY],
+        "port_info": [{"src_mac": near.mac, "dest_mac": far.mac}, {"src_mac": DUMMY_MAC, "dest_mac": DUMMY_MAC}],
+        "port_mtu": topology.links[FIRST_LINK].mtu,
+    }
+    if pci is not None:
+        sending = list(range(OTHER_CORES, machine.cpus))
+        settings["c"] = len(sending)
+        settings["platform"] = {
+            "master_thread_id": 0,
+            "latency_thread_id": 1,
+            "dual_if": [{"socket": 0, "threads": sending}],
+        }
+    else:
+        settings |= {"low_end": True, "c": 1}
+    return yaml.safe_dump([settings], sort_keys=False, default_flow_style=None)
+
 
 FOLDER = "/opt/trex"
 CONFIG = "/etc/trex_cfg.yaml"
@@ -107,7 +162,7 @@ class Server:
                 raise self.ended() from error
             raise
 
-    def _machine(self) -> Machine:
+    def _machine(self) -> TrexHost:
         there, cpus, memory_kib, *rest = self._ssh.run(_FACTS.format(device=self._device)).split()
         if there != "yes":
             raise CannotStart(
@@ -115,7 +170,7 @@ class Server:
                 "these machines are older than the image: `vagrant destroy -f LAB; vagrant up LAB`",
             )
         pci = rest[0] if rest and rest[0].count(":") == 2 else None
-        return Machine(int(cpus), int(memory_kib) >> 10, pci)
+        return TrexHost(int(cpus), int(memory_kib) >> 10, pci)
 
     def _await_answer(self, rpc: Rpc, server: subprocess.Popen[bytes], tunnel: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S

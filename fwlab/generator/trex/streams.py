@@ -9,7 +9,7 @@ from fwlab.traffic.checksums import TCP
 from fwlab.traffic.headers import IPV4, IPV6, ip_header
 from fwlab.traffic.program import FixHw, FixIpv4
 from fwlab.traffic.streams import Stream, endless, parse_streams
-from fwlab.traffic.varied import LOWEST_TTL, TTLS
+from fwlab.traffic.varied import MIN_TTL, TTLS
 
 #: Number of the first stream. Number 0 means all streams in TRex's statistics.
 FIRST_ID = 1
@@ -56,7 +56,7 @@ def _varied(stream: Stream, program: dict[str, Any]) -> dict[str, Any]:
     if not version or _protocol(stream) == TCP:
         return program
     number, hops = (at + 4, at + 8) if version == IPV4 else (at + 2, at + 7)
-    drawn = [*_random("number", 2, 0, 0xFFFF, number), *_random("hops", 1, LOWEST_TTL, LOWEST_TTL + TTLS - 1, hops)]
+    drawn = [*_random("number", 2, 0, 0xFFFF, number), *_random("hops", 1, MIN_TTL, MIN_TTL + TTLS - 1, hops)]
     own = program.get("instructions", [])
     fixes = any(
         (isinstance(ins, FixIpv4) and ins.pkt_offset == at) or (isinstance(ins, FixHw) and ins.l2_len == at)

@@ -8,11 +8,11 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
+from fwlab.judge.clocks import clock_of
 from fwlab.measure.core_models import core_profile
 from fwlab.metrics.call_stacks import FunctionShare, shares
 from fwlab.metrics.registry import METRICS
-from fwlab.model.cpu_settings import CpuSettings
-from fwlab.model.results import Measured, Run
+from fwlab.model.results import CpuSettings, Measured, Run
 from fwlab.report import formatting
 from fwlab.report.check_plot import check_plot, check_svg
 from fwlab.report.crossovers import position, published_positions
@@ -126,7 +126,7 @@ def _conditions(run: Run) -> list[tuple[str, str]]:
     pairs = [
         ("testbed", formatting.describe_testbed(run.testbed)),
         ("note", run.testbed.note),
-        ("reference CPU", "one instruction per nanosecond" if run.testbed.clock == "instructions" else ""),
+        ("reference CPU", clock_of(run.testbed).reference),
         ("host", f"{host.cpu}, {host.cores} cores, {host.memory_mib} MiB, {host.os}, kernel {host.kernel}"),
         ("host class", host.host_class or ""),
         *_cpu_settings(host.cpu_settings),

@@ -10,6 +10,7 @@ import math
 from dataclasses import asdict
 from typing import Any
 
+from fwlab.judge.clocks import clock_of
 from fwlab.model.results import Run
 from fwlab.model.verdict import Outcome, Verdict
 from fwlab.report.crossovers import Crossover
@@ -124,7 +125,7 @@ def _metric(model: ReportModel, of: Row, row: MetricRow) -> Document:
     }
     if found and found.chance is not None:
         document["binomial_interval"] = list(found.chance)
-    if found and model.run.testbed.clock == "host":
+    if found and not clock_of(model.run.testbed).repeats:
         document["interval"] = list(found.interval) if found.interval else None
     if row.ratio_interval is not None:
         document["ratio"]["interval"] = list(row.ratio_interval)

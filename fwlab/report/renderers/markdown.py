@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable
 
+from fwlab.judge.clocks import clock_of
 from fwlab.metrics.registry import METRICS
 from fwlab.model.metric import Metric
 from fwlab.model.results import Run
@@ -114,12 +115,11 @@ def _table(head: list[str], align: list[str], body: list[list[str]]) -> str:
 
 def _conditions(run: Run, left_out: int) -> str:
     """The conditions that the figures hold for, on one line."""
-    clock = ", capacities on the reference CPU" if run.testbed.clock == "instructions" else ""
     trials = {len(case.trials) for case in run.cases if case.trials}
     count = f"; medians of {max(trials)} trials" if trials else ""
     where = f"Testbed {run.testbed.name}, guest kernel {kernel(run.dut)}"
     rest = f" {left_out} more steps of the sweeps are in the raw results." if left_out else ""
-    return f"{where}{clock}{count}. Measured {run.started[:10]}.{rest}"
+    return f"{where}{clock_of(run.testbed).conditions}{count}. Measured {run.started[:10]}.{rest}"
 
 
 def _escaped(text: str) -> str:

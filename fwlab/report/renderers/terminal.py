@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from fwlab.judge.clocks import clock_of
 from fwlab.measure.core_models import CoreTable, core_tables
 from fwlab.model.results import Run
 from fwlab.model.verdict import Outcome, Verdict
@@ -86,7 +87,7 @@ def _capacities(model: ReportModel, rows: list[Row], width: int) -> Table:
     if published:
         heads += ["published", "off by"][: 2 if wide else 1]
     if wide:
-        heads.append("instr/pkt" if run.testbed.clock == "instructions" else "ns/pkt")
+        heads.append(clock_of(run.testbed).cost_heading)
     if loads:
         heads.append("load, s")
     table = _table("Capacity", *heads, formatting.scatter_heading(run.testbed), last=["verdict"], gap=2 if wide else 1)

@@ -4,7 +4,7 @@
 import re
 from collections.abc import Sequence
 
-from fwlab.rulesets.kind import Call, Faults, Loader, Machine, RulesetKind, Shown
+from fwlab.rulesets.kind import Call, DutShell, Faults, KernelView, Loader, RulesetKind
 from fwlab.rulesets.kinds.lines import LINKS, instructions
 
 _NUMBER = re.compile("[0-9]{1,9}")
@@ -17,7 +17,7 @@ OPTIONS = {
     "-L": (re.compile("rx|tx|other|combined"), _NUMBER),
 }
 #: Smaller rings run empty, or full, whatever is loaded, so nothing could be measured.
-SMALLEST = {("-G", "rx"): 512, ("-G", "tx"): 256}
+MIN_RING = {("-G", "rx"): 512, ("-G", "tx"): 256}
 
 
 def validate(lines: list[str]) -> Faults:
@@ -34,7 +34,7 @@ def validate(lines: list[str]) -> Faults:
                 given = words[index : index + 2]
                 if not (name.fullmatch(given[0]) and value.fullmatch(given[1])):
                     yield number, f"{' '.join(given)} is not a link setting that a reset can restore", how
-                elif (least := SMALLEST.get((words[1], given[0]), 0)) and int(given[1]) < least:
+                elif (least := MIN_RING.get((words[1], given[0]), 0)) and int(given[1]) < least:
                     what = f"with a ring of {given[1]} nothing can be measured: it cannot hold what comes at once"
                     yield number, what, f"write {given[0]} {least} or more"
 
@@ -55,7 +55,7 @@ _LISTED_AS = {
 }
 
 
-def absent(shown: Shown, lines: list[str]) -> str | None:
+def missing_from_kernel(shown: KernelView, lines: list[str]) -> str | None:
     """The first setting that the NIC does not have."""
     wanted: dict[tuple[str, str], dict[str, str]] = {}
     for device, option, *pairs in map(str.split, lines):
@@ -82,7 +82,7 @@ def _show(option: str, device: str) -> str:
 class EthtoolLoader(Loader):
     """`before`: settings as they were before the first change, by (device, option)."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: DutShell) -> None:
         super().__init__(machine)
         self.before: dict[tuple[str, str], dict[str, str]] = {}
 
@@ -127,6 +127,6 @@ KIND = RulesetKind(
     position=10,
     validate=validate,
     loader=EthtoolLoader,
-    absent=absent,
+    missing_from_kernel=missing_from_kernel,
     machine_setting=True,
 )

@@ -8,9 +8,9 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fwlab.rulesets.kind import Faults, Loader, RulesetKind, Shown
+from fwlab.rulesets.kind import Faults, KernelView, Loader, RulesetKind
+from fwlab.rulesets.kinds.limits import BUCKET, ENTRY, MAX_BYTES, MAX_ENTRIES, number
 from fwlab.rulesets.kinds.lines import asks_for, is_address, is_host_name, longer_than, unquoted
-from fwlab.rulesets.kinds.memory import BUCKET, ENTRY, MOST_BYTES, MOST_ENTRIES, number
 
 COMMANDS = {
     *("create", "add", "del", "flush", "destroy", "swap", "rename", "COMMIT"),
@@ -21,7 +21,7 @@ REFUSED = re.compile(r"-{1,2}(f|file|o|output|r|resolve|s|sorted|t|terse|n|name|
 #: Options without a value that ipset accepts anywhere in a line. They do no harm.
 _HARMLESS = {"-!", "-exist", "--exist", "-q", "-quiet", "--quiet"}
 #: ipset reads lines of 1023 bytes at most and takes the rest of a line for another one.
-LONGEST_LINE = 1000
+MAX_LINE = 1000
 _CREATES = {"create", "-N", "--create"}
 _ADDS = {"add", "-A", "--add"}
 _ELEMENTS = {*_ADDS, "del", "-D", "--del"}
@@ -29,7 +29,7 @@ _ELEMENTS = {*_ADDS, "del", "-D", "--del"}
 _USUAL_HASH, _USUAL_MOST = 1024, 65536
 #: ipset's largest number. It is no limit: packets may fill such a set (SET --add-set).
 _UNLIMITED = (1 << 32) - 1
-#: Bytes of a comment beside its text. Each entry of a range has one of its own.
+#: Bytes of a comment in addition to its text. Each entry of a range has its own comment.
 COMMENT = 32
 _COMMENT = re.compile(r"\scomment\s")
 #: A host's name without dots. With a hyphen, ipset takes it for a range.
@@ -77,8 +77,8 @@ def validate(lines: list[str]) -> Faults:
     taken, unknown = 0, _Set(0, _UNLIMITED)
     sets: dict[str, _Set] = {}
     for place, line in enumerate(lines, 1):
-        if longer_than(line, LONGEST_LINE):
-            yield place, f"a line of more than {LONGEST_LINE} bytes: ipset would read it as two", "make it shorter"
+        if longer_than(line, MAX_LINE):
+            yield place, f"a line of more than {MAX_LINE} bytes: ipset would read it as two", "make it shorter"
             continue
         if line.startswith("add ") and "-" not in line:  # nearly all lines of a long file
             words = line.split()
@@ -96,7 +96,7 @@ def validate(lines: list[str]) -> Faults:
         if words[0] in _CREATES and len(words) > 2:
             made = _declared(words)
             if made.most >= _UNLIMITED:
-                yield place, f"maxelem {made.most}: the DUT has memory for {MOST_ENTRIES} entries", _LESS
+                yield place, f"maxelem {made.most}: the DUT has memory for {MAX_ENTRIES} entries", _LESS
             sets[words[1]] = made
             taken += made.empty
             host = made.host(_given(words).get("range", "")) if made.addresses[:1] == (True,) else None
@@ -108,8 +108,8 @@ def validate(lines: list[str]) -> Faults:
                 taken += of.add(words[2]) * (ENTRY + (COMMENT + len(line[text.end() :].encode()) if text else 0))
         if host is not None:
             yield place, *asks_for(host)
-        if taken > MOST_BYTES:
-            yield place, f"the sets take more than {MOST_BYTES >> 20} MiB of the DUT's memory", _LESS
+        if taken > MAX_BYTES:
+            yield place, f"the sets take more than {MAX_BYTES >> 20} MiB of the DUT's memory", _LESS
             return
 
 
@@ -165,7 +165,7 @@ def _addresses(part: str) -> int:
         return 1
 
 
-def absent(shown: Shown, lines: list[str]) -> str | None:
+def missing_from_kernel(shown: KernelView, lines: list[str]) -> str | None:
     """Sets and maps that do not exist."""
     wanted: set[str] = set()
     # A list may have hundreds of thousands of entries, and splitting a line takes a while.
@@ -218,6 +218,6 @@ KIND = RulesetKind(
     position=30,
     validate=validate,
     loader=IpsetLoader,
-    absent=absent,
+    missing_from_kernel=missing_from_kernel,
     cumulative=True,
 )

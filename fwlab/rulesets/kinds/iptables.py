@@ -8,18 +8,17 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, M
 from functools import partial
 from typing import ClassVar
 
-from fwlab.rulesets.kind import Call, Faults, Loader, Machine, RulesetKind, Shown
+from fwlab.rulesets.kind import Call, DutShell, Faults, KernelView, Loader, RulesetKind
 from fwlab.rulesets.kinds.iptables_lines import Line, options, read
-from fwlab.rulesets.kinds.jumps import Chain, too_many
+from fwlab.rulesets.kinds.limits import BUCKET, MAX_BYTES, Chain, number, too_many
 from fwlab.rulesets.kinds.lines import asks_for, is_address, longer_than, unquoted
-from fwlab.rulesets.kinds.memory import BUCKET, MOST_BYTES, number
 
 #: The tools run the program that this option names. getopt accepts abbreviations, and -M after other letters.
 NAMES_A_PROGRAM = re.compile(r"-[46fnvxw]*M.*|--mo(d(p(r(o(be?)?)?)?)?)?(=.*)?")
 #: The bpf match reads a program from a file.
 NAMES_AN_OBJECT = re.compile(r"--ob.*")
 #: iptables-restore reads lines of 10239 bytes at most and takes the rest of a line for another one.
-LONGEST_LINE = 10_000
+MAX_LINE = 10_000
 #: The chains in which packets begin.
 BUILT_IN = ("PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING")
 #: Those of them that packets on their way through the machine enter.
@@ -52,8 +51,8 @@ def validate(lines: list[str], other: str = "6") -> Faults:
     """
     hashes = 0
     for place, line in enumerate(lines, 1):
-        if longer_than(line, LONGEST_LINE):
-            fault = f"a line of more than {LONGEST_LINE} bytes: iptables-restore would read it as two"
+        if longer_than(line, MAX_LINE):
+            fault = f"a line of more than {MAX_LINE} bytes: iptables-restore would read it as two"
             yield place, fault, "make it shorter"
             continue
         if ("M" not in line and "--" not in line) or line.startswith("#"):
@@ -65,8 +64,8 @@ def validate(lines: list[str], other: str = "6") -> Faults:
             yield place, "a ruleset must not name a file", "remove the option --object-pinned"
         if "hashlimit" in line:
             hashes += _hash_bytes(_words(line))
-            if hashes > MOST_BYTES:
-                what = f"the hashes of hashlimit take more than {MOST_BYTES >> 20} MiB of the DUT's memory"
+            if hashes > MAX_BYTES:
+                what = f"the hashes of hashlimit take more than {MAX_BYTES >> 20} MiB of the DUT's memory"
                 yield place, what, "make --hashlimit-htable-size smaller, or limit with fewer rules"
                 return
     yield from _tables(lines, other)
@@ -136,8 +135,8 @@ def _tables(lines: list[str], other: str) -> Faults:
             table.put(line.words[0], line.words[1:])
         else:
             taken += yield from _command(line, table, other)
-        if taken > MOST_BYTES:
-            what = f"the rules take more than {MOST_BYTES >> 20} MiB of the DUT's memory"
+        if taken > MAX_BYTES:
+            what = f"the rules take more than {MAX_BYTES >> 20} MiB of the DUT's memory"
             yield line.place, what, "match with a set, or with fewer matches"
             return
     for table in tables.values():
@@ -205,15 +204,15 @@ _DECLARES = re.compile(
 )
 
 
-def _absent(save: str) -> Callable[[Shown, list[str]], str | None]:
-    def absent(shown: Shown, lines: list[str]) -> str | None:
+def _missing_from_kernel(save: str) -> Callable[[KernelView, list[str]], str | None]:
+    def missing_from_kernel(shown: KernelView, lines: list[str]) -> str | None:
         if any(_FLUSHES.match(line) for line in lines):
             return None
         rules = sum((_APPENDS.match(line) is not None) - (_DELETES.match(line) is not None) for line in lines)
         listed = int(shown.check_output(f"{save} | grep -c ^-A || true"))
         return f"{rules - listed} of {rules} rules" if listed < rules else None
 
-    return absent
+    return missing_from_kernel
 
 
 #: A listed rule: its chain, and the chain that it calls. Such a rule ends with that name.
@@ -268,7 +267,7 @@ class IptablesNftLoader(Loader):
     tool = ("iptables-nft-restore",)
     command: ClassVar[str] = "iptables-nft"
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: DutShell) -> None:
         super().__init__(machine)
         self._chains: dict[str, set[str]] = {}
 
@@ -364,7 +363,7 @@ def _kind(name: str, position: int, loader: type[Loader], save: str, legacy: boo
         position=position,
         validate=partial(validate, other="4" if name == "ip6tables" else "6"),
         loader=loader,
-        absent=_absent(save),
+        missing_from_kernel=_missing_from_kernel(save),
         cumulative=True,
         hooks=hooks,
         remarks=_remarks,

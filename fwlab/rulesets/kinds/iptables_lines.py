@@ -12,7 +12,7 @@ _WORD = re.compile(r'([^" \t]*)"([^"\\]*(?:\\.[^"\\]*)*)\\?(?:"|$)|([^" \t]+)', 
 _USUAL = re.compile(r"-A (\S+)(?: (?:! )?-(?:[sd] [\d./]+|[iop] \w+))* -j (\S+)", re.ASCII)
 #: Letters of options without a value: others may follow in the same word.
 _FLAGS = "46fnvxw"
-#: The letter that stands for each long option that matters here; @ where the value is an address of an extension, and
+#: The short letter of each long option that matters here; @ where the value is an address of an extension, and
 #: " where it is a text, which may look like an option.
 _LONG = {
     "append": "A", "insert": "I", "replace": "R", "delete": "D", "check": "C", "flush": "F", "zero": "Z",

@@ -3,15 +3,160 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
 
-from fwlab.rulesets.kind import Faults, Loader, RulesetKind, Shown
-from fwlab.rulesets.kinds import nft_entries, nft_text
-from fwlab.rulesets.kinds.memory import MOST_ENTRIES
+from fwlab.rulesets.kind import Faults, KernelView, Loader, RulesetKind
+from fwlab.rulesets.kinds.limits import MAX_ENTRIES
 from fwlab.rulesets.kinds.nft_chains import Chains
 from fwlab.rulesets.kinds.nft_devices import Devices
 from fwlab.rulesets.kinds.nft_names import Names
 from fwlab.rulesets.kinds.nft_tokens import Reader, Token, read, tokens
+
+#: Hooks of the machine's own packets. What is measured passes through the machine.
+OWN_HOOKS = frozenset({"input", "output"})
+#: Statements whose texts are free.
+_FREE = frozenset({"log", "comment"})
+#: (family, table, name); the name of a set or map begins with @.
+_Key = tuple[str, str, str]
+
+
+def reachable_entries(listed: Iterable[dict[str, Any]]) -> int:
+    """Count the items of `nft -j list ruleset` that can be reached from a chain with a hook."""
+    held: dict[_Key, list[Any]] = {}
+    sets: dict[_Key, int] = {}
+    todo: list[_Key] = []
+    for kind, found in (pair for item in listed for pair in item.items()):
+        if kind == "set":
+            sets[_key(found, "@" + found["name"])] = len(found.get("elem", []))
+        elif kind == "map":
+            held[_key(found, "@" + found["name"])] = found.get("elem", [])
+        elif kind == "rule":
+            held.setdefault(_key(found, found["chain"]), []).append(found["expr"])
+        elif kind == "chain" and found.get("hook") not in (None, *OWN_HOOKS):
+            todo.append(_key(found, found["name"]))
+    count, reached = 0, set(todo)
+    while todo:
+        key = todo.pop()
+        inside = held.get(key, [])
+        count += len(inside) + sets.get(key, 0)
+        for value in _values(inside):
+            if isinstance(value, list):
+                count += len(value)
+            elif (called := (*key[:2], value)) not in reached:
+                reached.add(called)
+                todo.append(called)
+    return count
+
+
+def _key(found: dict[str, Any], name: str) -> _Key:
+    return found["family"], found["table"], name
+
+
+def _values(inside: list[Any]) -> Iterator[str | list[Any]]:
+    """The chains, sets and maps that rules or elements name, and the elements of sets without a name."""
+    todo = list(inside)
+    while todo:
+        item = todo.pop()
+        if isinstance(item, str) and item.startswith("@"):
+            yield item
+        elif isinstance(item, list):
+            todo += item
+        elif isinstance(item, dict):
+            for word, value in item.items():
+                if word in ("jump", "goto") and isinstance(value, dict) and "target" in value:
+                    yield value["target"]
+                elif word == "set" and isinstance(value, list):
+                    yield value
+                    if not isinstance(value[0], list):  # elements of a set lead nowhere, and there may be many
+                        continue
+                if word not in _FREE:
+                    todo.append(value)
+
+
+FAMILIES = frozenset({"ip", "ip6", "inet", "arp", "bridge", "netdev"})
+#: Statements of a chain that begin with these words are no rules.
+_NO_RULE = frozenset({"type", "policy", "comment", "devices", "flags"})
+_MAKES = frozenset({"add", "create", "insert"})
+_PIECE = re.compile(r'"[^"\n]*"|#[^\n]*|\\\n|[{};\n]|[^"#{};\n\\]+|.')
+_HANDLE = re.compile(r"# handle \d+$")
+
+Table = tuple[str, str]
+
+
+def declared_tables(text: str) -> tuple[set[Table], Counter[Table]]:
+    """The tables that loading this text leaves, and the least number of rules in each. Rules are not counted once the
+    text deletes or flushes something."""
+    tables: set[Table] = set()
+    rules: Counter[Table] = Counter()
+    tokens = [token for token in _PIECE.findall(text) if token[0] != "#" and token != "\\\n"]
+    for words, body in _statements(tokens):
+        verb = words[0] if words[0] in _MAKES | {"delete", "destroy", "flush", "replace", "reset"} else ""
+        words = words[1:] if verb else words
+        kind = words[0] if words else ""
+        table = _table(words[1:])
+        if verb in ("delete", "destroy", "flush"):
+            if kind == "ruleset":
+                family = words[1] if len(words) > 1 else None
+                tables = {table for table in tables if family not in (None, table[0])}
+            elif kind == "table" and verb != "flush":
+                tables.discard(table or ("", ""))
+            rules.clear()
+        elif kind == "table" and table is not None:
+            tables.add(table)
+            chains = [block for words, block in _statements(body) if words[:1] == ["chain"]]
+            rules[table] += sum(map(_count, chains))
+        elif kind == "rule" and verb in ("add", "insert") and table is not None:
+            rules[table] += 1
+        elif kind == "chain" and table is not None:
+            rules[table] += _count(body)
+    return tables, rules
+
+
+def listed_tables(text: str) -> Counter[Table]:
+    """The tables that `nft -a -t list ruleset` prints, and how many rules each has."""
+    rules: Counter[Table] = Counter()
+    table: Table = ("", "")
+    for line in text.splitlines():
+        if line.startswith("table "):
+            _, family, name = line.split()[:3]
+            table = (family, name)
+            rules[table] += 0
+        elif (found := _HANDLE.search(line)) and not line[: found.start()].rstrip().endswith("{"):
+            rules[table] += 1
+    return rules
+
+
+def _table(words: list[str]) -> Table | None:
+    """The table that `inet name ...` or `name ...` (family ip) names."""
+    if words and words[0] in FAMILIES:
+        return (words[0], words[1]) if len(words) > 1 else None
+    return ("ip", words[0]) if words else None
+
+
+def _count(body: list[str]) -> int:
+    """How many rules a chain's block has. The braces of a set inside a rule belong to the rule."""
+    return sum(words[0] not in _NO_RULE for words, _ in _statements(body))
+
+
+def _statements(tokens: list[str]) -> Iterator[tuple[list[str], list[str]]]:
+    """Statements on the outermost level: their words, and the tokens of the block that follows them."""
+    words: list[str] = []
+    body: list[str] = []
+    depth = 0
+    for token in [*tokens, "\n"]:
+        if depth or token == "{":
+            depth += (token == "{") - (token == "}")
+            if depth and not (token == "{" and depth == 1):
+                body.append(token)
+        elif token in (";", "\n"):
+            if words:
+                yield words, body
+            words, body = [], []
+        else:
+            words += token.split()
+
 
 #: Commands that read another file or never end.
 NFT_REFUSED = {"include": "a ruleset must not include another file", "monitor": "a ruleset must not monitor"}
@@ -57,24 +202,24 @@ class Sizes:
         size = _SIZE.fullmatch(token.text) if self._declares and not token.quoted else None
         if size is not None:
             self._whole += int(size[1], 0) if size[1][:2] == "0x" else int(size[1])
-            if self._whole > MOST_ENTRIES:
+            if self._whole > MAX_ENTRIES:
                 self._found.append((self._at, self._whole))
         self._declares, self._at = token.is_mark("size"), token.at
 
     def faults(self) -> Iterator[tuple[int, str, str]]:
         """Place, fault and hint where the sets become too large."""
         for at, whole in self._found[:1]:
-            what = f"sets of {whole} entries: the DUT has memory for {MOST_ENTRIES}"
+            what = f"sets of {whole} entries: the DUT has memory for {MAX_ENTRIES}"
             yield at, what, "make the sets smaller, or fewer"
 
 
 LIST = "nft -a -t list ruleset"
 
 
-def absent(shown: Shown, lines: list[str]) -> str | None:
+def missing_from_kernel(shown: KernelView, lines: list[str]) -> str | None:
     """Tables, or rules of a table, that are not listed."""
-    tables, rules = nft_text.declared("\n".join(lines))
-    listed = nft_text.listed(shown.check_output(LIST))
+    tables, rules = declared_tables("\n".join(lines))
+    listed = listed_tables(shown.check_output(LIST))
     missing = sorted(" ".join(table) for table in tables if table not in listed)
     if missing:
         return f"tables {', '.join(missing)}"
@@ -104,7 +249,7 @@ class NftLoader(Loader):
         if "nf_tables" not in self.machine.modules():
             return 0
         listed = self.machine.run("nft", "-j", "list", "ruleset").stdout or "{}"
-        return nft_entries.entries(json.loads(listed).get("nftables", []))
+        return reachable_entries(json.loads(listed).get("nftables", []))
 
 
 KIND = RulesetKind(
@@ -113,7 +258,7 @@ KIND = RulesetKind(
     position=50,
     validate=validate,
     loader=NftLoader,
-    absent=absent,
+    missing_from_kernel=missing_from_kernel,
     cumulative=True,
     extremes={
         name: f"table inet lab {{\nchain every {{\ntype filter hook forward priority filter; policy {policy};\n}}\n}}\n"

@@ -8,7 +8,7 @@ rather than too few.
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
-from fwlab.rulesets.kinds.jumps import MOST_RULES, TOO_MANY_BRANCHES, Chain, too_many
+from fwlab.rulesets.kinds.limits import MAX_RULES, TOO_MANY_BRANCHES, Chain, too_many
 from fwlab.rulesets.kinds.nft_tokens import VERBS, Token
 
 _FAMILIES = {"ip", "ip6", "inet", "arp", "bridge", "netdev"}
@@ -42,7 +42,7 @@ class Chains:
         self._made: dict[Key, Chain] = {}
         self._hooked: set[Key] = set()
         self._names: dict[Hashable, Hashable] = {}
-        #: By table and value, the map that a variable stands for there. The value is kept: its id stands for it.
+        #: By table and id of a variable's value, the map that it makes there. The value is stored so its id is unique.
         self._values: dict[Key, tuple[Key, list[Token]]] = {}
         self._branches = 0
 
@@ -79,7 +79,7 @@ class Chains:
             for called, times in chain.calls.items():
                 into.calls[self._known(called)] += times
         complaint = too_many(known, {self._known(key) for key in self._hooked})
-        if self._branches > MOST_RULES:
+        if self._branches > MAX_RULES:
             complaint = TOO_MANY_BRANCHES
         if complaint:
             yield 0, *complaint
@@ -124,13 +124,13 @@ class Chains:
             block.words.append(token.text)
 
     def _variable(self, table: Key, value: list[Token]) -> Key:
-        """The map of verdicts that a variable stands for."""
+        """The verdict map in a variable."""
         place = (*table, id(value))
         if place not in self._values:
             made = self._map(table, ("vmap", len(self._made)))
             self._values[place] = made.owner, value
             self._branches += len(value)
-            for token in value if self._branches <= MOST_RULES else ():
+            for token in value if self._branches <= MAX_RULES else ():
                 if token.is_word or token.value is not None:
                     self._word(made, token)
         return self._values[place][0]
@@ -168,7 +168,7 @@ class Chains:
 
 
 def _key(words: list[str], names: int) -> Key:
-    """(family, table, …) with so many `names`. nft's default family is ip."""
+    """(family, table, …) with this many `names`. nft's default family is ip."""
     family = words[0] if words and words[0] in _FAMILIES else "ip"
     rest = words[1:] if words and words[0] in _FAMILIES else words
     return (family, *rest[:names])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The words of an nftables file as nft's scanner finds them (scanner.l of nft 1.0.6), and what its variables stand for.
+"""The words of an nftables file as nft's scanner finds them (scanner.l of nft 1.0.6), and the values of its variables.
 
 nft looks a variable up where it stands: in the chain, then in the table, then in the file. A value keeps the variables
 that it was made of, so a long value that is used often is read once.
@@ -31,15 +31,15 @@ VERBS = frozenset({"add", "create", "insert", "replace", "reset"})
 _DEFINES = frozenset({"define", "redefine", "undefine"})
 #: Marks that end a statement, or begin one.
 _ENDS = frozenset("{};\n")
-#: nft refuses deeper blocks with variables of their own.
-_DEEPEST = 4
+#: nft rejects more scopes of variables than this, one in the other.
+_MAX_SCOPES = 4
 
 
 class Token(NamedTuple):
     """A word, a number, a mark, a text in quotes (without them), a variable ($name) or a set (@name).
 
     at     where it begins in the text
-    value  what a variable stands for; None if it is not defined
+    value  the variable's value; None if it is not defined
     """
 
     text: str
@@ -58,7 +58,7 @@ class Token(NamedTuple):
 
     @property
     def meaning(self) -> list[Token]:
-        """What the variable stands for; of anything else, the token itself."""
+        """The variable's value; of anything else, the token itself."""
         return [self] if self.value is None else self.value
 
     def spread(self, seen: dict[int, list[Token]]) -> Iterator[Token]:
@@ -102,7 +102,7 @@ def tokens(text: str) -> Iterator[Token]:
 def read(text: str) -> Iterator[Token]:
     """The tokens outside of definitions, each variable with its value."""
     scopes: list[dict[str, list[Token]]] = [{}]
-    opened: list[bool] = []  # of each open brace: whether it has variables of its own
+    opened: list[bool] = []  # of each open brace: whether it is a scope of variables
     head = ""
     stream = tokens(text)
     for token in stream:
@@ -119,7 +119,7 @@ def read(text: str) -> Iterator[Token]:
             continue
         if word in _ENDS:
             if word == "{":
-                opened.append(head in ("table", "chain") and len(scopes) < _DEEPEST)
+                opened.append(head in ("table", "chain") and len(scopes) < _MAX_SCOPES)
                 scopes += [{}] * opened[-1]
             elif word == "}" and opened and opened.pop():
                 scopes.pop()

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The NIC that the DUT uses on both links, by QEMU's name for its model: the whole file is that one word.
 
-A lab whose `needs.nics` name models has them on both links beside the usual NIC (fwlab/testbed/hardware.py), and all
-NICs of a link hear the same frames. Their MAC addresses differ in the third byte alone. The driver of a NIC that is not
-in use is not loaded. The NIC in use is always eth0 or eth1, so other files need not know which it is.
+A lab whose `needs.nics` name models has them on both links in addition to the usual NIC (fwlab/testbed/hardware.py),
+and all NICs of a link hear the same frames. Their MAC addresses differ in the third byte alone. The driver of a NIC
+that is not in use is not loaded. The NIC in use is always eth0 or eth1, so other files need not know which it is.
 """
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from fwlab.rulesets.kind import Call, Faults, Loader, Machine, Refusal, RulesetKind, Shown
+from fwlab.rulesets.kind import Call, DutShell, Faults, KernelView, Loader, Refusal, RulesetKind
 from fwlab.rulesets.kinds.lines import LINKS, instructions
 
 
@@ -44,11 +44,11 @@ def validate(lines: list[str]) -> Faults:
     how = f"write one of: {', '.join(MODELS)}"
     for number, words in found:
         if number != found[0][0] or len(words) > 1 or words[0] not in MODELS:
-            yield number, f"{' '.join(words[:4])} is not one model of NIC", how
+            yield number, f"unknown NIC model: {' '.join(words[:4])}", how
 
 
-def models_there(machine: Machine) -> list[str]:
-    """The models that this DUT has beside its usual NIC, and whose driver its kernel has."""
+def models_there(machine: DutShell) -> list[str]:
+    """The models that this DUT has in addition to its usual NIC, and whose driver its kernel has."""
     files = (f"/sys/bus/pci/devices/0000:00:{slot:02x}.0/modalias" for slot in range(32))
     listed = machine.run("grep", "-hs", "", *files)
     return [
@@ -58,7 +58,7 @@ def models_there(machine: Machine) -> list[str]:
     ]
 
 
-def absent(shown: Shown, lines: list[str]) -> str | None:
+def missing_from_kernel(shown: KernelView, lines: list[str]) -> str | None:
     """The link that another driver serves."""
     wanted = MODELS[lines[0].split()[0]].driver
     for device in LINKS:
@@ -208,6 +208,6 @@ KIND = RulesetKind(
     position=5,
     validate=validate,
     loader=NicLoader,
-    absent=absent,
+    missing_from_kernel=missing_from_kernel,
     machine_setting=True,
 )

@@ -9,11 +9,134 @@ memory than there is. The agent that loads it is fwlab/dut/freebsd/agent/pf.lua.
 import itertools
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from fwlab.rulesets.kind import Faults, RulesetKind, Shown
+from fwlab.rulesets.kind import Faults, KernelView, RulesetKind
+from fwlab.rulesets.kinds.limits import MAX_BYTES
 from fwlab.rulesets.kinds.lines import asks_for, is_host_name
-from fwlab.rulesets.kinds.memory import MOST_BYTES
-from fwlab.rulesets.kinds.pf_text import Statement, Token, Unreadable, statements
+
+#: A comment ends with its line, and a line goes on after a backslash. A word begins with a letter, a digit, a colon or
+#: an underscore, and may hold almost any mark, quotes too (yylex and allowed_in_string of pfctl's parse.y).
+_TOKEN = re.compile(
+    r"""(?P<skip>[ \t\f]+|\\\n)
+    |(?P<comment>\#(?:[^\n\\]+|\\\n?)*+)
+    |(?P<newline>\n)
+    |(?P<quoted>"[^"]*"|'[^']*')
+    |\$(?P<macro>\w*)
+    |(?P<word>[0-9A-Za-z:_](?:[^\s(){}<>!=/\#,\\]+|\\\n)*+)
+    |(?P<mark>.)""",
+    re.VERBOSE | re.ASCII,
+)
+#: A macro's value is read again where it is used. With these it could swallow what follows there.
+_HIDING = re.compile(r"[\"'#$\\]")
+#: Macros may be made of macros, each twice as long as the one before.
+MAX_MACRO = 1 << 16
+#: Characters of all macros where they are used. A word that is read anew for each use takes its time.
+MAX_EXPANDED = 1 << 19
+#: Tokens of a file with macros expanded: a table of 100 000 addresses with commas has 200 000.
+MAX_TOKENS = 2_000_000
+
+#: Words of a rule that a list may follow.
+_BEFORE_LISTS = (
+    *("on", "received-on", "for", "proto", "from", "to", "port", "os", "user", "group", "icmp-type", "icmp6-type"),
+    *("route-to", "reply-to", "dup-to", "bridge-to", "flags", "tos"),
+)
+
+
+class Unreadable(ValueError):
+    """(line, what is wrong, what to do about it)"""
+
+
+@dataclass(frozen=True)
+class Token:
+    """A word, a quoted text (without its quotes) or a mark. `macro`: it comes from a macro."""
+
+    line: int
+    text: str
+    kind: str
+    macro: bool = False
+
+    def is_word(self, *words: str) -> bool:
+        return self.kind == "word" and self.text in words
+
+    def is_mark(self, *marks: str) -> bool:
+        return self.kind == "mark" and self.text in marks
+
+
+Statement = list[Token]
+
+
+def statements(text: str) -> Iterator[Statement]:
+    """Every statement; definitions of macros too, as they are. A list may hold line ends, the block of an anchor ends
+    its statement. Raises Unreadable."""
+    macros: dict[str, Statement] = {}
+    statement: Statement = []
+    lists = count = expanded = 0
+    for token in _tokens(text):
+        if token.kind == "newline":
+            lists -= _opens_block(statement)
+            if statement and lists <= 0:
+                _define(statement, macros)
+                yield statement
+                statement, lists = [], 0
+            continue
+        for part in [token] if token.kind != "macro" else _expanded(token, macros):
+            count += 1
+            expanded += len(part.text) + 1 if part.macro else 0
+            if count > MAX_TOKENS:
+                raise Unreadable(token.line, f"more than {MAX_TOKENS} words", "use fewer and shorter macros")
+            if expanded > MAX_EXPANDED:
+                what = f"macros that expand to more than {MAX_EXPANDED >> 10} KiB"
+                raise Unreadable(token.line, what, "use a table in place of a long macro")
+            lists += part.is_mark("{") - part.is_mark("}")
+            statement.append(part)
+    if statement:
+        _define(statement, macros)
+        yield statement
+
+
+def _opens_block(statement: Statement) -> bool:
+    """Whether the brace at the end begins an anchor's block, and no list."""
+    if len(statement) < 2 or not statement[-1].is_mark("{"):
+        return False
+    before = statement[-2]
+    list_follows = before.is_word(*_BEFORE_LISTS) or (before.kind == "mark" and not before.is_mark(")", "}", ">"))
+    return any(token.is_word("anchor") for token in statement[:2]) and not list_follows
+
+
+def _tokens(text: str, line: int = 1) -> Iterator[Token]:
+    for found in _TOKEN.finditer(text):
+        kind, value = found.lastgroup or "mark", found[0]
+        if kind == "quoted":
+            yield Token(line, value[1:-1].replace("\n", ""), "quoted")
+        elif kind == "macro":
+            yield Token(line, found["macro"], "macro")
+        elif kind == "word":
+            yield Token(line, value.replace("\\\n", ""), "word")
+        elif kind in ("newline", "mark"):
+            if value in "\"'":
+                raise Unreadable(line, "a quoted text does not end", f"add the other {value}")
+            yield Token(line, value, kind)
+        line += value.count("\n")
+
+
+def _expanded(token: Token, macros: dict[str, Statement]) -> Iterator[Token]:
+    """The macro's value; nothing for an unknown macro, which pfctl rejects."""
+    return (Token(token.line, part.text, part.kind, macro=True) for part in macros.get(token.text, ()))
+
+
+def _define(statement: Statement, macros: dict[str, Statement]) -> None:
+    """Keep the macro that the statement defines, if it is a definition."""
+    if len(statement) < 2 or statement[0].kind != "word" or not statement[1].is_mark("="):
+        return
+    value = " ".join(token.text for token in statement[2:])
+    line = statement[0].line
+    if len(value) > MAX_MACRO:
+        raise Unreadable(line, f"a macro of {len(value)} characters; {MAX_MACRO} are allowed", "use a table")
+    if _HIDING.search(value):
+        raise Unreadable(line, "a macro with a quotation mark, # or $ in it", "write that part where it is used")
+    macros[statement[0].text] = list(_tokens(value))
+
 
 #: The DUT's two links under FreeBSD (topology.yml), and the loopback, which does no harm; `lo` is its group.
 LINKS = ("vtnet0", "vtnet1")
@@ -30,9 +153,9 @@ _ADDRESS = re.compile(r"[0-9a-fA-F:]*[.:0-9][0-9a-fA-F.:]*")
 #: Bytes that the kernel needs for one of each, roughly, with its keys and counters.
 _BYTES = {"states": 640, "src-nodes": 256, "frags": 256, "table-entries": 256, "anchors": 4096, "eth-anchors": 4096}
 #: Rules after all lists were expanded. A rule takes some 4 KiB of the kernel's memory.
-MOST_RULES = MOST_BYTES // 4096
+MAX_RULES = MAX_BYTES // 4096
 #: Larger products are not computed: they may have a million digits.
-_LARGEST = 10**12
+_MAX_NUMBER = 10**12
 _RULES = ("pass", "block", "match", "scrub", "nat", "rdr", "binat", "no", "antispoof", "ether")
 
 
@@ -48,8 +171,8 @@ def validate(lines: list[str]) -> Faults:
             yield from _faults(statement)
             yield from _broken(statement, lines)
             rules += _expanded_rules(statement)
-            if rules > MOST_RULES:
-                what = f"{rules} rules once the lists are expanded: the DUT has memory for {MOST_RULES}"
+            if rules > MAX_RULES:
+                what = f"{rules} rules once the lists are expanded: the DUT has memory for {MAX_RULES}"
                 yield statement[0].line, what, "use a table"
                 return
     except Unreadable as error:
@@ -140,7 +263,7 @@ def _option(statement: Statement) -> Faults:
         yield name.line, f"set debug {values[0].text} prints to the console for each packet", "use none or urgent"
     if name.is_word("limit"):
         for what, size in itertools.pairwise(values):
-            most = MOST_BYTES // _BYTES.get(what.text, 1)
+            most = MAX_BYTES // _BYTES.get(what.text, 1)
             digits = size.text.lstrip("0") or "0"
             if what.text in _BYTES and digits.isdigit() and (len(digits) > 12 or int(digits) > most):
                 yield what.line, f"limit {what.text} {digits[:20]}: the DUT has memory for {most}", "set it lower"
@@ -159,12 +282,12 @@ def _expanded_rules(statement: Statement) -> int:
         if depth and (table or (token.kind != "mark" and not before.is_mark("/", "<", ">", "=", "-"))):
             items += 1
         elif not depth and items:
-            product, items = min(product * items, _LARGEST), 0
+            product, items = min(product * items, _MAX_NUMBER), 0
         before = token
-    return min(product * max(1, items), _LARGEST)
+    return min(product * max(1, items), _MAX_NUMBER)
 
 
-def absent(shown: Shown, lines: list[str]) -> str | None:
+def missing_from_kernel(shown: KernelView, lines: list[str]) -> str | None:
     """What pf lacks of the file: it is off, a table that the file keeps, or rules."""
     if "Status: Enabled" not in shown.check_output("pfctl -s info"):
         return "any of it: pf is off"
@@ -192,7 +315,7 @@ KIND = RulesetKind(
     position=80,
     validate=validate,
     loader=None,  # the agents that load with Python run on Linux
-    absent=absent,
+    missing_from_kernel=missing_from_kernel,
     extremes={"accept-all": "pass\n", "drop-all": "block drop\n"},
     system="freebsd",
 )

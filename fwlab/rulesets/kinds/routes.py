@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from fwlab.rulesets.kind import Call, Faults, Loader, RulesetKind, Shown
+from fwlab.rulesets.kind import Call, Faults, KernelView, Loader, RulesetKind
 from fwlab.rulesets.kinds.lines import LINKS, instructions
 
 #: The addresses reserved for benchmarks (RFC 2544, RFC 5180).
@@ -81,7 +81,7 @@ def marked(text: str) -> str:
     return _ROUTE_LINE.sub(rf"\1 proto {PROTOCOL}", text)
 
 
-def absent(shown: Shown, lines: list[str]) -> str | None:
+def missing_from_kernel(shown: KernelView, lines: list[str]) -> str | None:
     """How many routes the kernel lacks."""
     # `replace` may name a prefix again; family and type come before it.
     before = {"-4", "-6", "route", "add", "replace", *TYPES}
@@ -114,7 +114,7 @@ KIND = RulesetKind(
     position=20,
     validate=validate,
     loader=RouteLoader,
-    absent=absent,
+    missing_from_kernel=missing_from_kernel,
     machine_setting=True,
     sent=marked,
     extremes={"drop-all": "route add blackhole 198.19.0.0/17\nroute add blackhole 198.19.128.0/17\n"},

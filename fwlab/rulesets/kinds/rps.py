@@ -9,13 +9,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from fwlab.rulesets.kind import Call, Faults, Loader, RulesetKind, Shown
+from fwlab.rulesets.kind import Call, Faults, KernelView, Loader, RulesetKind
 from fwlab.rulesets.kinds.lines import LINKS, instructions
 
 #: More queues than a NIC of the DUT has.
-MOST_QUEUES = 256
+MAX_QUEUES = 256
 #: Entries of a queue's flow table. Each takes 8 bytes of the DUT's memory.
-MOST_FLOWS = 1 << 20
+MAX_FLOWS = 1 << 20
 _QUEUE = re.compile(r"rx-(0|[1-9][0-9]{0,2})", re.ASCII)
 #: As the kernel reads and prints it: hexadecimal, with a comma after each 32 bits.
 _MASK = re.compile(r"[0-9a-f]{1,8}(,[0-9a-f]{8}){0,7}")
@@ -47,7 +47,7 @@ def validate(lines: list[str]) -> Faults:
         queue = _QUEUE.fullmatch(words[1]) if len(words) > 1 else None
         if words[0] not in LINKS:
             yield number, f"{words[0]} is not one of the DUT's test links", f"use {' or '.join(LINKS)}"
-        elif queue is None or int(queue[1]) >= MOST_QUEUES:
+        elif queue is None or int(queue[1]) >= MAX_QUEUES:
             yield number, f"{' '.join(words[1:2]) or 'nothing'} is not a receive queue", how
         elif len(words) != 4:
             yield number, f"{' '.join(words[2:8]) or 'nothing'} is not one setting and its value", how
@@ -55,8 +55,8 @@ def validate(lines: list[str]) -> Faults:
             yield number, f"{words[2]} is not a setting that a reset can restore", how
         elif not (_MASK if words[2] == "rps_cpus" else _COUNT).fullmatch(words[3]):
             yield number, f"{words[2]} cannot be {words[3]}", how
-        elif words[2] == "rps_flow_cnt" and int(words[3]) > MOST_FLOWS:
-            yield number, f"rps_flow_cnt is larger than {MOST_FLOWS}", "make the flow table smaller"
+        elif words[2] == "rps_flow_cnt" and int(words[3]) > MAX_FLOWS:
+            yield number, f"rps_flow_cnt is larger than {MAX_FLOWS}", "make the flow table smaller"
 
 
 def settings(lines: list[str]) -> Iterator[Setting]:
@@ -65,7 +65,7 @@ def settings(lines: list[str]) -> Iterator[Setting]:
         yield Setting(path_of(device, queue, name), value)
 
 
-def absent(shown: Shown, lines: list[str]) -> str | None:
+def missing_from_kernel(shown: KernelView, lines: list[str]) -> str | None:
     """The first setting with another value; of two lines for the same setting the last one counts."""
     for path, wanted in {setting.path: setting for setting in settings(lines)}.items():
         held = shown.run("cat %s", path).strip()
@@ -92,7 +92,7 @@ class RpsLoader(Loader):
         if not loaded:
             return
         for device in self.machine.devices():
-            for queue in range(MOST_QUEUES):
+            for queue in range(MAX_QUEUES):
                 paths = [path_of(device, f"rx-{queue}", name) for name in ("rps_flow_cnt", "rps_cpus")]
                 if not self.machine.exists(paths[0]):
                     break
@@ -107,6 +107,6 @@ KIND = RulesetKind(
     position=15,
     validate=validate,
     loader=RpsLoader,
-    absent=absent,
+    missing_from_kernel=missing_from_kernel,
     machine_setting=True,
 )

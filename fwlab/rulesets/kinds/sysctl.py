@@ -2,15 +2,15 @@
 """sysctl: settings of the kernel's network. sysctl could change the whole machine, so only net.* is accepted.
 
 Patterns, paths that leave net, and settings that cannot be read are refused: a reset could not restore them. But one
-pattern is common, as in net.ipv4.conf.*.rp_filter: it stands for the lab's links, `all` and `default`.
+pattern is common, as in net.ipv4.conf.*.rp_filter: it means the lab's links, `all` and `default`.
 """
 
 import re
 from collections.abc import Sequence
 
-from fwlab.rulesets.kind import Call, Faults, Loader, Machine, Refusal, RulesetKind, Shown
+from fwlab.rulesets.kind import Call, DutShell, Faults, KernelView, Loader, Refusal, RulesetKind
+from fwlab.rulesets.kinds.limits import BUCKET, MAX_BYTES, number
 from fwlab.rulesets.kinds.lines import LINKS
-from fwlab.rulesets.kinds.memory import BUCKET, MOST_BYTES, number
 
 NETWORK_SETTING = re.compile(r"net(\.[\w-]+)++|net(/[\w-]+)++", re.ASCII)
 #: Directories of settings.
@@ -24,7 +24,7 @@ _UNDER_ROUTE = re.compile(r"net[./]ipv[46][./](route|icmp)[./]\w+")
 #: Settings that cannot be read, or not before they are written.
 _WRITE_ONLY = re.compile(r"net[./]ipv[46][./]route[./]flush|net[./]ipv6[./]conf[./]\w+[./]stable_secret")
 _OF_A_DEVICE = re.compile(r"net[./]ipv[46][./](?:conf|neigh)[./](\w+)[./]\w+")
-#: A page holds so many buckets.
+#: Buckets in one page of memory.
 BUCKETS_OF_A_PAGE = 512
 _DEVICES = {*LINKS, "all", "default", "lo"}
 #: A setting of every device. `forwarding` is none: that of `all` changes the others.
@@ -34,7 +34,7 @@ _PATTERN = re.compile(
 
 
 def expanded(text: str) -> str:
-    """The same with a line for each device that a pattern stands for."""
+    """The text with a line for each device that a pattern matches."""
     lines = "\n".join(rf"\g<1>{device}\g<3>" for device in ("all", "default", *LINKS))
     return _PATTERN.sub(lines, text)
 
@@ -64,13 +64,13 @@ def validate(lines: list[str]) -> Faults:
             yield place, f"{device[1]} is not one of the DUT's test links", f"use {' or '.join(LINKS)}"
         elif not equals:
             yield place, f"{key} has no value", f"write {key} = VALUE"
-        elif key.endswith("conntrack_buckets") and (number(value) or 0) * BUCKET > MOST_BYTES:
-            what = f"{value} buckets take more than {MOST_BYTES >> 20} MiB of the DUT's memory"
+        elif key.endswith("conntrack_buckets") and (number(value) or 0) * BUCKET > MAX_BYTES:
+            what = f"{value} buckets take more than {MAX_BYTES >> 20} MiB of the DUT's memory"
             yield place, what, "make the table smaller"
 
 
-def absent(shown: Shown, lines: list[str]) -> str | None:
-    """The first setting with another value."""
+def missing_from_kernel(shown: KernelView, lines: list[str]) -> str | None:
+    """The first setting that the kernel holds with another value."""
     for line in expanded("\n".join(lines)).splitlines():
         if line.startswith(";"):
             continue
@@ -100,7 +100,7 @@ class SysctlLoader(Loader):
     tool = ("sysctl", "-q", "-p", "/dev/stdin")
     changes_sysctls = True
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: DutShell) -> None:
         super().__init__(machine)
         self.before: dict[str, str] = {}
 
@@ -127,7 +127,7 @@ KIND = RulesetKind(
     position=90,
     validate=validate,
     loader=SysctlLoader,
-    absent=absent,
+    missing_from_kernel=missing_from_kernel,
     machine_setting=True,
     named_in=named_in,
     sent=expanded,

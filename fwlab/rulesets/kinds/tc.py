@@ -5,9 +5,9 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 
-from fwlab.rulesets.kind import Faults, Loader, RulesetKind, Shown
+from fwlab.rulesets.kind import Faults, KernelView, Loader, RulesetKind
+from fwlab.rulesets.kinds.limits import MAX_BYTES, MAX_QUEUED
 from fwlab.rulesets.kinds.lines import LINKS, asks_for, instructions, is_address, is_host_name
-from fwlab.rulesets.kinds.memory import MOST_BYTES, MOST_QUEUED
 
 TC_OBJECTS = {"qdisc", "class", "filter", "chain", "action", "actions"}
 DEVICE = re.compile(r"(eth|if)\d+")
@@ -106,14 +106,14 @@ def _devices(words: list[str]) -> Iterator[str]:
 
 def _limits(words: list[str]) -> Iterator[str]:
     """Limits of queues that are too large, in bytes or packets."""
-    most = MOST_BYTES if BYTES.intersection(words) else MOST_QUEUED
+    most = MAX_BYTES if BYTES.intersection(words) else MAX_QUEUED
     for word, value in itertools.pairwise(words):
         found = AMOUNT.fullmatch(value) if word == "limit" else None
         if found and float(found[1]) * UNITS.get(found[2].lower()[:1], 1) > most:
             yield value
 
 
-def absent(shown: Shown, lines: list[str]) -> str | None:
+def missing_from_kernel(shown: KernelView, lines: list[str]) -> str | None:
     """Devices without any filter."""
     devices = {words[words.index("dev") + 1] for words in map(str.split, lines) if words[0] == "filter"}
     for device in sorted(devices):
@@ -151,6 +151,6 @@ KIND = RulesetKind(
     position=60,
     validate=validate,
     loader=TcLoader,
-    absent=absent,
+    missing_from_kernel=missing_from_kernel,
     setting_in=queue_in,
 )

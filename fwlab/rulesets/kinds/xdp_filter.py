@@ -5,7 +5,7 @@ import ipaddress
 import re
 from collections.abc import Sequence
 
-from fwlab.rulesets.kind import Call, Faults, Loader, RulesetKind, Shown
+from fwlab.rulesets.kind import Call, Faults, KernelView, Loader, RulesetKind
 from fwlab.rulesets.kinds.lines import LINKS, instructions
 
 #: The folder in which xdp-filter pins its maps. It leaves the folder behind.
@@ -73,7 +73,7 @@ def _is_operand(command: str, text: str) -> bool:
     return "%" not in text
 
 
-def absent(shown: Shown, lines: list[str]) -> str | None:
+def missing_from_kernel(shown: KernelView, lines: list[str]) -> str | None:
     """Addresses that the map does not hold."""
     wanted = set()
     for command, *words in map(str.split, lines):
@@ -105,5 +105,5 @@ KIND = RulesetKind(
     position=70,
     validate=validate,
     loader=XdpFilterLoader,
-    absent=absent,
+    missing_from_kernel=missing_from_kernel,
 )

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Sequence
 from functools import partial
 
-from fwlab.rulesets.kind import Call, Faults, Loader, Machine, Refusal, RulesetKind, Shown
+from fwlab.rulesets.kind import Call, DutShell, Faults, KernelView, Loader, Refusal, RulesetKind
 from fwlab.rulesets.kinds import bpf
 from fwlab.rulesets.kinds.xdp_table_program import program
 from fwlab.rulesets.kinds.xdp_table_text import FIELDS, Fault, Table, prefix_length, tables_in
@@ -44,7 +44,7 @@ def name_of(tables: Sequence[Table]) -> str:
     return f"fwlab_{zlib.crc32(meaning.encode()):08x}"
 
 
-def absent(shown: Shown, lines: list[str]) -> str | None:
+def missing_from_kernel(shown: KernelView, lines: list[str]) -> str | None:
     """Devices without the program of their tables."""
     wanted = by_device(tables_in(lines))
     status = shown.run("xdp-loader status") if wanted else ""
@@ -66,7 +66,7 @@ def _packed(table: Table) -> list[bytes]:
 class XdpTableLoader(Loader):
     """Loads and attaches the programs. They go with the open files that hold them, so also with the agent."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: DutShell) -> None:
         super().__init__(machine)
         self._opened: list[int] = []
         self._entries = 0
@@ -129,5 +129,5 @@ KIND = RulesetKind(
     position=75,
     validate=validate,
     loader=XdpTableLoader,
-    absent=absent,
+    missing_from_kernel=missing_from_kernel,
 )

@@ -27,14 +27,14 @@ STRUCTURES = ("list", "hash", "lpm", "array")
 VERDICTS = {"drop": 1, "pass": 2}  # XDP_DROP, XDP_PASS
 PROTOCOLS = {"icmp": 1, "tcp": 6, "udp": 17}
 #: Entries of all tables of a file, and those in lists, which are code: the kernel takes seconds to verify more.
-MOST_ENTRIES = 65_536
-MOST_LISTED = 20_000
+MAX_ENTRIES = 65_536
+MAX_LISTED = 20_000
 #: Fields of an entry in a list, less the last one. The verifier puts a path aside for each, and may do so 8192 times.
-MOST_ASIDE = 8000
+MAX_ASIDE = 8000
 #: More tables than a ruleset needs. Each is a lookup for every packet.
-MOST_TABLES = 64
+MAX_TABLES = 64
 #: Characters of a line that a message shows.
-LONGEST = 80
+MAX_SHOWN = 80
 
 _ADDRESS = re.compile(r"(?:(?:0|[1-9]\d?|1\d\d|2[0-4]\d|25[0-5])(?:\.(?!$)|$)){4}", re.ASCII)
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,4}", re.ASCII)
@@ -66,10 +66,10 @@ def tables_in(lines: list[str]) -> list[Table]:
     entries = listed = aside = 0
     for number, words in instructions(lines):
         if words[0] == "table":
-            _refuse_empty(found)
+            _reject_empty(found)
             found.append(_table(number, words))
-            if len(found) > MOST_TABLES:
-                raise Fault(number, f"more than {MOST_TABLES} tables", "put entries of the same fields into one table")
+            if len(found) > MAX_TABLES:
+                raise Fault(number, f"more than {MAX_TABLES} tables", "put entries of the same fields into one table")
             continue
         if not found:
             raise Fault(number, f"{_shown(*words[:3])} stands before the first table", HOW_TABLE)
@@ -78,22 +78,22 @@ def tables_in(lines: list[str]) -> list[Table]:
         if found[-1].structure == "list":
             listed += 1
             aside += len(words) - 1
-        if entries > MOST_ENTRIES:
-            raise Fault(number, f"more than {MOST_ENTRIES} entries", "merge entries into prefixes or ranges")
-        if listed > MOST_LISTED:
-            raise Fault(number, f"more than {MOST_LISTED} entries in lists", "use a hash or an lpm")
-        if aside > MOST_ASIDE:
-            what = f"lists of several fields with more than {MOST_ASIDE} values before an entry's last"
+        if entries > MAX_ENTRIES:
+            raise Fault(number, f"more than {MAX_ENTRIES} entries", "merge entries into prefixes or ranges")
+        if listed > MAX_LISTED:
+            raise Fault(number, f"more than {MAX_LISTED} entries in lists", "use a hash or an lpm")
+        if aside > MAX_ASIDE:
+            what = f"lists of several fields with more than {MAX_ASIDE} values before an entry's last"
             raise Fault(number, f"{what}: the kernel would refuse the program", "use a hash, or fewer fields")
-    _refuse_empty(found)
+    _reject_empty(found)
     return found
 
 
 def _shown(*words: str) -> str:
-    return " ".join(words)[:LONGEST]
+    return " ".join(words)[:MAX_SHOWN]
 
 
-def _refuse_empty(found: list[Table]) -> None:
+def _reject_empty(found: list[Table]) -> None:
     if found and not found[-1].entries:
         raise Fault(found[-1].number, "a table without an entry", "write its entries below it, one a line")
 

@@ -3,10 +3,10 @@
 
 import sys
 
-from fwlab.host.project import find_project, lab_ids, load_topology
+from fwlab.checkout.project import find_project, lab_ids, load_topology
 from fwlab.model.errors import EXIT_PASS, EXIT_USAGE, BadInput, FwlabError
+from fwlab.testbed.choices import requested_kinds
 from fwlab.testbed.host_links.prepare import SCRIPT, HostLinks, host_links, kinds_from
-from fwlab.testbed.link_choice import requested_kinds
 
 USAGE = f"""usage: {SCRIPT} up LAB [LINK=KIND ...]   do on this host what the links of a lab's machines need
        {SCRIPT} restore [LAB]            undo it, for one lab or for all of this checkout

@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The changes that links make to this host. Each knows how it is undone, and undoing it twice changes nothing more."""
+"""The changes that links make to this host, and what a kind of link is asked for them.
 
-from typing import Annotated, Literal
+Each change knows how it is undone, and undoing it twice changes nothing more.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Literal, Protocol, runtime_checkable
 
 from pydantic import Field
 
-from fwlab.host.devices import Devices
-from fwlab.host.iproute import Ip, VfSettings
+from fwlab.host.nics import Devices, Ip, VfSettings
 from fwlab.model.declared import Frozen
+from fwlab.model.topology import Role
+from fwlab.testbed.host_file import HostFile
 
 
 class NewBridge(Frozen):
@@ -158,3 +165,43 @@ def _raise_nic(ip: Ip, name: str, mtu: int, alias: str) -> None:
     """Up, and without the IPv6 address that the kernel would give it: the host itself must never speak on a link."""
     ip.run(["link", "set", "dev", name, "alias", alias, "mtu", str(mtu), "addrgenmode", "none", "arp", "off"])
     ip.run(["link", "set", "dev", name, "up"])
+
+
+@dataclass(frozen=True)
+class LinkOnHost:
+    """A link and what its kind may ask.
+
+    device   name of the NIC that the project makes for it, if the kind needs one
+    mtu      bytes
+    macs     by end
+    machines start of libvirt's names of the lab's machines
+    read     reads host.yml; raises BadInput
+    """
+
+    name: str
+    lab: str
+    device: str
+    mtu: int
+    macs: dict[Role, str]
+    machines: str
+    read: Callable[[], HostFile]
+    devices: Devices
+    ip: Ip
+
+    @cached_property
+    def file(self) -> HostFile:
+        """host.yml."""
+        return self.read()
+
+    @property
+    def alias(self) -> str:
+        """What `ip link` shows beside a NIC that the project made."""
+        return f"fwlab {self.lab} {self.name}"
+
+
+@runtime_checkable
+class HostLinkKind(Protocol):
+    """A kind of link that needs something on the host before machines start."""
+
+    def changes(self, link: LinkOnHost) -> tuple[Change, ...]:
+        """What has to be changed. Raises BadInput for a wrong host.yml, CannotMeasure if the host cannot carry it."""

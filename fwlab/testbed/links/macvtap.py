@@ -3,13 +3,12 @@
 
 from dataclasses import dataclass, field
 
-from fwlab.host.devices import Devices
-from fwlab.host.requirement import Requirement
+from fwlab.host.nics import Devices
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.testbed.hardware import MacvtapNic
 from fwlab.testbed.host_file import DUMMY, HINT, NAME
-from fwlab.testbed.host_links.changes import HostNic, NewDummy
-from fwlab.testbed.host_links.link_on_host import LinkOnHost
+from fwlab.testbed.host_links.changes import HostNic, LinkOnHost, NewDummy
+from fwlab.testbed.link_kinds import Requirement
 from fwlab.testbed.links.virtio import host_network, refuse_taken
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Socket links: frames travel in UDP datagrams between two QEMUs, on the loopback address."""
 
-from fwlab.host.requirement import Requirement
 from fwlab.testbed.hardware import SocketNic
+from fwlab.testbed.link_kinds import Requirement
 
 
 class Socket(SocketNic):

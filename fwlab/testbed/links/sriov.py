@@ -4,17 +4,15 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from fwlab.host.devices import VFIO, Devices, VirtualFunction
+from fwlab.checkout.project import find_project
 from fwlab.host.environment import libvirt_uri
-from fwlab.host.iproute import NO_ADMINISTRATION, VfSettings
-from fwlab.host.project import find_project
-from fwlab.host.requirement import Requirement
-from fwlab.images.built_boxes import kernels_of_boxes
+from fwlab.host.nics import NO_ADMINISTRATION, VFIO, Devices, VfSettings, VirtualFunction
+from fwlab.images.boxes import kernels_of_boxes
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.testbed.hardware import VfNic
 from fwlab.testbed.host_file import HINT, NAME, SriovLink
-from fwlab.testbed.host_links.changes import VfAsIs, VfSet
-from fwlab.testbed.host_links.link_on_host import LinkOnHost
+from fwlab.testbed.host_links.changes import LinkOnHost, VfAsIs, VfSet
+from fwlab.testbed.link_kinds import Requirement
 from fwlab.testbed.links.macvtap import refuse_unfit
 
 

@@ -3,13 +3,12 @@
 
 from dataclasses import dataclass, field
 
-from fwlab.host.devices import Devices
 from fwlab.host.environment import libvirt_uri
-from fwlab.host.requirement import Requirement
+from fwlab.host.nics import Devices
 from fwlab.model.errors import CannotMeasure
 from fwlab.testbed.hardware import BridgeNic
-from fwlab.testbed.host_links.changes import NewBridge
-from fwlab.testbed.host_links.link_on_host import LinkOnHost
+from fwlab.testbed.host_links.changes import LinkOnHost, NewBridge
+from fwlab.testbed.link_kinds import Requirement
 
 
 @dataclass(frozen=True)

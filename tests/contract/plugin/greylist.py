@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ipaddress
 
-from fwlab.rulesets.kind import Faults, Loader, RulesetKind, Shown
+from fwlab.rulesets.kind import Faults, KernelView, Loader, RulesetKind
 
 
 def validate(lines: list[str]) -> Faults:
@@ -17,7 +17,7 @@ def validate(lines: list[str]) -> Faults:
             yield number, f"{line} is not an address", "write one address a line"
 
 
-def absent(shown: Shown, lines: list[str]) -> str | None:
+def missing_from_kernel(shown: KernelView, lines: list[str]) -> str | None:
     missing = sorted(set(lines) - set(shown.check_output("greylist list").split()))
     return ", ".join(missing) or None
 
@@ -39,5 +39,5 @@ KIND = RulesetKind(
     position=55,
     validate=validate,
     loader=GreylistLoader,
-    absent=absent,
+    missing_from_kernel=missing_from_kernel,
 )

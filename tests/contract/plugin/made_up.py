@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from fwlab.host.requirement import Requirement
+from fwlab.testbed.link_kinds import Requirement
 from fwlab.testbed.throttle import Level, Levels
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from fwlab.host.project import Project, load_topology
-from fwlab.judge.verdicts import judge_exercise
+from fwlab.checkout.project import Project, load_topology
+from fwlab.judge.checks import judge_exercise
 from fwlab.measure.labs import load_lab
 from fwlab.measure.measurer import Measurer
 from fwlab.measure.plan import case_spec, lab_part_spec

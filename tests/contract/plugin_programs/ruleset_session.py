@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from fwlab.dut.linux import LinuxDut
-from fwlab.grading.kernel_state import absent_from
+from fwlab.grading.grader import absent_from
 from fwlab.model.errors import BadInput, Refused
 from fwlab.rulesets.files import student_ruleset
 from fwlab.rulesets.registry import KINDS
@@ -33,7 +33,9 @@ class LocalSsh:
         return ""
 
     def open(self, _command: str) -> subprocess.Popen[bytes]:
-        return subprocess.Popen([sys.executable, "-I", "-S", AGENT, work / "agent", tool], stdin=-1, stdout=-1)
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", AGENT, work / "agent", tool], stdin=-1, stdout=-1, stderr=-1
+        )
 
 
 def host_run(command: str, *_: str) -> SimpleNamespace:

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from fwlab.checkout.project import Project, lab_ids
 from fwlab.cli.main import app
 from fwlab.grading.student_bundle import archive, bundle_files, wanted, without_lost_links, write_bundle
-from fwlab.host.project import Project, lab_ids
-from fwlab.images.content_key import content_key
+from fwlab.images.boxes import content_key
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
 from tests import ROOT

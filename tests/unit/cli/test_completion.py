@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,7 @@ def test_the_shell_completes_labs_cases_and_exercises(
     for name, value in asked(shell, words).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("sys.argv", ["fwlab"])
+    monkeypatch.setattr(sys.modules["__main__"], "__package__", None)  # it names the program under `python -m pytest`
     with pytest.raises(SystemExit) as left:
         main()
     said = capfd.readouterr()

@@ -11,11 +11,11 @@ import pytest
 import typer
 
 from fwlab import __version__
-from fwlab.cli.numbers import number
+from fwlab.cli.options import number
 from fwlab.cli.predictions import read_predictions
 from fwlab.model.errors import EXIT_USAGE
+from fwlab.student.hints import MOST_LINES, shortened
 from fwlab.student.progress import read_progress
-from fwlab.student.solution import MOST_LINES, shortened
 from tests.fakes import student_checkout as checkouts
 from tests.fakes.student_checkout import EX1, EX2, LAB, Door, Measuring
 
@@ -282,3 +282,41 @@ def test_a_check_without_a_ruleset_names_what_there_is(door: Door, checkout: Pat
 
 def test_version(door: Door) -> None:
     assert door("--version") == (0, f"fwlab {__version__}\n", "")
+
+
+TESTS = """
+def test_the_idea(ruleset, submission, record):
+    assert submission.exercise == record.id
+    assert "DROP" in ruleset["rules.iptables"], "nothing is dropped"
+
+def test_machines(dut):
+    assert False, "this one is for gradings"
+"""
+
+
+@pytest.mark.parametrize(
+    ("rule", "code", "said"), [("DROP", 0, "The test passes."), ("ACCEPT", 1, "nothing is dropped")]
+)
+def test_check_runs_the_labs_tests_of_submissions(
+    checkout: Path, door: Door, session: Measuring, rule: str, code: int, said: str
+) -> None:
+    session.ssh_config, folder = checkout / "none", checkout / "labs" / LAB
+    (folder / "tests").mkdir()
+    (folder / "tests" / "test_idea.py").write_text(TESTS)
+    rules(checkout).parent.mkdir(parents=True)
+    rules(checkout).write_text(f"*raw\n-A PREROUTING -s 198.18.20.66 -j {rule}\nCOMMIT\n")
+    assert door("check", LAB, EX1, "--testbed", "virtual", "--json")[0] == code
+    left, out, _ = door("check", LAB, EX1, "--testbed", "virtual")
+    assert (left, said in out, "for gradings" in out) == (code, True, False)
+    assert read_progress(checkouts.lab(checkout)).of(EX1).last.failed == (
+        ["lab/test_idea.py::test_the_idea"] if code else []
+    )
+
+
+def test_tests_that_cannot_run_leave_a_check_undecided(checkout: Path, door: Door, session: Measuring) -> None:
+    session.ssh_config, folder = checkout / "none", checkout / "labs" / LAB
+    (folder / "tests").mkdir()
+    (folder / "tests" / "test_idea.py").write_text("def test_a(submission: ...\n")
+    code, out, _ = door("check", LAB, EX1, "--testbed", "virtual")
+    assert code == 3
+    assert "the tests did not run" in out

@@ -181,7 +181,7 @@ class Scripted(LinuxDut):
     def send(self, operation: str, **fields: Any) -> None:
         self.sent.append(fields)
 
-    def receive(self, timeout: float) -> dict[str, Any]:
+    def receive(self, wanted: Any, timeout: float) -> Any:
         return self.answer
 
 
@@ -193,7 +193,7 @@ def found(number: int) -> dict[str, Any]:
 def test_each_trial_has_the_window_that_was_marked_for_it() -> None:
     answer = {"valid": [found(0), found(2)], "unsaturated": [], "perturbed": [found(1)], "cpu_ns": {}}
     dut = Scripted(answer)
-    terms: Any = {"windows": 2, "window_s": 0.1, "packets": 1, "idle_share": 0, "other_share": 0, "most_idle": 0}
+    terms: Any = {"windows": 2, "window_s": 0.1, "packets": 1, "idle_share": 0, "other_share": 0, "max_unsaturated": 0}
     dut.arm(**terms)
     assert "marked" not in dut.sent[0]
     assert "modelled" not in dut.collect(1).valid[0].model_dump()

@@ -13,7 +13,7 @@ from fwlab_coresim.kind import WARM_S
 from fwlab_coresim.metric import METRIC, MOST_APART
 from pydantic import ValidationError
 
-from fwlab.host.project import find_project, load_topology
+from fwlab.checkout.project import find_project, load_topology
 from fwlab.measure.context import RunContext
 from fwlab.measure.core_models import modelled_specs
 from fwlab.measure.labs import load_lab

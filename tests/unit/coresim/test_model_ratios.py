@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fwlab_coresim.figures import CoreFigures
 
-from fwlab.host.project import Project, find_project
+from fwlab.checkout.project import Project, find_project
 from fwlab.measure.labs import load_lab
 from fwlab.report import core_ratios
 from fwlab.report.core_plot import parts

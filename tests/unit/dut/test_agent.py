@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from fwlab.dut.linux.agent.agent import Agent
-from fwlab.dut.linux.agent_archive import agent_archive
+from fwlab.dut.linux.client import agent_archive
 from fwlab.rulesets.kind import Refusal
 from fwlab.rulesets.registry import KINDS
 from tests.fakes.fake_kernel import FakeKernel

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from fwlab.dut.conversation import AgentProgram, Conversation
+from fwlab.dut.agent_protocol import Counters, Entries, Loaded
+from fwlab.dut.conversation import AgentConversation, AgentProgram
 from fwlab.host import ssh as connections
 from fwlab.model.errors import CannotMeasure, DutLost
 
@@ -111,7 +112,7 @@ class Ssh:
 
     def open(self, _command: str) -> subprocess.Popen[bytes]:
         script = f"import sys; print({self.printed!r}, end='', flush=True); sys.stdin.read()"
-        return subprocess.Popen([sys.executable, "-c", script], stdin=-1, stdout=-1)
+        return subprocess.Popen([sys.executable, "-c", script], stdin=-1, stdout=-1, stderr=-1)
 
     def lost(self, _words: str = "") -> CannotMeasure:
         return CannotMeasure("lost", "look")
@@ -119,11 +120,11 @@ class Ssh:
 
 @pytest.fixture
 def talking() -> Iterator[Any]:
-    opened: list[Conversation] = []
+    opened: list[AgentConversation] = []
 
-    def talk(*answers: dict[str, Any]) -> Conversation:
+    def talk(*answers: dict[str, Any]) -> AgentConversation:
         agent = AgentProgram(b"", "save", "start")
-        opened.append(Conversation(Ssh(list(answers)), lambda: agent))  # type: ignore[arg-type]
+        opened.append(AgentConversation(Ssh(list(answers)), lambda: agent))  # type: ignore[arg-type]
         opened[-1].open()
         return opened[-1]
 
@@ -134,7 +135,7 @@ def talking() -> Iterator[Any]:
 
 def test_the_agent_is_saved_once() -> None:
     ssh = Ssh([])
-    talk = Conversation(ssh, lambda: AgentProgram(b"", "save", "start"))  # type: ignore[arg-type]
+    talk = AgentConversation(ssh, lambda: AgentProgram(b"", "save", "start"))  # type: ignore[arg-type]
     for _ in range(2):
         talk.open()
         talk.close()
@@ -144,36 +145,36 @@ def test_the_agent_is_saved_once() -> None:
 
 
 def test_an_answer_is_recognised_by_its_operation(talking: Any) -> None:
-    answer = talking({"op": "states", "number": 1, "states": {}}).ask("states", timeout=20)
-    assert answer == {"states": {}}
+    answer = talking({"op": "entries", "number": 1, "entries": {}}).ask("entries", Entries, timeout=20)
+    assert answer == {"entries": {}}
     with pytest.raises(CannotMeasure, match="the answer to load was one to measure"):
-        talking({"op": "measure", "number": 1, "seconds": []}).ask("load", timeout=20)
+        talking({"op": "measure", "number": 1, "seconds": []}).ask("load", Loaded, timeout=20)
 
 
 def test_an_answer_that_nothing_waits_for_is_skipped(talking: Any) -> None:
-    late, wanted = {"op": "measure", "number": 0, "valid": []}, {"op": "reset", "number": 1, "stuck_modules": []}
-    assert talking(late, wanted).ask("reset", timeout=20) == {"stuck_modules": []}
+    late, wanted = {"op": "measure", "number": 0, "valid": []}, {"op": "entries", "number": 1, "entries": {"nft": 3}}
+    assert talking(late, wanted).ask("entries", Entries, timeout=20) == {"entries": {"nft": 3}}
 
 
 def test_a_failed_operation_and_an_agent_that_ended_are_reported(talking: Any) -> None:
     talk = talking({"op": "drain", "number": 1, "failed": "KeyError: 'x'"})
     with pytest.raises(CannotMeasure, match="dut: KeyError"):
-        talk.ask("drain", timeout=20)
+        talk.ask("drain", Counters, timeout=20)
     talk.close()
     with pytest.raises(CannotMeasure, match="lost"):
-        talk.ask("drain", timeout=20)
+        talk.ask("drain", Counters, timeout=20)
 
 
 @pytest.mark.parametrize("said", ["Refusal: no packet arrived at eth0", "no packet arrived at vtnet0", "KeyError: 'x'"])
 def test_a_dut_whose_agent_says_what_failed_is_not_lost(talking: Any, said: str) -> None:
     with pytest.raises(CannotMeasure, match="dut: ") as raised:
-        talking({"op": "drain", "number": 1, "failed": said}).ask("drain", timeout=20)
+        talking({"op": "drain", "number": 1, "failed": said}).ask("drain", Counters, timeout=20)
     assert not isinstance(raised.value, DutLost)
 
 
 def test_a_dut_that_does_not_answer_is_lost(talking: Any) -> None:
     with pytest.raises(DutLost, match="no answer within"):
-        talking().ask("drain", timeout=0.1)
+        talking().ask("drain", Counters, timeout=0.1)
 
 
 @pytest.mark.parametrize(("role", "lost"), [("dut", True), ("generator", False), ("sink", False)])

@@ -80,14 +80,6 @@ def test_link_settings_are_recorded_once_and_restored() -> None:
 QUEUE = "/sys/class/net/{}/queues/rx-{}"
 
 
-def test_rps_settings_are_written_one_by_one() -> None:
-    text = "# one CPU\neth0 rx-0 rps_cpus 1\n\neth1 rx-12 rps_flow_cnt 4096  # flows\n"
-    assert calls(FakeKernel(), "rps", text) == [
-        (["tee", QUEUE.format("eth0", 0) + "/rps_cpus"], "1\n"),
-        (["tee", QUEUE.format("eth1", 12) + "/rps_flow_cnt"], "4096\n"),
-    ]
-
-
 def test_rps_is_off_on_every_queue_after_a_reset_also_if_another_agent_has_set_it() -> None:
     kernel = FakeKernel()
     queues = [QUEUE.format(*queue) for queue in (("eth0", 0), ("eth0", 1), ("eth1", 0))]
@@ -112,29 +104,6 @@ def test_every_route_is_marked() -> None:
         "route replace 2001:2:0:1301::/64 dev eth1 proto 200",
     ]
     assert kernel.called == [NETWORKD]
-
-
-def test_xdp_filter_runs_once_per_line() -> None:
-    assert calls(FakeKernel(), "xdp-filter", "load eth0 -m native\n\n# one\nip 198.18.1.1 -m src\n") == [
-        (["xdp-filter", "load", "eth0", "-m", "native"], None),
-        (["xdp-filter", "ip", "198.18.1.1", "-m", "src"], None),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("kind", "tool"),
-    [
-        ("sysctl", "sysctl -q -p /dev/stdin"),
-        ("ipset", "ipset restore"),
-        ("iptables", "iptables-legacy-restore"),
-        ("ip6tables", "ip6tables-legacy-restore"),
-        ("iptables-nft", "iptables-nft-restore"),
-        ("nft", "nft -f -"),
-        ("tc", "tc -batch -"),
-    ],
-)
-def test_a_file_is_the_standard_input_of_its_tool(kind: str, tool: str) -> None:
-    assert calls(FakeKernel(), kind, "# x\n") == [(tool.split(), "# x\n")]
 
 
 PART = """*raw

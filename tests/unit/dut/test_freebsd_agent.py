@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 
-from fwlab.dut.conversation import Conversation
+from fwlab.dut.conversation import AgentConversation
 from fwlab.dut.freebsd import FreeBsdDut
-from fwlab.dut.freebsd.lua_program import agent_program
-from fwlab.dut.protocol import Dut
-from fwlab.dut.registry import DUTS
+from fwlab.dut.freebsd.client import agent_program
 from fwlab.model.errors import CannotMeasure, Refused
 from fwlab.model.ruleset import RulesetFile
 from tests.fakes.fake_freebsd import lua, output, process, recorded, session
@@ -68,12 +66,6 @@ def pf(text: str, **fields: Any) -> dict[str, Any]:
 
 def runs(done: list[str], word: str) -> list[str]:
     return [line.removeprefix("run ").removeprefix("/sbin/") for line in done if word in line and "-s " not in line]
-
-
-def test_freebsd_has_all_that_a_dut_needs() -> None:
-    asked = [name for name in vars(Dut) if not name.startswith("_") or name in ("__enter__", "__exit__")]
-    dut = DUTS["freebsd"].connect(None, [])  # type: ignore[arg-type]
-    assert [name for name in asked if not callable(getattr(dut, name, None))] == []
 
 
 def test_the_program_is_one_text_whose_errors_name_the_module() -> None:
@@ -240,10 +232,10 @@ class Talk:
 def client(monkeypatch: pytest.MonkeyPatch, *answers: dict[str, Any]) -> tuple[FreeBsdDut, Talk]:
     talk = Talk(list(answers))
 
-    def ask(_self: Conversation, op: str, timeout: float, **fields: Any) -> dict[str, Any]:
+    def ask(_self: AgentConversation, op: str, _answer: type, timeout: float, **fields: Any) -> dict[str, Any]:
         return talk.ask({"op": op, **fields}, timeout)
 
-    monkeypatch.setattr(Conversation, "ask", ask)
+    monkeypatch.setattr(AgentConversation, "ask", ask)
     return FreeBsdDut(None, ["vtnet0", "vtnet1"]), talk  # type: ignore[arg-type]
 
 

@@ -95,7 +95,8 @@ def test_a_trial_has_what_was_retired_in_it(
     )
     monkeypatch.setattr(trials, "time", SimpleNamespace(sleep=sleep, process_time_ns=lambda: 0))
     monkeypatch.setattr(trials, "idle_ns", lambda: [0])
-    assert trials.window(counters, counter, "eth0", 0.1, 64)["instructions"] == expected
+    terms = {"window_s": 0.1, "packets": 64, "max_length": 20}
+    assert trials.window(counters, counter, "eth0", terms)["instructions"] == expected
 
 
 def test_on_the_real_testbed_the_counter_counts() -> None:

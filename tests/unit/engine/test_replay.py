@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from fwlab.generator import replay as replay_module
-from fwlab.generator.replay import LONG_RUN, Replay
-from fwlab.host.launcher import Launcher
+from fwlab.generator.replay import MIN_LONG_RUN, Replay
+from fwlab.host.root_shell import RootShell
 from fwlab.model.errors import CannotMeasure
 
 #: Installs its signal handler late, as the engine does on a busy host, and reports on the signal.
@@ -32,8 +32,8 @@ class Here:
 
     def __init__(self, programs: Path) -> None:
         login = f'PATH={programs}:$PATH; sudo() {{ exec "$@"; }}; eval "$1"'
-        self.launcher = Launcher(["sh", "-c", login, "sh"])
-        self.launch = self.launcher.start
+        self.shell = RootShell(["sh", "-c", login, "sh"])
+        self.launch = self.shell.start
 
     def run(self, command: str, **_: object) -> None:
         """Copies no table."""
@@ -66,8 +66,7 @@ def test_the_engine_stops_if_the_host_disconnects(replay: Replay, tmp_path: Path
     )
     here = Here(tmp_path)
     engine(here).start()
-    here.launcher._process.stdin.close()  # as when the host's end of the connection goes
-    here.launcher._process.wait(30)
+    here.shell._conversation.close(30)  # as when the host's end of the connection goes
     assert report.read_text() == "5"
 
 
@@ -91,19 +90,19 @@ def command(*, emulated: bool, load: float | None, count: int | None) -> str:
 
 
 def test_a_long_counted_run_uses_the_virtio_driver_on_an_emulated_cpu() -> None:
-    said = command(emulated=True, load=9000, count=LONG_RUN)
-    assert f"--rate 9000 --count {LONG_RUN} --driver virtio </dev/null" in said
+    said = command(emulated=True, load=9000, count=MIN_LONG_RUN)
+    assert f"--rate 9000 --count {MIN_LONG_RUN} --driver virtio </dev/null" in said
     assert said.index("wait $p") < said.index("systemd-networkd-wait-online -q -i eth7") < said.index("exit $r")
 
 
 @pytest.mark.parametrize(
     ("emulated", "load", "count"),
     [
-        (True, 9000, LONG_RUN - 1),
+        (True, 9000, MIN_LONG_RUN - 1),
         (True, 9000, None),
-        (True, None, LONG_RUN),
+        (True, None, MIN_LONG_RUN),
         (True, None, None),
-        (False, 9000, LONG_RUN),
+        (False, 9000, MIN_LONG_RUN),
     ],
 )
 def test_other_runs_use_the_xdp_driver(emulated: bool, load: float | None, count: int | None) -> None:
@@ -123,7 +122,7 @@ def test_a_nic_without_its_addresses_is_reported(
     assert waits in replay_module._AWAIT_ADDRESSES
     instead = replay_module._AWAIT_ADDRESSES.replace(waits, str(given_back).lower())  # true and false are programs, too
     monkeypatch.setattr(replay_module, "_AWAIT_ADDRESSES", instead)
-    playing = engine(Here(tmp_path), "eth7", emulated=True).start(load=9000, count=LONG_RUN)
+    playing = engine(Here(tmp_path), "eth7", emulated=True).start(load=9000, count=MIN_LONG_RUN)
     if given_back:
         assert playing.wait(timeout=30).sent == 5
     else:

@@ -19,7 +19,7 @@ import pytest
 
 from fwlab.generator.frame_table import write_table
 from fwlab.generator.pacing import player, wires
-from fwlab.generator.pacing.paced_load import Load, _problems, _strange
+from fwlab.generator.pacing.paced_load import Load, _problems, _unexpected
 from fwlab.generator.recording import (
     ASTRAY,
     NO_CLASS,
@@ -31,7 +31,7 @@ from fwlab.generator.recording import (
     read_recording,
 )
 from fwlab.model.errors import CannotMeasure
-from fwlab.model.paced import PacedTrial
+from fwlab.model.trial import PacedTrial
 
 KEPT = 96
 #: An Ethernet frame with IPv4 and UDP: addresses, then 30 bytes that hold TTL (byte 22) and checksum (24, 25).
@@ -314,7 +314,7 @@ class TestProblems:
     def test_what_was_wrong_with_the_load_is_named(
         self, answer: dict, reached: int, foreign: int, said: list[str]
     ) -> None:
-        found = [*_problems(answer, 100, reached), *_strange(foreign)]
+        found = [*_problems(answer, 100, reached), *_unexpected(foreign)]
         assert len(found) == len(said)
         assert all(part in problem for part, problem in zip(said, found, strict=True))
 

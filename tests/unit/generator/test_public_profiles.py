@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from fwlab.checkout.project import Project
 from fwlab.generator.traffic_profile import load_profile
-from fwlab.host.project import Project
 from fwlab.model.errors import BadInput
 from fwlab.traffic import expand
 from fwlab.traffic.frame_loop import build_table

@@ -4,17 +4,18 @@
 from __future__ import annotations
 
 import gzip
+import struct
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from fwlab.checkout.project import find_project, load_topology
 from fwlab.generator import frame_table
 from fwlab.generator import replay as replay_module
 from fwlab.generator.frame_table import MAX_FRAMES, write_table
 from fwlab.generator.replay import FOLDER, Replay
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.host.project import find_project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
 from fwlab.traffic.frame_loop import TABLE_FRAMES
@@ -108,8 +109,8 @@ def test_a_loop_is_long_enough_for_the_states_of_a_case(fills: list[int | None],
     lab.cases.clear()
     lab.cases.update({str(n): SimpleNamespace(traffic="flood", state_packets=fill) for n, fill in enumerate(fills)})
     tables = TrafficStore(project, load_topology(project), lab)
-    assert tables._most("flood") == most
-    assert tables._most("flood-one-source") == TABLE_FRAMES
+    assert tables._max_frames("flood") == most
+    assert tables._max_frames("flood-one-source") == TABLE_FRAMES
 
 
 def test_packets_offered_are_counted_by_the_classes_of_the_lab() -> None:
@@ -122,3 +123,14 @@ def test_packets_offered_are_counted_by_the_classes_of_the_lab() -> None:
     assert list(once) == [*lab.classes, "other"]
     assert sum(once.values()) == frames
     assert twice == {name: 2 * count for name, count in once.items()}
+
+
+def test_a_capture_has_the_classic_format(tmp_path: Path) -> None:
+    frames, times = [b"one" * 20, b"another" * 9], [1_234_567, 5_000_000_999]
+    frame_table.write_pcap(tmp_path / "a.pcap", frames, times)
+    expected = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
+    for frame, us in zip(frames, (1234, 5_000_000), strict=True):
+        expected += struct.pack("<IIII", *divmod(us, 1_000_000), len(frame), len(frame)) + frame
+    assert (tmp_path / "a.pcap").read_bytes() == expected
+    with pytest.raises(BadInput, match="d.pcap: cannot be written: No such file or directory"):
+        frame_table.write_pcap(tmp_path / "none" / "d.pcap", frames, times)

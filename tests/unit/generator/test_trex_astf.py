@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from fwlab.checkout.project import find_project, lab_ids
 from fwlab.cli.traffic import app
 from fwlab.generator.tcp_config import first_address
 from fwlab.generator.trex.astf_profile import CPS, astf_form, astf_profile
-from fwlab.host.project import find_project, lab_ids
 from fwlab.measure.labs import load_lab
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import BadInput
@@ -176,7 +176,8 @@ def test_trexs_own_library_accepts_every_declaration(tmp_path: Path) -> None:
     for name, connections in {"lab90-test web": SMALL, **declared}.items():
         if connections is None:
             continue
-        (tmp_path / "connections.py").write_text(astf_profile(*name.split(), connections))
+        lab, traffic = name.split()
+        (tmp_path / "connections.py").write_text(astf_profile(lab, traffic, connections))
         done = subprocess.run(
             [sys.executable, "-W", "ignore", "-c", _LOAD, "connections.py"],
             cwd=tmp_path,

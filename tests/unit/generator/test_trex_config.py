@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
+from fwlab.checkout.project import Project, load_topology
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.generator.trex.config import Machine, trex_config, uses_dpdk
+from fwlab.generator.trex.server import TrexHost, trex_config, uses_dpdk
 from fwlab.generator.trex.streams import counted_streams, server_streams
-from fwlab.host.project import Project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
 from tests import ROOT
@@ -19,10 +19,10 @@ from tests.fakes.traffic_forms import burst, continuous, stream
 
 PROJECT = Project(ROOT)
 TOPOLOGY = load_topology(PROJECT)
-BIG = Machine(cpus=6, memory_mib=8192, pci="0000:00:03.0")
+BIG = TrexHost(cpus=6, memory_mib=8192, pci="0000:00:03.0")
 
 
-def config(machine: Machine, *, small: bool = False) -> dict[str, Any]:
+def config(machine: TrexHost, *, small: bool = False) -> dict[str, Any]:
     [settings] = yaml.safe_load(trex_config(TOPOLOGY, machine, small=small))
     return settings
 
@@ -33,8 +33,8 @@ def test_frames_leave_with_the_addresses_of_the_link() -> None:
     assert port == {"src_mac": ends["generator"].mac, "dest_mac": ends["dut"].mac}
 
 
-@pytest.mark.parametrize("machine", [BIG, Machine(1, 2048, "0000:00:03.0")])
-def test_the_second_port_is_a_dummy(machine: Machine) -> None:
+@pytest.mark.parametrize("machine", [BIG, TrexHost(1, 2048, "0000:00:03.0")])
+def test_the_second_port_is_a_dummy(machine: TrexHost) -> None:
     settings = config(machine)
     assert len(settings["interfaces"]) == len(settings["port_info"]) == 2
     assert settings["interfaces"][1] == "dummy"
@@ -53,13 +53,13 @@ def test_a_large_machine_uses_dpdk() -> None:
 @pytest.mark.parametrize(
     ("machine", "why"),
     [
-        (Machine(1, 8192, "0000:00:03.0"), "one core spins and nobody else runs"),
-        (Machine(2, 8192, "0000:00:03.0"), "none is left to send"),
-        (Machine(6, 2048, "0000:00:03.0"), "no room for huge pages"),
-        (Machine(6, 8192, None), "no device to drive"),
+        (TrexHost(1, 8192, "0000:00:03.0"), "one core spins and nobody else runs"),
+        (TrexHost(2, 8192, "0000:00:03.0"), "none is left to send"),
+        (TrexHost(6, 2048, "0000:00:03.0"), "no room for huge pages"),
+        (TrexHost(6, 8192, None), "no device to drive"),
     ],
 )
-def test_a_small_machine_sends_through_the_kernel(machine: Machine, why: str) -> None:
+def test_a_small_machine_sends_through_the_kernel(machine: TrexHost, why: str) -> None:
     assert not uses_dpdk(machine), why
     settings = config(machine)
     assert settings["interfaces"][0] == TOPOLOGY.end("generator-dut", "generator").dev

@@ -8,13 +8,20 @@ from typing import Any
 
 import pytest
 
+from fwlab.checkout.project import Project
 from fwlab.generator import selection as engines
 from fwlab.generator.trex import astf
-from fwlab.generator.trex.astf import MOST_OPEN, TrexTcpEndpoints, trex_tcp_endpoints
+from fwlab.generator.trex.astf import MAX_OPEN, TrexTcpEndpoints, trex_tcp_endpoints
+from fwlab.judge.verdicts import judge_cases
+from fwlab.measure.labs import load_lab
+from fwlab.measure.saved_runs import load_run
+from fwlab.metrics.registry import METRICS
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.trial import Clients
+from fwlab.model.verdict import Outcome
 from fwlab.testbed.selection import TestbedRequest, choose
+from tests import ROOT
 from tests.fakes.trex_server import STEP, TOPOLOGY, Ssh, Stateful
 
 WEB = Connections(clients="198.18.32.0/29", servers="198.19.32.0/30", port=8080, object_bytes=100, concurrent=512)
@@ -80,7 +87,7 @@ def test_flat_out_continues_until_stopped(both: TrexTcpEndpoints, server: Statef
     assert server.methods().index("stop") < server.methods().index("get_counter_values"), "counted when all has ended"
 
 
-@pytest.mark.parametrize(("small", "most"), [(True, MOST_OPEN), (False, 512)])
+@pytest.mark.parametrize(("small", "most"), [(True, MAX_OPEN), (False, 512)])
 def test_few_connections_are_open_on_a_throttled_dut(
     ssh: Ssh, sink: Sink, server: Stateful, small: bool, most: int
 ) -> None:
@@ -179,3 +186,15 @@ def test_trex_opens_connections_only_if_asked_for_by_name(
         engines.Choice(engine, "", asked), None, None, TOPOLOGY, choose(TestbedRequest("virtual"))
     )
     assert made(declared) == (who, True)
+
+
+def test_ranges_measured_with_wrk_do_not_judge_trex() -> None:
+    """Its connections have fewer packets."""
+    verdicts = {}
+    for kind in ("trex", "full"):
+        run = load_run(next((ROOT / "results/lab02-conntrack").glob(f"*-{kind}.json")), "lab02-conntrack")
+        judged = judge_cases(load_lab(Project(ROOT), "lab02-conntrack"), run, METRICS)
+        verdicts[kind] = [verdict for verdict in judged if verdict.metric == "connections"]
+    assert {verdict.outcome for verdict in verdicts["full"]} == {Outcome.PASS}
+    assert {verdict.outcome for verdict in verdicts["trex"]} == {Outcome.INCONCLUSIVE}
+    assert all("TRex opened these connections" in verdict.text for verdict in verdicts["trex"])

@@ -10,10 +10,10 @@ import pytest
 
 from fwlab.generator.protocol import PlaybackResult
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.generator.trex import stateless as trex
+from fwlab.generator.trex import engine as trex
+from fwlab.generator.trex.engine import Trex
 from fwlab.generator.trex.rpc import NoAnswer, Rpc
 from fwlab.generator.trex.server import STATELESS
-from fwlab.generator.trex.stateless import Trex
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput, CannotMeasure, CannotStart
 from tests.fakes.trex_server import PROJECT, STEP, TOPOLOGY, Server, Ssh

@@ -15,9 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.grading import archives, room
-from fwlab.grading.archive_members import EXPORT, STUDENT, Limits, Unreadable
-from fwlab.grading.archives import is_archive, stem, unpack
+from fwlab.grading import archives, confined
+from fwlab.grading.archives import EXPORT, STUDENT, Limits, Unreadable, is_archive, stem, unpack
 from tests.fakes.hand_ins import GOOD, RULES, make_tar, make_zip, tar_entry, tar_of, zip_entry
 
 SMALL = Limits(members=4, total=3000, file=2000)
@@ -65,42 +64,29 @@ def test_no_path_leads_out(tmp_path: Path, name: str, kind: str) -> None:
     assert not list(tmp_path.rglob("evil*"))
 
 
-@pytest.mark.parametrize(
-    ("mode", "what"),
-    [(stat.S_IFLNK, "a link"), (stat.S_IFCHR, "a device"), (stat.S_IFBLK, "a device"), (stat.S_IFIFO, "a pipe"),
-     (stat.S_IFSOCK, "a socket")],
-)  # fmt: skip
-def test_special_files_in_a_zip(tmp_path: Path, mode: int, what: str) -> None:
-    assert (
-        refused(zip_entry(tmp_path / "a.zip", "rules.nft", b"/etc/passwd", mode=mode | 0o777)) == f"rules.nft: {what}"
-    )
+SPECIAL = ": a link or a special file"
 
 
-@pytest.mark.parametrize(
-    ("kind", "what"),
-    [(tarfile.SYMTYPE, "a link"), (tarfile.LNKTYPE, "a link"), (tarfile.CHRTYPE, "a device"),
-     (tarfile.BLKTYPE, "a device"), (tarfile.FIFOTYPE, "a device")],
-)  # fmt: skip
-def test_special_files_in_a_tar(tmp_path: Path, kind: bytes, what: str) -> None:
-    assert refused(tar_entry(tmp_path / "a.tgz", "rules.nft", kind, "/etc/passwd")) == f"rules.nft: {what}"
+@pytest.mark.parametrize("mode", [stat.S_IFLNK, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFIFO, stat.S_IFSOCK])
+def test_special_files_in_a_zip(tmp_path: Path, mode: int) -> None:
+    assert refused(zip_entry(tmp_path / "a.zip", "rules.nft", b"/etc/passwd", mode=mode | 0o777)).endswith(SPECIAL)
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE])
+def test_special_files_in_a_tar(tmp_path: Path, kind: bytes) -> None:
+    assert refused(tar_entry(tmp_path / "a.tgz", "rules.nft", kind, "/etc/passwd")).endswith(SPECIAL)
 
 
 def test_a_file_behind_a_link_of_the_same_name(tmp_path: Path) -> None:
     link = tarfile.TarInfo("out")
     link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path)
     archive = tar_of(tmp_path / "a.tgz", [(link, b""), (tarfile.TarInfo("out/evil"), b"x")])
-    assert refused(archive) == "out: a link"
+    assert refused(archive) == f"out{SPECIAL}"
     assert not (tmp_path / "evil").exists()
 
 
 def test_an_encrypted_zip(tmp_path: Path) -> None:
-    assert refused(zip_entry(tmp_path / "a.zip", "rules.nft", flags=1)) == "rules.nft is encrypted"
-
-
-def test_an_unusual_compression(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_LZMA) as packed:
-        packed.writestr("rules.nft", "x")
-    assert refused(tmp_path / "a.zip") == "rules.nft: an unusual compression"
+    assert "encrypted" in refused(zip_entry(tmp_path / "a.zip", "rules.nft", flags=1))
 
 
 def test_names_that_are_there_twice(tmp_path: Path) -> None:
@@ -173,8 +159,7 @@ def test_a_tar_that_claims_a_hole(tmp_path: Path) -> None:
     info = tarfile.TarInfo("a.nft")
     info.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "a.nft",
                         "GNU.sparse.realsize": str(1 << 40)}  # fmt: skip
-    assert tar_of(tmp_path / "a.tgz", [(info, b"0\n" + bytes(510))])
-    assert "a sparse file" in refused(tmp_path / "a.tgz")
+    assert refused(tar_of(tmp_path / "a.tgz", [(info, b"0\n" + bytes(510))])).endswith(SPECIAL)
 
 
 def test_names_in_other_encodings(tmp_path: Path) -> None:
@@ -231,29 +216,18 @@ def test_a_full_disk_is_not_the_students_fault(tmp_path: Path, monkeypatch: pyte
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(archives, "_copy", full)
-    with pytest.raises(room.NoRoom, match="No space left"):
+    with pytest.raises(confined.NoRoom, match="No space left"):
         unpack(make_zip(tmp_path / "a.zip"), tmp_path / "out")
 
 
-def test_a_tar_that_is_not_packed(tmp_path: Path) -> None:
+def test_what_is_no_packed_tar(tmp_path: Path) -> None:
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w") as packed:
         packed.addfile(tarfile.TarInfo("a"))
-    (tmp_path / "a.tgz").write_bytes(plain.getvalue())
-    assert refused(tmp_path / "a.tgz").startswith("damaged archive: ")
-    (tmp_path / "b").mkdir()
-    (tmp_path / "b" / "a.tgz").write_bytes(gzip.compress(b"no tar"))
-    assert refused(tmp_path / "b" / "a.tgz").startswith("damaged archive: ")
-
-
-def test_a_tar_with_an_endless_header(tmp_path: Path) -> None:
-    info = tarfile.TarInfo("a.nft")
-    info.pax_headers = {"comment": "x" * (1 << 20)}
-    assert refused(tar_of(tmp_path / "a.tgz", [(info, b"x")])).startswith("damaged archive: a header of ")
-    (tmp_path / "b").mkdir()
-    with tarfile.open(tmp_path / "b" / "a.tgz", "w:gz", format=tarfile.GNU_FORMAT) as packed:
-        packed.addfile(tarfile.TarInfo("n" * (1 << 20)))
-    assert refused(tmp_path / "b" / "a.tgz").startswith("damaged archive: a header of ")
+    for number, data in enumerate((plain.getvalue(), gzip.compress(b"no tar"))):
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "a.tgz").write_bytes(data)
+        assert refused(tmp_path / str(number) / "a.tgz").startswith("damaged archive: ")
 
 
 def with_attributes(path: Path, attributes: bytes, size: int | None = None) -> Path:
@@ -265,48 +239,27 @@ def with_attributes(path: Path, attributes: bytes, size: int | None = None) -> P
     return path
 
 
-def record(key: bytes, value: bytes) -> bytes:
-    rest = b" " + key + b"=" + value + b"\n"
-    length = next(n for n in range(len(rest), len(rest) + 9) if n == len(str(n)) + len(rest))
-    return str(length).encode() + rest
-
-
 def test_attributes_of_a_tar(tmp_path: Path) -> None:
-    usual = record(b"mtime", b"1700000000.123456789") + record(b"LIBARCHIVE.xattr.x", b"\xff=\x00 1 a")
-    assert unpacked(with_attributes(tmp_path / "a.tgz", usual + record(b"path", b"b.nft"))) == {"b.nft": b""}
+    usual = b"30 mtime=1700000000.123456789\n" + b"14 path=b.nft\n"
+    assert unpacked(with_attributes(tmp_path / "a.tgz", usual)) == {"b.nft": b""}
 
 
-@pytest.mark.parametrize(
-    ("attributes", "what"),
-    [
-        (b"1" * 60_000, "digits"),
-        (record(b"comment", b"1" * 60_000), "digits"),
-        (b"2 " * 30_000 + b"=", "no list of attributes"),
-        (b"1 " * 30_000 + b"=", "no list of attributes"),
-        (b"0 a=b\n", "no list of attributes"),
-        (b"99 a=b\n", "no list of attributes"),
-        (b"6 a=b", "no list of attributes"),
-        (b"6 abc\n", "no list of attributes"),
-        (b"\0" * 100, "no list of attributes"),
-    ],
-)
-def test_odd_attributes_of_a_tar_are_refused_before_they_are_searched(
-    tmp_path: Path, attributes: bytes, what: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tarfile.TarInfo, "_proc_pax", lambda *_: pytest.fail("searched"))
-    assert refused(with_attributes(tmp_path / "a.tgz", attributes)).endswith(what)
-
-
-def test_a_header_that_claims_less_than_nothing(tmp_path: Path) -> None:
-    assert refused(with_attributes(tmp_path / "a.tgz", b"", size=-512)).endswith("a header of -512 bytes")
+def test_sizes_below_zero(tmp_path: Path) -> None:
+    assert refused(with_attributes(tmp_path / "a.tgz", b"", size=-512))
     info = tarfile.TarInfo("a.nft")
     info.size = -512
     (tmp_path / "b.tgz").write_bytes(gzip.compress(info.tobuf(tarfile.GNU_FORMAT) + bytes(1024)))
     assert refused(tmp_path / "b.tgz")
 
 
-def test_a_zip_with_an_endless_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is refused before zipfile reads it."""
-    many = make_zip(tmp_path / "a.zip", {str(number): "" for number in range(20)})
-    monkeypatch.setattr(zipfile.ZipFile, "__init__", lambda *_: pytest.fail("opened"))
-    assert refused(many, SMALL) == "more than 4 files and folders"
+@pytest.mark.parametrize("attributes", [b"2 " * 2_000_000 + b"=", b"30 comment=" + bytes(300 << 20)])
+def test_costly_headers_end_at_the_limits_of_the_child(
+    tmp_path: Path, attributes: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """tarfile's time for attributes can grow with their square (CVE-2024-6232), and it keeps them in memory."""
+    monkeypatch.setattr(confined, "CPU_S", 1)
+    monkeypatch.setattr(confined, "MEMORY", 64 << 20)
+    archive = with_attributes(tmp_path / "a.tgz", attributes)
+    told = confined.told_by(lambda _tell: unpack(archive, tmp_path / "out"))
+    assert told.limit or "damaged archive" in str(told.bug)
+    assert not list(tmp_path.glob("out/*"))

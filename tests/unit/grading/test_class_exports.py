@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pytest
 
 from fwlab.grading.class_folder import students_in
-from fwlab.grading.graded import handed_in, unreadable
-from fwlab.grading.submissions import Submissions, told
+from fwlab.grading.submissions import Submissions, as_recorded
+from fwlab.grading.works import handed_in, unreadable
 from fwlab.model.errors import BadInput
 from tests.fakes.hand_ins import GOOD, RULES, make_tar, make_zip, zip_entry
 
@@ -57,7 +57,7 @@ def put(folder: Path, files: dict[str, str] = GOOD) -> Path:
 def recorded(setting: SimpleNamespace, folder: Path) -> dict[str, dict]:
     """What a record says of each work."""
     with contextlib.closing(Submissions()) as submissions:
-        return {work.name: told(work.handed_in) for work in handed_in(setting, folder, submissions)}
+        return {work.name: as_recorded(work.handed_in) for work in handed_in(setting, folder, submissions)}
 
 
 def read(setting: SimpleNamespace, folder: Path, submissions: Submissions) -> dict[str, str | None]:

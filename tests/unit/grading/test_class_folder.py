@@ -14,8 +14,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.grading.graded import handed_in, own_work, unreadable
-from fwlab.grading.submissions import Submissions, told
+from fwlab.grading.submissions import Submissions, as_recorded
+from fwlab.grading.works import handed_in, own_work, unreadable
 from fwlab.model.errors import BadInput
 from tests.fakes.hand_ins import GOOD, RULES, make_zip
 
@@ -155,7 +155,7 @@ def test_the_submitted_files_are_graded(setting: SimpleNamespace, submissions: S
     task = work.spec(setting)
     assert [(file.name, file.text) for file in task.files] == [("rules.iptables", RULES)]
     assert work.name == "ada/ex1-block"
-    assert told(work.handed_in) == {
+    assert as_recorded(work.handed_in) == {
         "rules.iptables": {"sha256": hashlib.sha256(RULES.encode()).hexdigest(), "size": len(RULES)}
     }
 
@@ -164,7 +164,7 @@ def test_unreadable_files_are_recorded(setting: SimpleNamespace, submissions: Su
     (tmp_path / "class/ada/ex1-block/rules.nft").mkdir(parents=True)
     (work,) = handed_in(setting, tmp_path / "class", submissions)
     assert work.name == "ada/ex1-block"
-    assert told(work.handed_in)["refused"] == "rules.nft: a ruleset is plain files, no links, no folders"
+    assert as_recorded(work.handed_in)["refused"] == "rules.nft: a ruleset is plain files, no links, no folders"
 
 
 @pytest.mark.parametrize("name", [".pytest.ini", "pytest.ini", "conftest.py", "pyproject.toml", ".pytest.toml"])

@@ -8,7 +8,7 @@ import unicodedata
 
 import pytest
 
-from fwlab.grading.class_names import NAME, identifier, owner_of
+from fwlab.grading.class_folder import NAME, identifier, owner_of
 
 MOODLE = "assignsubmission"
 #: The entry, whether it is a folder, the name in marks, and the name as it is shown.

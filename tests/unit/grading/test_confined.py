@@ -15,12 +15,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.grading import class_folder, confined, gradescope, reading
-from fwlab.grading.confined import Told, told_by
-from fwlab.grading.graded import Work, handed_in, unreadable
-from fwlab.grading.room import NoRoom
-from fwlab.grading.submissions import Submissions, told
-from fwlab.host.project import find_project, load_topology
+from fwlab.checkout.project import find_project, load_topology
+from fwlab.grading import class_folder, confined
+from fwlab.grading import submissions as reading
+from fwlab.grading.confined import NoRoom, Told, told_by
+from fwlab.grading.submissions import Submissions, as_recorded
+from fwlab.grading.works import Work, handed_in, unreadable
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput, CannotMeasure
 from tests import ROOT
@@ -112,7 +112,7 @@ def make_costly(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that says so becomes costly to validate, and an archive of that name to unpack."""
     validate, unpack = reading.texts_of, class_folder.unpack
 
-    def texts_of(files: Iterator[tuple[str, bytes]]) -> object:
+    def texts_of(files: Iterator[tuple[str, bytes]], **validated: bool) -> object:
         def looked_at() -> Iterator[tuple[str, bytes]]:
             for name, data in files:
                 for word, act in ((b"spin", spin), (b"hoard", hoard), (b"bug", lambda: 1 // 0)):
@@ -120,7 +120,7 @@ def make_costly(monkeypatch: pytest.MonkeyPatch) -> None:
                         act()
                 yield name, data
 
-        return validate(looked_at())
+        return validate(looked_at(), **validated)
 
     def unpacked(archive: Path, folder: Path, *limits: object) -> None:
         unpack(archive, folder, *limits)
@@ -159,7 +159,7 @@ def test_one_costly_file_fails_one_exercise_of_one_student(submissions: Submissi
     assert found[f"ada/{first}"] == "b.iptables: it takes more than 1 s of CPU time to read"
     assert found[f"ada/{second}"] == "b.nft: it takes more than 64 MiB of memory to read"
     assert found[f"ada/{rest[0]}"] == f"nothing handed in: there is no ada/{rest[0]}"
-    assert "b.iptables" in next(told(work.handed_in) for work in works if work.name == f"ada/{first}")
+    assert "b.iptables" in next(as_recorded(work.handed_in) for work in works if work.name == f"ada/{first}")
 
 
 @pytest.mark.usefixtures("costly")
@@ -274,7 +274,7 @@ def test_a_larger_class_has_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_metadata_of_an_export_is_read_in_a_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(confined, "CLASS", 1)
-    monkeypatch.setattr(gradescope, "yaml_in", lambda *_, **__: spin())
-    (tmp_path / gradescope.METADATA).write_text("submission_1: {}\n")
+    monkeypatch.setattr(class_folder, "yaml_in", lambda *_, **__: spin())
+    (tmp_path / class_folder.METADATA).write_text("submission_1: {}\n")
     with pytest.raises(BadInput, match=r"submission_metadata.yml: it takes more than 1 s of CPU time to read"):
-        gradescope.read_metadata(tmp_path / gradescope.METADATA)
+        class_folder.read_metadata(tmp_path / class_folder.METADATA)

@@ -11,13 +11,19 @@ from typing import Any
 import pytest
 import yaml
 
-from fwlab.grading.class_pages import class_page, distribution, outcomes, student_page, typical_failures
-from fwlab.grading.course import Course, read_course, refuse_unknown
-from fwlab.grading.grades import Grade, grade_class, grades_csv
+from fwlab.checkout.project import Project, find_project, is_measured, lab_ids
+from fwlab.grading.class_files import (
+    class_page,
+    distribution,
+    grades_csv,
+    outcomes,
+    student_page,
+    totals_csv,
+    typical_failures,
+)
+from fwlab.grading.course import Course, Grade, grade_class, read_course, refuse_unknown
 from fwlab.grading.record import CheckMark, ExerciseRecord, Grading, StudentRecord, WorkMark
-from fwlab.grading.totals import totals_csv
-from fwlab.grading.untouched import start_passes
-from fwlab.host.project import Project, find_project, is_measured, lab_ids
+from fwlab.grading.works import start_passes
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
 from tests import ROOT

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fwlab.grading.explanations import COLUMNS, explanations
-from fwlab.host.project import Project
+from fwlab.checkout.project import Project
+from fwlab.grading.class_files import WORKBOOK_COLUMNS, explanations
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
 from tests import ROOT
@@ -38,7 +38,7 @@ def test_numbers_are_judged_anew_and_reasons_kept(tmp_path: Path) -> None:
     }
     hand_in(tmp_path, "ada", {"lab": LAB.id, "answers": answers})
     found = {row["question"]: row for row in rows(tmp_path)}
-    assert list(found["rule"]) == list(COLUMNS)
+    assert list(found["rule"]) == list(WORKBOOK_COLUMNS)
     assert list(found["rule"].values()) == ["ada", "rule", "17", "yes", "2", "One comparison."]
     assert (found["packet"]["agrees"], found["packet"]["why"]) == ("no", "'=HYPERLINK(1)"), "no word of the file counts"
     assert list(found["half"].values()) == ["ada", "half", "", "", "0", ""]

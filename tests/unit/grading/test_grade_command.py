@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.grading.marks import NOT_YET
+from fwlab.grading.class_files import NOT_YET
 from tests.fakes.fake_grading import EXERCISE, LAB, FakeGrading
 
 COMMIT = "*raw\n-A PREROUTING -s 198.18.20.66 -j DROP\nCOMMIT\n"

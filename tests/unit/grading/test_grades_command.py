@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from fwlab.checkout.project import Project
+from fwlab.grading.class_files import write_merged
 from fwlab.grading.course import Course
-from fwlab.grading.merge import merge, write_merged
-from fwlab.grading.record import FILE, Similar, content_of, read_record
+from fwlab.grading.record import FILE, Similar, content_of, merged, read_record
 from fwlab.grading.verify import Verified, verify
-from fwlab.host.project import Project
 from fwlab.model.errors import BadInput
 from tests.fakes.fake_grading import EXERCISE, LAB, FakeGrading
 
@@ -79,7 +79,7 @@ def test_a_decided_result_replaces_an_open_one(checkout: Path) -> None:
 
     edit(checkout / "again", passes)
     for folders in (("two", "again"), ("again", "two")):
-        (work,) = merge([checkout / name for name in folders]).works.values()
+        (work,) = merged([checkout / name for name in folders]).works.values()
         assert work.outcome == "pass"
 
 
@@ -150,7 +150,7 @@ def test_two_halves_of_a_lab_for_several_systems(checkout: Path) -> None:
 
     edit(checkout / "other", of_the_other)
     for folders in (("one", "other"), ("other", "one")):
-        works = merge([checkout / name for name in folders]).works.values()
+        works = merged([checkout / name for name in folders]).works.values()
         assert [work.outcome for work in works] == ["pass", "fail"]
 
 

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fwlab.grading.marks import LONGEST_REASON, NOT_YET, harmless
+from fwlab.grading.class_files import LONGEST_REASON, NOT_YET, harmless
 from fwlab.grading.record import read_record
 from tests.fakes.fake_grading import EXERCISE, FakeGrading
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from fwlab.grading.kernel_state import Inconclusive
-from fwlab.grading.non_solutions import Made
+from fwlab.grading.grader import Inconclusive
+from fwlab.grading.lab_rulesets import Made
 from fwlab.grading.outcomes import fail, require_failure, require_refusal
 from fwlab.grading.record import WorkMark, marks_of
-from fwlab.judge.verdicts import judge_exercise
+from fwlab.judge.checks import judge_exercise
 from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Measured
 from fwlab.model.ruleset import RulesetFile

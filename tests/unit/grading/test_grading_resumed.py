@@ -12,9 +12,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fwlab.grading.marks import NOT_YET
+from fwlab.checkout.project import Project
+from fwlab.grading.class_files import NOT_YET
 from fwlab.grading.verify import verify
-from fwlab.host.project import Project
 from tests.fakes.fake_grading import EXERCISE, LAB, FakeGrading
 from tests.fakes.hand_ins import make_tar, make_zip
 

@@ -20,11 +20,11 @@ import dask
 import pytest
 from distributed import Client, LocalCluster
 
+from fwlab.checkout.project import Project
 from fwlab.grading import keys
 from fwlab.grading.cluster import SETTINGS, security
 from fwlab.grading.keys import write_key
 from fwlab.grading.verify import verify
-from fwlab.host.project import Project
 from fwlab.model.errors import BadInput
 from tests import ROOT
 from tests.fakes.fake_grading import EXERCISE, LAB, FakeGrading

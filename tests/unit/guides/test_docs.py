@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 import typer
 
+from fwlab.checkout.project import Project, lab_ids, load_topology
 from fwlab.cli.hold import choose_held
 from fwlab.cli.main import app
 from fwlab.cli.pytest_plugin import pytest_addoption
-from fwlab.host.project import Project, lab_ids, load_topology
-from fwlab.images.build import IMAGES
+from fwlab.images.boxes import IMAGES
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import chosen_cases, chosen_exercises
 from fwlab.report.pages import all_pages, rendered

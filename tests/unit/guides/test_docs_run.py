@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from fwlab.checkout.project import Project
 from fwlab.cli.main import app
-from fwlab.host.project import Project
 from fwlab.report.page_numbers import labs_of
 from fwlab.report.pages import refresh
 from tests import ROOT

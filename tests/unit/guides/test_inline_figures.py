@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.host.project import find_project
+from fwlab.checkout.project import find_project
 from fwlab.model.errors import BadInput
 from fwlab.report.inline_figures import with_figures
 from tests import ROOT

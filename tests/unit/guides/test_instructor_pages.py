@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.host.project import find_project, lab_ids
+from fwlab.checkout.project import find_project, lab_ids
 from fwlab.measure.labs import load_lab
 from tests import ROOT
 

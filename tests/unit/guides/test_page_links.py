@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.host.project import Project
+from fwlab.checkout.project import Project
 from fwlab.report.pages import all_pages
 from tests import ROOT
 from tests.fakes.guide_pages import relative

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fwlab.host.project import Project
+from fwlab.checkout.project import Project
 from fwlab.model.errors import BadInput
 from fwlab.report.pages import all_pages, refresh
 from fwlab.report.pictures import DARK, LIGHT, pictures_of

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.host.project import Project, lab_ids
+from fwlab.checkout.project import Project, lab_ids
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
 from fwlab.report import published_ratios

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 import yaml
 
-from fwlab.host.project import Project, lab_ids
+from fwlab.checkout.project import Project, lab_ids
 from fwlab.report.pages import all_pages
 from tests import ROOT
 from tests.fakes.built_site import Html, build, pages

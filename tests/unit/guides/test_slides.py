@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from fwlab.host.project import Project, lab_ids
+from fwlab.checkout.project import Project, lab_ids
 from fwlab.measure.labs import load_lab
 from tests import ROOT
 

@@ -12,9 +12,9 @@ import pytest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 
+from fwlab.checkout.project import find_project, load_topology
 from fwlab.generator.sink import counting_ruleset
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.host.project import find_project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import lab_part_spec
 from fwlab.model.results import Measured

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from fwlab.host.project import Project, find_project
+from fwlab.checkout.project import Project, find_project
 from fwlab.report.where_run import table
 from tests import ROOT
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.host.cpu_settings import cpu_settings
-from fwlab.host.project import Project, load_topology
+from fwlab.checkout.project import Project, load_topology
+from fwlab.host.facts import cpu_settings
 from fwlab.model.errors import CannotMeasure
 from fwlab.report.renderers.html import _conditions
-from fwlab.testbed import pinning as pins
+from fwlab.testbed import qemu_process as pins
 from tests import ROOT
 from tests.fakes.factories import a_run, real
 

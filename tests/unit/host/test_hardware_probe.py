@@ -11,14 +11,14 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from fwlab.checkout.project import Project, load_topology
 from fwlab.cli import doctor
 from fwlab.cli.main import app
 from fwlab.host.hardware_probe import Probe, probe_hardware
 from fwlab.host.kvm_probe import KvmAnswer
-from fwlab.host.project import Project, load_topology, validated
 from fwlab.model.errors import BadInput
-from fwlab.testbed.host_file import HostFile, load_host_file
-from fwlab.testbed.host_file_draft import draft
+from fwlab.model.faults import validated
+from fwlab.testbed.host_file import HostFile, draft, load_host_file
 from tests import ROOT
 from tests.fakes.fake_host import VFS, VIRTIO_VFS, FakeHost
 
@@ -107,8 +107,8 @@ def checkout(host: FakeHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(doctor, "Devices", lambda: host.devices)
     monkeypatch.setattr(doctor, "Ip", lambda: host)
     monkeypatch.setattr(doctor, "kvm_works", lambda **_: WORKS)
-    monkeypatch.setattr("fwlab.testbed.host_file_draft.Devices", lambda: host.devices)
-    monkeypatch.setattr("fwlab.testbed.host_file_draft.Ip", lambda: host)
+    monkeypatch.setattr("fwlab.testbed.host_file.Devices", lambda: host.devices)
+    monkeypatch.setattr("fwlab.testbed.host_file.Ip", lambda: host)
     return root
 
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from fwlab.cli.main import app
 from fwlab.host import kvm_probe
-from fwlab.host.environment import patience
+from fwlab.host.environment import timeout_scale
 from fwlab.host.kvm_probe import KvmAnswer, kvm_works
 from tests import ROOT
 from tests.fakes.programs import program
@@ -82,7 +82,7 @@ def test_only_a_number_of_seconds_above_the_usual_one_extends_the_wait(
     monkeypatch: pytest.MonkeyPatch, set_to: str, times: int
 ) -> None:
     monkeypatch.setenv("FWLAB_BOOT_TIMEOUT", set_to)
-    assert patience() == times
+    assert timeout_scale() == times
 
 
 def test_a_kernel_that_boots_is_probed_once(host: Host) -> None:
@@ -195,7 +195,7 @@ def test_a_full_disk_remembers_nothing(host: Host, monkeypatch: pytest.MonkeyPat
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("fwlab.host.atomic_write.tempfile.mkstemp", full)
+    monkeypatch.setattr("fwlab.checkout.atomic_write.tempfile.mkstemp", full)
     host.says(SPEAKS)
     assert kvm_works().works
     assert not kvm_works().remembered

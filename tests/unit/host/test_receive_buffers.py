@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.testbed.receive_buffers import large_receive_buffers
+from fwlab.testbed.qemu_process import large_receive_buffers
 
 #: Prints the sizes of a UDP and a TCP socket's receive buffers for each line that it reads.
 PROGRAM = """

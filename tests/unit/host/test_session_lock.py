@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fwlab.host.project import Project
+from fwlab.checkout.project import Project
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.events import MachinesBusy
 from fwlab.report.progress import listener
@@ -30,7 +30,7 @@ PIPES = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
 HOLDER = """
 import sys
 from pathlib import Path
-from fwlab.host.project import Project
+from fwlab.checkout.project import Project
 from fwlab.testbed.session_lock import machines_held
 sys.argv = ["/usr/bin/fwlab", "check", "lab03-ipset", "ex one"]
 with machines_held(Project(Path(sys.stdin.readline().strip())), "lab01-forwarding", "lab03-ipset", print):

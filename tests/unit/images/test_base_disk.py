@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.images import base_disk
-from fwlab.images.errors import BuildError
-from fwlab.images.subprocesses import Subprocesses
+from fwlab.images.boxes import BuildError
+from fwlab.images.build import BASE_DISK, pack_base, share_file, unpack_base
+from fwlab.images.programs import Subprocesses
 
 pytestmark = pytest.mark.skipif(shutil.which("zstd") is None, reason="there is no zstd")
 #: A disk of which all but two pieces is empty.
@@ -26,20 +26,20 @@ def test_a_disk_comes_back_as_it_was_and_its_holes_take_no_room(tmp_path: Path) 
             file.seek(place)
             file.write(piece)
     before = disk.read_bytes()
-    packed = base_disk.pack(Subprocesses(), disk, log, "sink")
+    packed = pack_base(Subprocesses(), disk, log, "sink")
     assert not disk.exists()
-    assert packed == tmp_path / base_disk.NAME
+    assert packed == tmp_path / BASE_DISK
     assert packed.stat().st_size < 1.1 * len(piece)  # the second piece repeats the first, 63 MiB before
-    unpacked = base_disk.unpack(Subprocesses(), packed, tmp_path / "base.raw", log, "sink")
+    unpacked = unpack_base(Subprocesses(), packed, tmp_path / "base.raw", log, "sink")
     assert unpacked.read_bytes() == before
     assert unpacked.stat().st_blocks * 512 < 4 * len(piece)
 
 
 def test_a_damaged_disk_is_an_error_that_names_the_image(tmp_path: Path) -> None:
-    packed = tmp_path / base_disk.NAME
+    packed = tmp_path / BASE_DISK
     packed.write_bytes(b"not zstd")
     with pytest.raises(BuildError, match="sink: unpacking its base"):
-        base_disk.unpack(Subprocesses(), packed, tmp_path / "base.raw", tmp_path / "log", "sink")
+        unpack_base(Subprocesses(), packed, tmp_path / "base.raw", tmp_path / "log", "sink")
 
 
 def test_bases_share_a_file_that_is_the_same(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_bases_share_a_file_that_is_the_same(tmp_path: Path) -> None:
         made = tmp_path / "vmlinuz"
         made.write_bytes(content)
         base.mkdir(parents=True)
-        base_disk.share(made, base)
+        share_file(made, base)
         assert (base / "vmlinuz").read_bytes() == content
         assert not made.exists()
     numbers = [(base / "vmlinuz").stat().st_ino for base in bases]

@@ -12,12 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.host.project import Project, find_project
-from fwlab.images.box_cache import cached, publish
+from fwlab.checkout.project import Project, find_project
 from fwlab.images.box_transfer import export_boxes, import_boxes
-from fwlab.images.built_boxes import Boxes
-from fwlab.images.content_key import content_key
-from fwlab.images.errors import BuildError, SourceError
+from fwlab.images.boxes import Boxes, BuildError, SourceError, cached, content_key, publish
 from tests import ROOT
 from tests.fakes.image_build import SETTINGS, build
 

@@ -8,22 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.host.project import Project
+from fwlab.checkout.project import Project
 from fwlab.images import __main__ as command
-from fwlab.images import freebsd_image as images
-from fwlab.images.build import LINUX_IMAGES, Builder
-from fwlab.images.built_boxes import add_boxes, built_boxes
-from fwlab.images.default_images import default_images, left_out
-from fwlab.images.errors import SourceError
-from fwlab.images.freebsd_image import chosen_before, freebsd_image
-from fwlab.images.freebsd_release import OFFICIAL
-from fwlab.images.subprocesses import Subprocesses
+from fwlab.images import freebsd
+from fwlab.images.boxes import LINUX_IMAGES, SourceError, add_boxes, built_boxes
+from fwlab.images.build import Builder
+from fwlab.images.freebsd import OFFICIAL, chosen_before, default_images, freebsd_image, left_out
+from fwlab.images.programs import Subprocesses
 
 
 @pytest.fixture
 def labs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A checkout with a lab on Linux, one on either system, and one on FreeBSD."""
-    for name in (images.URL, images.SHA256, "FWLAB_DUT"):
+    for name in (freebsd.FREEBSD_URL, freebsd.FREEBSD_SHA256, "FWLAB_DUT"):
         monkeypatch.delenv(name, raising=False)
     for lab, systems in (("lab03-ipset", None), ("lab08-pf", ["freebsd", "linux"]), ("lab13-x", ["freebsd"])):
         (tmp_path / "labs" / lab).mkdir(parents=True)
@@ -40,9 +37,9 @@ def test_who_has_linux_labs_only_downloads_no_freebsd(labs: Project, monkeypatch
     assert default_images(labs, "lab08-pf") == every
     monkeypatch.setenv("FWLAB_DUT", "linux")
     assert default_images(labs, "lab08-pf") == linux
-    monkeypatch.setenv(images.URL, "/image.qcow2")
+    monkeypatch.setenv(freebsd.FREEBSD_URL, "/image.qcow2")
     assert default_images(labs, None) == every
-    monkeypatch.setenv(images.URL, "none")
+    monkeypatch.setenv(freebsd.FREEBSD_URL, "none")
     monkeypatch.delenv("FWLAB_DUT")
     assert default_images(labs, "lab08-pf") == linux
 
@@ -54,7 +51,7 @@ def test_an_image_stays_chosen_until_none_is_asked_for(labs: Project, monkeypatc
     assert freebsd_image(labs).record() == chosen
     assert chosen_before(labs).sha256 == "a" * 64
     assert default_images(labs, None)[-1] == "dut-freebsd"
-    monkeypatch.setenv(images.URL, "none")
+    monkeypatch.setenv(freebsd.FREEBSD_URL, "none")
     assert freebsd_image(labs) is None
     add_boxes(labs, {}, without=["dut-freebsd"])
     assert built_boxes(labs) == {"sink": {"box": "s"}}

@@ -9,14 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.host.project import Project
-from fwlab.images import full_kernel
-from fwlab.images.build import LINUX_IMAGES, Builder
-from fwlab.images.built_boxes import kernels_of_boxes
-from fwlab.images.cloud_image import CloudImage, base_settings
-from fwlab.images.content_key import base_key, content_key
-from fwlab.images.errors import BuildError
-from fwlab.images.subprocesses import Subprocesses
+from fwlab.checkout.project import Project
+from fwlab.images import build as full_kernel
+from fwlab.images.boxes import LINUX_IMAGES, BuildError, base_key, content_key, kernels_of_boxes
+from fwlab.images.build import Builder
+from fwlab.images.programs import Subprocesses
+from fwlab.images.sources import CloudImage, base_settings
 from fwlab.model.errors import BadInput
 
 

@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from fwlab.checkout.project import Project
 from fwlab.host import kvm_probe
-from fwlab.host.architecture import other_architecture
 from fwlab.host.facts import cpu_of_lscpu
 from fwlab.host.hardware_probe import probe_hardware
-from fwlab.host.project import Project
+from fwlab.host.kvm_probe import other_architecture
+from fwlab.images.boxes import BuildError
 from fwlab.images.build import Builder
-from fwlab.images.errors import BuildError
-from fwlab.images.packer_tools import PackerTools
-from fwlab.images.subprocesses import Subprocesses
+from fwlab.images.programs import PackerTools, Subprocesses
 from tests import ROOT
 from tests.fakes.fake_host import FakeHost
 from tests.unit.images.test_packer_tools import complete

@@ -13,12 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.images import box_cache, subprocesses
-from fwlab.images.box_format import to_first_format
-from fwlab.images.build import IMAGES
-from fwlab.images.content_key import content_key
-from fwlab.images.errors import BuildError
-from fwlab.images.subprocesses import Subprocesses
+from fwlab.images import boxes, programs
+from fwlab.images.boxes import IMAGES, BuildError, content_key
+from fwlab.images.build import to_first_format
+from fwlab.images.programs import Subprocesses
 from tests import ROOT
 from tests.fakes.image_build import PACKER, SETTINGS, build
 from tests.fakes.programs import program
@@ -78,17 +76,17 @@ def box(tmp_path: Path) -> Path:
     made = tmp_path / "work.box"
     made.write_bytes(b"box" * 1000)
     path = tmp_path / "boxes" / "sink-0123.box"
-    box_cache.publish(made, path, {"manifest": {"kernel": "6.1"}})
+    boxes.publish(made, path, {"manifest": {"kernel": "6.1"}})
     return path
 
 
 def test_complete_box_is_used(box: Path) -> None:
-    assert box_cache.cached(box)["manifest"] == {"kernel": "6.1"}
+    assert boxes.cached(box)["manifest"] == {"kernel": "6.1"}
 
 
 @pytest.mark.parametrize("damage", ["cut", "altered", "no record", "bad record", "gone", "empty record"])
 def test_damaged_box_is_rejected(box: Path, damage: str) -> None:
-    record = box_cache.record_path(box)
+    record = boxes.record_path(box)
     match damage:
         case "cut":
             box.write_bytes(box.read_bytes()[:-1])
@@ -102,12 +100,12 @@ def test_damaged_box_is_rejected(box: Path, damage: str) -> None:
             record.write_text("[]")
         case "gone":
             box.unlink()
-    assert box_cache.cached(box) is None
+    assert boxes.cached(box) is None
 
 
 def test_too_little_space_is_reported_with_place_and_size(tmp_path: Path) -> None:
     with pytest.raises(BuildError) as caught:
-        box_cache.need_room(tmp_path, 1 << 60)
+        boxes.need_room(tmp_path, 1 << 60)
     assert str(tmp_path) in str(caught.value)
     assert f"{(1 << 60) >> 20} MiB" in str(caught.value)
     assert "FWLAB_CACHE" in caught.value.hint
@@ -122,34 +120,34 @@ def test_full_disk_in_a_program_is_reported(tmp_path: Path, words: str) -> None:
 
 def test_full_disk_ends_a_program_that_would_wait_forever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As Packer does after QEMU has paused the machine because the disk is full."""
-    monkeypatch.setattr(subprocesses, "FULL_BYTES", 1 << 60)
-    monkeypatch.setattr(subprocesses, "TIMEOUT_S", 0.1)
-    programs = Subprocesses()
+    monkeypatch.setattr(programs, "FULL_BYTES", 1 << 60)
+    monkeypatch.setattr(programs, "TIMEOUT_S", 0.1)
+    running = Subprocesses()
     # Once with a program that ends on a signal, and once with one that must be killed together with its child.
     for trap in ("", "trap '' INT; "):
         began = time.monotonic()
         with pytest.raises(BuildError, match=f"sink: the disk of {tmp_path} is full") as caught:
-            programs.run(["sh", "-c", f"{trap}sleep 600 & wait; sleep 600"], tmp_path / "log", "sink")
+            running.run(["sh", "-c", f"{trap}sleep 600 & wait; sleep 600"], tmp_path / "log", "sink")
         assert "FWLAB_CACHE" in caught.value.hint
         assert time.monotonic() - began < 60
-        assert not programs._running
+        assert not running._running
 
 
 def test_second_build_of_an_image_waits_and_can_be_stopped(tmp_path: Path) -> None:
     lock, asked = tmp_path / "locks" / "sink", []
-    with box_cache.locked(lock, lambda: False):
+    with boxes.locked(lock, lambda: False):
         stop = lambda: asked.append(1) or True  # noqa: E731
-        with pytest.raises(BuildError, match="sink"), box_cache.locked(lock, stop):
+        with pytest.raises(BuildError, match="sink"), boxes.locked(lock, stop):
             pytest.fail("two builds held one lock")
     assert asked
-    with box_cache.locked(lock, lambda: True):
+    with boxes.locked(lock, lambda: True):
         assert lock.exists()
 
 
 def test_stopping_ends_the_children_of_children(tmp_path: Path) -> None:
     script = (
         "import pathlib, sys, threading, time\n"
-        "from fwlab.images.subprocesses import Subprocesses\n"
+        "from fwlab.images.programs import Subprocesses\n"
         "programs, log = Subprocesses(), pathlib.Path(sys.argv[1]) / 'log'; mark = log.with_name('pid')\n"
         "command = ['sh', '-c', f'sleep 600 & echo $! > {mark}.new; mv {mark}.new {mark}; wait']\n"
         "thread = threading.Thread(target=lambda: programs.run(command, log, 'sleeper'), daemon=True)\n"

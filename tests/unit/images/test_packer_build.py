@@ -13,7 +13,7 @@ import pytest
 from fwlab.host.kvm_probe import KvmAnswer
 from fwlab.images.__main__ import add_to_vagrant
 from fwlab.images.build import guest_accelerator
-from fwlab.images.subprocesses import Subprocesses
+from fwlab.images.programs import Subprocesses
 from fwlab.model.errors import BadInput
 from tests.fakes.image_build import PACKER, build
 

@@ -11,10 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.images import cloud_image
-from fwlab.images.cloud_image import CloudImage, base_settings
-from fwlab.images.content_key import content_key
-from fwlab.images.errors import BuildError
+from fwlab.images.boxes import BuildError, content_key
+from fwlab.images.sources import CloudImage, base_settings, cloud_image
 from tests.fakes.image_build import PACKER, SETTINGS, build
 from tests.fakes.programs import program
 
@@ -28,7 +26,7 @@ def base_variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     def ask(url: str, checksum: str):
         monkeypatch.setenv("FWLAB_BASE_URL", url)
         monkeypatch.setenv("FWLAB_BASE_CHECKSUM", checksum)
-        return cloud_image.cloud_image()
+        return cloud_image()
 
     return ask
 

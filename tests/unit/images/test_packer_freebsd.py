@@ -8,15 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.host.project import Project
-from fwlab.images import freebsd_image as images
-from fwlab.images.box_format import virtual_gib
-from fwlab.images.build import Builder
-from fwlab.images.errors import BuildError, SourceError
-from fwlab.images.freebsd_disk import GPT_UFS, GPT_ZFS, explained
-from fwlab.images.freebsd_image import FreebsdImage, freebsd_image
-from fwlab.images.freebsd_release import OFFICIAL
-from fwlab.images.subprocesses import Subprocesses
+from fwlab.checkout.project import Project
+from fwlab.images import freebsd
+from fwlab.images.boxes import BuildError, SourceError
+from fwlab.images.build import Builder, virtual_gib
+from fwlab.images.freebsd import GPT_UFS, GPT_ZFS, OFFICIAL, FreebsdImage, explained, freebsd_image
+from fwlab.images.programs import Subprocesses
 from tests import ROOT
 from tests.fakes.image_build import build
 from tests.fakes.programs import needs, program
@@ -39,7 +36,7 @@ def disk(release: str = "15.1", guid: bytes = GPT_UFS, extra: bytes = b"# PROVID
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the image is published."""
-    for name in (images.URL, images.SHA256, "FWLAB_DUT"):
+    for name in (freebsd.FREEBSD_URL, freebsd.FREEBSD_SHA256, "FWLAB_DUT"):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "published").mkdir()
     return tmp_path / "published"
@@ -51,7 +48,7 @@ def publish(folder: Path, content: bytes, name: str = NAME, *, listed: bool = Tr
     if listed:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         sums = [f"SHA256 (another-{name}) = {'0' * 64}", f"SHA256 ({name}) = {digest}"]
-        (folder / images.CHECKSUMS).write_text("\n".join(sums) + "\n")
+        (folder / freebsd.CHECKSUMS).write_text("\n".join(sums) + "\n")
     return path
 
 
@@ -81,8 +78,8 @@ def test_an_image_is_verified_by_the_list_beside_it_and_unpacked(
 @needs_qemu
 def test_a_given_checksum_needs_no_list(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = publish(folder, disk(), listed=False)
-    monkeypatch.setenv(images.URL, str(path))
-    monkeypatch.setenv(images.SHA256, hashlib.sha256(path.read_bytes()).hexdigest().upper())
+    monkeypatch.setenv(freebsd.FREEBSD_URL, str(path))
+    monkeypatch.setenv(freebsd.FREEBSD_SHA256, hashlib.sha256(path.read_bytes()).hexdigest().upper())
     image = freebsd_image(Project(tmp_path))
     assert unpack(image, tmp_path).read_bytes() == disk()
     assert image.record() == {"url": str(path), "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
@@ -114,7 +111,7 @@ def test_a_download_is_kept_packed(folder: Path, tmp_path: Path, monkeypatch: py
         unpack(FreebsdImage(address), tmp_path).unlink()
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     assert left_in(tmp_path) == [tmp_path / "cache/downloads" / f"{digest}.freebsd"]
-    sums = f"http://127.0.0.1/{images.CHECKSUMS}"
+    sums = f"http://127.0.0.1/{freebsd.CHECKSUMS}"
     assert asked == [sums, address, sums]
 
 
@@ -172,8 +169,8 @@ def test_a_missing_list_names_the_variable(folder: Path, tmp_path: Path) -> None
     path = publish(folder, disk(), listed=False)
     with pytest.raises(SourceError, match=f"{folder}/CHECKSUM.SHA256: No such file") as refused:
         unpack(FreebsdImage(str(path)), tmp_path)
-    assert images.SHA256 in refused.value.hint
-    (folder / images.CHECKSUMS).write_text(f"SHA256 (x{NAME}) = {'0' * 64}\n")
+    assert freebsd.FREEBSD_SHA256 in refused.value.hint
+    (folder / freebsd.CHECKSUMS).write_text(f"SHA256 (x{NAME}) = {'0' * 64}\n")
     with pytest.raises(SourceError, match=f"{folder}/CHECKSUM.SHA256: no SHA-256 of {NAME}"):
         unpack(FreebsdImage(str(path)), tmp_path)
 
@@ -188,8 +185,8 @@ def test_a_missing_list_names_the_variable(folder: Path, tmp_path: Path) -> None
 def test_wrong_variables_are_named(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str, digest: str, message: str
 ) -> None:
-    monkeypatch.setenv(images.URL, url)
-    monkeypatch.setenv(images.SHA256, digest)
+    monkeypatch.setenv(freebsd.FREEBSD_URL, url)
+    monkeypatch.setenv(freebsd.FREEBSD_SHA256, digest)
     with pytest.raises(SourceError, match=message):
         freebsd_image(Project(tmp_path))
 
@@ -242,5 +239,5 @@ def test_naming_it_and_failing_is_an_error(tmp_path: Path, folder: Path) -> None
     done = build("--no-vagrant", "dut-freebsd", FWLAB_CACHE=str(tmp_path / "cache"), FWLAB_FREEBSD_URL=url)
     assert done.returncode == 2
     assert f"{folder}/CHECKSUM.SHA256: No such file or directory" in done.stderr
-    assert images.SHA256 in done.stderr
+    assert freebsd.FREEBSD_SHA256 in done.stderr
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file() and path.parent.name != "locks"]

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.host.project import Project
-from fwlab.images.box_cache import publish
+from fwlab.checkout.project import Project
+from fwlab.images.boxes import BuildError, publish
 from fwlab.images.build import Builder
-from fwlab.images.errors import BuildError
-from fwlab.images.packer_tools import PackerTools
-from fwlab.images.subprocesses import Subprocesses
+from fwlab.images.programs import PackerTools, Subprocesses
 from tests import ROOT
 
 

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from fwlab.checkout.project import Project
 from fwlab.generator import selection as engines
-from fwlab.host.project import Project
-from fwlab.images.build import IMAGES, Builder
-from fwlab.images.errors import BuildError
-from fwlab.images.subprocesses import Subprocesses
-from fwlab.images.trex_tarball import Tarball, trex_tarball
+from fwlab.images.boxes import IMAGES, BuildError
+from fwlab.images.build import Builder
+from fwlab.images.programs import Subprocesses
+from fwlab.images.sources import Tarball, trex_tarball
 from fwlab.model.errors import BadInput, CannotMeasure
 from tests import ROOT
 from tests.fakes.image_build import build

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from fwlab.judge.load_dependence import tracked_in_flood
-from fwlab.judge.verdicts import judge_exercise
+from fwlab.judge.checks import judge_exercise
+from fwlab.judge.conduct import tracked_in_flood
 from fwlab.metrics.registry import METRICS
 from fwlab.model.trial import Delivery, States
 from fwlab.model.verdict import Outcome

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from fwlab.judge.verdicts import judge_cases, judge_exercise
+from fwlab.judge.checks import judge_exercise
+from fwlab.judge.verdicts import judge_cases
 from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Lab
 from fwlab.model.results import HostFacts, Measured, Run

@@ -6,9 +6,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fwlab.generator.recording import FEWEST_FRAMES, KnownFrames, Recording
+from fwlab.generator.recording import MIN_FRAMES, KnownFrames, Recording
 
-FRAMES, KEPT = 2 * FEWEST_FRAMES, 96
+FRAMES, KEPT = 2 * MIN_FRAMES, 96
 
 
 def table(frames: int = FRAMES) -> np.ndarray:
@@ -59,7 +59,7 @@ def test_nor_where_the_dut_takes_little_and_drops_most_of_it() -> None:
     begins = np.cumsum(chance.integers(64, 3000, size=400))
     places = (begins[:, np.newaxis] + np.arange(64)).ravel()
     for apart in (1, 7, 13):
-        assert known(FEWEST_FRAMES).copies(recorded(places[::apart], FEWEST_FRAMES)) == 0
+        assert known(MIN_FRAMES).copies(recorded(places[::apart], MIN_FRAMES)) == 0
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,15 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from itertools import pairwise
 
 import pytest
 
+from fwlab.checkout.project import find_project
 from fwlab.generator.traffic_profile import load_profile
-from fwlab.host.project import find_project
 from fwlab.measure.labs import load_lab
-from fwlab.measure.saved_runs import load_run, published_files
 from fwlab.metrics.delivery import FIRST_PACKETS
-from fwlab.metrics.registry import METRICS
 from fwlab.traffic.expand import expand
 from tests import ROOT
 
@@ -68,14 +65,3 @@ def test_residents_are_more_than_the_table_holds(exercise: str) -> None:
     played = frames(declared.traffic, declared.state_packets)
     assert len(played) == declared.state_packets
     assert len({client for client, _flags, _out in played[FIRST_PACKETS:]}) > room
-
-
-def test_who_finds_an_entry_to_replace_follows_the_formula() -> None:
-    """1 - e^(-16 m/b), for m entries in b buckets."""
-    sweep = next(one for one in LAB.sweeps if one.id == "buckets")
-    entries = int(sweep.parameters["most"])
-    run = load_run(published_files(PROJECT, LAB)[0], LAB.id)
-    found = {case.id: METRICS["forwarded"].values(case, run.testbed) for case in run.cases}
-    for value in sweep.values:
-        computed = 1 - math.exp(-16 * entries / int(value))
-        assert found[sweep.case_id(value)] == [pytest.approx(computed, abs=0.03)]

@@ -12,8 +12,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from fwlab.checkout.project import find_project, load_topology
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.host.project import find_project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.rulesets.files import lab_ruleset
 from fwlab.traffic.classes import classify, flow_keys

@@ -9,8 +9,8 @@ from itertools import pairwise
 
 import pytest
 
+from fwlab.checkout.project import find_project, load_topology
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.host.project import find_project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run, published_files
 from fwlab.metrics.delivery import FIRST_PACKETS

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.host.project import Project, lab_ids
+from fwlab.checkout.project import Project, lab_ids
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import published_runs
 from fwlab.model.results import Run
-from fwlab.student import derivations
-from fwlab.student.derivations import WITHIN, derived
+from fwlab.student import workbook
 from fwlab.student.hints import hints_of
-from fwlab.student.workbook import workbook_of
+from fwlab.student.workbook import WITHIN, derived, workbook_of
 from tests import ROOT
 
 PROJECT = Project(ROOT)
@@ -41,9 +40,9 @@ def test_every_question_can_be_answered_from_what_a_report_shows(name: str, monk
     """A report shows four digits. An answer that was computed from them must be right with room to spare."""
     lab, runs = published(name)
     exact = {asked.id: derived(lab, asked, runs) for asked in workbook_of(PROJECT, lab)}
-    original = derivations._median
+    original = workbook._median
     monkeypatch.setattr(
-        derivations, "_median", lambda *words: None if (value := original(*words)) is None else float(f"{value:.4g}")
+        workbook, "_median", lambda *words: None if (value := original(*words)) is None else float(f"{value:.4g}")
     )
     for asked in workbook_of(PROJECT, lab):
         assert derived(lab, asked, runs) == pytest.approx(exact[asked.id], rel=WITHIN / 2), asked.id

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from fwlab.grading.variant_files import load_variants
-from fwlab.judge.verdicts import judge_exercise
+from fwlab.grading.lab_rulesets import load_variants
+from fwlab.judge.checks import judge_exercise
 from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.results import Measured, Run

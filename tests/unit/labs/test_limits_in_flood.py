@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from fwlab.judge.load_dependence import changes, changes_of_limits
+from fwlab.judge.conduct import changes, changes_of_limits
 from fwlab.model.check import Check
-from fwlab.model.paced import PacedPlay, PacedTrial
 from fwlab.model.results import Measured
-from fwlab.model.trial import Delivery
+from fwlab.model.trial import Delivery, PacedPlay, PacedTrial
 from tests.fakes.factories import attempt
 
 MIX = {"clients": 300, "popular": 100, "abuse": 600}

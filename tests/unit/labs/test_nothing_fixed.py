@@ -11,8 +11,8 @@ from functools import cache
 
 import pytest
 
+from fwlab.checkout.project import find_project, lab_ids, load_topology
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.host.project import find_project, lab_ids, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.metrics.step import Phase
 from fwlab.model.lab import Exercise, Lab

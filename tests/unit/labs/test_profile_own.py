@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from fwlab.checkout.project import Project
 from fwlab.cli import perf_profile
-from fwlab.host.project import Project
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import EXIT_USAGE
-from fwlab.student.solution import published_figure
+from fwlab.student.hints import published_figure
 from tests import ROOT
 from tests.fakes import student_checkout as checkouts
 from tests.fakes.student_checkout import EX1, LAB, Door, Measuring

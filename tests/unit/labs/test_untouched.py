@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from fwlab.grading.submissions import Submissions
-from fwlab.grading.untouched import MOST_COMMENTS, untouched
+from fwlab.grading.works import MOST_COMMENTS, untouched
 
 START = "*raw\n# block them\n-A PREROUTING -s 198.18.20.66 -j DROP\n-A PREROUTING -j ACCEPT\nCOMMIT\n"
 

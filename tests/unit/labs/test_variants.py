@@ -13,12 +13,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.grading.graded import own_work
+from fwlab.checkout.project import Project, find_project, lab_ids, load_topology, read_yaml
 from fwlab.grading.grading_plan import plan_grading
-from fwlab.grading.non_solutions import Made
+from fwlab.grading.lab_rulesets import Made, load_variants, variant_folder
 from fwlab.grading.options import GradingOptions
-from fwlab.grading.variant_files import load_variants, variant_folder
-from fwlab.host.project import Project, find_project, lab_ids, load_topology, read_yaml
+from fwlab.grading.works import own_work
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import refuse_settings
 from fwlab.model.errors import BadInput

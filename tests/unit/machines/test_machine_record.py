@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from fwlab.checkout.project import Project
 from fwlab.host.kvm_probe import KvmAnswer
-from fwlab.host.project import Project
 from fwlab.machines.__main__ import main
 from fwlab.machines.plan import Plan
 from fwlab.machines.record import update

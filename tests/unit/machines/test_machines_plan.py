@@ -17,8 +17,8 @@ import yaml
 from fwlab.machines.plan import Plan
 from fwlab.machines.seed import Seed
 from fwlab.model.errors import BadInput, CannotMeasure
+from fwlab.testbed.choices import link_kinds, requested_kinds
 from fwlab.testbed.hardware import device_name
-from fwlab.testbed.link_choice import link_kinds, requested_kinds
 from fwlab.testbed.link_kinds import LINKS
 from tests.fakes.machines_checkout import (
     LAB,

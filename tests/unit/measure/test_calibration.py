@@ -13,16 +13,24 @@ from typing import Any
 
 import pytest
 
+from fwlab.checkout.project import Project, load_topology
 from fwlab.cli import calibrate as command
 from fwlab.cli import doctor
 from fwlab.cli.main import main
-from fwlab.host.project import Project, load_topology
 from fwlab.judge.verdicts import NEAR_CEILING, all_doubts, judge_cases
-from fwlab.measure.calibration import calibrated, host_class_of, load_host_class, path_of, write_host_class
+from fwlab.measure.calibration import (
+    MOST_DAYS,
+    HostClass,
+    Setup,
+    calibrated,
+    host_class_of,
+    load_host_class,
+    path_of,
+    write_host_class,
+)
 from fwlab.measure.labs import load_lab
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, EXIT_USAGE, BadInput, CannotMeasure
-from fwlab.model.host_class import MOST_DAYS, HostClass, Setup
 from fwlab.model.results import Measured, Run
 from fwlab.model.verdict import Outcome
 from tests import ROOT

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from fwlab.host.project import Project
+from fwlab.checkout.project import Project
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import chosen_cases
 from fwlab.model.errors import BadInput

@@ -12,11 +12,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.host.project import Project, load_topology
+from fwlab.checkout.project import Project, load_topology
+from fwlab.judge.checks import judge_exercise
+from fwlab.judge.clocks import MAX_INTERVAL
 from fwlab.judge.statistics import Figure, fewest_values, median_interval, paired_ratio
-from fwlab.judge.verdicts import LARGEST_INTERVAL, all_doubts, judge_cases, judge_exercise
-from fwlab.measure.in_turns import in_turns
+from fwlab.judge.verdicts import all_doubts, judge_cases
 from fwlab.measure.labs import load_lab
+from fwlab.measure.measurer import interleave_trials
 from fwlab.measure.plan import case_spec
 from fwlab.measure.session import Session
 from fwlab.metrics.measurement_spec import MeasurementSpec
@@ -89,7 +91,7 @@ class Host:
 
 def test_case_and_baseline_alternate() -> None:
     host = Host(DRIFT)
-    found = in_turns(host, CASE)
+    found = interleave_trials(host, CASE)
     assert [spec.id.split()[0] for spec in host.asked] == ["set-1000", "raw-drop"] * 6
     assert {spec.trial.count for spec in host.asked} == {1}
     assert [spec.metrics for spec in host.asked[:3:2]] == [["capacity", "load_time"], ["capacity"]]
@@ -100,27 +102,27 @@ def test_case_and_baseline_alternate() -> None:
 
 def test_more_trials_are_more_rounds() -> None:
     host = Host([1.0] * 9)
-    assert len(in_turns(host, replace(CASE, trial=Trials(count=9))).trials) == 9
+    assert len(interleave_trials(host, replace(CASE, trial=Trials(count=9))).trials) == 9
 
 
 def test_a_case_without_a_baseline_has_enough_trials_for_an_interval() -> None:
     host = Host([1.0])
-    assert len(in_turns(host, BASE).trials) == 6
+    assert len(interleave_trials(host, BASE).trials) == 6
 
 
 def test_after_a_problem_there_is_no_further_round() -> None:
     host = Host(DRIFT, problem_at=3)
-    found = in_turns(host, CASE)
+    found = interleave_trials(host, CASE)
     assert len(host.asked) == 4
     assert found.beside.problems == ["the DUT was idle"]
 
 
 def test_the_time_limit_is_for_all_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 1000, 10))
-    monkeypatch.setattr("fwlab.measure.in_turns.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr("fwlab.measure.measurer.time", SimpleNamespace(monotonic=lambda: next(clock)))
     host = Host(DRIFT)
     with pytest.raises(Overdue, match="set-1000"):
-        in_turns(host, CASE, 35)
+        interleave_trials(host, CASE, 35)
     assert len(host.asked) == 3
 
 
@@ -153,7 +155,7 @@ def judged(found: Measured, *others: Measured) -> Verdict:
 
 
 def test_the_ratio_of_rounds_is_judged_although_the_host_drifts() -> None:
-    found = in_turns(Host(DRIFT), CASE)
+    found = interleave_trials(Host(DRIFT), CASE)
     own_session = measured(LAB, "raw-drop", trials=trials(*[330_000] * 6, scale=1))
     verdict = judged(found, own_session)
     assert (verdict.outcome, verdict.value) == (Outcome.PASS, pytest.approx(0.91, abs=1e-3))
@@ -180,7 +182,7 @@ def test_an_interval_that_is_too_wide_is_inconclusive() -> None:
     verdict = judged(scattered(0.95, 0.97, 1.0, 1.0, 1.03, 1.05))
     assert verdict.outcome is Outcome.INCONCLUSIVE
     assert "95% confidence interval is 10.0% wide" in verdict.text
-    assert f"at most {LARGEST_INTERVAL:.0%}" in verdict.text
+    assert f"at most {MAX_INTERVAL:.0%}" in verdict.text
 
 
 def test_more_trials_of_the_same_scatter_decide() -> None:
@@ -207,14 +209,14 @@ def test_a_check_is_judged_by_the_case_beside_it() -> None:
 
 # ---- results and reports
 def test_results_keep_what_was_measured_beside_them() -> None:
-    found = in_turns(Host(DRIFT), CASE)
+    found = interleave_trials(Host(DRIFT), CASE)
     assert Measured.model_validate_json(found.model_dump_json()) == found
     assert "beside" not in found.beside.model_dump()
 
 
 def test_reports_show_the_interval_in_place_of_the_spread() -> None:
     own = measured(LAB, "raw-drop", trials=trials(*[300_000] * 6, scale=1))
-    run = a_run([own, in_turns(Host(DRIFT), CASE)], testbed=real())
+    run = a_run([own, interleave_trials(Host(DRIFT), CASE)], testbed=real())
     model = build_model(LAB, run)
     text = plain_text(model)
     assert "95% CI" in text

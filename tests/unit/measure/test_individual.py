@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from fwlab.checkout.project import Project, find_project, lab_ids, load_topology
 from fwlab.cli.grades import roster
 from fwlab.cli.main import app
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.grading.record import read_record
-from fwlab.host.project import Project, find_project, lab_ids, load_topology
 from fwlab.measure.individual_tasks import draw, individual_lab, of_students, read_tasks
 from fwlab.measure.labs import load_lab
 from fwlab.measure.measurer import Measurer

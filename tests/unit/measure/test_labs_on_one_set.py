@@ -115,11 +115,13 @@ def test_a_session_for_another_lab_plays_that_labs_traffic_into_a_run_of_its_own
     assert (other.run.lab, other.run.seed, other.run.host) == (OTHER, 7, session.run.host)
 
 
-def test_only_what_uses_the_same_machines_in_the_same_way_shares_them() -> None:
+def test_only_what_uses_the_same_machines_in_the_same_way_shares_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fwlab.measure.context.model_of", lambda _core: None)
+
     def made(**changed: object) -> RunContext:
         lab, machines = (factories.a_lab().model_copy(update={"id": name}) for name in (LAB, OTHER))
         known = {"lab": lab, "other_lab": machines, "testbed": TestbedRequest(), **changed}
-        return RunContext(None, SimpleNamespace(cores={"old": None}), **known)  # type: ignore[arg-type]
+        return RunContext(None, SimpleNamespace(), **known)  # type: ignore[arg-type]
 
     topology = made().topology
     same = RunContext(None, topology, factories.a_lab(), TestbedRequest(), other_lab=made().other_lab)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.judge.verdicts import judge_exercise
+from fwlab.judge.checks import judge_exercise
 from fwlab.measure.session import EXERCISE_S, REVIVALS, WITHOUT_S, Session
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.registry import METRICS

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from fwlab.measure import measurer
 from fwlab.measure.measurer import Measurer
@@ -23,8 +22,7 @@ from fwlab.metrics.state_table import FILL
 from fwlab.metrics.step import Phase, Step
 from fwlab.metrics.survival import SURVIVE_PACED
 from fwlab.model.errors import Refused
-from fwlab.model.results import Measured
-from tests.fakes.factories import a_lab, measured
+from fwlab.model.results import Measured, Values
 
 
 def spec(*metrics: str, **fields: Any) -> MeasurementSpec:
@@ -66,8 +64,8 @@ def on_nodes(
     return Measurer(Nodes(nodes, nodes, nodes, nodes, {}, lambda _level: nodes, 1, tell=tell)).measure(spec("capacity"))
 
 
-def finds(phase: Phase = Phase.FLOOD, despite_problems: bool = True, **fields: Any) -> Step:
-    return Step(phase, lambda _session, _spec, so_far: so_far.plus(**fields), despite_problems)
+def finds(phase: Phase = Phase.FLOOD, despite_problems: bool = True, **extra: list[float]) -> Step:
+    return Step(phase, lambda _session, _spec, so_far: so_far.plus(Values(extra=extra)), despite_problems)
 
 
 def test_each_step_is_told_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,21 +74,15 @@ def test_each_step_is_told_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -
     assert [event.phase for event in told] == ["loading", "states", "after flood"]
 
 
-def test_partial_results_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = finds(extra={"a": [1.0]}, problems=["one"]), finds(extra={"b": [2.0]}, problems=["two"])
-    found = on_nodes(*steps, monkeypatch=monkeypatch)
-    assert (found.extra, found.problems) == ({"a": [1.0], "b": [2.0]}, ["one", "two"])
-
-
 def test_after_a_problem_only_steps_that_do_not_need_the_figures_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = finds(despite_problems=False, extra={"a": [1.0]}), finds(extra={"b": [2.0]})
+    steps = finds(despite_problems=False, a=[1.0]), finds(b=[2.0])
     found = on_nodes(*steps, left=("table ip f",), monkeypatch=monkeypatch)
     assert found.extra == {"b": [2.0]}
     assert "table ip f" in found.problems[0]
 
 
 def test_nothing_more_is_measured_once_the_result_decides(monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = [finds(Phase.BEFORE_FLOOD, extra={"a": [1.0]}), finds(extra={"b": [2.0]})]
+    steps = [finds(Phase.BEFORE_FLOOD, a=[1.0]), finds(b=[2.0])]
     monkeypatch.setattr(measurer, "_steps", lambda *_: steps)
     nodes: Any = SimpleNamespace(reset=lambda next_ruleset=None: [], plays_packets=lambda _: False, tell=print)
     on = Measurer(Nodes(nodes, nodes, nodes, nodes, {}, lambda _level: nodes, 1))
@@ -101,7 +93,7 @@ def test_results_before_a_refusal_are_kept(monkeypatch: pytest.MonkeyPatch) -> N
     def refuse(*_: object) -> Measured:
         raise Refused("line 2 failed")
 
-    found = on_nodes(finds(extra={"a": [1.0]}), Step(Phase.LAST, refuse), monkeypatch=monkeypatch)
+    found = on_nodes(finds(a=[1.0]), Step(Phase.LAST, refuse), monkeypatch=monkeypatch)
     assert (found.extra, found.refused) == ({"a": [1.0]}, "line 2 failed")
 
 
@@ -144,18 +136,3 @@ def test_a_ruleset_that_memory_has_taken_away_is_loaded_again(
     on.measure(spec(*metrics))
     on.measure(spec("survival"))
     assert len(loaded) == loads
-
-
-def test_a_result_does_not_change() -> None:
-    found = measured(a_lab(), "raw-drop", 300_000)
-    with pytest.raises(ValidationError):
-        found.problems = ["later"]
-    assert found.plus(problems=["later"]).problems == ["later"]
-    assert found.problems == []
-
-
-def test_extra_values_are_written_only_if_there_are_any() -> None:
-    found = measured(a_lab(), "raw-drop", 300_000)
-    assert "extra" not in found.model_dump()
-    found = found.plus(extra={"a": [1.0]})
-    assert Measured.model_validate_json(found.model_dump_json()) == found

@@ -11,11 +11,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.host.project import find_project, load_topology
+from fwlab.checkout.project import find_project, load_topology
 from fwlab.measure.plan import work_spec
 from fwlab.model.errors import BadInput
 from fwlab.rulesets import files
-from fwlab.rulesets.files import MOST_FILES, MOST_NAMED, lab_ruleset, not_loaded, student_ruleset, with_reasons
+from fwlab.rulesets.files import MAX_FILES, MAX_NAMED, lab_ruleset, not_loaded, student_ruleset, with_reasons
 from fwlab.rulesets.render import render, ruleset_file
 from tests import ROOT
 
@@ -127,8 +127,8 @@ def test_what_no_tool_loads_is_not_opened(folder: Path, setting: SimpleNamespace
 
 
 def test_only_some_of_many_notes_are_named() -> None:
-    told = with_reasons([f"{number}.txt" for number in range(MOST_NAMED + 3)])
-    assert told.count("(") == MOST_NAMED
+    told = with_reasons([f"{number}.txt" for number in range(MAX_NAMED + 3)])
+    assert told.count("(") == MAX_NAMED
     assert told.endswith(", and 3 more")
 
 
@@ -207,7 +207,7 @@ def test_folder_that_is_a_link(folder: Path, tmp_path: Path) -> None:
 def test_file_too_large(folder: Path) -> None:
     path = folder / "huge.ipset"
     with path.open("wb") as file:
-        file.truncate(files.LARGEST_FILE + 1)
+        file.truncate(files.MAX_FILE_BYTES + 1)
     with pytest.raises(BadInput) as refused:
         student_ruleset(folder)
     assert refused.value.message == "huge.ipset: 32 MiB; a ruleset file has at most 32"
@@ -264,18 +264,18 @@ def test_refused_settings_list_the_accepted_ones(folder: Path, setting: SimpleNa
 
 
 def test_too_many_files(folder: Path) -> None:
-    for number in range(MOST_FILES):
+    for number in range(MAX_FILES):
         (folder / f"{number}.nft").write_text("# nothing\n")
     (folder / "notes.md").write_text("not counted\n")
-    assert len(student_ruleset(folder)) == MOST_FILES
+    assert len(student_ruleset(folder)) == MAX_FILES
     (folder / "one-more.nft").write_text("# nothing\n")
     with pytest.raises(BadInput) as refused:
         student_ruleset(folder)
-    assert refused.value.message == f"ex1-block: {MOST_FILES + 1} files; an exercise has at most {MOST_FILES}"
+    assert refused.value.message == f"ex1-block: {MAX_FILES + 1} files; an exercise has at most {MAX_FILES}"
 
 
 def test_total_size_is_limited(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "LARGEST_SUM", 2 << 20)
+    monkeypatch.setattr(files, "MAX_SUM_BYTES", 2 << 20)
     for name in ("a.nft", "b.nft"):
         (folder / name).write_text("#" * (1 << 20))
     assert len(student_ruleset(folder)) == 2

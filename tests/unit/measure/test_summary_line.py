@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from fwlab.measure.summary_line import summary
+from fwlab.measure.session import summary
 from fwlab.model.results import Measured
 from fwlab.model.trial import Delivery
 from tests.fakes import factories

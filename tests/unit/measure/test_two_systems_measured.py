@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from fwlab.checkout.project import find_project, load_topology
 from fwlab.cli.ranges import as_yaml, renewed
 from fwlab.grading.engine import Engine
 from fwlab.grading.grading_plan import plan_grading
 from fwlab.grading.options import GradingOptions
-from fwlab.host.project import find_project, load_topology
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import load_lab, on_dut
 from fwlab.measure.plan import chosen_cases, chosen_exercises, submitted_spec

@@ -14,7 +14,7 @@ from fwlab.metrics import delivery
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession, Nodes
 from fwlab.model.errors import CannotMeasure
-from fwlab.model.results import Measured
+from fwlab.model.results import Measured, Overload
 from fwlab.model.trial import Delivery
 from tests.fakes.factories import a_lab, attempt
 
@@ -65,7 +65,7 @@ def delivered(way: Way, monkeypatch: pytest.MonkeyPatch) -> Measured:
 
 def flooded(*, slowed: int = 0, taken: int | None = 31_024, pps: float | None = 50_000.0) -> Measured:
     flood = Delivery(intended_load=None, sent=100_000, offered={}, arrived={}, taken=taken)
-    return attempt().plus(slowed=slowed, flood=flood, generator_sent=100_000, generator_pps=pps)
+    return attempt().plus(Overload(slowed=slowed, flood=flood, generator_sent=100_000, generator_pps=pps))
 
 
 def test_the_flood_shows_what_the_dut_carries() -> None:

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from fwlab.host.project import Project
-from fwlab.judge.verdicts import judge_exercise
+from fwlab.checkout.project import Project
+from fwlab.judge.checks import judge_exercise
 from fwlab.measure.labs import load_lab
 from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Run

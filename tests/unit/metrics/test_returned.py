@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.host.project import Project
-from fwlab.judge.verdicts import judge_exercise
+from fwlab.checkout.project import Project
+from fwlab.judge.checks import judge_exercise
 from fwlab.measure.labs import load_lab
 from fwlab.metrics import delivery
 from fwlab.metrics.measurement_spec import MeasurementSpec

@@ -21,7 +21,7 @@ from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.metrics.nodes import MeasuringSession
 from fwlab.metrics.perf_profile import FEWEST, RATES, SECONDS, sample
 from fwlab.model.errors import BadInput, CannotMeasure
-from fwlab.model.results import Measured
+from fwlab.model.results import Measured, Overload
 from tests.fakes.factories import attempt
 
 #: As `perf script -F comm,ip,sym` prints it.
@@ -117,7 +117,7 @@ def sampled(said: list[str], stacks: dict[str, int], level: int = 0, dies: bool 
     )
     nodes: Any = SimpleNamespace(dut=dut, throttle=slowed, engine=SimpleNamespace(start=play))
     spec = MeasurementSpec(id="x", title="X", ruleset="x", files=[], metrics=["capacity"], traffic="flood")
-    return sample(MeasuringSession(nodes), spec, attempt(1000).plus(slowed=level))
+    return sample(MeasuringSession(nodes), spec, attempt(1000).plus(Overload(slowed=level)))
 
 
 def test_perf_starts_before_the_packets_and_is_read_after_them() -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from fwlab.metrics.saturation import Attempt, Saturation
-from fwlab.model.results import Measured
+from fwlab.model.results import Measured, Overload
 from fwlab.model.trial import Trial
 
 STEPS, WANTED = 4, 5
@@ -37,7 +37,7 @@ def a_case() -> Measured:
 def searched(saturation: Saturation, dut: Dut) -> Measured:
     """Run the search for the next case of a session."""
     search = saturation.search(dut.attempt, WANTED)
-    return search.added_to(a_case()).plus(trials=search.attempt.valid)
+    return search.added_to(a_case()).plus(Overload(trials=search.attempt.valid))
 
 
 @pytest.mark.parametrize("enough", range(STEPS))
@@ -94,7 +94,7 @@ def test_on_the_hosts_clock_there_is_one_level() -> None:
 
 def test_on_the_hosts_clock_idle_trials_concern_only_figures_that_need_overload() -> None:
     search = Saturation(1).search(Dut(enough=1).attempt, WANTED)
-    found = search.added_to(a_case(), "host")
+    found = search.added_to(a_case(), throttled=False)
     assert (len(found.unsaturated), found.problems) == (1, [])
     assert found.model_dump()["unsaturated"] == found.unsaturated
     assert "unsaturated" not in a_case().model_dump(), "as in results from before"

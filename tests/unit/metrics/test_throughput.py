@@ -29,9 +29,8 @@ from fwlab.model.benchmarks import TrialResult
 from fwlab.model.case import Trials
 from fwlab.model.errors import EXIT_USAGE, CannotMeasure
 from fwlab.model.events import BoundsNarrowed
-from fwlab.model.paced import PacedPlay, PacedTrial
 from fwlab.model.results import Measured
-from fwlab.model.trial import Trial
+from fwlab.model.trial import PacedPlay, PacedTrial, Trial
 from fwlab.report.model import build_model
 from fwlab.report.registry import RENDERERS
 from fwlab.report.renderers.terminal import plain_text

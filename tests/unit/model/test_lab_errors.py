@@ -1,64 +1,80 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Bad lab.yml files, each with the exact message that a user gets.
-
-errors/NAME.yml differs from errors/good.yml in one place; errors/NAME.txt is what `fwlab` then says on standard
-error: the file, the field, what is wrong with it, and the next step.
-"""
+"""Bad lab.yml files: the message names the file, the field and what is wrong with it, and the next step."""
 
 from __future__ import annotations
 
+import copy
+import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
+from fwlab.checkout.project import Project
 from fwlab.cli.main import main
-from fwlab.host.project import Project
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import EXIT_USAGE, BadInput
 from tests import DATA, ROOT
 
-ERRORS = DATA / "errors"
 LAB = "lab98-trouble"
-BAD = sorted(path.stem for path in ERRORS.glob("*.yml") if path.stem != "good")
+GOOD = yaml.safe_load((DATA / "errors" / "good.yml").read_text())
+BAD = yaml.safe_load((DATA / "errors" / "table.yml").read_text())["bad"]
 
 
-def checkout(folder: Path, name: str) -> Path:
-    """A checkout with one lab, whose lab.yml is errors/NAME.yml."""
+def written(bad: dict[str, Any]) -> str:
+    """The text of the lab.yml that one entry of the table describes."""
+    data = copy.deepcopy(GOOD)
+    if "twice" in bad:
+        data[bad["twice"]] *= 2
+    for place, value in bad.get("put", {}).items():
+        *path, last = [int(part) if part.isdigit() else part for part in place.split(".")]
+        holder = data
+        for part in path:
+            holder = holder[part]
+        if value is None:
+            del holder[last]
+        else:
+            holder[last] = value
+    return str(bad["text"]) if "text" in bad else json.dumps(data)
+
+
+def checkout(folder: Path, text: str) -> Project:
+    """A checkout with one lab."""
     (folder / "labs" / LAB).mkdir(parents=True)
     shutil.copy(ROOT / "topology.yml", folder)
-    shutil.copy(ERRORS / f"{name}.yml", folder / "labs" / LAB / "lab.yml")
-    return folder
-
-
-def test_every_message_has_a_lab_file() -> None:
-    assert sorted(path.stem for path in ERRORS.glob("*.txt")) == BAD
-    assert len(BAD) >= 30
+    (folder / "labs" / LAB / "lab.yml").write_text(text)
+    return Project(folder)
 
 
 def test_the_good_file_is_accepted(tmp_path: Path) -> None:
-    """The bad files differ from it in one item each."""
-    lab = load_lab(Project(checkout(tmp_path, "good")), LAB)
-    assert list(lab.cases) == ["raw-drop", "rules-16", "rules-64"]
+    assert list(load_lab(checkout(tmp_path, written({})), LAB).cases) == ["raw-drop", "rules-16", "rules-64"]
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_bad_file_gets_this_message(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad["says"][0])
+def test_bad_file_is_rejected_by_name_and_field(bad: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(BadInput) as rejected:
+        load_lab(checkout(tmp_path, written(bad)), LAB)
+    lines = rejected.value.message.splitlines()
+    assert len(lines) == len(bad["says"])
+    for line, part in zip(lines, bad["says"], strict=True):
+        assert line.startswith(f"labs/{LAB}/lab.yml:")
+        assert part in line
+    assert rejected.value.hint
+
+
+def test_message_names_the_next_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(checkout(tmp_path, name))
+    checkout(tmp_path, written({"put": {"cases.0.traffic": "trickle"}}))
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["fwlab", "list", LAB])
     with pytest.raises(SystemExit) as left:
         main()
     said = capsys.readouterr()
-    assert said.err == (ERRORS / f"{name}.txt").read_text()
-    assert said.out == ""
-    assert left.value.code == EXIT_USAGE
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_bad_file_gets_a_hint(name: str, tmp_path: Path) -> None:
-    with pytest.raises(BadInput) as refused:
-        load_lab(Project(checkout(tmp_path, name)), LAB)
-    assert f"labs/{LAB}/lab.yml:" in refused.value.message
-    assert refused.value.hint
+    assert said.err == (
+        f"fwlab: labs/{LAB}/lab.yml: case raw-drop: unknown traffic trickle\n"
+        f"  next: fix labs/{LAB}/lab.yml, then `fwlab list`\n"
+    )
+    assert (said.out, left.value.code) == ("", EXIT_USAGE)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from fwlab.checkout.project import Project
 from fwlab.cli.main import main
-from fwlab.host.project import Project
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import cases_of_part, chosen_exercises
 from fwlab.model.errors import BadInput

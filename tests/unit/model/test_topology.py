@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fwlab.host.project import Project, load_topology
+from fwlab.checkout.project import Project, load_topology
 from fwlab.model.errors import BadInput
 from fwlab.model.topology import ROLES, Topology
 from tests import ROOT

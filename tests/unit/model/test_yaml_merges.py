@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from fwlab.host.yaml_files import yaml_in
+from fwlab.checkout.yaml_files import yaml_in
 from fwlab.model.errors import BadInput
 
 

@@ -66,11 +66,6 @@ def test_hooks_need_no_network() -> None:
     assert {hook["language"] for hook in HOOKS.values()} == {"system"}
 
 
-def test_make_lint_runs_every_hook() -> None:
-    recipe = (ROOT / "Makefile").read_text().partition("\nlint:")[2].partition("\n\n")[0]
-    assert "\t.venv/bin/pre-commit run --all-files\n" in recipe + "\n"
-
-
 def test_scripts_without_a_suffix_are_executable() -> None:
     scripts = [path for path, tags in sources().items() if tags & {"shell", "python"} and not path.suffix]
     assert len(scripts) > 10

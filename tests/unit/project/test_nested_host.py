@@ -13,10 +13,10 @@ import psutil
 import pytest
 from filelock import FileLock
 
-from fwlab.host.project import Project, load_topology
-from fwlab.images.build import LINUX_IMAGES, Builder
-from fwlab.images.errors import BuildError
-from fwlab.images.subprocesses import Subprocesses
+from fwlab.checkout.project import Project, load_topology
+from fwlab.images.boxes import LINUX_IMAGES, BuildError
+from fwlab.images.build import Builder
+from fwlab.images.programs import Subprocesses
 from fwlab.model.errors import BadInput, CannotMeasure
 from tests import ROOT
 from tests.nested_host import __main__ as runner

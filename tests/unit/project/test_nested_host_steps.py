@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from fwlab.host.project import find_project
+from fwlab.checkout.project import find_project
 from fwlab.measure.labs import load_lab
 from fwlab.model.results import Run
 from fwlab.report.model import build_model

@@ -10,14 +10,15 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from fwlab.checkout import atomic_write
+from fwlab.checkout.project import Project
 from fwlab.cli import main
-from fwlab.host import atomic_write
-from fwlab.host.project import Project
 from fwlab.host.ssh import write_ssh_config
-from fwlab.images.built_boxes import built_boxes
+from fwlab.images.boxes import built_boxes
 from fwlab.model.errors import EXIT_USAGE, CannotMeasure
 from fwlab.rulesets.files import not_loaded, student_ruleset, with_reasons
 from tests import ROOT
@@ -65,7 +66,8 @@ def test_mistyped_arguments_are_reported_before_the_kvm_probe(
     (checkout / "labs" / LAB / "work" / "ex1-block").mkdir()
     (checkout / "labs" / LAB / "work" / "ex1-block" / "rules.nfta").touch()
     monkeypatch.setattr("fwlab.host.kvm_probe.DEVICE", Path("/dev/null"))
-    monkeypatch.setattr("fwlab.host.kvm_probe.subprocess.Popen", lambda *_, **__: pytest.fail("KVM was tried"))
+    tried = SimpleNamespace(Popen=lambda *_, **__: pytest.fail("KVM was tried"))
+    monkeypatch.setattr("fwlab.host.kvm_probe.subprocess", tried)
     monkeypatch.setattr("fwlab.testbed.selection.kvm_works", lambda: pytest.fail("KVM was asked for"))
     assert fwlab(*words, monkeypatch=monkeypatch) == EXIT_USAGE
     assert message in capsys.readouterr().err
@@ -127,7 +129,7 @@ def refuse(*_: object, **__: object) -> None:
 def test_predictions_on_a_full_disk(
     checkout: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(f"fwlab.host.atomic_write.{name}", refuse)
+    monkeypatch.setattr(f"fwlab.checkout.atomic_write.{name}", refuse)
     assert fwlab("predict", LAB, "ex1-block", "1000", monkeypatch=monkeypatch) == EXIT_USAGE
     where = checkout / "labs" / LAB / "work" / "predictions.yml"
     said = capsys.readouterr().err
@@ -161,7 +163,7 @@ def test_unwritable_reports_are_reported_before_measuring(
 
 
 def test_a_session_on_a_full_disk(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fwlab.host.project import load_topology
+    from fwlab.checkout.project import load_topology
 
     project = Project(checkout)
     monkeypatch.setattr(tempfile, "mkstemp", refuse)

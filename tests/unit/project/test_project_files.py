@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
 import subprocess
 from functools import cache
@@ -66,13 +65,9 @@ def _state(path: Path) -> list[str]:
 
 
 def test_modules_keep_no_state() -> None:
-    assert [place for path in sorted((ROOT / "fwlab").rglob("*.py")) for place in _state(path)] == []
-
-
-def test_state_is_found(tmp_path: Path) -> None:
-    module = tmp_path / "module.py"
-    module.write_text("seen = {}\nLIMITS = {1: 2}\ndef f():\n    global seen\n")
-    assert _state(module) == ["module.py:4 global", "module.py:1 seen"]
+    modules = [path for path in tracked() if re.fullmatch(r"(fwlab|coresim)/.*\.py", relative(path))]
+    assert len(modules) > 100
+    assert [place for path in modules for place in _state(path)] == []
 
 
 def test_no_module_has_a_catch_all_name() -> None:
@@ -88,20 +83,6 @@ def test_no_path_into_a_developers_folder() -> None:
     assert not [relative(path) for path in tracked() if WORKPLACE.search(text(path))]
 
 
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        ("see /{}/main/x".format("work"), True),
-        ("root=/{}".format("work"), True),
-        ("labs/lab03-ipset/work/README.md", False),
-        ("{lab}/work/{exercise}", False),
-        ("/{}bench".format("work"), False),
-    ],
-)
-def test_pattern_of_a_developers_folder(line: str, found: bool) -> None:
-    assert bool(WORKPLACE.search(line)) == found
-
-
 def test_packages_come_from_public_archives() -> None:
     names = [path for path in tracked() if relative(path).startswith(WHERE_PACKAGES_COME_FROM)]
     hosts = {host for path in names for host in hosts_in(text(path))}
@@ -109,26 +90,7 @@ def test_packages_come_from_public_archives() -> None:
     assert hosts <= PUBLIC
 
 
-def test_no_host_of_a_local_mirror() -> None:
-    """The mirrors configured on this machine do not appear in the project."""
-    configured = [*Path("/etc/apt").glob("sources.list*"), *Path("/etc/apt/sources.list.d").glob("*")]
-    configured += [*Path("/etc/apt/apt.conf.d").glob("*"), Path("/etc/pip.conf"), Path.home() / ".config/pip/pip.conf"]
-    configured += [Path.home() / ".pip/pip.conf", Path.home() / ".npmrc", Path.home() / ".gemrc"]
-    lines = [line for path in configured if path.is_file() for line in text(path).splitlines()]
-    said = [line for line in lines if not line.lstrip().startswith(("#", "//"))]
-    told = [
-        value for name, value in os.environ.items() if re.search("index|proxy|registry|mirror", name, re.IGNORECASE)
-    ]
-    own = hosts_in("\n".join(said + told)) - PUBLIC - {"localhost"}
-    assert not [(relative(path), host) for path in tracked() for host in own if host in text(path)]
-
-
 def hosts_in(words: str) -> set[str]:
     """Host names in the URLs of a text. URLs put together at run time are not found."""
     found = re.findall(r"https?://(?:[^/@\s\"']*@)?([A-Za-z0-9.-]+)", words)
     return {host.lower().rstrip(".") for host in found}
-
-
-def test_hosts_in_configuration_are_found() -> None:
-    words = "deb [signed-by=k] http://Mirror.example.org/debian x main\nindex-url = https://me:secret@pypi.example.org:8443/simple"
-    assert hosts_in(words) == {"mirror.example.org", "pypi.example.org"}

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fwlab.host.project import Project, load_topology
+from fwlab.checkout.project import Project, load_topology
 from fwlab.testbed.hardware import checkout_key, device_name
 from fwlab.testbed.machine_record import from_command_line
 from tests import ROOT

@@ -13,7 +13,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from fwlab.host.atomic_write import write_atomically
+from fwlab.checkout.atomic_write import write_atomically
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import FwlabError
 from fwlab.model.lab import Lab
@@ -292,7 +292,7 @@ class TestWriting:
         def full(*_: object) -> None:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr("fwlab.host.atomic_write.os.replace", full)
+        monkeypatch.setattr("fwlab.checkout.atomic_write.os.replace", full)
         with pytest.raises(FwlabError, match="No space left on device"):
             write_atomically(path, "new")
         assert [p.name for p in tmp_path.iterdir()] == ["report.html"]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from fwlab.checkout.project import Project
 from fwlab.cli.author import publish
 from fwlab.cli.ranges import write_ranges
-from fwlab.host.project import Project
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import added_files, load_run, published_files, published_runs
 from fwlab.model.errors import BadInput

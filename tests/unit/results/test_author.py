@@ -12,9 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from fwlab.checkout.project import Project, find_project
 from fwlab.cli import author, main, repeatability
 from fwlab.cli.author import publish
-from fwlab.host.project import Project, find_project
 from fwlab.judge.statistics import Figure
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import load_lab

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from fwlab.checkout.project import Project
 from fwlab.cli import main
-from fwlab.host.project import Project
-from fwlab.student.durations import USUAL_S, estimate, rounded
+from fwlab.student.measured import USUAL_S, estimate, rounded
 from tests.fakes import student_checkout as checkouts
 from tests.fakes.student_checkout import EX1, LAB, Measuring
 

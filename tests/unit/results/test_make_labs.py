@@ -7,12 +7,13 @@ from functools import cache
 
 import pytest
 
-from fwlab.grading.graded import NON_SOLUTIONS
+from fwlab.checkout.project import find_project
 from fwlab.grading.grading_plan import plan_grading
+from fwlab.grading.lab_rulesets import load_variants
 from fwlab.grading.options import GradingOptions
-from fwlab.grading.variant_files import load_variants
-from fwlab.host.project import find_project
-from fwlab.judge.verdicts import judge_cases, judge_exercise
+from fwlab.grading.works import NON_SOLUTIONS
+from fwlab.judge.checks import judge_exercise
+from fwlab.judge.verdicts import judge_cases
 from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Exercise, Lab

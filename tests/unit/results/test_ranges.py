@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from fwlab.checkout.project import Project, find_project
 from fwlab.cli.ranges import as_yaml, renewed, write_ranges
-from fwlab.host.project import Project, find_project
 from fwlab.judge.statistics import figure
 from fwlab.judge.verdicts import judge_cases
 from fwlab.measure.labs import load_lab

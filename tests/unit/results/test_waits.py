@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from fwlab.checkout.project import Project, find_project, load_topology
 from fwlab.cli import waiting_times
-from fwlab.host.project import Project, find_project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import CannotMeasure
 

@@ -11,13 +11,12 @@ import struct
 import pytest
 
 from fwlab.dut.linux.agent.agent import Agent
-from fwlab.model.errors import BadInput
 from fwlab.rulesets.kind import Refusal
 from fwlab.rulesets.kinds import bpf
 from fwlab.rulesets.kinds.xdp_table import KIND, XdpTableLoader, name_of
-from fwlab.rulesets.kinds.xdp_table_text import MOST_ASIDE, MOST_ENTRIES, MOST_LISTED, MOST_TABLES, tables_in
+from fwlab.rulesets.kinds.xdp_table_text import tables_in
 from fwlab.rulesets.registry import KINDS
-from fwlab.rulesets.render import ruleset_file
+from tests.contract.kinds.xdp_table import REFUSED, TABLES
 from tests.fakes.fake_bpf import FakeBpf, load
 from tests.fakes.fake_kernel import FakeKernel
 from tests.unit.dut.test_agent import packed
@@ -29,83 +28,12 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> FakeBpf:
     return FakeBpf(monkeypatch)
 
 
-# ---- what is accepted -----------------------------------------------------------------------------------------
-
-TABLES = {
-    "one of each": "table eth0 list saddr,daddr,protocol,sport,dport pass\n"
-    "198.18.1.0/24 198.19.0.1-198.19.0.9 udp 1-65535 53\n"
-    "table eth0 hash saddr,dport drop\n198.18.1.1 53\n"
-    "table eth1 lpm daddr drop\n198.19.0.0/16\n0.0.0.0/0\n"
-    "table eth0 array protocol drop\nudp\nicmp-tcp\n255\n",
-    "comments": "# nothing\n\n  table  eth0\tlist dport drop # here\n53 # DNS\n",
-    "nothing": "# nothing\n",
-    "as many tables as there may be": "table eth0 list dport drop\n1\n" * MOST_TABLES,
-    "as many entries as a list may have": "table eth0 list dport drop\n" + "1\n" * MOST_LISTED,
-    "as many entries of several fields": "table eth0 list dport,sport drop\n" + "1 1\n" * MOST_ASIDE,
-    "as many entries as there may be": "table eth0 hash dport drop\n" + "1\n" * MOST_ENTRIES,
-}
 HEAD = "table eth0 {} drop\n"
-REFUSED = [
-    ("198.18.1.1\n", 1, "198.18.1.1 stands before the first table"),
-    ("table eth2 list saddr drop\n1.1.1.1\n", 1, "eth2 is not one of the DUT's test links"),
-    ("table eth0 tree saddr drop\n1.1.1.1\n", 1, "tree is not a data structure"),
-    ("table eth0 list mark drop\n1\n", 1, "mark is not a field"),
-    ("table eth0 list saddr, drop\n1.1.1.1\n", 1, "nothing is not a field"),
-    ("table eth0 list saddr,saddr drop\n1.1.1.1 1.1.1.1\n", 1, "saddr,saddr names a field twice"),
-    ("table eth0 list saddr redirect\n1.1.1.1\n", 1, "redirect is not a verdict"),
-    ("table eth0 list saddr\n1.1.1.1\n", 1, "table eth0 list saddr is not a table"),
-    ("table eth0 list saddr drop pinned\n1.1.1.1\n", 1, "table eth0 list saddr drop pinned is not a table"),
-    ("table eth0 lpm dport drop\n1\n", 1, "an lpm cannot hold dport"),
-    ("table eth0 lpm saddr,daddr drop\n1.1.1.1 1.1.1.1\n", 1, "an lpm cannot hold saddr,daddr"),
-    ("table eth0 array saddr drop\n1.1.1.1\n", 1, "an array cannot hold saddr"),
-    ("table eth0 list saddr drop\n\ntable eth0 list dport drop\n1\n", 1, "a table without an entry"),
-    ("table eth0 list dport drop\n1\ntable eth0 list saddr drop\n", 3, "a table without an entry"),
-    (HEAD.format("hash saddr") + "198.18.1.0/24\n", 2, "a hash holds single values, not 198.18.1.0/24"),
-    (
-        HEAD.format("lpm saddr") + "198.18.1.1-198.18.1.2\n",
-        2,
-        "an lpm holds prefixes, and 198.18.1.1-198.18.1.2 is none",
-    ),
-    (HEAD.format("list saddr,dport") + "198.18.1.1\n", 2, "198.18.1.1 is not one value for each of saddr,dport"),
-    *(
-        (HEAD.format(f"list {name}") + f"{word}\n", 2, f"{word} is not a value of {name}")
-        for name, word in [
-            *(("saddr", word) for word in ("198.18.1", "198.018.1.1", "0x1.1.1.1", "1.1.1.256", "1.1.1.1.", "::1")),
-            *(("saddr", word) for word in ("198.18.1.1/24", "198.18.1.0/33", "198.18.1.0/", "198.18.1.0/-1", "1/8")),
-            *(
-                ("saddr", word)
-                for word in ("1.1.1.2-1.1.1.1", "1.1.1.1-", "1.1.1.1-1.1.1.2-1.1.1.3", "eth0", "/etc/passwd")
-            ),
-            *(("dport", word) for word in ("65536", "-1", "053", "0x35", "9-1", "1-", "٥٣", "http", "1/8", "tcp")),
-            *(("protocol", word) for word in ("256", "sctp", "udp-tcp")),
-        ]
-    ),
-    ("table eth0 list dport drop\n1\n" * (MOST_TABLES + 1), 2 * MOST_TABLES + 1, f"more than {MOST_TABLES} tables"),
-    (
-        HEAD.format("list dport") + "1\n" * (MOST_LISTED + 1),
-        MOST_LISTED + 2,
-        f"more than {MOST_LISTED} entries in lists",
-    ),
-    (
-        HEAD.format("list dport,sport") + "1 1\n" * (MOST_ASIDE + 1),
-        MOST_ASIDE + 2,
-        f"lists of several fields with more than {MOST_ASIDE} values before an entry's last: the kernel would refuse",
-    ),
-    (HEAD.format("hash dport") + "1\n" * (MOST_ENTRIES + 1), MOST_ENTRIES + 2, f"more than {MOST_ENTRIES} entries"),
-]
-
-
-@pytest.mark.parametrize("text", TABLES.values(), ids=TABLES)
-def test_tables_are_accepted(text: str) -> None:
-    assert ruleset_file("x.xdp-table", text).kind == "xdp-table"
 
 
 @pytest.mark.parametrize(("text", "line", "fault"), REFUSED, ids=[fault[:40] for _, _, fault in REFUSED])
-def test_faults_are_named_with_their_line(text: str, line: int, fault: str) -> None:
-    with pytest.raises(BadInput, match=rf"^x\.xdp-table:{line}: {re.escape(fault)}") as refused:
-        ruleset_file("x.xdp-table", text)
-    assert refused.value.hint
-    with pytest.raises(Refusal, match=rf"^x\.xdp-table:{line}: {re.escape(fault)}"):  # on the DUT, too
+def test_faults_are_named_on_the_dut_too(text: str, line: int, fault: str) -> None:
+    with pytest.raises(Refusal, match=rf"^x\.xdp-table:{line}: {re.escape(fault)}"):
         XdpTableLoader(FakeKernel()).calls("x.xdp-table", text, each=False)
 
 

@@ -12,8 +12,16 @@ import yaml
 
 from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNMEASURED, EXIT_USAGE, BadInput
 from fwlab.model.verdict import Outcome
-from fwlab.student.progress import MOST_TRIES, ExerciseProgress, Progress, Try, progress_in, read_progress, update
-from fwlab.student.standing import next_step
+from fwlab.student.progress import (
+    MOST_TRIES,
+    ExerciseProgress,
+    Progress,
+    Try,
+    next_step,
+    progress_in,
+    read_progress,
+    update,
+)
 from tests.fakes import student_checkout as checkouts
 from tests.fakes.student_checkout import EX1, EX2, LAB, Door, Measuring
 

@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fwlab.host.project import Project
+from fwlab.checkout.project import Project
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run, published_files
 from fwlab.model.errors import EXIT_FAIL, EXIT_USAGE, BadInput
-from fwlab.student.derivations import WITHIN, agrees, derived, slip
-from fwlab.student.measured_cases import case_runs, keep_cases
+from fwlab.student.measured import case_runs, keep_cases
 from fwlab.student.progress import read_progress
-from fwlab.student.workbook import Question, workbook_of
+from fwlab.student.workbook import WITHIN, Question, agrees, derived, slip, workbook_of
 from tests import ROOT
 from tests.fakes import factories
 from tests.fakes import student_checkout as checkouts

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.host.project import Project
+from fwlab.checkout.project import Project
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput, CannotMeasure, FwlabError
-from fwlab.model.needs import Needs
-from fwlab.testbed.dut_choice import refuse_missing_boxes, topology_of
+from fwlab.model.lab import Needs
+from fwlab.testbed.choices import refuse_missing_boxes, topology_of
 from tests import ROOT
 from tests.fakes.machines_checkout import TOPOLOGY, declare, made, seed_file, settings, small_checkout
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.host.project import Project
+from fwlab.checkout.project import Project
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.testbed.hardware import checkout_key
 from fwlab.testbed.host_links import prepare

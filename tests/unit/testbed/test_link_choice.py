@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.host.project import Project
+from fwlab.checkout.project import Project
 from fwlab.machines.record import describe
 from fwlab.model.errors import CannotMeasure
 from fwlab.testbed import machine_record

@@ -14,7 +14,7 @@ from fwlab.measure.plan import case_spec
 from fwlab.measure.session import Session
 from fwlab.metrics.measurement_spec import MeasurementSpec
 from fwlab.model.errors import CannotMeasure
-from fwlab.model.needs import refuse_unknown_nics
+from fwlab.model.lab import refuse_unknown_nics
 from fwlab.rulesets.kind import Refusal
 from fwlab.rulesets.kinds.nic import KIND, MODELS, NicLoader, models_there
 from fwlab.testbed.hardware import LinkEnd, hub_arguments, links_on_hubs
@@ -181,8 +181,8 @@ def test_a_file_names_one_model(text: str, wrong: int) -> None:
 def test_the_grader_asks_which_driver_serves_the_links() -> None:
     answers = {"eth0": "driver: vmxnet3\n", "eth1": "driver: virtio_net\n"}
     shown = SimpleNamespace(run=lambda _command, device: answers[device])
-    assert KIND.absent(shown, ["vmxnet3"]) == "eth1 by vmxnet3"
-    assert KIND.absent(SimpleNamespace(run=lambda *_: "driver: vmxnet3\n"), ["vmxnet3"]) is None
+    assert KIND.missing_from_kernel(shown, ["vmxnet3"]) == "eth1 by vmxnet3"
+    assert KIND.missing_from_kernel(SimpleNamespace(run=lambda *_: "driver: vmxnet3\n"), ["vmxnet3"]) is None
 
 
 # ---- in a lab -------------------------------------------------------------------------------------------------

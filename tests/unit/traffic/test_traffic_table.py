@@ -16,7 +16,7 @@ from fwlab.model.errors import BadInput
 from fwlab.traffic import expand
 from fwlab.traffic.classes import classify, count_classes
 from fwlab.traffic.frame_loop import build_table, check_addresses
-from tests.fakes.traffic_forms import burst, packet, rate, stream, variable, write
+from tests.fakes.traffic_forms import burst, one_each, packet, rate, stream, variable, write
 
 MAC = Ether(dst="00:00:00:01:00:00", src="00:00:00:02:00:00")
 FOUR, SIX = {"src": "198.18.1.1", "dst": "198.19.1.1"}, {"src": "2001:2::1", "dst": "2001:2::2"}
@@ -24,8 +24,7 @@ FOUR, SIX = {"src": "198.18.1.1", "dst": "198.19.1.1"}, {"src": "2001:2::1", "ds
 
 def frames(*layers):
     """One frame of each packet, in order."""
-    streams = [stream(data=bytes(MAC / layer), mode=burst(1), isg=float(n)) for n, layer in enumerate(layers)]
-    return expand(streams, limit=len(layers))
+    return one_each(*((None, MAC / layer) for layer in layers))
 
 
 @pytest.mark.parametrize(
@@ -100,6 +99,7 @@ def test_a_frame_belongs_to_a_class(layer, wanted, belongs):
         ({"dport": 53, "stream": "one"}, "can have no other field"),
         ({"sources": {"first": "198.18.1.1", "count": 0}}, "greater than or equal to 1"),
         ({"sources": {"first": "2001:2::1", "count": 1}}, "not a valid IPv4 address"),
+        ({"sources": {"first": True, "count": 1}}, "first"),
     ],
 )
 def test_a_class_that_contradicts_itself_is_refused(wanted, message):
@@ -169,13 +169,13 @@ def test_a_loop_keeps_the_proportion_of_streams_and_all_their_values():
 
 
 def test_random_values_fill_the_table():
-    table = build_table([stream(variable(op="random", high=60000), write())], most=500)
+    table = build_table([stream(variable(op="random", high=60000), write())], max_frames=500)
     assert (len(table.frames), table.exact) == (500, False)
 
 
 def test_a_loop_that_is_too_long_is_truncated():
     program = [variable("a", high=499), variable("b", high=500), write("a"), write("b", at=46)]
-    table = build_table([stream(*program)], most=1000)
+    table = build_table([stream(*program)], max_frames=1000)
     assert (len(table.frames), table.exact) == (1000, False)
 
 
@@ -193,7 +193,7 @@ def test_a_profile_that_ends_is_repeated_completely():
 
 
 def test_a_loop_of_bursts_fills_the_table():
-    table = build_table([stream(mode=burst(3), name="a", next="a", isg=1.0)], most=100)
+    table = build_table([stream(mode=burst(3), name="a", next="a", isg=1.0)], max_frames=100)
     assert (len(table.frames), table.exact) == (100, False)
 
 

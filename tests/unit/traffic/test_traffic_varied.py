@@ -14,13 +14,13 @@ from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 from scapy.packet import Packet
 
+from fwlab.checkout.project import find_project, load_topology
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.generator.trex.streams import server_streams, varies_all
-from fwlab.host.project import find_project, load_topology
 from fwlab.measure.labs import load_lab
 from fwlab.traffic import expand
 from fwlab.traffic.frame_loop import build_table
-from fwlab.traffic.varied import LOWEST_TTL, TTLS, varied
+from fwlab.traffic.varied import MIN_TTL, TTLS, varied
 from tests import ROOT
 
 PROJECT = find_project(ROOT)
@@ -44,7 +44,7 @@ def store(lab: str, seed: int) -> TrafficStore:
 
 def before(lab: str, traffic: str, seed: int) -> list[bytes]:
     tables = store(lab, seed)
-    frames = build_table(tables.streams(traffic), macs=tables._macs, seed=seed, most=65_536).frames
+    frames = build_table(tables.streams(traffic), macs=tables._macs, seed=seed, max_frames=65_536).frames
     return [frames[place] for place in range(min(MOST, len(frames)))]
 
 
@@ -96,7 +96,7 @@ def test_numbers_and_ttls_have_no_pattern() -> None:
     headers = [packet[IP] for packet in packets("lab03-ipset", "attack")]
     assert len({header.id for header in headers}) > 0.8 * len(headers)
     ttls = [header.ttl for header in headers]
-    assert set(ttls) == set(range(LOWEST_TTL, LOWEST_TTL + TTLS))
+    assert set(ttls) == set(range(MIN_TTL, MIN_TTL + TTLS))
     assert len({header.chksum for header in headers if header.src == headers[0].src}) > 1
     headers = [packet[IPv6] for packet in packets("lab01-forwarding", "udp6-checked")]
     assert len({header.fl for header in headers}) > 0.9 * len(headers)
@@ -148,8 +148,8 @@ def test_trex_draws_identification_and_ttl(lab: str, traffic: str) -> None:
     found = by_trex(lab, traffic)
     assert len({packet[IP].id for packet in found}) > 0.9 * MOST
     ttls = np.array([packet[IP].ttl for packet in found])
-    assert ttls.min() >= LOWEST_TTL
-    assert ttls.max() < LOWEST_TTL + TTLS
+    assert ttls.min() >= MIN_TTL
+    assert ttls.max() < MIN_TTL + TTLS
     assert len(set(ttls)) > TTLS / 2
     assert all(recomputed(bytes(packet)) == bytes(packet) for packet in found)
 

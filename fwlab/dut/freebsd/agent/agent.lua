@@ -129,7 +129,7 @@ function Agent:load(request)
   return { seconds = runs }
 end
 
--- Have the ruleset undone by a process of its own if the host stays silent: a ruleset that drops everything drops this
+-- Have a separate process undo the ruleset if the host stays silent: a ruleset that drops everything drops this
 -- conversation too, and this program waits for the host's next word.
 function Agent:watch()
   self.system:remove(CUT_OFF)
@@ -179,7 +179,7 @@ end
 
 function Agent:measure(request)
   local context, device = self:context(request.devices), request.devices[1]
-  trials.wait(context, device, request.patience_s)
+  trials.wait(context, device, request)
   self.system:sleep(request.settle_s)
   return trials.measure(context, device, request)
 end
@@ -199,7 +199,7 @@ end
 function Agent:record_stacks(request)
   if not self.stacks then error("dtrace was not started", 0) end
   local context, device = self:context(request.devices), request.devices[1]
-  trials.wait(context, device, request.patience_s)
+  trials.wait(context, device, request)
   self.system:sleep(request.settle_s)
   return { recorded = trials.watch(context, function()
     self.stacks:mark()

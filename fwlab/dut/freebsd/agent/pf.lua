@@ -15,7 +15,7 @@ local FILE = "/var/run/fwlab-pf.conf"
 -- Exists as long as a ruleset may be loaded.
 Pf.LOADED = "/var/run/fwlab-loaded"
 -- Characters of pfctl's message that are passed on.
-local LONGEST_MESSAGE = 2000
+local MAX_MESSAGE = 2000
 -- What a reset must restore, by the words that pfctl(8) shows it with.
 local LISTED = { "nat", "rules", "Tables", "memory", "timeouts", "states" }
 local PAGE = 4096
@@ -41,7 +41,7 @@ function Pf.words(name, output)
     -- The GENERIC kernel has no ALTQ, and every run says so.
     if not line:find("ALTQ", 1, true) then kept[#kept + 1] = line end
   end
-  return table.concat(kept, "\n"):sub(1, LONGEST_MESSAGE)
+  return table.concat(kept, "\n"):sub(1, MAX_MESSAGE)
 end
 
 local function refused(name, option, output, status)

@@ -8,14 +8,14 @@ local Stacks = {}
 Stacks.__index = Stacks
 
 local DTRACE, MARK = "/usr/sbin/dtrace", "/usr/bin/true"
--- Providers of the probes below. dtraceall would load fasttrap, too: once that is unloaded, a thread of its own may
+-- Providers of the probes below. dtraceall would load fasttrap, too: once that is unloaded, its thread may
 -- still run in its code, and the kernel panics.
 local MODULES = { "sdt", "profile" }
 local PROGRAM, OUTPUT, MESSAGES = "/var/run/fwlab-stacks.d", "/var/run/fwlab-stacks", "/var/run/fwlab-stacks.err"
 -- Seconds that dtrace may take to start, and to write what it has sampled; how often it is looked at.
 local PATIENCE_S, LOOK_S = 120, 0.1
 -- Characters of its messages that are passed on.
-local LONGEST_MESSAGE = 500
+local MAX_MESSAGE = 500
 
 local TEXT = [[
 #pragma D option quiet
@@ -27,7 +27,7 @@ proc:::exec-success /execname == "true"/ { on = !on; }
 END { printa("program %%s%%kcount %%@u\n", @); printf("end\n"); }
 ]]
 
--- What dtrace is to do. rates: samples per second; each is a timer of its own.
+-- What dtrace is to do. rates: samples per second; each has its own timer.
 function Stacks.program(rates)
   local probes = {}
   for place, rate in ipairs(rates) do probes[place] = string.format("profile-%d", rate) end
@@ -58,7 +58,7 @@ function Stacks:await(word)
     if status ~= 0 then break end
     self.system:sleep(LOOK_S)
   end
-  local said = (self.system:read(MESSAGES) or ""):gsub("%s+$", ""):sub(-LONGEST_MESSAGE)
+  local said = (self.system:read(MESSAGES) or ""):gsub("%s+$", ""):sub(-MAX_MESSAGE)
   self:drop()
   error("dtrace does not sample: " .. said, 0)
 end

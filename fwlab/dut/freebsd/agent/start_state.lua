@@ -8,7 +8,7 @@ StartState.__index = StartState
 
 local RECORD = "/var/run/fwlab-start-state.json"
 -- Differences that are reported at most, and characters of each.
-local MOST, LONGEST = 20, 100
+local MAX_DIFFERENCES, MAX_CHARACTERS = 20, 100
 local SYSCTLS = { "net.inet.ip.forwarding", "net.inet6.ip6.forwarding", "net.inet.ip.redirect" }
 
 function StartState.new(system, pf)
@@ -54,8 +54,8 @@ function StartState:differences()
     for _, change in ipairs({ { "+", is, was }, { "-", was, is } }) do
       local mark, here, there = table.unpack(change)
       for line in pairs(here) do
-        if not there[line] and #found < MOST then
-          found[#found + 1] = (section .. " " .. mark .. " " .. line):sub(1, LONGEST)
+        if not there[line] and #found < MAX_DIFFERENCES then
+          found[#found + 1] = (section .. " " .. mark .. " " .. line):sub(1, MAX_CHARACTERS)
         end
       end
     end

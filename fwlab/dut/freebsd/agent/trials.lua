@@ -1,21 +1,13 @@
 -- SPDX-License-Identifier: GPL-2.0-or-later
--- Measures trials under overload, and decides which are valid: to ask the host would take too long.
+-- Measures trials under overload, and decides which are valid: to ask the host would take too long. The terms, with
+-- every constant, come with the request (fwlab/dut/agent_protocol.py).
 
 local cpu_time = require("cpu_time")
 local json = require("json")
 
 local trials = {}
 
--- Packets that must arrive before traffic counts as begun.
-local BEGUN = 64
--- Largest share of the CPU that something may use beside the packets in every trial alike, and still be their own work.
-local MOST_OWN = 0.1
--- How many trials in which a program ran are tolerated.
-local MOST_BUSY = 8
--- A trial ends after so many times its length, however few packets arrived.
-local LONGEST = 20
-
--- Raises an error if the host has ended the conversation: nobody wants any more what would be measured, and it would
+-- Raises an error if the host has ended the conversation: what would be measured is no longer wanted, and would
 -- cost the next session's packets. The process that passes the host's words on is gone then.
 local function check_host(snapshot, agent)
   local me = snapshot.processes[agent]
@@ -27,12 +19,13 @@ local function check_host(snapshot, agent)
 end
 
 -- Wait until packets arrive at the first link.
-function trials.wait(context, device, patience_s)
+function trials.wait(context, device, request)
+  local patience_s = request.patience_s
   local name = device .. ".rx_packets"
   local first = context.snapshots:take()
   while true do
     local now = context.snapshots:take()
-    if now.counts[name] >= first.counts[name] + BEGUN then return end
+    if now.counts[name] >= first.counts[name] + request.begun then return end
     if context.snapshots:between(first, now) > patience_s * 1e9 then
       error(string.format("no packet arrived at %s within %g s", device, patience_s), 0)
     end
@@ -63,7 +56,8 @@ end
 -- One trial of at least `window_s` and `packets`: duration_ns, idle_ns, other_ns, programs_ns, counts, and by_name.
 -- The duration is the CPU time of everything but this agent. So it needs no clock, and what the agent takes to read
 -- the counters is no part of it.
-local function window(context, device, window_s, packets)
+local function window(context, device, terms)
+  local window_s = terms.window_s
   local name = device .. ".rx_packets"
   local wake = context.system:alarm(window_s)
   local first = context.snapshots:take()
@@ -72,8 +66,8 @@ local function window(context, device, window_s, packets)
     wake()
     last = context.snapshots:take()
     local took = context.snapshots:between(first, last)
-    if took >= window_s * 1e9 and last.counts[name] - first.counts[name] >= packets
-      or took > LONGEST * window_s * 1e9 then
+    if took >= window_s * 1e9 and last.counts[name] - first.counts[name] >= terms.packets
+      or took > terms.max_length * window_s * 1e9 then
       break
     end
     wake = context.system:alarm(window_s / 4)
@@ -100,13 +94,14 @@ function trials.watch(context, work)
   return { duration_ns = context.snapshots:between(first, last), counts = counted(first, last) }
 end
 
--- The trials in which something else ran equally long; none if they are not the majority.
+-- The perturbed trials in which something else ran equally long; none if they are not the majority.
 -- This is no disturbance but work that the packets cause elsewhere, such as pf's thread that expires states. It takes a
 -- small share, and no program runs. It sets in within the first trials, which are therefore not like the rest.
-function trials.own_work(perturbed, other_share)
+function trials.own_work(perturbed, terms)
   local able, shares = {}, {}
   for _, trial in ipairs(perturbed) do
-    if trial.other_ns <= MOST_OWN * trial.duration_ns and trial.programs_ns <= other_share * trial.duration_ns then
+    if trial.other_ns <= terms.max_own_share * trial.duration_ns
+      and trial.programs_ns <= terms.other_share * trial.duration_ns then
       able[#able + 1] = trial
       shares[#shares + 1] = trial.other_ns / trial.duration_ns
     end
@@ -114,48 +109,49 @@ function trials.own_work(perturbed, other_share)
   table.sort(shares)
   local usual, alike = shares[#shares // 2 + 1], {}
   for _, trial in ipairs(able) do
-    if math.abs(trial.other_ns / trial.duration_ns - usual) <= other_share then alike[#alike + 1] = trial end
+    if math.abs(trial.other_ns / trial.duration_ns - usual) <= terms.other_share then alike[#alike + 1] = trial end
   end
   return #alike > #perturbed // 2 and alike or {}
 end
 
-local function shown(list)
-  local found = json.array({})
-  for _, trial in ipairs(list) do
-    found[#found + 1] = {
-      duration_ns = trial.duration_ns,
-      clock_ns = trial.clock_ns,
-      idle_ns = trial.idle_ns,
-      other_ns = trial.other_ns,
-      counts = trial.counts,
-    }
-  end
-  return found
-end
-
--- `windows` valid trials, and those that are not. Gives up after more than `most_idle` unsaturated ones, and early if
--- programs keep running: somebody is logged in, and more trials would not help.
--- cpu_ns says how long each program and each [kernel process] ran in the perturbed ones.
-function trials.measure(context, device, wanted)
-  local valid, unsaturated, perturbed, cpu_ns = {}, {}, {}, {}
-  local busy = 0
-  while #valid < wanted.windows and #unsaturated <= wanted.most_idle and #perturbed <= 5 * wanted.windows do
-    local trial = window(context, device, wanted.window_s, wanted.packets)
-    if trial.idle_ns > wanted.idle_share * trial.duration_ns then
+-- Take trials until there are enough valid ones, or it is time to give up: the policy that Terms describes, line by line
+-- as in fwlab/dut/linux/agent/trials.py.
+function trials.sort(take, terms)
+  local valid, unsaturated, perturbed = {}, {}, {}
+  local wanted, busy = terms.windows, 0
+  while #valid < wanted
+    and #unsaturated <= terms.max_unsaturated
+    and #perturbed <= terms.max_perturbed * wanted do
+    local trial = take()
+    if trial.idle_ns > terms.idle_share * trial.duration_ns then
       unsaturated[#unsaturated + 1] = trial
-    elseif trial.other_ns <= wanted.other_share * trial.duration_ns then
+    elseif trial.other_ns <= terms.other_share * trial.duration_ns then
       valid[#valid + 1] = trial
     else
       perturbed[#perturbed + 1] = trial
-      for name, ran in pairs(trial.by_name) do cpu_ns[name] = (cpu_ns[name] or 0) + ran end
-      if trial.programs_ns > wanted.other_share * trial.duration_ns then busy = busy + 1 end
-      if busy > math.max(MOST_BUSY, 2 * #valid) then break end
+      if trial.programs_ns > terms.other_share * trial.duration_ns then busy = busy + 1 end
+      if busy > math.max(terms.max_busy, terms.max_busy_for_each * #valid) then break end
     end
-    if #valid == 0 and #perturbed >= 2 * wanted.windows then
-      valid = { table.unpack(trials.own_work(perturbed, wanted.other_share), 1, wanted.windows) }
+    if #valid == 0 and #perturbed >= terms.own_work_after * wanted then
+      valid = { table.unpack(trials.own_work(perturbed, terms), 1, wanted) }
     end
   end
-  return { valid = shown(valid), unsaturated = shown(unsaturated), perturbed = shown(perturbed), cpu_ns = cpu_ns }
+  return { valid = json.array(valid), unsaturated = json.array(unsaturated), perturbed = json.array(perturbed) }
+end
+
+-- The trials that the terms ask for. cpu_ns says how long each program and each [kernel process] ran in the perturbed
+-- ones.
+function trials.measure(context, device, terms)
+  local cpu_ns = {}
+  local found = trials.sort(function() return window(context, device, terms) end, terms)
+  for _, trial in ipairs(found.perturbed) do
+    for name, ran in pairs(trial.by_name) do cpu_ns[name] = (cpu_ns[name] or 0) + ran end
+  end
+  for _, kind in pairs(found) do
+    for _, trial in ipairs(kind) do trial.by_name = nil end
+  end
+  found.cpu_ns = cpu_ns
+  return found
 end
 
 return trials

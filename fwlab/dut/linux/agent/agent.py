@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The agent's operations: what the host can ask for."""
+"""The agent's operations: what the host can ask for. Their answers are those of fwlab.dut.agent_protocol."""
+
+from __future__ import annotations
 
 import contextlib
 import json
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from fwlab.dut.linux.agent import blackhole, connection_table, trials
 from fwlab.dut.linux.agent.counters import Counters
@@ -14,19 +16,20 @@ from fwlab.dut.linux.agent.idle_loop import IdleLoop
 from fwlab.dut.linux.agent.kernel import Kernel
 from fwlab.dut.linux.agent.marks import marks
 from fwlab.dut.linux.agent.memory import KernelMemory
-from fwlab.dut.linux.agent.perf_samples import Perf
+from fwlab.dut.linux.agent.perf_samples import Perf, names_of
 from fwlab.dut.linux.agent.retired import retired
 from fwlab.dut.linux.agent.rulesets import Rulesets, quick_addresses
 from fwlab.dut.linux.agent.start_state import StartState
-from fwlab.dut.linux.agent.symbols import names_of
 from fwlab.rulesets.kind import Refusal, RulesetKind
 from fwlab.rulesets.kinds.nic import models_there
+
+if TYPE_CHECKING:  # it stays on the host
+    from fwlab.dut import agent_protocol as answers
 
 #: Console log level. So low that no kernel message goes to the serial line: a flooded DUT would spend minutes there.
 SILENT = "0"
 
 Request = dict[str, Any]
-Answer = dict[str, Any]
 
 
 class Agent:
@@ -46,7 +49,7 @@ class Agent:
         self.unconfirmed = False
         self.cut_off = False
 
-    def operations(self) -> dict[str, Callable[[Request], Answer]]:
+    def operations(self) -> dict[str, Callable[[Request], Any]]:
         """The operations by name."""
         return {
             operation.__name__: operation
@@ -65,7 +68,7 @@ class Agent:
 
     # ---- the DUT ----------------------------------------------------------------------------------------------
 
-    def facts(self, _request: Request) -> Answer:
+    def facts(self, _request: Request) -> answers.Facts:
         """What this DUT is. The first call after a boot records the start state."""
         self._kernel.write("/proc/sys/kernel/printk", SILENT)
         self._rulesets.prepare()
@@ -87,22 +90,22 @@ class Agent:
             }
         }
 
-    def states(self, _request: Request) -> Answer:
+    def states(self, _request: Request) -> answers.States:
         """The connection table, as `Dut.states` returns it."""
         return {"states": connection_table.states(self._kernel)}
 
-    def forget_states(self, _request: Request) -> Answer:
+    def forget_states(self, _request: Request) -> answers.Forgotten:
         """Empty the connection table. Its module stays."""
         return {"emptied": connection_table.forget(self._kernel)}
 
-    def memory(self, _request: Request) -> Answer:
+    def memory(self, _request: Request) -> answers.Memory:
         """Bytes that the kernel holds, for rulesets and for everything else, and whether that has settled."""
         held, settled = self._memory.settled()
         return {"bytes": held, "settled": settled}
 
     # ---- rulesets ---------------------------------------------------------------------------------------------
 
-    def reset(self, request: Request) -> Answer:
+    def reset(self, request: Request) -> answers.Reset:
         """Restore the start state. Returns the modules that could not be unloaded, and other differences.
 
         Modules matter: an empty table of iptables is still a hook that every packet visits, and connections are
@@ -122,7 +125,7 @@ class Agent:
         tracks = any(name == "nf_conntrack" or name.startswith("act_") for name in self._kernel.modules())
         return not tracks and self._rulesets.hooks() <= next_tables
 
-    def load(self, request: Request) -> Answer:
+    def load(self, request: Request) -> answers.Loaded:
         """Load rulesets. On a refusal the DUT is back in its start state, and the tool's message is returned."""
         each, times, timed = request.get("each", False), request.get("times", 1), request.get("timed", True)
         try:
@@ -134,7 +137,7 @@ class Agent:
         self.unconfirmed = True
         return {"seconds": seconds}
 
-    def confirm(self, request: Request) -> Answer:
+    def confirm(self, request: Request) -> answers.Confirmed:
         """The host asks twice after every load, first with `again`: it can still reach us, and it hears our answers.
 
         reached  whether it always could. If not, the ruleset was undone.
@@ -145,34 +148,34 @@ class Agent:
             self.cut_off = False
         return {"reached": reached}
 
-    def unload(self, _request: Request) -> Answer:
+    def unload(self, _request: Request) -> answers.Done:
         """Take the rulesets away. Modules stay, and empty tables with them; a reset is still due."""
         self._rulesets.undo()
         return {}
 
-    def entries(self, _request: Request) -> Answer:
+    def entries(self, _request: Request) -> answers.Entries:
         """How many rules and addresses a passing packet can meet, by kind of file."""
         return {"entries": self._rulesets.entries()}
 
     # ---- packets ----------------------------------------------------------------------------------------------
 
-    def blackhole(self, request: Request) -> Answer:
+    def blackhole(self, request: Request) -> answers.Blackhole:
         """Drop whatever leaves by `device`. `added`: False if a queue of the ruleset is there already."""
         added = blackhole.add(self._kernel, request["device"])
         if added:
             self._rulesets.own.add("tc")  # so that it is removed however this session ends
         return {"added": added}
 
-    def remove_blackhole(self, request: Request) -> Answer:
+    def remove_blackhole(self, request: Request) -> answers.Done:
         """Let packets leave by `device` again."""
         blackhole.remove(self._kernel, request["device"])
         return {}
 
-    def counters(self, request: Request) -> Answer:
+    def counters(self, request: Request) -> answers.Counters:
         """The packet counters of these devices, since boot."""
         return {"counters": Counters(request["devices"]).read()}
 
-    def drain(self, request: Request) -> Answer:
+    def drain(self, request: Request) -> answers.Counters:
         """Wait until the first device has received nothing for `quiet_s` seconds, at most `patience_s` seconds.
 
         Returns the packet counters, and how many packets the kernel's own sending queues have dropped, since boot.
@@ -181,19 +184,19 @@ class Agent:
         counters.drain(devices[0], request["quiet_s"], request["patience_s"])
         return {"counters": counters.read(), "queue_drops": blackhole.dropped(self._kernel, devices)}
 
-    def never_idle(self, _request: Request) -> Answer:
+    def never_idle(self, _request: Request) -> answers.Done:
         """Keep the CPU from sleeping until `idle_again`."""
         self._idle_loop = self._idle_loop or IdleLoop()
         return {}
 
-    def idle_again(self, _request: Request) -> Answer:
+    def idle_again(self, _request: Request) -> answers.Done:
         """Let the CPU sleep again."""
         if self._idle_loop is not None:
             self._idle_loop.stop()
             self._idle_loop = None
         return {}
 
-    def measure(self, request: Request) -> Answer:
+    def measure(self, request: Request) -> answers.Trials:
         """Wait for packets on the first device, then count trials. Answers as `trials.measure` does.
 
         With `marked`, each trial is marked for a model of a core. While the CPU is kept from sleeping, the loop that
@@ -202,20 +205,19 @@ class Agent:
         device, loop = request["devices"][0], self._idle_loop
         with trials.ahead_of_packets(), retired() as instructions, marks(request.get("marked", False)) as marked:
             counters = Counters(request["devices"])
-            counters.wait_for_packets(device, request["patience_s"])
+            counters.wait_for_packets(device, request["begun"], request["patience_s"])
             time.sleep(request["settle_s"])
-            wanted = ("windows", "window_s", "packets", "idle_share", "other_share", "most_idle")
-            terms = {name: request[name] for name in wanted}
+            terms = cast("answers.Terms", request)
             idle_of = None if loop is None else lambda: [loop.idle_ns()]
-            return trials.measure(counters, instructions, device, marks=marked, idle_of=idle_of, **terms)
+            return trials.measure(counters, instructions, device, terms, marks=marked, idle_of=idle_of)
 
-    def functions(self, request: Request) -> Answer:
+    def functions(self, request: Request) -> answers.Functions:
         """The names of the kernel's functions that these addresses lie in; the addresses are in order."""
         return {"functions": names_of(request["addresses"])}
 
     # ---- the profiler -----------------------------------------------------------------------------------------
 
-    def prepare_stacks(self, request: Request) -> Answer:
+    def prepare_stacks(self, request: Request) -> answers.Done:
         """Start perf, so that it runs before the packets come."""
         if self._perf is not None:  # of a recording that failed
             self._perf.process.kill()
@@ -223,16 +225,16 @@ class Agent:
         self._perf.control("disable")  # its acknowledgement shows that it listens
         return {}
 
-    def record_stacks(self, request: Request) -> Answer:
+    def record_stacks(self, request: Request) -> answers.Recorded:
         """Wait for packets on the first device, then sample for `seconds`. Returns counters and times."""
         if self._perf is None:
             raise Refusal("perf was not started")
         with trials.ahead_of_packets():
             counters, device = Counters(request["devices"]), request["devices"][0]
-            timing = {name: request[name] for name in ("seconds", "settle_s", "patience_s")}
+            timing = {name: request[name] for name in ("seconds", "settle_s", "begun", "patience_s")}
             return {"recorded": self._perf.record(counters, device, **timing)}
 
-    def read_stacks(self, _request: Request) -> Answer:
+    def read_stacks(self, _request: Request) -> answers.Stacks:
         """Samples by call stack. Ends perf."""
         if self._perf is None:
             raise Refusal("perf was not started")

@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The connection table: its entries, and the memory that it takes."""
 
+from __future__ import annotations
+
 import socket
 import struct
+from typing import TYPE_CHECKING
 
 from fwlab.dut.linux.agent.kernel import Kernel
-from fwlab.dut.linux.agent.slabinfo import PAGE, caches
+from fwlab.dut.linux.agent.memory import PAGE, caches
+
+if TYPE_CHECKING:  # it stays on the host
+    from fwlab.dut.agent_protocol import TableStates
 
 #: Bytes of one bucket of the hash table: a pointer.
 BUCKET = 8
@@ -13,19 +19,24 @@ BUCKET = 8
 NETLINK_NETFILTER, DELETE, REQUEST_AND_ACK = 12, 1 << 8 | 2, 1 | 4
 #: A message's header and that of nfnetlink; an acknowledgement has an error number behind its header.
 HEADERS, HEADER_BYTES = struct.Struct("=IHHII BBH"), 16
-_FILES = {"held": "count", "most": "max", "buckets": "buckets"}
 
 
-def states(kernel: Kernel) -> dict[str, int]:
-    """The fields of model.trial.States, without `played`. Sizes are in bytes."""
-    found = dict.fromkeys(("held", "most", "buckets", "object_bytes", "slab_bytes", "bucket_bytes"), 0)
+def states(kernel: Kernel) -> TableStates:
+    """The table, empty if it is not there. Sizes are in bytes."""
     if "nf_conntrack" not in kernel.modules():
-        return found
-    for name, file in _FILES.items():
-        found[name] = int(kernel.read(f"/proc/sys/net/netfilter/nf_conntrack_{file}"))
-    found["bucket_bytes"] = -(-found["buckets"] * BUCKET // PAGE) * PAGE
-    found["object_bytes"], found["slab_bytes"] = slabs(kernel.read("/proc/slabinfo"), "nf_conntrack")
-    return found
+        return {"held": 0, "most": 0, "buckets": 0, "object_bytes": 0, "slab_bytes": 0, "bucket_bytes": 0}
+    held, most, buckets = (
+        int(kernel.read(f"/proc/sys/net/netfilter/nf_conntrack_{file}")) for file in ("count", "max", "buckets")
+    )
+    object_bytes, slab_bytes = slabs(kernel.read("/proc/slabinfo"), "nf_conntrack")
+    return {
+        "held": held,
+        "most": most,
+        "buckets": buckets,
+        "object_bytes": object_bytes,
+        "slab_bytes": slab_bytes,
+        "bucket_bytes": -(-buckets * BUCKET // PAGE) * PAGE,
+    }
 
 
 def slabs(slabinfo: str, name: str) -> tuple[int, int]:

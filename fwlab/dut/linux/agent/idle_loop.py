@@ -19,7 +19,7 @@ from fwlab.rulesets.kind import Refusal
 
 #: For so long the loop runs alone, to learn how long a turn takes (s).
 ALONE_S = 0.05
-#: It is looked for so often, a tenth of that apart, until it has begun.
+#: Maximum number of checks, a tenth of that apart, whether it has begun.
 BEGUN = 1000
 
 

@@ -37,7 +37,7 @@ class Kernel:
             file.write(text)
 
     def reader(self, path: str) -> Callable[[], str]:
-        """Reads a file of the kernel again and again; it stays open as long as this is kept. Raises OSError."""
+        """Reads a file of the kernel again and again; it stays open as long as this reader exists. Raises OSError."""
         file = open(path, "rb", buffering=0)
 
         def again() -> str:
@@ -47,7 +47,7 @@ class Kernel:
         return again
 
     def writer(self, path: str) -> Callable[[str], bool]:
-        """Writes to a file of the kernel, which stays open as long as this is kept. False if that failed."""
+        """Writes to a file of the kernel, which stays open as long as this writer exists. False if that failed."""
         try:
             file = open(path, "wb", buffering=0)
         except OSError:

@@ -8,12 +8,40 @@ are none of them.
 
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from fwlab.dut.linux.agent.kernel import Kernel
-from fwlab.dut.linux.agent.slabinfo import PAGE, caches
+
+PAGE = 4096
+
+
+class Cache(NamedTuple):
+    """One cache.
+
+    objects  those in use
+    object_bytes, slab_bytes  size of one object, memory of all slabs
+    """
+
+    name: str
+    objects: int
+    object_bytes: int
+    slab_bytes: int
+
+
+def caches(slabinfo: str) -> list[Cache]:
+    """All caches in this text."""
+    found = []
+    for line in slabinfo.splitlines():
+        sizes, data, pages = line.partition(" slabdata ")
+        if data and not line.startswith("#"):
+            name, used, _, object_bytes, _, pages_each = sizes.split()[:6]
+            slab_bytes = int(pages.split()[1]) * int(pages_each) * PAGE
+            found.append(Cache(name, int(used), int(object_bytes), slab_bytes))
+    return found
+
 
 #: Caches of processes and open files (tools, workers of the kernel and udev come and go), and of what the kernel can
-#: drop at any time, beside kmalloc-rcl-*.
+#: drop at any time. kmalloc-rcl-* belong to them, too.
 ELSEWHERE = frozenset(
     (
         *("task_struct", "signal_cache", "sighand_cache", "files_cache", "fs_cache", "mm_struct", "cred_jar", "pid"),
@@ -35,7 +63,7 @@ PAUSE_S, SAME = 0.2, 3
 #: can read again.
 DROP_CACHES = "/proc/sys/vm/drop_caches"
 #: Readings after which a figure that still changes is given up.
-MOST_READINGS = 40
+MAX_READINGS = 40
 
 
 class KernelMemory:
@@ -53,7 +81,7 @@ class KernelMemory:
     def settled(self) -> tuple[int, bool]:
         """Bytes that the kernel holds, once SAME readings agree; False with the last one if they never do."""
         held, same = -1, 0
-        for _ in range(MOST_READINGS):
+        for _ in range(MAX_READINGS):
             before, held = held, self._held()
             same = same + 1 if held == before else 1
             if same == SAME:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The DUT's network: links, addresses, routes, rules, queues and sysctls; and how to restore a recorded state.
 
-The state is recorded once after boot and every reset compares with it, so nobody has to know in advance what a ruleset
-may change.
+The state is recorded once after boot and every reset compares with it, so no list of what a ruleset may change is
+needed.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ FAMILIES = ("-4", "-6")
 #: What `ip` shows, for each family, in one run: to start a program takes longer than to list. Of the neighbours only
 #: the permanent ones, which the image sets.
 SHOWN = "route show table all\nrule show\nneighbour show nud permanent\n"
-#: How its lines are told apart; all others are routes.
+#: Forms of its lines; all others are routes.
 LISTED = {"rule": re.compile(r"\d+:\s"), "neighbour": re.compile(r".* PERMANENT$")}
 #: Settings depend on each other ("all" sets those of every device, forwarding resets others), so they are written
 #: several times.

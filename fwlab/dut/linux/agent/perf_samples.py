@@ -2,18 +2,45 @@
 """Samples the kernel under load with perf, to find the cost of a packet function by function.
 
 The event is the software clock (cpu-clock). It needs no counters of the CPU, and on the virtual testbed it counts
-instructions. Each rate gets an event with a timer of its own; all write into one buffer. perf is started before the
+instructions. Each rate gets an event with its own timer; all write into one buffer. perf is started before the
 packets come and read after they have gone. In between it sleeps, since its buffer holds all samples.
 """
 
 import os
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fwlab.dut.linux.agent.counters import Counters
 from fwlab.rulesets.kind import Refusal
+
+SYMBOLS = "/proc/kallsyms"
+#: Types of symbols that are code (nm).
+CODE = "tTwW"
+UNKNOWN = "[unknown]"
+
+
+def names_of(addresses: Sequence[int], lines: Iterable[str] | None = None) -> list[str]:
+    """The function that each address lies in. `addresses` are in ascending order; `lines` are those of SYMBOLS."""
+    if lines is None:
+        with open(SYMBOLS, encoding="ascii", errors="replace") as file:
+            return names_of(addresses, file)
+    found: list[tuple[int, str]] = []
+    for line in lines:
+        address, kind, name, *_ = line.split()
+        if kind in CODE:
+            found.append((int(address, 16), name))
+    found.sort(key=lambda one: one[0])  # of several names at one address the first in the list stays first
+    names, index, last = [], 0, (0, UNKNOWN)
+    for wanted in addresses:
+        while index < len(found) and found[index][0] <= wanted:
+            if found[index][0] != last[0]:
+                last = found[index]
+            index += 1
+        names.append(last[1])
+    return names
+
 
 DATA = "/run/fwlab-perf.data"
 #: 4000 samples of 40 functions; perf wakes when its buffer is half full.
@@ -27,7 +54,7 @@ def clocks(rates: Iterable[int]) -> str:
 
 
 class Perf:
-    """`perf record`, which is told through a pipe when to sample and acknowledges each command."""
+    """`perf record`, which gets its commands through a pipe and acknowledges each."""
 
     def __init__(self, rates: Iterable[int]) -> None:
         commands, self._commands = os.pipe()
@@ -66,10 +93,12 @@ class Perf:
         if not os.path.exists(DATA):
             raise Refusal(f"perf wrote nothing: {said.strip()[-500:]}")
 
-    def record(self, counters: Counters, device: str, *, seconds: float, settle_s: float, patience_s: float) -> Any:
+    def record(
+        self, counters: Counters, device: str, *, seconds: float, settle_s: float, begun: int, patience_s: float
+    ) -> Any:
         """Sample for `seconds` as soon as packets arrive. Returns duration_ns and counts."""
         os.sched_setscheduler(self.process.pid, os.SCHED_FIFO, os.sched_param(10))
-        counters.wait_for_packets(device, patience_s)
+        counters.wait_for_packets(device, begun, patience_s)
         time.sleep(settle_s)
         begin, first = counters.read_at()
         self.control("enable")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The agent's conversation with the host: one request a line, one answer a line, both in JSON."""
+"""The agent's end of the conversation with the host (fwlab.host.conversation)."""
 
 import contextlib
 import json
@@ -32,8 +32,8 @@ def main(agent: Agent, confirm_s: float = CONFIRM_S) -> None:
 
 
 def _watch(conversation: int, thread: int) -> None:
-    """Interrupt `thread` as soon as the host is gone: nobody wants what it measures or loads any more, and that would
-    cost the next session's packets."""
+    """Interrupt `thread` as soon as the host is gone: what it measures or loads is no longer wanted, and would cost
+    the next session's packets."""
     gone = select.poll()
     gone.register(conversation, 0)  # waits for the end alone, and reads nothing
     gone.poll()

@@ -13,7 +13,7 @@ from fwlab.dut.linux.agent.kernel import Kernel
 from fwlab.rulesets.kind import Refusal, RulesetKind
 
 #: Characters of a tool's message that are passed on.
-LONGEST_MESSAGE = 2000
+MAX_MESSAGE = 2000
 
 
 @contextlib.contextmanager
@@ -84,7 +84,7 @@ class Rulesets:
     def _call(self, name: str, argv: list[str], text: str | None) -> None:
         done = self._kernel.call(argv, text)
         if done.returncode:
-            message = (done.stderr or done.stdout).strip()[:LONGEST_MESSAGE]
+            message = (done.stderr or done.stdout).strip()[:MAX_MESSAGE]
             if done.returncode < 0:
                 raise Refusal(f"{name}: {argv[0]} {crashed(-done.returncode, message)}")
             raise Refusal(f"{name}: {argv[0]} said (exit {done.returncode}): {message}")

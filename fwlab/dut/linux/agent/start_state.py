@@ -14,7 +14,7 @@ RECORD = "/run/fwlab-start-state.json"
 #: How often modules that cannot be unloaded are tried again.
 TRIES = 10
 #: Differences that are reported at most.
-MOST_DIFFERENCES = 20
+MAX_DIFFERENCES = 20
 
 
 class StartState:
@@ -82,7 +82,7 @@ class StartState:
         left += self._network.restore(start["network"])
         if self._killed() > start["killed"]:
             left.append("processes killed for want of memory")
-        return left[:MOST_DIFFERENCES]
+        return left[:MAX_DIFFERENCES]
 
     def _killed(self) -> int:
         lines = self._kernel.read("/proc/vmstat").splitlines()

@@ -10,7 +10,7 @@ from fwlab.metrics.nodes import MeasuringSession
 from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.step import Phase, Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
-from fwlab.model.results import Clock, Measured
+from fwlab.model.results import Clock, Measured, Values
 
 PACKETS = 1000
 
@@ -21,7 +21,7 @@ def _play(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) ->
         before = nodes.dut.cache_misses()
         nodes.engine.start(load=100.0, count=PACKETS).wait(timeout=60)
         values.append((nodes.dut.cache_misses() - before) / PACKETS)
-    return so_far.plus(extra={"cache_misses": values})
+    return so_far.plus(Values(extra={"cache_misses": values}))
 
 
 PLAY = Step(Phase.AFTER_FLOOD, _play)

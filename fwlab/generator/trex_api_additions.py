@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What TRex's client has gained since 2019, for trex-stl-lib, which is of that year. Importing this module adds it.
+
+Methods are replaced within their classes, so that a class is the same one whichever module a profile takes it from.
+"""
+
+import binascii
+import inspect
+import zlib
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from scapy.layers.l2 import Ether
+from scapy.packet import Packet
+from trex_stl_lib import api, trex_stl_exceptions, trex_stl_streams
+from trex_stl_lib import trex_stl_packet_builder_scapy as builder
+from trex_stl_lib.utils import common
+
+#: TRex's client draws the seed of a repeatable random variable from 1 to this.
+_SEEDS = 32_000
+#: The least distance between two headers whose checksums a network card completes.
+_MIN_HEADER = 8
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _method(cls: Any, name: str) -> Callable[[Function], Function]:
+    """Make a function a method of `cls`. Its first argument is the method that it replaces."""
+
+    def put(function: Function) -> Function:
+        before = getattr(cls, name, None)
+        signature = inspect.signature(function)
+
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            return function(before, self, *args, **kwargs)
+
+        method.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])  # type: ignore[attr-defined]
+        function.__qualname__ = f"{cls.__name__}.{name}"  # the name in Python's own messages
+        setattr(cls, name, method)
+        return function
+
+    return put
+
+
+@_method(builder.STLScVmRaw, "__init__")
+def _program(
+    before: Any, self: Any, list_of_commands: Any = None, cache_size: Any = None, split_by_field: Any = None
+) -> None:
+    # Older clients had the field before the size. TRex ignores it.
+    size = cache_size if isinstance(cache_size, int) else split_by_field
+    before(self, list_of_commands, None, size if isinstance(size, int) else None)
+
+
+@_method(builder.STLVmFlowVar, "__init__")
+def _variable(
+    before: Any,
+    self: Any,
+    name: str,
+    init_value: Any = None,
+    min_value: Any = 0,
+    max_value: Any = 255,
+    size: int = 4,
+    step: Any = 1,
+    op: str = "inc",
+    value_list: Any = None,
+    split_to_cores: bool = True,
+    next_var: str | None = None,
+) -> None:
+    if value_list is not None:  # then the others are ignored, whatever they are
+        init_value, min_value, max_value = None, 0, 255
+        value_list = [builder.convert_val(value) for value in value_list]
+    before(self, name, init_value, min_value, max_value, size, step, op)
+    self.value_list, self.split_to_cores, self.next_var = value_list, split_to_cores, next_var
+
+
+@_method(builder.STLVmFlowVarRepeatableRandom, "__init__")
+def _repeatable_random(
+    before: Any,
+    self: Any,
+    name: str,
+    size: int = 4,
+    limit: int = 100,
+    seed: int | None = None,
+    min_value: Any = 0,
+    max_value: Any = None,
+    split_to_cores: bool = True,
+    next_var: str | None = None,
+) -> None:
+    if seed is None:  # TRex's client draws one, so that each load has other values
+        seed = zlib.crc32(str(name).encode()) % _SEEDS + 1
+    before(self, name, size, limit, seed, 0 if min_value is None else min_value, max_value)
+    self.value_list, self.split_to_cores, self.next_var = None, split_to_cores, next_var
+
+
+@_method(builder.STLVmFlowVar, "get_obj")
+@_method(builder.STLVmFlowVarRepeatableRandom, "get_obj")
+def _variable_object(before: Any, self: Any) -> Any:
+    instruction = before(self)
+    instruction.split_to_cores, instruction.next_var = self.split_to_cores, self.next_var
+    if self.value_list is not None:
+        del instruction.init_value, instruction.min_value, instruction.max_value
+        instruction.value_list = self.value_list
+    return instruction
+
+
+@_method(builder.STLPktBuilder, "__init__")
+def _builder(before: Any, self: Any, pkt: Any = None, pkt_buffer: Any = None, vm: Any = None, **kwargs: Any) -> None:
+    other = pkt if isinstance(pkt, Packet) and not isinstance(pkt, Ether) else None  # such as an 802.3 frame
+    before(self, pkt=None if other is not None else pkt, pkt_buffer=pkt_buffer, vm=vm, **kwargs)
+    if other is not None:
+        self.pkt = other
+        self.compile()
+
+
+@_method(builder.STLPktBuilder, "_compile_raw")
+def _compile(before: Any, self: Any, program: Any) -> None:
+    program.commands = _in_order(program.commands)
+    before(self, program)
+
+
+def _in_order(commands: list[Any]) -> list[Any]:
+    """The commands with the variables first, each followed by its `next_var`, which no core then takes for its own."""
+    kinds = builder.STLVmFlowVar, builder.STLVmFlowVarRepeatableRandom
+    declared = [command for command in commands if isinstance(command, kinds)]
+    variables = {variable.name: variable for variable in declared}
+    if len(variables) < len(declared):
+        return commands  # two of one name, which the library refuses
+    followers: set[str] = set()
+    for variable in declared:
+        if not variable.next_var:
+            continue
+        if variable.next_var not in variables:
+            raise ValueError(f"next_var {variable.next_var!r} of {variable.name!r} is not declared")
+        if variable.next_var in followers:
+            raise ValueError(f"{variable.next_var!r} is the next_var of two variables")
+        followers.add(variable.next_var)
+        variables[variable.next_var].split_to_cores = False
+    ordered = []
+    for variable in declared:
+        member = None if variable.name in followers else variable
+        while member is not None:
+            ordered.append(member)
+            member = variables.get(member.next_var)
+    if len(ordered) < len(declared):
+        raise ValueError("next_var leads in a circle")
+    return [*ordered, *(command for command in commands if not isinstance(command, kinds))]
+
+
+@_method(builder.STLVmFixChecksumHw, "compile")
+def _checksums(_: Any, self: Any, parent: Any) -> None:
+    self.l2_len, l4_offset = _offset(parent, self.l3_offset), _offset(parent, self.l4_offset)
+    by_server = self.l4_type == builder.CTRexVmInsFixHwCs.L4_TYPE_IP and not l4_offset
+    if not by_server and l4_offset < self.l2_len + _MIN_HEADER:
+        raise ValueError(f"l4_offset {l4_offset} is not behind the header at l3_offset {self.l2_len}")
+    self.l3_len = 0 if by_server else l4_offset - self.l2_len
+
+
+def _offset(parent: Any, place: str | int) -> int:
+    """The offset of a header, which is given by its name or as a number."""
+    found: int = parent._pkt_layer_offset(place) if isinstance(place, str) else place
+    return found
+
+
+class STLVmFixIcmpv6(builder.CTRexVmDescBase):  # type: ignore[misc]  # TRex's package has no types
+    """Computes an ICMPv6 checksum."""
+
+    def __init__(self, l3_offset: str | int, l4_offset: str | int) -> None:
+        super().__init__()
+        self.l3_offset, self.l4_offset = l3_offset, l4_offset
+        self._instruction = builder.CTRexVmInsBase("fix_checksum_icmpv6")
+
+    def get_obj(self) -> Any:
+        """The instruction, after `compile`."""
+        return self._instruction
+
+    def compile(self, parent: Any) -> None:
+        """Look up the offsets in the packet."""
+        self._instruction.l2_len = _offset(parent, self.l3_offset)
+        self._instruction.l3_len = _offset(parent, self.l4_offset) - self._instruction.l2_len
+
+
+@_method(builder.STLVM, "var")
+def _var(
+    _: Any,
+    self: Any,
+    name: str,
+    min_value: Any,
+    max_value: Any,
+    size: int,
+    op: str,
+    step: Any = 1,
+    split_to_cores: bool = True,
+    next_var: str | None = None,
+    **more: Any,
+) -> None:
+    given = {"min_value": min_value, "max_value": max_value, "size": size, "op": op, "step": step}
+    self.add_cmd(builder.STLVmFlowVar(name, **given, split_to_cores=split_to_cores, next_var=next_var, **more))
+
+
+@_method(builder.STLVM, "repeatable_random_var")
+def _repeatable_random_var(
+    _: Any,
+    self: Any,
+    fv_name: str,
+    size: int,
+    limit: int,
+    seed: int | None = None,
+    min_value: Any = None,
+    max_value: Any = None,
+    split_to_cores: bool = True,
+    next_var: str | None = None,
+) -> None:
+    given = fv_name, size, limit, seed, min_value, max_value, split_to_cores, next_var
+    self.add_cmd(builder.STLVmFlowVarRepeatableRandom(*given))
+
+
+@_method(builder.STLVM, "tuple_var")
+def _tuple_var(
+    _: Any,
+    self: Any,
+    name: str,
+    ip_min: Any,
+    ip_max: Any,
+    port_min: int,
+    port_max: int,
+    limit_flows: int = 0,
+    **more: Any,
+) -> None:
+    self.add_cmd(builder.STLVmTupleGen(name, ip_min, ip_max, port_min, port_max, limit_flows, **more))
+
+
+@_method(builder.STLVM, "write_mask")
+def _write_mask(
+    _: Any,
+    self: Any,
+    fv_name: str,
+    pkt_offset: str | int,
+    pkt_cast_size: int,
+    mask: int,
+    shift: int = 0,
+    offset_fixup: int = 0,
+    add_val: int = 0,
+    byte_order: str = "big",
+) -> None:
+    given = fv_name, pkt_offset, pkt_cast_size, mask, shift, add_val, offset_fixup, byte_order == "big"
+    self.add_cmd(builder.STLVmWrMaskFlowVar(*given))
+
+
+@_method(builder.STLVM, "fix_chksum_hw")
+def _fix_chksum_hw(_: Any, self: Any, l3_offset: str | int, l4_offset: str | int, l4_type: int) -> None:
+    self.add_cmd(builder.STLVmFixChecksumHw(l3_offset, l4_offset, l4_type))
+
+
+@_method(builder.STLVM, "fix_chksum_icmpv6")
+def _fix_chksum_icmpv6(_: Any, self: Any, l3_offset: str | int, l4_offset: str | int) -> None:
+    self.add_cmd(STLVmFixIcmpv6(l3_offset, l4_offset))
+
+
+@_method(trex_stl_streams.STLStream, "__init__")
+def _stream(before: Any, self: Any, *args: Any, start_paused: bool = False, core_id: int = -1, **kwargs: Any) -> None:
+    before(self, *args, **kwargs)
+    self.fields.update(start_paused=start_paused, core_id=core_id)
+
+
+@_method(trex_stl_streams.STLFlowStats, "__init__")
+@_method(trex_stl_streams.STLFlowLatencyStats, "__init__")
+def _statistics(before: Any, self: Any, pg_id: int, vxlan: bool = False, ieee_1588: bool = False) -> None:
+    before(self, pg_id)
+    self.fields.update(vxlan=vxlan, ieee_1588=ieee_1588)
+
+
+class STLTaggedPktGroup(trex_stl_streams.STLFlowStatsInterface):  # type: ignore[misc]  # TRex's package has no types
+    """Statistics of tagged packets, which are refused by name later."""
+
+    def __init__(self, tpgid: int) -> None:
+        super().__init__(tpgid)
+        self.fields["rule_type"] = "tpg"
+
+
+def _add_names() -> None:
+    """Names of the API that it has under other ones, in other modules or not at all."""
+    for name in ("__init__", "get_obj"):  # those of its base class are newer now
+        delattr(builder.STLVmFlowVarRepetableRandom, name)
+    builder.CTRexVmInsFixHwCs.L4_TYPE_IP = 17
+    errors = {name: error for name, error in vars(trex_stl_exceptions).items() if name.endswith("Error")}
+    names: dict[str, Any] = {name.replace("STL", "TRex", 1): error for name, error in errors.items()}
+    names |= {cls.__name__: cls for cls in (STLVmFixIcmpv6, STLTaggedPktGroup)}
+    for module in (trex_stl_exceptions, builder, trex_stl_streams, api):
+        vars(module).update(names)
+    # What profiles have after `import *` of the client's API, and use.
+    for name, value in {"binascii": binascii, **vars(common)}.items():
+        if not name.startswith("_"):
+            vars(api).setdefault(name, value)
+
+
+_add_names()

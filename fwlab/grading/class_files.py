@@ -1,0 +1,424 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is written of a class, all from the record of its grading: marks, grade books and pages.
+
+And what it wrote into its workbooks, for the instructor to read.
+"""
+
+import csv
+import io
+import json
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from fwlab.checkout.atomic_write import write_atomically
+from fwlab.checkout.project import Project
+from fwlab.grading.course import UNKNOWN, Course, Grade, grade_class, number
+from fwlab.grading.record import FILE, CheckMark, Grading, Record, WorkMark, content_of, merged
+from fwlab.grading.similarity import Pair, similar, similarity_csv, statements
+from fwlab.grading.submissions import as_recorded
+from fwlab.grading.works import Work
+from fwlab.measure.context import RunContext
+from fwlab.measure.saved_runs import published_runs
+from fwlab.metrics.registry import METRICS
+from fwlab.model.errors import BadInput, FwlabError
+from fwlab.model.lab import Exercise, Lab
+from fwlab.model.printable import printable, printable_lines
+from fwlab.model.results import Run
+from fwlab.model.ruleset import RulesetFile
+from fwlab.model.verdict import Outcome
+from fwlab.rulesets.files import lab_ruleset
+from fwlab.student.progress import FILE as PROGRESS_FILE
+from fwlab.student.progress import Answer, progress_in
+from fwlab.student.workbook import Question, agrees, derived, workbook_of
+
+MARKS_COLUMNS = ("who", "exercise", "verdict", "passed", "checks", "reason", "mark")
+NOT_YET = "not graded yet"
+#: Length limit of a reason, which may quote a student's file.
+LONGEST_REASON = 300
+
+
+def marks_csv(grading: Grading) -> str:
+    """One row per work, graded or not: `reason` says what failed first, `mark` whether the exercise is part of the mark
+    (core) or not (further)."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(MARKS_COLUMNS)
+    for work in grading.works:
+        exercise = grading.exercises.get(work.exercise)
+        passed = sum(check.outcome is Outcome.PASS for check in work.checks)
+        checks = len(work.checks) or (len(exercise.checks) if exercise is not None else 0)
+        mark = counted(exercise is not None and exercise.further)
+        row = [work.student, work.exercise, work.outcome or NOT_YET, passed, checks, harmless(work.reason), mark]
+        writer.writerow(row)
+    return out.getvalue()
+
+
+def counted(further: bool) -> str:
+    """The last column: whether an exercise is part of the mark."""
+    return "further" if further else "core"
+
+
+def harmless(text: str) -> str:
+    """The text as one line that no spreadsheet takes for a formula; it may quote a student's file."""
+    line = printable(" ".join(text.split()), LONGEST_REASON)
+    return f"'{line}" if line[:1] in ("=", "+", "-", "@") else line
+
+
+#: Units that say nothing behind a number.
+_PLAIN = ("ratio", "count")
+
+
+def junit(grading: Grading) -> str:
+    """A test for each check of each exercise. What could not be measured is skipped, with its reason."""
+    suite = ElementTree.Element("testsuite", name=grading.lab)
+    counts = dict.fromkeys(("tests", "failures", "skipped"), 0)
+    for work in grading.works:
+        for name, check in _tests(grading, work):
+            case = ElementTree.SubElement(suite, "testcase", classname=f"{work.student}.{work.exercise}", name=name)
+            counts["tests"] += 1
+            if check is None or check.outcome is Outcome.INCONCLUSIVE:
+                counts["skipped"] += 1
+                reason = check.text if check else work.missing or "not graded yet"
+                ElementTree.SubElement(case, "skipped", message=_line(reason))
+            elif check.outcome is Outcome.FAIL:
+                counts["failures"] += 1
+                ElementTree.SubElement(
+                    case, "failure", message=_line(check.text)
+                ).text = f"measured {measured(check) or 'nothing'}, expected {expected(check)}"
+    suite.attrib.update({name: str(count) for name, count in counts.items()})
+    suites = ElementTree.Element("testsuites")
+    suites.append(suite)
+    ElementTree.indent(suites)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(suites, encoding="unicode")}\n'
+
+
+def _tests(grading: Grading, work: WorkMark) -> list[tuple[str, CheckMark | None]]:
+    if work.checks:
+        return [(check.check, check) for check in work.checks]
+    return [(name, None) for name in grading.exercises[work.exercise].checks]
+
+
+def _line(text: str) -> str:
+    """Text that XML can hold."""
+    return printable_lines(text).encode("utf-8", "backslashreplace").decode()
+
+
+def results_json(grading: Grading, course: Course, grade: Grade) -> str:
+    """Gradescope's results of one submission: a test per exercise. What is open has no score."""
+    weights = sum(item.weight for item in grade.exercises) or 1.0
+    tests = []
+    for order, item in enumerate(grade.exercises, 1):
+        most = course.points * item.weight / weights
+        status = {None: {}, 1.0: {"status": "passed"}}.get(item.share, {"status": "failed"})
+        test: dict[str, Any] = {
+            "name": grading.exercises[item.work.exercise].title,
+            "number": str(order),
+            "max_score": round(most, 4),
+            "output": "\n".join(explained(item.work)),
+            **status,
+        }
+        if item.share is not None:
+            test["score"] = round(most * item.share, 4)
+        tests.append(test)
+    said = [f"{grading.lab}: {grading.title}"]
+    if grade.deducted:
+        said.append(f"Deducted for {grade.days_late} days after the deadline: {grade.deducted:.0%}")
+    if grade.open:
+        said.append(f"Not decided yet: {', '.join(grade.open)}. The score is preliminary.")
+    found: dict[str, Any] = {"output": "\n".join(said), "visibility": "visible", "tests": tests}
+    if grade.points is not None:
+        found["score"] = round(grade.points, 4)
+    return json.dumps(found, indent=1) + "\n"
+
+
+def explained(work: WorkMark) -> list[str]:
+    """A work in words, a line for each check."""
+    if not work.checks:
+        return [work.missing or "not graded yet"]
+    return [*(f"{check.check}: {check.outcome}: {check.text}" for check in work.checks), *work.remarks]
+
+
+def measured(check: CheckMark) -> str:
+    """What was measured; empty for a ruleset that gave no figure."""
+    return "" if check.value is None else _figure(check.value, check)
+
+
+def expected(check: CheckMark) -> str:
+    """The limits in words."""
+    if check.low is not None and check.high is not None:
+        if check.low == check.high:
+            return _figure(check.low, check)
+        return f"{_digits(check.low)} to {_figure(check.high, check)}"
+    if check.low is not None:
+        return f"at least {_figure(check.low, check)}"
+    return f"at most {_figure(check.high, check)}" if check.high is not None else "anything"
+
+
+def _figure(value: float, check: CheckMark) -> str:
+    """With its unit, or with the case that it is a multiple of."""
+    if check.relative_to:
+        return f"{_digits(value)} of {check.relative_to}"
+    unit = METRICS[check.metric].unit if check.metric in METRICS else ""
+    return _digits(value) if unit in ("", *_PLAIN) else f"{_digits(value)} {unit}"
+
+
+def _digits(value: float) -> str:
+    return f"{value:.4g}" if abs(value) < 100 else f"{value:,.0f}"
+
+
+#: Bars of the distribution.
+BARS = 10
+#: How a work that gave no figure at all is counted: one failure, and not one for each check.
+NOT_LOADED, NOTHING = "not loaded", "nothing handed in"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A check that several students failed, and the first reason that was given."""
+
+    exercise: str
+    check: str
+    students: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True)
+class Bar:
+    """Grades from `low` to `high` points."""
+
+    low: float
+    high: float
+    count: int
+
+
+def student_page(grading: Grading, course: Course, grade: Grade) -> str:
+    """What a student is given: the grade and, exercise by exercise, what was asked, measured and why."""
+    return _render("student.html.j2", grading=grading, course=course, grade=grade)
+
+
+def class_page(grading: Grading, course: Course, grades: Sequence[Grade], pairs: Sequence[Pair]) -> str:
+    """The instructor's overview: distribution, exercises, typical failures, students, similar submissions."""
+    bars = distribution(course, grades)
+    return _render(
+        "class.html.j2",
+        grading=grading,
+        course=course,
+        grades=grades,
+        bars=bars,
+        most=max([bar.count for bar in bars], default=0),
+        counts=outcomes(grading),
+        failures=typical_failures(grading),
+        pairs=pairs,
+    )
+
+
+def distribution(course: Course, grades: Sequence[Grade]) -> list[Bar]:
+    """How many students reached how many points; those whose grade is open are not in it."""
+    width = course.points / BARS
+    counts = [0] * BARS
+    for grade in grades:
+        if grade.points is not None:
+            counts[min(BARS - 1, max(0, int(grade.points / width)))] += 1
+    return [Bar(place * width, (place + 1) * width, count) for place, count in enumerate(counts)]
+
+
+def outcomes(grading: Grading) -> dict[str, dict[str, int]]:
+    """By exercise, how many passed, failed, are inconclusive, or are not graded yet."""
+    found = {exercise: dict.fromkeys((*Outcome, "open"), 0) for exercise in grading.exercises}
+    for work in grading.works:
+        found[work.exercise][work.outcome or "open"] += 1
+    return found
+
+
+def typical_failures(grading: Grading) -> list[Failure]:
+    """Which checks fail, the most frequent first."""
+    students: dict[tuple[str, str], list[str]] = defaultdict(list)
+    texts: dict[tuple[str, str], str] = {}
+    for work in grading.works:
+        for check, text in _failures(work):
+            students[work.exercise, check].append(work.student)
+            texts.setdefault((work.exercise, check), text)
+    found = [Failure(*key, tuple(who), texts[key]) for key, who in students.items()]
+    return sorted(found, key=lambda failure: -len(failure.students))
+
+
+def _failures(work: WorkMark) -> list[tuple[str, str]]:
+    if work.outcome is not Outcome.FAIL:
+        return []
+    if work.refused is not None:
+        return [(NOTHING if work.refused.startswith(f"{NOT_LOADED}: {NOTHING}") else NOT_LOADED, work.reason)]
+    return [(check.check, check.text) for check in work.checks if check.outcome is Outcome.FAIL]
+
+
+def _render(template: str, **context: object) -> str:
+    helpers = {"number": number, "measured": measured, "expected": expected, "UNKNOWN": UNKNOWN}
+    return _environment().get_template(template).render(**context, **helpers)
+
+
+@cache
+def _environment() -> Environment:
+    """Kept, because it keeps the compiled templates: a class has a page for each student."""
+    return Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def grades_csv(grading: Grading, course: Course) -> str:
+    """One row per student: a share per exercise, what lateness costs, the grade, and what is open."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    names = list(grading.exercises)
+    writer.writerow(["student", "name", *names, "days_late", "deducted", "grade", "open"])
+    for grade in grade_class(grading, course):
+        shares = {item.work.exercise: item.share for item in grade.exercises}
+        days = UNKNOWN if grade.days_late is None else grade.days_late
+        row = [grade.student.id, harmless(grade.student.name), *(number(shares.get(name)) for name in names)]
+        writer.writerow([*row, days, number(grade.deducted), number(grade.points), " ".join(grade.open)])
+    return out.getvalue()
+
+
+def totals_csv(gradings: Sequence[Grading], course: Course) -> str:
+    """One row per student. A lab that a student did not hand in counts as zero; an open one leaves the total open."""
+    labs = [grading.lab for grading in gradings]
+    twice = next((lab for lab in labs if labs.count(lab) > 1), None)
+    if twice is not None:
+        raise BadInput(f"{twice} is there twice", "fwlab grades merge joins the parts of one lab")
+    weights = {lab: course.lab(lab).weight for lab in labs}
+    if not any(weights.values()):
+        raise BadInput("every lab has the weight 0", "give one of them a weight in course.yml")
+    found: dict[str, dict[str, float | None]] = {}
+    for grading in gradings:
+        for grade in grade_class(grading, course):
+            found.setdefault(grade.student.id, {})[grading.lab] = grade.points
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["student", *labs, "total"])
+    for student, points in sorted(found.items()):
+        reached = [points.get(lab, 0.0) for lab in labs]
+        total = None
+        if None not in reached:
+            weighed = sum(weights[lab] * (value or 0.0) for lab, value in zip(labs, reached, strict=True))
+            total = weighed / sum(weights.values())
+        writer.writerow([student, *(number(value) for value in reached), number(total)])
+    return out.getvalue()
+
+
+Write = Callable[[Path, str], object]
+
+
+def alike(context: RunContext, works: Sequence[Work]) -> list[Pair]:
+    """The similar submissions of the class, exercise by exercise."""
+    pairs: list[Pair] = []
+    for exercise in context.lab.whole.exercises:
+        own = [work for work in works if work.exercise.id == exercise.id and work.handed_in and work.handed_in.files]
+        said, contents, starts = {}, {}, {}
+        for work in own:
+            start = json.dumps(work.exercise.parameters)  # an individual task has a start of its own
+            if start not in starts:
+                starts[start] = statements(_texts(partial(_start, context, work.exercise)))
+            assert work.handed_in is not None  # noqa: S101 - see above
+            texts = [data.decode(errors="replace") for _, data in work.handed_in.again()]
+            said[work.who] = statements(texts) - starts[start]
+            contents[work.who] = content_of(as_recorded(work.handed_in))
+        pairs += similar(exercise.id, said, contents)
+    return pairs
+
+
+def _start(context: RunContext, exercise: Exercise) -> list[RulesetFile]:
+    return lab_ruleset(context.lab.folder / "rulesets" / exercise.id / "start", exercise.parameters, context.topology)
+
+
+def _texts(read: Callable[[], Sequence[RulesetFile]]) -> list[str]:
+    """The texts of a ruleset; none if it is not one."""
+    try:
+        return [file.text for file in read()]
+    except FwlabError:
+        return []
+
+
+def write_class(grading: Grading, course: Course, folder: Path, write: Write = write_atomically) -> None:
+    """Write everything that follows from the record: grades, grade books and pages."""
+    grades = grade_class(grading, course)
+    files: Mapping[str, str] = {
+        "grades.csv": grades_csv(grading, course),
+        "junit.xml": junit(grading),
+        "similarity.csv": similarity_csv(grading.similar),
+        "class.html": class_page(grading, course, grades, grading.similar),
+    }
+    for name, text in files.items():
+        write(folder / name, text)
+    for grade in grades:
+        own = folder / "students" / grade.student.id
+        write(own / "index.html", student_page(grading, course, grade))
+        write(own / "results.json", results_json(grading, course, grade))
+
+
+def write_merged(folders: Sequence[Path], output: Path, course: Course, write: Write = write_atomically) -> Record:
+    """Write the merged record, its marks, grades and pages. Raises BadInput."""
+    if (output / FILE).exists():
+        raise BadInput(f"{output} holds a grading already", "name a new folder")
+    record = merged(folders)
+    grading = record.grading()
+    write(output / "marks.csv", marks_csv(grading))
+    write_class(grading, course, output, write)
+    write(output / FILE, record.lines().decode())  # last: only what is complete counts as a grading
+    return record
+
+
+WORKBOOK_COLUMNS = ("who", "question", "answer", "agrees", "tries", "why")
+
+
+def explanations(project: Project, lab: Lab, folder: Path) -> str:
+    """One row per student and question, as CSV. `folder` holds a folder per student, with what was in work/.
+
+    A student's file may say anything, so each number is compared with the lab's published run: `agrees` is yes, no, or
+    empty where there is no number. Raises BadInput for a folder without students, or a lab without a workbook.
+    """
+    questions = workbook_of(project, lab)
+    if not questions:
+        raise BadInput(f"{lab.id} has no workbook", f"fwlab list {lab.id}")
+    if not folder.is_dir():
+        raise BadInput(f"no folder {folder}", "name the folder that holds one folder per student")
+    entries = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    students = [path for path in entries if path.is_dir()]
+    if not students:
+        raise BadInput(f"{folder}: there is no student's folder in it", "put one folder per student into it")
+    runs = published_runs(project, lab)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(WORKBOOK_COLUMNS)
+    for student in students:
+        for row in _answers_of(lab, student, questions, runs):
+            writer.writerow([harmless(cell) for cell in (student.name, *row)])
+    return out.getvalue()
+
+
+def _answers_of(lab: Lab, student: Path, questions: list[Question], runs: list[Run]) -> list[tuple[str, ...]]:
+    if student.is_symlink() or (student / PROGRESS_FILE).is_symlink():  # it may lead to another student's
+        return [("", "", "", "", "unreadable: a link")]
+    try:
+        answers = progress_in(student, lab.id).answers
+    except BadInput as error:
+        return [("", "", "", "", f"unreadable: {error.message}")]
+    return [_answer_row(lab, question, answers.get(question.id), runs) for question in questions]
+
+
+def _answer_row(lab: Lab, question: Question, answer: Answer | None, runs: list[Run]) -> tuple[str, ...]:
+    if answer is None:
+        return question.id, "", "", "0", ""
+    try:
+        right = "yes" if agrees(answer.value, derived(lab, question, runs)) else "no"
+    except BadInput:  # the lab was not measured
+        right = ""
+    return question.id, f"{answer.value:g}", right, str(answer.tries), answer.why

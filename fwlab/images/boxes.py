@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Boxes: their content keys, the cache that keeps them, and .fwlab/images.json, the list of those that a checkout uses.
+
+A content key is a hash of everything that decides what is in an image or in its base. The code that drives the build is
+not part of it: a reworded message must not cost a rebuild.
+
+A file in the cache (a box or a base) is trusted only if its record, `<name>.json` beside it, holds its SHA-256. The
+record is written first and the file is renamed into place last, so an interrupted build leaves nothing that is trusted.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from fwlab.checkout.atomic_write import write_atomically
+from fwlab.checkout.project import Project
+from fwlab.model.errors import EXIT_FAIL, EXIT_USAGE, CannotMeasure, FwlabError
+
+
+class BuildError(FwlabError):
+    """An image cannot be built. `message` says what is wrong, `hint` the next step."""
+
+    exit_code = EXIT_FAIL
+
+
+class SourceError(BuildError):
+    """The file that an image was to be made from cannot be had, or is the wrong one. Nothing was built."""
+
+    exit_code = EXIT_USAGE
+
+
+def base_key(root: Path, image: str, settings: dict[str, str]) -> str:
+    """The key (64 hex digits) of an image's base: the root file system before Packer provisions it."""
+    full = ["packer/full-kernel/*"] if "kernel" in settings else []
+    files = _files(root, "packer/base/*", "provision/run", "provision/common/*", f"provision/{image}/*", *full)
+    return _hash(root, files, settings)
+
+
+def content_key(root: Path, image: str, settings: dict[str, str]) -> str:
+    """The key (64 hex digits) of an image.
+
+    root      the checkout
+    settings  variables from outside: base_url, base_checksum; trex_sha256 if the image contains TRex; kernel if it is
+              not the usual one; system if it is not Linux
+    """
+    wanted = ["packer/*.pkr.hcl", "packer/seed", "provision/run", "provision/idempotence_check", f"provision/{image}/*"]
+    if settings.get("system") != "freebsd":
+        wanted += ["packer/base/*", "provision/cleanup", "provision/common/*"]
+        wanted += ["packer/cloud/*"] if settings["base_checksum"] else []
+        wanted += ["packer/full-kernel/*"] if "kernel" in settings else []
+    files = list(_files(root, *wanted))
+    if image == "generator":
+        engine = _files(root, "engine/Makefile", "engine/*.c", "engine/*.h")
+        files += [path for path in engine if not path.name.endswith(".skel.h")]
+    return _hash(root, files, settings)
+
+
+def _files(root: Path, *patterns: str) -> Iterator[Path]:
+    for pattern in patterns:
+        found = [path for path in root.glob(pattern) if path.is_file() and "__pycache__" not in path.parts]
+        if not found:
+            raise BuildError(f"{root / pattern} matches no file", "is this checkout complete?")
+        yield from found
+
+
+def _hash(root: Path, files: Iterable[Path], settings: dict[str, str]) -> str:
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for path in sorted(set(files)):
+        kind = "x" if os.access(path, os.X_OK) else "-"
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest.update(f"{path.relative_to(root)} {kind} {content}\n".encode())
+    return digest.hexdigest()
+
+
+#: Room for a base's raw disk, Packer's copy of it, the compressed copy and the box.
+NEEDED_BYTES = 3 << 30
+#: How often a build that waits for a lock asks whether it was stopped (s).
+POLL_S = 0.2
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file's content, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def record_path(path: Path) -> Path:
+    """The record of a cached file."""
+    return path.with_name(path.name + ".json")
+
+
+def cached(path: Path) -> dict[str, Any] | None:
+    """The record of a cached file if the file is whole; None if it is missing, cut short or altered."""
+    try:
+        record = json.loads(record_path(path).read_text())
+        if path.stat().st_size != record["size"] or sha256_of(path) != record["sha256"]:
+            return None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return dict(record)
+
+
+def publish(made: Path, path: Path, extra: dict[str, Any]) -> dict[str, Any]:
+    """Move a finished file into the cache; returns its record: sha256, size and `extra`.
+
+    `made` must be on the cache's own file system, so that the move is atomic.
+    """
+    record = {"sha256": sha256_of(made), "size": made.stat().st_size, **extra}
+    write_atomically(record_path(path), json.dumps(record, indent=1) + "\n", error=BuildError)
+    made.replace(path)
+    return record
+
+
+def need_room(directory: Path, needed: int = NEEDED_BYTES) -> None:
+    """Raise BuildError if the file system of `directory` has less than `needed` bytes left."""
+    free = shutil.disk_usage(directory).free
+    if free < needed:
+        raise BuildError(
+            f"{directory}: {free >> 20} MiB free, a build needs {needed >> 20} MiB",
+            "make room there, or set FWLAB_CACHE to a directory with more",
+        )
+
+
+@contextmanager
+def locked(path: Path, stopped: Callable[[], bool]) -> Iterator[None]:
+    """Hold the lock file `path`: one build of an image at a time. Raises BuildError if stopped while waiting."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path)
+    while not lock.is_locked:
+        try:
+            lock.acquire(timeout=POLL_S)
+        except Timeout:
+            if stopped():
+                raise BuildError(f"{path.name}: stopped while another build of it ran") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+#: Built from Debian; from FreeBSD; and all.
+LINUX_IMAGES = ("dut-linux", "generator", "sink")
+FREEBSD = "dut-freebsd"
+IMAGES = (*LINUX_IMAGES, FREEBSD)
+#: By image: box, key, path, sha256, manifest and, if the image contains TRex, trex.
+Boxes = dict[str, dict[str, Any]]
+
+
+def boxes_path(project: Project) -> Path:
+    """The file that lists the boxes built here."""
+    return project.state / "images.json"
+
+
+def built_boxes(project: Project) -> Boxes:
+    """Raises CannotMeasure if no box was built."""
+    try:
+        boxes = json.loads(boxes_path(project).read_text())
+        if not isinstance(boxes, dict):
+            raise ValueError("not a list of boxes")
+    except (OSError, ValueError, RecursionError) as error:
+        raise CannotMeasure("the boxes are not built", "make boxes") from error
+    return boxes
+
+
+def kernels_of_boxes(project: Project) -> list[str]:
+    """The kernels of the boxes that were built; none if none was."""
+    with suppress(CannotMeasure):
+        return [str(box.get("manifest", {}).get("kernel", "")) for box in built_boxes(project).values()]
+    return []
+
+
+def add_boxes(project: Project, boxes: Boxes, without: Sequence[str] = ()) -> None:
+    """Write these boxes over those that are listed, and take those `without` from the list. Raises BuildError."""
+    known: Boxes = {}
+    with suppress(CannotMeasure):
+        known = built_boxes(project)
+    listed = {image: box for image, box in {**known, **boxes}.items() if image not in without}
+    write_atomically(boxes_path(project), json.dumps(listed, indent=1) + "\n", error=BuildError)

@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What boxes are made from and others publish: a file by its address and checksum, cloud images, TRex's tarball.
+
+A file gets its name in the cache only after it is verified, so nothing half-written is ever found there.
+
+Not pooch: the file may be a path of this host that is used in place, an interrupted build has to stop the download,
+errors name the environment variable that gave the address, and a connection that breaks off is told apart from a wrong
+checksum. pooch leaves all of that to the caller, and brings requests.
+"""
+
+import hashlib
+import http.client
+import os
+import re
+import shutil
+import tarfile
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from fwlab.checkout.project import Project
+from fwlab.images.boxes import BuildError, built_boxes, locked, sha256_of
+from fwlab.model.errors import CannotMeasure
+
+#: For connecting and for each read (s).
+TIMEOUT_S = 60
+
+
+@dataclass(frozen=True)
+class PublishedFile:
+    """A file that someone else publishes.
+
+    what       what it is, for messages
+    url        an address, or a path of this host
+    algorithm  of the checksum: sha256 or sha512
+    digest     the checksum, in hex
+    url_name   the environment variable that gave the address
+    sum_name   the environment variable that gave the checksum
+    """
+
+    what: str
+    url: str
+    algorithm: str
+    digest: str
+    url_name: str
+    sum_name: str
+
+    @property
+    def path(self) -> Path | None:
+        """The file itself if it is on this host; None if it must be downloaded."""
+        scheme = urlsplit(self.url).scheme
+        if scheme in ("http", "https", "ftp"):
+            return None
+        return Path(unquote(urlsplit(self.url).path) if scheme == "file" else self.url).expanduser().absolute()
+
+    def is_at(self, path: Path) -> bool:
+        """Whether `path` has this file's content."""
+        return path.is_file() and self._sum(path) == self.digest
+
+    def verify_in_place(self, path: Path) -> None:
+        """Raise BuildError unless the file at `path` can be read and has the right checksum."""
+        try:
+            found = self._sum(path)
+        except OSError as error:
+            raise self._unreadable(path, error) from error
+        self._verify(found)
+
+    def fetch(
+        self,
+        kept: Path,
+        say: Callable[[str], None],
+        check: Callable[[Path], object],
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Copy or download to `kept`, through a draft that is removed unless it is verified and passes `check`.
+
+        Raises BuildError, also if `stopped` becomes true during the download.
+        """
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        draft = kept.with_name(f"{kept.name}.{os.getpid()}")
+        try:
+            if self.path is None:
+                say(f"{self.what}: downloading it from {self.url}")
+                self._verify(self._download(draft, stopped))
+            else:
+                self._copy(self.path, draft)
+            check(draft)
+            draft.replace(kept)
+        finally:
+            draft.unlink(missing_ok=True)
+
+    def _copy(self, path: Path, draft: Path) -> None:
+        try:
+            path.open("rb").close()
+        except OSError as error:
+            raise self._unreadable(path, error) from error
+        shutil.copyfile(path, draft)
+        self._verify(self._sum(draft))
+
+    def _verify(self, found: str) -> None:
+        if found != self.digest:
+            raise BuildError(
+                f"{self.url}: its {self.algorithm} is {found}, but {self.sum_name} says {self.digest}",
+                "get file and checksum again from their publisher; if the file is right, correct the checksum",
+            )
+
+    def _unreadable(self, path: Path, error: OSError) -> BuildError:
+        return BuildError(f"{self.url_name}: {path}: {error.strerror}", "give the path of a file, or an address")
+
+    def _sum(self, path: Path) -> str:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, self.algorithm).hexdigest()
+
+    def _download(self, draft: Path, stopped: Callable[[], bool]) -> str:
+        """Write the file to `draft`; returns its digest."""
+        digest, got = hashlib.new(self.algorithm), 0
+        try:
+            with urllib.request.urlopen(self.url, timeout=TIMEOUT_S) as answer, draft.open("wb") as file:  # noqa: S310
+                size = answer.headers.get("Content-Length")
+                while part := answer.read(1 << 20):
+                    if stopped():
+                        raise BuildError(f"{self.what}: stopped during the download")
+                    digest.update(part)
+                    got += file.write(part)
+        except (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException) as error:
+            reason = getattr(error, "reason", None) or error
+            raise self._lost(str(reason)) from error
+        if size is not None and got != int(size):
+            raise self._lost(f"the connection ended after {got} of {size} bytes")
+        return digest.hexdigest()
+
+    def _lost(self, reason: str) -> BuildError:
+        return BuildError(f"{self.url}: {reason}", f"download it by other means and set {self.url_name} to its path")
+
+
+BASE_URL, BASE_CHECKSUM = "FWLAB_BASE_URL", "FWLAB_BASE_CHECKSUM"
+#: By the number of hex digits: Debian publishes SHA-512, others SHA-256.
+ALGORITHMS = {64: "sha256", 128: "sha512"}
+
+
+class CloudImage:
+    """An official Debian 12 cloud image as the base of the boxes, instead of one made from packages.
+
+    All images of a build share it. A download is kept in the cache; a file of this host is used in place.
+    """
+
+    def __init__(self, file: PublishedFile) -> None:
+        self._file = file
+        self._refused: BuildError | None = None
+
+    def fetched(self, cache: Path, say: Callable[[str], None], stopped: Callable[[], bool]) -> Path:
+        """The verified image: in the cache, or where its address says if that is a path.
+
+        The boxes are built side by side. The first build downloads it; the others wait and get the image, or the same
+        error. Raises BuildError.
+        """
+        file = self._file
+        if file.path is not None:
+            file.verify_in_place(file.path)
+            check_disk(file.path, file.url)
+            return file.path
+        kept = cache / "downloads" / f"{file.digest}.img"
+        with locked(cache / "locks" / f"base-{file.digest[:12]}", stopped):
+            if self._refused is not None:
+                raise self._refused
+            if not file.is_at(kept):
+                try:
+                    file.fetch(kept, say, lambda draft: check_disk(draft, file.url), stopped)
+                except BuildError as error:
+                    self._refused = error
+                    raise
+        return kept
+
+    @property
+    def checksum(self) -> str:
+        """As Packer writes it: sha512:..."""
+        return f"{self._file.algorithm}:{self._file.digest}"
+
+
+def cloud_image() -> CloudImage | None:
+    """The image that the environment asks for; None if it asks for none. Raises BuildError if a variable is wrong."""
+    url, checksum = os.environ.get(BASE_URL, ""), os.environ.get(BASE_CHECKSUM, "").lower()
+    if bool(url) != bool(checksum):
+        raise BuildError("FWLAB_BASE_URL and FWLAB_BASE_CHECKSUM go together", "set both, or neither")
+    if not url:
+        return None
+    prefix, _, digest = checksum.rpartition(":")
+    algorithm = ALGORITHMS.get(len(digest))
+    if not re.fullmatch(r"[0-9a-f]+", digest) or algorithm is None or prefix not in ("", algorithm):
+        raise BuildError(
+            f"{BASE_CHECKSUM} is no SHA-512 or SHA-256: {checksum[:160]}",
+            "give the hex digits that sha512sum prints; Debian lists them in SHA512SUMS beside its images",
+        )
+    return CloudImage(PublishedFile("cloud image", url, algorithm, digest, BASE_URL, BASE_CHECKSUM))
+
+
+def base_settings(image: CloudImage | None) -> dict[str, str]:
+    """The part of a box's content key that names its base: the checksum, not the address.
+
+    base_url stays empty. It is kept so that existing cache keys stay valid.
+    """
+    return {"base_url": "", "base_checksum": image.checksum if image else ""}
+
+
+def check_disk(path: Path, name: str) -> None:
+    """Raise BuildError unless the file starts like a qcow2 image or like a disk with a boot sector."""
+    with path.open("rb") as file:
+        head = file.read(512)
+    if head[:4] != b"QFI\xfb" and head[510:] != b"\x55\xaa":
+        raise BuildError(
+            f"{name}: neither a qcow2 image nor a raw disk with a boot sector",
+            "use, for example, Debian's genericcloud image in its .qcow2 form",
+        )
+
+
+TREX_URL, TREX_SHA256 = "FWLAB_TREX_URL", "FWLAB_TREX_SHA256"
+#: The value of FWLAB_TREX_URL, or of FWLAB_FREEBSD_URL, that leaves it out.
+NONE = "none"
+
+
+@dataclass(frozen=True)
+class Tarball:
+    """A release that was asked for. `path`: the verified file; None if only a cached image can contain it."""
+
+    sha256: str
+    version: str
+    path: Path | None
+
+    def record(self) -> dict[str, str]:
+        """What the image's manifest says about TRex."""
+        return {"version": self.version, "sha256": self.sha256}
+
+
+def trex_tarball(project: Project, cache: Path, say: Callable[[str], None]) -> Tarball | None:
+    """The tarball that the environment asks for, else that of this checkout's image; None without either.
+
+    Raises BuildError if address, checksum or file is wrong. Nothing is left in the cache then.
+    """
+    url, wanted = os.environ.get(TREX_URL, ""), os.environ.get(TREX_SHA256, "").lower()
+    if url == NONE:
+        return None
+    if not url and not wanted:
+        return _chosen_before(project, cache)
+    if not (url and wanted):
+        raise BuildError(f"{TREX_URL} and {TREX_SHA256} go together", "set both, or neither")
+    if not re.fullmatch(r"[0-9a-f]{64}", wanted):
+        raise BuildError(
+            f"{TREX_SHA256} is not a SHA-256: {wanted[:80]}", "give the 64 hex digits that sha256sum prints"
+        )
+    kept = cache / "trex" / f"{wanted}.tar.gz"
+    release = PublishedFile("TRex", url, "sha256", wanted, TREX_URL, TREX_SHA256)
+    if not release.is_at(kept):
+        release.fetch(kept, say, version_of)
+    return Tarball(wanted, version_of(kept), kept)
+
+
+def _chosen_before(project: Project, cache: Path) -> Tarball | None:
+    try:
+        known = built_boxes(project)["generator"]["trex"]
+        sha256, version = known["sha256"], known["version"]
+    except (CannotMeasure, KeyError, TypeError):
+        return None
+    kept = cache / "trex" / f"{sha256}.tar.gz"
+    return Tarball(sha256, version, kept if kept.is_file() and sha256_of(kept) == sha256 else None)
+
+
+def version_of(path: Path) -> str:
+    """The release's version, such as v3.06: the name of its folder. Raises BuildError if it is no TRex release."""
+    unfit = BuildError(
+        f"{path}: not a release of TRex: it must hold vX.Y/t-rex-64", "give the tarball as it was published"
+    )
+    try:
+        with tarfile.open(path) as archive:
+            for member in archive:
+                found = re.fullmatch(r"(?:\./)?(v\d[\w.]*)/t-rex-64", member.name)
+                if found:
+                    return found[1]
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise unfit from error
+    raise unfit
