@@ -232,8 +232,8 @@ for _name, _group in GROUPS.items():
     app.add_typer(_group, name=_name)
 
 
-def main() -> None:
-    """Run the command line. An error that the user can act on is two lines and an exit code, never a traceback."""
+def main(commands: typer.Typer = app) -> None:
+    """Run these commands. An error that the user can act on is two lines and an exit code, never a traceback."""
     # A time limit (`timeout`) ends this command as Ctrl-C does, so that machines it started are destroyed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # nohup has it ignored
@@ -244,7 +244,7 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     try:
         try:
-            app()
+            commands()
         finally:
             sys.stdout.flush()
     except FwlabError as error:
