@@ -21,7 +21,7 @@ from fwlab.grading.class_files import (
     totals_csv,
     typical_failures,
 )
-from fwlab.grading.course import Course, Grade, grade_class, read_course, refuse_unknown
+from fwlab.grading.course import Course, Grade, grade_class, read_course, reject_unknown
 from fwlab.grading.record import CheckMark, ExerciseRecord, Grading, StudentRecord, WorkMark
 from fwlab.grading.works import start_passes
 from fwlab.measure.labs import load_lab
@@ -206,7 +206,7 @@ def test_faults_name_the_file_and_the_field(tmp_path: Path, text: str, fault: st
 )
 def test_names_that_the_lab_does_not_have(lab: dict[str, Any], fault: str) -> None:
     with pytest.raises(BadInput, match=fault):
-        refuse_unknown(a_course(labs={LAB: lab}), a_lab(), "course.yml")
+        reject_unknown(a_course(labs={LAB: lab}), a_lab(), "course.yml")
 
 
 def test_the_total_of_a_course() -> None:
@@ -265,5 +265,5 @@ def test_the_example_of_the_guide() -> None:
     text = guide.split("```text\ntitle:", 1)[1].split("```", 1)[0]
     course = Course.model_validate(yaml.safe_load("title:" + text))
     lab = load_lab(project, "lab03-ipset")
-    refuse_unknown(course, lab, "course.yml")
+    reject_unknown(course, lab, "course.yml")
     assert lab.id in course.labs

@@ -28,7 +28,7 @@ def _row(path: Path) -> str:
 
 
 def waits() -> str:
-    """One row per measurement of the waits (`fwlab author waits`), the newest first."""
+    """One row per measurement of the waits (`python -m tools waits`), the newest first."""
     found = sorted((find_project().root / "results").glob("lab*/*-waits.json"), reverse=True)
     head = (
         "| measured on | lab | load average before | `vagrant up`, booting | from saved states | one student graded |\n"

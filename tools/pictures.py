@@ -27,13 +27,13 @@ from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.call_stacks import Stacks
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
-from fwlab.report.core_plot import cycles_of
 from fwlab.report.curves import Curve
-from fwlab.report.derived_tables import Median, medians, published_runs
 from fwlab.report.flame import flame
 from fwlab.report.formatting import cost_unit, digits
 from fwlab.report.model import ReportModel, build_model
 from fwlab.report.plot import COLOURS, INK, STYLE, drawing, svg_element
+from tools.core_plot import cycles_of
+from tools.figures import Median, medians, published_runs
 
 _PICTURE = re.compile(
     r"!\[(?P<words>[^\]]*)\]\((?P<path>[^)\s]+\.svg)\)\s*<!-- drawn: (?P<expression>.+?) -->", re.DOTALL
