@@ -7,8 +7,8 @@ import pytest
 
 from fwlab.checkout.project import find_project
 from fwlab.model.errors import BadInput
-from fwlab.report.inline_figures import with_figures
 from tests import ROOT
+from tools.numbers import with_numbers
 
 PAGE = find_project(ROOT).root / "labs/lab03-ipset/README.md"
 
@@ -26,21 +26,21 @@ PAGE = find_project(ROOT).root / "labs/lab03-ipset/README.md"
 )
 def test_a_stale_number_is_replaced(stale: str, fresh: str) -> None:
     comment = stale[stale.index("<") :]
-    assert with_figures(f"It costs {stale} per rule.", PAGE) == f"It costs {fresh}{comment} per rule."
+    assert with_numbers(f"It costs {stale} per rule.", PAGE) == f"It costs {fresh}{comment} per rule."
 
 
 def test_a_page_without_figures_needs_no_run(tmp_path: Path) -> None:
     text = "1024 rules <!-- not a figure -->\n"
-    assert with_figures(text, tmp_path / "README.md") == text
+    assert with_numbers(text, tmp_path / "README.md") == text
 
 
 @pytest.mark.parametrize("expression", ["cost(", "open('/etc/passwd')", "1 / 0", 'crossover("none")', 'lowest("none")'])
 def test_a_wrong_expression_is_named(expression: str) -> None:
     with pytest.raises(BadInput) as error:
-        with_figures(f"1<!-- = {expression} -->", PAGE)
+        with_numbers(f"1<!-- = {expression} -->", PAGE)
     assert str(error.value).startswith(f"README.md: {expression}: ")
 
 
 def test_a_case_without_a_figure_is_named() -> None:
     with pytest.raises(BadInput, match="the published run has no figure of no-such-case"):
-        with_figures('1<!-- = cost("no-such-case") -->', PAGE)
+        with_numbers('1<!-- = cost("no-such-case") -->', PAGE)

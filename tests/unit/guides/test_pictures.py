@@ -11,9 +11,9 @@ import pytest
 
 from fwlab.checkout.project import Project
 from fwlab.model.errors import BadInput
-from fwlab.report.pages import all_pages, refresh
-from fwlab.report.pictures import DARK, LIGHT, pictures_of
 from tests import ROOT
+from tools.pages import all_pages, refresh
+from tools.pictures import DARK, LIGHT, pictures_of
 
 PAGES = all_pages(Project(ROOT))
 IMAGE = re.compile(r"!\[(?P<words>[^\]]*)\]\((?P<path>[^)\s]+)\)")

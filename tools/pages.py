@@ -1,14 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The generated parts of the pages: blocks that cog runs, numbers inside sentences (inline_figures.py), pictures."""
+"""The generated parts of the pages: blocks that cog runs, numbers inside sentences (numbers.py), pictures."""
 
 from pathlib import Path
 
+import typer
+from cogapp.cogapp import Cog, CogError  # type: ignore[import-untyped]
+
 from fwlab.checkout.atomic_write import write_atomically
-from fwlab.checkout.project import Project
+from fwlab.checkout.project import Project, display_path, find_project
 from fwlab.model.errors import BadInput
-from fwlab.report.inline_figures import with_figures
+from tools.numbers import with_numbers
+from tools.pictures import pictures_of
 
 GLOBS = ("*.md", "guides/*.md", "labs/*/README.md", "labs/*/instructor.md", "engine/README.md", "results/README.md")
+
+
+def pages_command() -> None:
+    """Renew the generated parts of all pages: the table of labs, figures, limits and pictures."""
+    project = find_project()
+    for page in refresh(project):
+        typer.echo(f"written: {display_path(project, page)}")
 
 
 def all_pages(project: Project) -> list[Path]:
@@ -18,19 +29,15 @@ def all_pages(project: Project) -> list[Path]:
 
 def rendered(page: Path) -> str:
     """The page with its generated parts made anew. Raises BadInput with page and line if a part cannot be made."""
-    from cogapp.cogapp import Cog, CogError  # type: ignore[import-untyped]  # only authors have it
-
     try:
         text: str = Cog().process_string(page.read_text(encoding="utf-8"), str(page))
     except CogError as error:
         raise BadInput(str(error), f"correct the cog markers of {page.name}") from error
-    return with_figures(text, page)
+    return with_numbers(text, page)
 
 
 def refresh(project: Project) -> list[Path]:
     """Rewrite the pages and the pictures that are stale. Returns their paths."""
-    from fwlab.report.pictures import pictures_of  # importing matplotlib takes a third of a second; few commands draw
-
     stale: list[Path] = []
     for page in all_pages(project):
         text = rendered(page)

@@ -1,31 +1,46 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The course map: which lab builds on which, from `needs.labs` of each lab.yml."""
+"""The table of labs, and the course map: which lab builds on which, from `needs.labs` of each lab.yml."""
 
 from collections.abc import Mapping
 
-from fwlab.checkout.project import Project, find_project, lab_ids
+from fwlab.checkout.project import Project, find_project, is_measured, lab_ids
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
+from tools.markdown import block, table
 
 
-def table() -> str:
+def questions() -> str:
+    """README.md's table of labs, in the order of their numbers. Raises BadInput for a faulty lab.yml."""
+    return questions_of(find_project())
+
+
+def questions_of(project: Project) -> str:
+    """The same for any project."""
+    rows = []
+    for lab_id, lab in _labs(project).items():
+        title = lab.title.replace("|", "\\|")
+        title += "" if is_measured(project, lab_id) else " (not measured yet: no ranges, no marks)"
+        rows.append((f"[{lab.id}](labs/{lab.id}/README.md)", title, str(lab.minutes), ", ".join(lab.sources)))
+    return block(table(("lab", "question", "minutes:", "sources"), rows))
+
+
+def order() -> str:
     """One row a lab: what it asks, which labs come first and which use it later, how long it takes."""
     labs = _labs(find_project())
     first = labs_before({lab_id: lab.needs.labs for lab_id, lab in labs.items()})
-    rows = ["| lab | question | do first | leads to | minutes |", "|---|---|---|---|---:|"]
+    rows = []
     for lab_id, lab in labs.items():
         later = [other for other, found in labs.items() if lab_id in found.needs.labs]
         title = lab.title.replace("|", "\\|")
-        cells = [_links([lab_id], whole=True), title, _links(first[lab_id]), _links(later), str(lab.minutes)]
-        rows.append(f"| {' | '.join(cells)} |")
-    return "\n" + "\n".join(rows) + "\n"
+        rows.append((_links([lab_id], whole=True), title, _links(first[lab_id]), _links(later), str(lab.minutes)))
+    return block(table(("lab", "question", "do first", "leads to", "minutes:"), rows))
 
 
 def tree() -> str:
     """The labs as a tree in plain text: each below the last of the labs that come before it."""
     needs = labs_before({lab_id: lab.needs.labs for lab_id, lab in _labs(find_project()).items()})
-    return "\n```text\n" + "\n".join(tree_lines(needs)) + "\n```\n"
+    return block("\n".join(["```text", *tree_lines(needs), "```"]))
 
 
 def tree_lines(needs: Mapping[str, list[str]], below: str = "", indent: str = "") -> list[str]:
@@ -45,11 +60,11 @@ def labs_before(needs: Mapping[str, list[str]]) -> dict[str, list[str]]:
     for lab_id, named in needs.items():
         if unknown := [name for name in named if name not in needs]:
             raise BadInput(f"labs/{lab_id}/lab.yml: needs.labs: there is no lab {unknown[0]}", "fwlab list")
-    _refuse_circles(needs)
+    _reject_circles(needs)
     return {lab_id: sorted(named) for lab_id, named in needs.items()}
 
 
-def _refuse_circles(needs: Mapping[str, list[str]]) -> None:
+def _reject_circles(needs: Mapping[str, list[str]]) -> None:
     done: set[str] = set()
     while len(done) < len(needs):
         free = {lab_id for lab_id, named in needs.items() if set(named) <= done} - done

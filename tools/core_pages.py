@@ -15,7 +15,7 @@ from fwlab.checkout.project import find_project
 from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Measured, Run
-from fwlab.report.core_ratios import modelled_cases
+from tools.core_ratios import modelled_cases
 
 #: How the names of cores.yml are shown.
 SHOWN = {

@@ -20,8 +20,8 @@ from fwlab.model.declared import Identifier, Strict
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.results import Run
-from fwlab.report.derived_tables import medians
 from fwlab.report.model import build_model
+from tools.figures import medians
 
 FILE = "published.yml"
 NOT_KNOWN = "not known"

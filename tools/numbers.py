@@ -12,13 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fwlab.model.errors import BadInput
-from fwlab.report.derived_tables import medians, published_runs
 from fwlab.report.model import build_model
+from tools.figures import medians, published_runs
 
 _FIGURE = re.compile(r"(?P<number>\d+(?:\.(?P<decimals>\d+))?)(?P<comment><!-- = (?P<expression>[^\n]+?) -->)")
 
 
-def with_figures(text: str, page: Path) -> str:
+def with_numbers(text: str, page: Path) -> str:
     """The page with these numbers computed anew. Raises BadInput, naming the expression, if one cannot be computed."""
     if not _FIGURE.search(text):
         return text

@@ -12,7 +12,7 @@ from fwlab.checkout.project import Project, find_project, lab_ids
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run
 from fwlab.model.lab import Lab
-from fwlab.report.published_ratios import Row, rows_of
+from tools.published_ratios import Row, rows_of
 
 GLOB = "*-model-*.json"
 #: A figure that is nearer to the published one by less than this share of it is not called nearer.

@@ -28,7 +28,7 @@ def _row(path: Path) -> str:
 
 
 def waits() -> str:
-    """One row per measurement of the waits (`fwlab author waits`), the newest first."""
+    """One row per measurement of the waits (`python -m tools waits`), the newest first."""
     found = sorted((find_project().root / "results").glob("lab*/*-waits.json"), reverse=True)
     head = (
         "| measured on | lab | load average before | `vagrant up`, booting | from saved states | one student graded |\n"
@@ -56,7 +56,7 @@ def archive_limits() -> str:
         (
             "CPU time to unpack it; of a class, by its size",
             f"{one} s",
-            f"{one * confined.CLASS} to {one * confined.MOST_CLASS} s",
+            f"{one * confined.CLASS} to {one * confined.MAX_CLASS} s",
         ),
     ]
     head = "| limit of an archive | of a student | of a class |\n|---|---:|---:|"

@@ -1,15 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What cog writes into the pages: tables of figures from results/, the labs, and the limits that the code applies.
+"""The limits that the code applies, as tables for the pages.
 
-A page calls one of these functions between `[[[cog` and `[[[end]]]`; `make readme` renews all of them. Limits are
-read from the modules that apply them, so a page cannot name another number than the one in force.
+They are read from the modules that apply them, so a page cannot name another number than the one in force.
 """
 
-import json
-from collections.abc import Callable
-from pathlib import Path
-
-from fwlab.checkout.project import Project, display_path, find_project, is_measured, lab_ids
 from fwlab.dut.agent_protocol import POLICY
 from fwlab.generator.frame_table import MAX_FRAMES
 from fwlab.generator.tcp_config import SYSCTLS
@@ -18,9 +12,7 @@ from fwlab.generator.trex.astf import MAX_OPEN
 from fwlab.judge import conduct, verdicts
 from fwlab.judge.clocks import MAX_INTERVAL, MAX_SPREAD
 from fwlab.judge.statistics import CONFIDENCE, fewest_values
-from fwlab.measure.calibration import MOST_DAYS
-from fwlab.measure.labs import load_lab
-from fwlab.measure.saved_runs import added_files, published_files, published_runs
+from fwlab.measure.calibration import MAX_DAYS
 from fwlab.measure.session import EXERCISE_S, TRIALS_IF_APART
 from fwlab.metrics import (
     call_stacks,
@@ -34,57 +26,15 @@ from fwlab.metrics import (
     survival,
     throughput,
 )
-from fwlab.model.case import Case
 from fwlab.model.declared_traffic import Connections
-from fwlab.model.errors import BadInput
-from fwlab.model.lab import Lab
-from fwlab.model.results import Run
-from fwlab.report.model import build_model
-from fwlab.report.renderers.markdown import figures_table
 from fwlab.rulesets import files
 from fwlab.rulesets.kinds import limits as ruleset_limits
 from fwlab.testbed.kinds.virtual import CLOSED_LOOP, OPEN_LOOP
 from fwlab.traffic.frame_loop import TABLE_FRAMES
-from fwlab.traffic.streams import FCS
+from tools.markdown import block, table
 
 #: One row of a table of limits: what is limited, and the limit with its unit.
 Row = tuple[str, str]
-
-
-def figures(page: str) -> str:
-    """The tables of a lab's newest whole run. `page` is the lab's README.md; a lab without a run has none."""
-    return _figures(find_project(), Path(page).resolve().parent.name)
-
-
-def figures_of(page: str, *cases: str) -> str:
-    """The same for some cases alone. Raises BadInput for a case that the lab does not have."""
-    project = find_project()
-    lab = load_lab(project, Path(page).resolve().parent.name)
-    for case in cases:
-        if case not in lab.cases:
-            raise BadInput(f"{page}: {lab.id} has no case {case}", f"fwlab list {lab.id}")
-    return _figures(project, lab.id, lambda case: case.id in cases)
-
-
-def quick_figures(lab_id: str) -> str:
-    """The same for the cases that the lab marks as quick."""
-    return _figures(find_project(), lab_id, lambda case: case.quick)
-
-
-def labs() -> str:
-    """One row a lab, in the order of their numbers. Raises BadInput for a faulty lab.yml."""
-    return labs_of(find_project())
-
-
-def labs_of(project: Project) -> str:
-    """README.md's table of labs."""
-    rows = ["| lab | question | minutes | sources |", "|---|---|---:|---|"]
-    for lab_id in lab_ids(project):
-        lab = load_lab(project, lab_id)
-        title = lab.title.replace("|", "\\|")
-        title += "" if is_measured(project, lab_id) else " (not measured yet: no ranges, no marks)"
-        rows.append(f"| [{lab.id}](labs/{lab.id}/README.md) | {title} | {lab.minutes} | {', '.join(lab.sources)} |")
-    return _block("\n".join(rows))
 
 
 def limits(topic: str) -> str:
@@ -102,37 +52,7 @@ def limits(topic: str) -> str:
         "traffic": _traffic,
         "submissions": _submissions,
     }[topic]()
-    return _block("\n".join(["| limit | value |", "|---|---:|", *(f"| {what} | {value} |" for what, value in rows)]))
-
-
-def ceiling(result: str, rows: list[tuple[str, str]]) -> str:
-    """A run of `engine/bench ceiling` in results/engine: (title, sender) of each row. Its sizes exclude the FCS."""
-    medians = json.loads((find_project().root / "results" / "engine" / result).read_text())["medians"]
-    sizes = sorted(medians, key=int)
-    head = " | ".join(str(int(size) + FCS) for size in sizes)
-    table = [f"| thousand frames/s at the far end, by frame size | {head} |", f"|---|{'---:|' * len(sizes)}"]
-    for title, sender in rows:
-        cells = [f"{medians[size][sender]['median_pps'] / 1e3:.0f}" for size in sizes]
-        table.append(f"| {title} | {' | '.join(cells)} |")
-    return _block("\n".join(table))
-
-
-def _figures(project: Project, lab_id: str, shows: Callable[[Case], bool] | None = None) -> str:
-    if not is_measured(project, lab_id):
-        return _block("No figures yet: `make figures` publishes a full run.")
-    lab = load_lab(project, lab_id)
-    paths = published_files(project, lab)
-    runs = published_runs(project, lab)
-    if shows is not None:
-        runs = [_some(lab, run, shows) for run in runs]
-    raw = " and ".join(f"`{display_path(project, path)}`" for path in paths)
-    later = [f"`{display_path(project, path)}`" for whole in paths for path in added_files(whole)]
-    raw += f"; of cases that were added later: {', '.join(later)}" if later else ""
-    return _block(f"{figures_table(build_model(lab, runs[0], runs[1:]))}\n\nRaw results: {raw}.")
-
-
-def _some(lab: Lab, run: Run, shows: Callable[[Case], bool]) -> Run:
-    return run.model_copy(update={"cases": [case for case in run.cases if shows(lab.cases[case.id])]})
+    return block(table(("limit", "value:"), rows))
 
 
 def _trials() -> list[Row]:
@@ -244,7 +164,7 @@ def _real_testbed() -> list[Row]:
         ("Probability with which the interval holds the median", f"at least {_percent(CONFIDENCE)}"),
         ("Length of the interval, as a share of the median, at most", _percent(MAX_INTERVAL)),
         ("Share of the generator's ceiling above which a figure is inconclusive", _percent(verdicts.NEAR_CEILING)),
-        ("Age of a calibration, at most", f"{MOST_DAYS} days"),
+        ("Age of a calibration, at most", f"{MAX_DAYS} days"),
     ]
 
 
@@ -279,11 +199,6 @@ def _submissions() -> list[Row]:
         ("Rules that one packet may traverse", _number(ruleset_limits.MAX_RULES)),
         ("Time for one exercise", f"{EXERCISE_S:g} s"),
     ]
-
-
-def _block(text: str) -> str:
-    """With an empty line on either side, which Markdown needs between a comment and a table."""
-    return f"\n{text}\n"
 
 
 def _percent(share: float) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`fwlab author waits`: how long students and instructors wait, measured as they would: by the commands that they type.
+"""How long students and instructors wait, measured as they would: by the commands that they type.
 
 Machines are made by a boot, and from their saved states; one student's reference solutions are graded; and what all of
 that takes of the host's memory and disk. Real time depends on the host, so the result names it, and its load.

@@ -19,8 +19,8 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
 from fwlab.checkout.project import Project, lab_ids
-from fwlab.report.pages import all_pages
-from fwlab.report.pictures import in_one_scheme
+from tools.pages import all_pages
+from tools.pictures import in_one_scheme
 
 ROOT = Path(__file__).resolve().parents[2]
 #: In `nav` of mkdocs.yml, the place of the labs.

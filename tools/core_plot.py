@@ -7,9 +7,9 @@ from fwlab_coresim.figures import CoreFigures
 from matplotlib.figure import Figure as Drawing
 
 from fwlab.checkout.project import find_project
-from fwlab.report.core_ratios import modelled_cases
 from fwlab.report.formatting import digits
 from fwlab.report.plot import COLOURS
+from tools.core_ratios import modelled_cases
 
 WIDTH_IN, BAR_IN, AROUND_IN = 8.0, 0.36, 1.3
 #: What a bar consists of, and its colour.
