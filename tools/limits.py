@@ -12,7 +12,7 @@ from fwlab.generator.trex.astf import MAX_OPEN
 from fwlab.judge import conduct, verdicts
 from fwlab.judge.clocks import MAX_INTERVAL, MAX_SPREAD
 from fwlab.judge.statistics import CONFIDENCE, fewest_values
-from fwlab.measure.calibration import MOST_DAYS
+from fwlab.measure.calibration import MAX_DAYS
 from fwlab.measure.session import EXERCISE_S, TRIALS_IF_APART
 from fwlab.metrics import (
     capacity,
@@ -162,7 +162,7 @@ def _real_testbed() -> list[Row]:
         ("Probability with which the interval holds the median", f"at least {_percent(CONFIDENCE)}"),
         ("Length of the interval, as a share of the median, at most", _percent(MAX_INTERVAL)),
         ("Share of the generator's ceiling above which a figure is inconclusive", _percent(verdicts.NEAR_CEILING)),
-        ("Age of a calibration, at most", f"{MOST_DAYS} days"),
+        ("Age of a calibration, at most", f"{MAX_DAYS} days"),
     ]
 
 

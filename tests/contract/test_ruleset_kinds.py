@@ -17,7 +17,7 @@ from fwlab.model.errors import BadInput
 from fwlab.model.registry import IncompleteKind, Registry, discover, required_by
 from fwlab.model.ruleset import RulesetFile
 from fwlab.rulesets import registry, validation
-from fwlab.rulesets.kind import RulesetKind
+from fwlab.rulesets.kind import Refusal, RulesetKind
 from fwlab.rulesets.kinds.nft import KIND as NFT
 from fwlab.rulesets.registry import with_distinct_suffixes
 from fwlab.rulesets.render import ruleset_file
@@ -111,6 +111,16 @@ def test_a_line_is_refused_at_its_place(name: str) -> None:
     assert {line: words for line, words in said.items() if not words.startswith("3: ")} == {}
 
 
+@pytest.mark.parametrize(
+    "word", ["sudo iptables", "iptables", "iptables-legacy", "ipset", "nft", "tc", "sysctl", "xdp-filter"]
+)
+def test_a_command_of_the_shell_is_named(word: str) -> None:
+    name = "nft" if word == "nft" else "ipset" if word == "tc" else "tc"
+    assert complaint(name, f"# notes\n  {word} -w x\n").startswith(
+        f"2: `{word.split(maxsplit=1)[0]}` is a command, and no shell"
+    )
+
+
 @every_kind
 def test_unusual_line_separators_are_refused(name: str) -> None:
     """Otherwise a comment to our validation could be an instruction to the tool, or vice versa."""
@@ -137,6 +147,25 @@ def test_how_a_file_is_loaded(name: str) -> None:
         assert kind.loader is not None
         planned = kind.loader(FakeKernel()).calls(named(name), kind.sent(text), each=False)
         assert [(" ".join(call[0]), call[1]) for call in planned if not callable(call)] == calls
+
+
+@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.loader is not None])
+def test_how_a_file_is_loaded_line_by_line(name: str) -> None:
+    """No line reaches a shell: what one would execute is an argument."""
+    loader = KINDS[name].loader
+    assert loader is not None
+    for text, calls in ALL[name].each:
+        assert [*loader(FakeKernel()).calls(named(name), text, each=True)] == [([*words], None) for words in calls]
+    if not ALL[name].each and ALL[name].loaded:
+        text, kernel = KINDS[name].sent(ALL[name].loaded[0][0]), FakeKernel()
+        try:
+            planned = loader(kernel).calls(named(name), text, each=True)
+        except Refusal as error:
+            said = str(error)
+        else:
+            assert planned == loader(kernel).calls(named(name), text, each=False)
+            return
+        assert said == f"{named(name)}: such a file can only be loaded whole"
 
 
 @pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.loader is not None])

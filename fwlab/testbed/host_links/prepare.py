@@ -129,7 +129,7 @@ class HostLinks:
         path = self.states.path(self.project, lab_id)
         if not needed and not path.exists():
             return
-        self._refuse_mixed(kinds)
+        self._reject_mixed(kinds)
         for kind in dict.fromkeys(needed.values()):
             for one in LINKS[kind].requirements():
                 if not one.met:
@@ -202,7 +202,7 @@ class HostLinks:
             self.states.apply(path, state)
 
     @staticmethod
-    def _refuse_mixed(kinds: Mapping[str, str]) -> None:
+    def _reject_mixed(kinds: Mapping[str, str]) -> None:
         """A machine's drivers number its NICs: those of VFs first, and so not in the order of the links."""
         if HANDED_OVER in kinds.values() and set(kinds.values()) != {HANDED_OVER}:
             others = sorted(set(kinds.values()) - {HANDED_OVER})

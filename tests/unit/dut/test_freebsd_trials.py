@@ -144,16 +144,6 @@ def test_a_trial_in_which_something_else_ran_is_perturbed(tmp_path: Path) -> Non
     assert len(told["valid"]) == 2
 
 
-def test_work_of_the_kernel_that_comes_with_the_packets_is_their_own(tmp_path: Path) -> None:
-    """A thread that expires states runs in every trial alike."""
-    machine = flooded()
-    for _ in range(4):
-        machine.after().after(kernel=98_000, pf_purge=2_000, packets=3000)
-    told = machine.measured(tmp_path)
-    assert [trial["other_ns"] for trial in told["valid"]] == [2_000_000] * 2
-    assert len(told["perturbed"]) == 4
-
-
 def test_a_trial_goes_on_until_there_are_enough_packets(tmp_path: Path) -> None:
     machine = flooded().after(kernel=1)
     machine.after(kernel=100_000, packets=600).after(kernel=30_000, packets=30).after(kernel=30_000, packets=30)

@@ -19,7 +19,7 @@ from fwlab.cli import doctor
 from fwlab.cli.main import main
 from fwlab.judge.verdicts import NEAR_CEILING, all_doubts, judge_cases
 from fwlab.measure.calibration import (
-    MOST_DAYS,
+    MAX_DAYS,
     HostClass,
     Setup,
     calibrated,
@@ -136,7 +136,7 @@ def test_another_setup_makes_it_stale(found: HostClass, why: str) -> None:
     assert (run.host.host_class, run.host.ceiling_pps) == (None, None)
 
 
-@pytest.mark.parametrize(("days", "stale"), [(0, False), (MOST_DAYS, False), (MOST_DAYS + 1, True), (-2, True)])
+@pytest.mark.parametrize(("days", "stale"), [(0, False), (MAX_DAYS, False), (MAX_DAYS + 1, True), (-2, True)])
 def test_it_ages(days: int, stale: bool) -> None:
     now = a_class().measured + datetime.timedelta(days=days)
     assert bool(calibrated(on_real(), a_class(), now)[1]) is stale

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Grade a class of thirty with known marks in one run on lab03's machines.
+"""Grade a class with known marks in one run on lab03's machines.
 
-    python -m tests.live.class_of_30 make DIR        write DIR/class and DIR/expected.json
-    python -m tests.live.class_of_30 compare DIR [MARKS.CSV]
-    python -m tests.live.class_of_30 run DIR [OUT.JSON] [--interrupt] [PYTEST WORDS...]
+    python -m tests.live.known_class make DIR        write DIR/class and DIR/expected.json
+    python -m tests.live.known_class compare DIR [MARKS.CSV]
+    python -m tests.live.known_class run DIR [OUT.JSON] [--interrupt] [PYTEST WORDS...]
         make, grade, compare; save the result in OUT
+    --students N     a multiple of 30 (default: 30)
 
-The class: 10 references and right variants, 6 mistakes and wrong variants, 4 starts, 5 cheats and 5 hostile files, in
-a fixed random order. It uses the machines of `--machines LAB` if given, else the lab's own.
+Of thirty students, 10 hand in references and right variants, 6 mistakes and wrong variants, 4 starts, 5 cheats and 5
+hostile files, in a fixed random order. Of more students, each file is that of another variant or exercise as long as
+there are any; they hand in folders and archives in turn. The class is graded on the machines of `--machines LAB` if
+given, else on the lab's own.
 """
 
 from __future__ import annotations
@@ -33,10 +36,13 @@ from fwlab.model.lab import Exercise, Lab
 from fwlab.model.variants import REFUSED
 from fwlab.rulesets.files import rendered
 
+from .class_of_five import hand_in
 from .interrupted import grade_in_two_parts
 from .submissions import CHEATS, HOSTILE
 
 LAB = "lab03-ipset"
+#: What a larger class hands in, in turn.
+FORMS = ("folder", "zip", "tar.gz")
 #: Attacks whose effect does not depend on the host's memory.
 ATTACKS = ("half-a-letter", "log-of-the-flood", "redirect", "jump-bomb", "no-text")
 #: Cheats that end during the flood. If that happens in a trial, the trials are too far apart to be judged.
@@ -47,17 +53,18 @@ UNDECIDED = ["fail", "inconclusive"]
 Submission = tuple[str, str, dict[str, str], list[str]]  # description, exercise, files, allowed verdicts
 
 
-def submissions(project: Project, lab: Lab) -> list[Submission]:
+def submissions(project: Project, lab: Lab, students: int) -> list[Submission]:
+    times = students // 30
     references = _in_turn(_part(project, lab, exercise, "reference", ["pass"]) for exercise in lab.exercises)
     mistakes = _in_turn(_part(project, lab, exercise, "mistake", ["fail"]) for exercise in lab.exercises)
     starts = _in_turn(_part(project, lab, exercise, "start", ["fail"]) for exercise in lab.exercises)
     right, wrong = (_variants(project, lab, kind) for kind in ("right", "wrong"))
     return [
-        *_first(10, _alternately(references, right)),
-        *_first(6, _alternately(mistakes, wrong)),
-        *_first(4, starts),
-        *((name, *CHEATS[name], UNDECIDED if name in EXPIRES else ["fail"]) for name in CHEATS),
-        *((name, *HOSTILE[name], UNDECIDED) for name in ATTACKS),
+        *_first(10 * times, _alternately(references, right)),
+        *_first(6 * times, _alternately(mistakes, wrong)),
+        *_first(4 * times, starts),
+        *[(name, *CHEATS[name], UNDECIDED if name in EXPIRES else ["fail"]) for name in CHEATS] * times,
+        *[(name, *HOSTILE[name], UNDECIDED) for name in ATTACKS] * times,
     ]
 
 
@@ -75,7 +82,7 @@ def _variants(project: Project, lab: Lab, kind: str) -> list[Submission]:
         names = list(variants.right) if kind == "right" else loaded
         verdicts = ["pass"] if kind == "right" else ["fail"]
         row = []
-        for name in names[:4]:
+        for name in names:
             folder = variant_folder(lab, exercise, name)
             files = dict(rendered(folder, exercise.parameters, load_topology(project)))
             row.append((f"{kind}-{name}", exercise.id, files, verdicts))
@@ -100,20 +107,19 @@ def _first(count: int, items: Iterator[Submission]) -> list[Submission]:
     return list(itertools.islice(items, count))
 
 
-def make(top: Path) -> dict[str, dict]:
+def make(top: Path, students: int = 30) -> dict[str, dict]:
     """Write the class. Returns by student the exercise and the allowed verdicts."""
     project = find_project()
     lab = load_lab(project, LAB)
-    every = submissions(project, lab)
-    assert len(every) == 30, len(every)
+    every = submissions(project, lab, students)
+    assert len(every) == students, len(every)
     random.Random(30).shuffle(every)
     expected = {}
     for number, (what, exercise, files, verdicts) in enumerate(every, 1):
-        student = f"student-{number:02}"
-        folder = top / "class" / student / exercise
-        folder.mkdir(parents=True)
-        for name, text in files.items():
-            (folder / name).write_text(text)
+        student = f"student-{number:0{len(str(students))}}"
+        a_zip_can = all(name.isascii() for name in files)  # one file's name is not even UTF-8
+        form = FORMS[number % len(FORMS)] if students > 30 and a_zip_can else "folder"
+        hand_in(top / "class", student, form, {f"{exercise}/{name}": text for name, text in files.items()})
         expected[student] = {"exercise": exercise, "what": what, "verdicts": verdicts}
     (top / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
     return expected
@@ -149,8 +155,8 @@ def show(rows: list[dict]) -> int:
     return 1 if wrong else 0
 
 
-def run(top: Path, out: Path | None, words: list[str], *, interrupt: bool) -> int:
-    expected, marks = make(top), find_project().root / "reports" / LAB / "grading" / "marks.csv"
+def run(top: Path, out: Path | None, words: list[str], *, students: int, interrupt: bool) -> int:
+    expected, marks = make(top, students), find_project().root / "reports" / LAB / "grading" / "marks.csv"
     command = [sys.executable, "-m", "pytest", "--testinfra", "--lab", LAB, f"--submissions={top / 'class'}", "-q"]
     command += ["--further", "-p", "no:cacheprovider", *words]
     began = time.monotonic()
@@ -167,7 +173,7 @@ def run(top: Path, out: Path | None, words: list[str], *, interrupt: bool) -> in
     rows = compare(expected, marks)
     if out is not None:
         document = {
-            "what": "a class of thirty, "
+            "what": f"a class of {students}, "
             + ("interrupted in the middle and continued" if interrupt else "graded in one run"),
             "date": datetime.date.today().isoformat(),
             "commit": commit(find_project()),
@@ -188,12 +194,13 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("file", type=Path, nargs="?")
     parser.add_argument("--interrupt", action="store_true", help="run: in the middle, and continue with --resume")
+    parser.add_argument("--students", type=int, default=30)
     told, words = parser.parse_known_args()
     if told.action == "make":
-        make(told.folder)
+        make(told.folder, told.students)
         return 0
     if told.action == "run":
-        return run(told.folder.resolve(), told.file, words, interrupt=told.interrupt)
+        return run(told.folder.resolve(), told.file, words, students=told.students, interrupt=told.interrupt)
     marks = told.file or find_project().root / "reports" / LAB / "grading" / "marks.csv"
     return show(compare(json.loads((told.folder / "expected.json").read_text()), marks))
 
