@@ -56,7 +56,7 @@ def archive_limits() -> str:
         (
             "CPU time to unpack it; of a class, by its size",
             f"{one} s",
-            f"{one * confined.CLASS} to {one * confined.MOST_CLASS} s",
+            f"{one * confined.CLASS} to {one * confined.MAX_CLASS} s",
         ),
     ]
     head = "| limit of an archive | of a student | of a class |\n|---|---:|---:|"

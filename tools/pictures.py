@@ -32,6 +32,7 @@ from fwlab.report.flame import flame
 from fwlab.report.formatting import cost_unit, digits
 from fwlab.report.model import ReportModel, build_model
 from fwlab.report.plot import COLOURS, INK, STYLE, drawing, svg_element
+from tools.architecture import packages
 from tools.core_plot import cycles_of
 from tools.figures import Median, medians, published_runs
 
@@ -101,9 +102,10 @@ def _functions(page: str) -> dict[str, Callable[..., Drawing | Flame]]:
     flames  the flame graph of a case, from the newest results/LAB/*-profile.json that has it; LAB may be another lab
     cycles  what a packet costs on a modelled core: the lab, the core, and (case, words) for each bar
 
+    packages  which package of fwlab imports which
     waits   the flame graph of where a packet waits on a modelled core: the lab, and a file in results/LAB of one case
 
-    All but the last two need a lab's page.
+    All but the last three need a lab's page.
     """
 
     @functools.cache
@@ -132,7 +134,14 @@ def _functions(page: str) -> dict[str, Callable[..., Drawing | Flame]]:
             raise ValueError(f"no samples of {case}")
         return Flame(found.stacks, nanoseconds_per_packet(measured.median), cost_unit(run.testbed))
 
-    return {"curves": curves, "places": places, "flames": flames, "cycles": cycles_of, "waits": _waits}
+    return {
+        "curves": curves,
+        "places": places,
+        "flames": flames,
+        "cycles": cycles_of,
+        "packages": packages,
+        "waits": _waits,
+    }
 
 
 def _waits(lab: str, file: str) -> Flame:

@@ -43,8 +43,8 @@ from fwlab.cli.options import (
     run_context,
 )
 from fwlab.cli.perf_profile import profile_command
-from fwlab.cli.predictions import read_predictions
 from fwlab.cli.task import task_command
+from fwlab.cli.tries import read_predictions
 from fwlab.generator.selection import AUTO
 from fwlab.grading.own_tests import measure_and_test, with_tests
 from fwlab.measure.core_models import modelled_specs

@@ -71,7 +71,7 @@ def plan_grading(project: Project, options: GradingOptions) -> GradingPlan:
         raise BadInput("--results needs one --lab", "name the lab that is graded")
     if options.tests and not only:
         raise BadInput("tests of your own need one --lab", "name the lab whose machines they are for")
-    _refuse_workers(options)
+    _reject_workers(options)
     seed = options.seed
     if seed is None:
         # A class that is graded further gets the traffic that was drawn for its first part.
@@ -98,7 +98,7 @@ def plan_grading(project: Project, options: GradingOptions) -> GradingPlan:
     return replace(found, contexts=contexts, notes=(*plan.notes, *odd))
 
 
-def _refuse_workers(options: GradingOptions) -> None:
+def _reject_workers(options: GradingOptions) -> None:
     if options.workers < 1:
         raise BadInput(f"--workers {options.workers}: must be at least 1", "give the number of sets of machines")
     several = options.workers > 1 or options.scheduler is not None

@@ -62,7 +62,7 @@ def load_variants(project: Project, lab: Lab, exercise: Exercise) -> Variants:
 
 NOTHING, COSMETIC = "nothing", "cosmetic"
 #: To compare rulesets, lists are cut to so many entries: the longest take seconds to render.
-MOST_COMPARED = 3000
+MAX_COMPARED = 3000
 
 
 def said(texts: Iterable[str]) -> list[list[str]]:
@@ -94,9 +94,9 @@ class Made:
         if self.folder is None:
             return said([] if self.file is None else [self.file.text]), []
         cut = {
-            name: value for name, value in self.parameters.items() if isinstance(value, int) and value > MOST_COMPARED
+            name: value for name, value in self.parameters.items() if isinstance(value, int) and value > MAX_COMPARED
         }
-        short = self.parameters | dict.fromkeys(cut, MOST_COMPARED)
+        short = self.parameters | dict.fromkeys(cut, MAX_COMPARED)
         return said(text for _, text in rendered(self.folder, short, topology)), sorted(cut.items())
 
 

@@ -12,9 +12,9 @@ import typer
 
 from fwlab import __version__
 from fwlab.cli.options import number
-from fwlab.cli.predictions import read_predictions
+from fwlab.cli.tries import read_predictions
 from fwlab.model.errors import EXIT_USAGE
-from fwlab.student.hints import MOST_LINES, shortened
+from fwlab.student.hints import MAX_LINES, shortened
 from fwlab.student.progress import read_progress
 from tests.fakes import student_checkout as checkouts
 from tests.fakes.student_checkout import EX1, EX2, LAB, Door, Measuring
@@ -23,23 +23,9 @@ HINTS = f"{EX1}:\n  - Where do you look?\n  - >-\n    Look there,\n    closely.\
 
 
 @pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = checkouts.make(tmp_path)
-    (folder / "hints.yml").write_text(HINTS)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def session(monkeypatch: pytest.MonkeyPatch) -> Measuring:
-    return checkouts.measuring(monkeypatch)
-
-
-@pytest.fixture
-def door(
-    checkout: Path, session: Measuring, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Door:
-    return checkouts.door(monkeypatch, capsys)
+def checkout(checkout: Path) -> Path:
+    (checkout / "labs" / LAB / "hints.yml").write_text(HINTS)
+    return checkout
 
 
 def rules(checkout: Path, exercise: str = EX1) -> Path:
@@ -152,8 +138,8 @@ def test_a_template_is_shown_as_it_is_loaded(door: Door, checkout: Path) -> None
 
 
 def test_a_long_file_is_shortened() -> None:
-    assert shortened("a\n" * MOST_LINES).count("\n") == MOST_LINES - 1
-    assert shortened("a\n" * (MOST_LINES + 1500)).endswith("… and 1 500 more lines")
+    assert shortened("a\n" * MAX_LINES).count("\n") == MAX_LINES - 1
+    assert shortened("a\n" * (MAX_LINES + 1500)).endswith("… and 1 500 more lines")
 
 
 # ---- starting over ---------------------------------------------------------------------------------
