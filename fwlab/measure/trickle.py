@@ -30,7 +30,7 @@ CPS, PIECE_S = 10.0, 2.0
 def trickle(nodes: Nodes, traffic: str) -> Iterator[str]:
     """Play this traffic, which the engine has been given, while the context is open; yields what is played, in words.
 
-    The DUT has received some of it by then, or that it has not is told.
+    By then the DUT has received packets; if none arrived, a warning is emitted.
     """
     connections = nodes.store.connections(traffic)
     if connections is None:
