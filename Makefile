@@ -4,6 +4,7 @@
 
 LAB ?= lab03-ipset
 FWLAB = .venv/bin/fwlab
+TOOLS = .venv/bin/python -m tools
 PYTEST = .venv/bin/pytest
 
 .PHONY: help setup boxes lab labs bundle guides test test-all test-offline test-browser test-live coverage nested-host arm64-host bench \
@@ -85,8 +86,8 @@ arm64-host: boxes
 	.venv/bin/python -m tests.arm64_host --restored
 
 bench: boxes
-	$(FWLAB) author repeatability $(LAB)
-	$(FWLAB) author waits $(LAB) --every-case
+	$(TOOLS) repeatability $(LAB)
+	$(TOOLS) waits $(LAB) --every-case
 
 lint: setup
 	.venv/bin/pre-commit run --all-files
@@ -97,19 +98,19 @@ bundle: setup
 
 # The pages as one site, from the disk too: open site/index.html. A broken link or anchor fails.
 guides: setup
-	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build
 	@echo 'open site/index.html'
 
 readme: setup
-	$(FWLAB) author pages
+	$(TOOLS) pages
 
-# After a run of every case: keep the run under results/ and renew the figures on the pages.
+# After a run of every case: keep it, the latest or RUN=FILE, under results/ and renew the figures on the pages.
 figures: setup
-	$(FWLAB) author publish $(LAB)
+	$(TOOLS) publish $(LAB) $(RUN)
 
-# Renew a lab's expected ranges from its latest run.
+# Renew a lab's expected ranges from its latest run, or RUN=FILE.
 ranges: setup
-	$(FWLAB) author ranges $(LAB)
+	$(TOOLS) ranges $(LAB) $(RUN)
 
 clean:
 	rm -rf reports site bundles .pytest_cache .ruff_cache .mypy_cache .coverage engine/build

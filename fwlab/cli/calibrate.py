@@ -17,6 +17,7 @@ from fwlab.judge.verdicts import NEAR_CEILING
 from fwlab.measure.calibration import HostClass, host_class_of, path_of, write_host_class
 from fwlab.measure.plan import case_spec
 from fwlab.measure.session import open_session
+from fwlab.metrics.capacity import CAPACITY, GENERATOR_RATE
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, BadInput
 from fwlab.report.progress import listener
 
@@ -41,7 +42,12 @@ def calibrate(
     context = run_context(LAB, "real", keep=keep, machines=machines, engine=engine)
     check_writable(path_of(context.project).parent)
     case = context.lab.cases[context.lab.baseline]
-    spec = replace(case_spec(context, case, trials), metrics=["capacity", "generator"], sampled=False, beside=None)
+    spec = replace(
+        case_spec(context, case, trials),
+        metrics=[CAPACITY.name, GENERATOR_RATE.name],
+        sampled=False,
+        beside=None,
+    )
     with listener(Console(stderr=True), verbose=verbose) as tell, open_session(context, tell) as session:
         session.measure_cases([spec])
     found = host_class_of(name, session.run, session.run.cases[0])

@@ -131,4 +131,4 @@ def key_command(
     write_key(path, days)
     plain(out, f"written: {path}; copy it to each host, and let nobody else read it")
     parts = " ".join(f"--tls-{part} {path}" for part in ("ca-file", "cert", "key"))
-    plain(out, f"next: dask scheduler --protocol tls {parts}")
+    plain(out, f"next: dask scheduler --protocol tls {parts} --no-dashboard")

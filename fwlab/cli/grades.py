@@ -14,7 +14,7 @@ from fwlab.cli.options import LabName
 from fwlab.cli.output import plain
 from fwlab.grading.class_files import totals_csv, write_class, write_merged
 from fwlab.grading.class_folder import NAME
-from fwlab.grading.course import Course, read_course, refuse_unknown
+from fwlab.grading.course import Course, read_course, reject_unknown
 from fwlab.grading.record import read_record
 from fwlab.grading.verify import verify
 from fwlab.measure.individual_tasks import FORMAT, draw, of_students
@@ -58,7 +58,7 @@ def total_command(
     gradings = [read_record(folder).grading() for folder in results]
     found = read_course(project, course)
     for grading in gradings:
-        refuse_unknown(found, load_lab(project, grading.lab), str(course))
+        reject_unknown(found, load_lab(project, grading.lab), str(course))
     write_atomically(output, totals_csv(gradings, found))
     plain(out, f"written: {output}")
 
@@ -116,5 +116,5 @@ def _course(project: Project, path: Path | None, lab: str) -> Course:
     if path is None:
         return Course()
     course = read_course(project, path)
-    refuse_unknown(course, load_lab(project, lab), str(path))
+    reject_unknown(course, load_lab(project, lab), str(path))
     return course

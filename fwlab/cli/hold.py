@@ -27,7 +27,7 @@ from fwlab.measure.plan import (
     chosen_cases,
     chosen_exercises,
     known_cases,
-    refuse_unplayable_traffic,
+    reject_unplayable_traffic,
     with_able_engine,
     work_spec,
 )
@@ -59,7 +59,7 @@ def hold_command(
     context = run_context(lab, testbed, keep=keep, seed=seed, machines=machines, engine=engine, untrusted=True)
     spec = held_spec(context, choose_held(context.lab, name))
     context = with_able_engine(context, [spec.traffic])
-    refuse_unplayable_traffic(context, [spec.traffic])
+    reject_unplayable_traffic(context, [spec.traffic])
     err = Console(stderr=True)
     with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
         tell(StepStarted(f"loading {spec.id}"))

@@ -43,8 +43,8 @@ from fwlab.cli.options import (
     run_context,
 )
 from fwlab.cli.perf_profile import profile_command
-from fwlab.cli.predictions import read_predictions
 from fwlab.cli.task import task_command
+from fwlab.cli.tries import read_predictions
 from fwlab.generator.selection import AUTO
 from fwlab.grading.own_tests import measure_and_test, with_tests
 from fwlab.measure.core_models import modelled_specs
@@ -55,7 +55,7 @@ from fwlab.measure.plan import (
     case_specs,
     cases_of_part,
     chosen_exercises,
-    refuse_unplayable_traffic,
+    reject_unplayable_traffic,
     with_able_engine,
     work_spec,
 )
@@ -121,7 +121,7 @@ def run_command(
     cases = [*(cases or []), *cases_of_part(context.lab, part)]
     specs = modelled_specs(core, case_specs(context, cases, trials, quick=quick, also=also or []))
     context = with_able_engine(context, [spec.traffic for spec in specs])
-    refuse_unplayable_traffic(context, (spec.traffic for spec in specs))
+    reject_unplayable_traffic(context, (spec.traffic for spec in specs))
     others = runs_of_other_systems(context.lab, context.topology.nodes["dut"].system, folder)
     tries.announce_cases(context, specs)
     with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
@@ -155,7 +155,7 @@ def check_command(
     folder = reports_folder(context.project, lab) / "check"
     check_writable(folder)
     context = with_able_engine(context, [spec.traffic for spec in [*bases, *specs]])
-    refuse_unplayable_traffic(context, (spec.traffic for spec in [*bases, *specs]))
+    reject_unplayable_traffic(context, (spec.traffic for spec in [*bases, *specs]))
     tries.announce_exercises(context, remarks, bases, specs)
     err.print(f"seed {context.seed} draws the traffic; --seed {context.seed} draws the same again", highlight=False)
     with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
@@ -232,8 +232,8 @@ for _name, _group in GROUPS.items():
     app.add_typer(_group, name=_name)
 
 
-def main() -> None:
-    """Run the command line. An error that the user can act on is two lines and an exit code, never a traceback."""
+def main(commands: typer.Typer = app) -> None:
+    """Run these commands. An error that the user can act on is two lines and an exit code, never a traceback."""
     # A time limit (`timeout`) ends this command as Ctrl-C does, so that machines it started are destroyed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # nohup has it ignored
@@ -244,7 +244,7 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     try:
         try:
-            app()
+            commands()
         finally:
             sys.stdout.flush()
     except FwlabError as error:

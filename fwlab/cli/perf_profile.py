@@ -29,12 +29,13 @@ from fwlab.cli.options import (
 from fwlab.cli.output import print_json
 from fwlab.judge.clocks import clock_of
 from fwlab.measure.core_models import FunctionCost, core_profile, modelled_specs
-from fwlab.measure.plan import refuse_unplayable_traffic, with_able_engine
+from fwlab.measure.plan import reject_unplayable_traffic, with_able_engine
 from fwlab.measure.saved_runs import reports_folder
 from fwlab.measure.session import open_session
 from fwlab.metrics.call_stacks import shares
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, BadInput
 from fwlab.model.lab import Exercise
+from fwlab.model.metric import MAIN_METRIC
 from fwlab.model.results import Run
 from fwlab.report import formatting
 from fwlab.report.files import write_report
@@ -71,11 +72,11 @@ def profile_command(
     spec = held_spec(context, chosen, trials)
     if spec.traffic is None or found.traffic[spec.traffic].connections is not None:
         raise BadInput(f"{name}: only a case with a traffic profile can be sampled", f"fwlab list {found.id}")
-    [spec] = modelled_specs(core, [dataclasses.replace(spec, metrics=["capacity"], sampled=True)])
+    [spec] = modelled_specs(core, [dataclasses.replace(spec, metrics=[MAIN_METRIC], sampled=True)])
     folder = output or reports_folder(project, lab) / "profile"
     check_writable(folder)
     context = with_able_engine(context, [spec.traffic])
-    refuse_unplayable_traffic(context, [spec.traffic])
+    reject_unplayable_traffic(context, [spec.traffic])
     err = Console(stderr=True)
     with listener(err, verbose=verbose) as tell, open_session(context, tell) as session:
         if own:  # it may break the DUT, so the DUT's state is saved first
@@ -95,7 +96,7 @@ def profile_command(
 
 
 def _cost(row: Row) -> float | None:
-    capacity = row.of("capacity")
+    capacity = row.of(MAIN_METRIC)
     return capacity.cost if capacity else None
 
 

@@ -1,28 +1,253 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a student does between two measurements: start, predict, ask for a hint, start over, look at the solution."""
+"""A student's way through a lab: predict, start, ask for a hint, answer, look at the solution, see what comes next."""
 
+import json
+import math
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 
-from fwlab.checkout.project import display_path, find_project
-from fwlab.cli.options import ExerciseName, LabName, OneExercise, number, run_context
+from fwlab.checkout.project import Project, display_path, find_project, lab_ids
+from fwlab.cli import completion
+from fwlab.cli.options import ExerciseName, Json, LabName, LabOrAll, OneExercise, number, run_context
 from fwlab.cli.output import plain
-from fwlab.cli.predictions import read_predictions, write_prediction
-from fwlab.cli.status import status_command
-from fwlab.cli.workbook import answer_command
+from fwlab.cli.tries import read_predictions, write_prediction
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import chosen_exercises
 from fwlab.measure.work_folder import ensure_started, started_over
 from fwlab.metrics.registry import METRICS
-from fwlab.model.errors import BadInput
+from fwlab.model.errors import EXIT_FAIL, BadInput
 from fwlab.model.lab import Exercise, Lab
+from fwlab.report.formatting import NOTHING, percent, quantity, ratio
 from fwlab.student.hints import hints_of, published_figure, shortened, solution
-from fwlab.student.progress import read_progress, update
+from fwlab.student.measured import case_runs
+from fwlab.student.progress import (
+    MAX_WHY,
+    Answer,
+    ExerciseProgress,
+    NextStep,
+    Progress,
+    in_order,
+    next_step,
+    read_progress,
+    update,
+)
+from fwlab.student.workbook import WITHIN, Question, agrees, derived, slip, workbook_of
+
+out = Console()
+
+
+def status_command(
+    lab: LabOrAll = None,
+    as_json: Json = False,
+) -> None:
+    """Show your progress in a lab: exercises, tries, hints, predictions, verdicts, and the command that comes next."""
+    project = find_project()
+    if lab is not None:
+        _one(project, load_lab(project, lab), as_json)
+        return
+    found = [load_lab(project, name) for name in lab_ids(project)]
+    documents = [_document(one, read_progress(one), *_sources(project, one)) for one in found]
+    if as_json:
+        sys.stdout.write(json.dumps(documents, indent=1, allow_nan=False) + "\n")
+        return
+    for document in documents:
+        exercises = document["exercises"]
+        passed = sum(one["passed"] for one in exercises)
+        plain(out, f"{document['lab']:<20} {passed} of {len(exercises)} exercises passed")
+
+
+def _sources(project: Project, lab: Lab) -> tuple[dict[str, float], list[Question], dict[str, list[str]]]:
+    return read_predictions(lab), workbook_of(project, lab), hints_of(project, lab)
+
+
+def _one(project: Project, lab: Lab, as_json: bool) -> None:
+    progress = read_progress(lab)
+    predictions, questions, hints = _sources(project, lab)
+    if as_json:
+        document = _document(lab, progress, predictions, questions, hints)
+        sys.stdout.write(json.dumps(document, indent=1, allow_nan=False) + "\n")
+        return
+    out.print(Text(f"{lab.id}: {lab.title}", style="bold"))
+    table = Table(box=None, pad_edge=False)
+    table.add_column("exercise", no_wrap=True)
+    for name in ("tries", "hints", "predicted", "first measured"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("last verdict", overflow="fold")
+    for exercise in in_order(lab):
+        done = progress.of(exercise.id)
+        table.add_row(*_cells(exercise, done, predictions.get(exercise.id), len(hints.get(exercise.id, []))))
+    out.print(table)
+    if questions:
+        right = sum(progress.answers[q.id].right for q in questions if q.id in progress.answers)
+        plain(out, f"workbook: {right} of {len(questions)} answers agree with your run")
+    step = next_step(lab, progress, predictions, [question.id for question in questions], hints)
+    plain(out, f"next: {step.command}" if step.command else f"next: {step.why}")
+    if step.command:
+        plain(out, f"      ({step.why})")
+
+
+def _cells(exercise: Exercise, done: ExerciseProgress, predicted: float | None, hints: int) -> list[str]:
+    metric, first = METRICS[exercise.predict.metric], done.first_measured
+    value = done.predicted if first is not None else predicted
+    measured = NOTHING
+    if first is not None and first.measured is not None:
+        measured = quantity(first.measured, metric)
+        if value:
+            measured += f" (×{ratio(first.measured / value)})"
+    return [
+        exercise.id + (" (further)" if exercise.further else ""),
+        str(len(done.tries)) if done.tries else NOTHING,
+        f"{done.hints}/{hints}" if hints else NOTHING,
+        NOTHING if value is None else quantity(value, metric),
+        measured,
+        _verdict(done),
+    ]
+
+
+def _verdict(done: ExerciseProgress) -> str:
+    last = done.last
+    if last is None:
+        return NOTHING
+    words = last.outcome.value
+    if last.failed:
+        words += f": {', '.join(last.failed)}"
+    return f"passed; last: {words}" if done.passed and last.failed else words
+
+
+def _document(
+    lab: Lab,
+    progress: Progress,
+    predictions: dict[str, float],
+    questions: list[Question],
+    hints: dict[str, list[str]],
+) -> dict[str, Any]:
+    step: NextStep = next_step(lab, progress, predictions, [question.id for question in questions], hints)
+    exercises = []
+    for exercise in in_order(lab):
+        done = progress.of(exercise.id)
+        first = done.first_measured
+        exercises.append(
+            {
+                "id": exercise.id,
+                "further": exercise.further,
+                "tries": len(done.tries),
+                "hints": done.hints,
+                "predicted": done.predicted if first else predictions.get(exercise.id),
+                "first_measured": first.measured if first else None,
+                "last": done.last.outcome.value if done.last else None,
+                "passed": done.passed,
+                "solution_shown": done.solution,
+            }
+        )
+    answers = {
+        question.id: question.id in progress.answers and progress.answers[question.id].right for question in questions
+    }
+    return {"lab": lab.id, "exercises": exercises, "answers": answers, "next": step.command or None}
+
+
+out = Console()
+
+
+def answer_command(
+    lab: LabName,
+    question: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[QUESTION]", help="A question (default: list them).", autocompletion=completion.questions
+        ),
+    ] = None,
+    value: Annotated[
+        float | None, typer.Argument(metavar="[NUMBER]", parser=number, help="Your answer, in the question's unit.")
+    ] = None,
+    why: Annotated[
+        str | None,
+        typer.Option("--why", metavar="TEXT", help="Your reason, in two sentences; your instructor reads it."),
+    ] = None,
+) -> None:
+    """Answer a question of the lab's workbook with a number from your own measurements, and say why it is so."""
+    project = find_project()
+    found = load_lab(project, lab)
+    questions = workbook_of(project, found)
+    if not questions:
+        raise BadInput(f"{found.id} has no workbook", f"fwlab status {found.id}")
+    progress = read_progress(found)
+    if question is None:
+        for one in questions:
+            plain(out, f"{one.id:<20} {_answer_state(progress, one)}")
+            out.print(Padding(Text(one.question.strip()), (0, 0, 0, 4)))
+        return
+    chosen = _chosen_question(found, questions, question)
+    given = progress.answers.get(chosen.id)
+    if value is None and why is None:
+        plain(out, chosen.question.strip())
+        plain(out, f"Then say why: {chosen.why.strip()}")
+        plain(out, f"so far: {_answer_state(progress, chosen)}")
+        return
+    if why is not None and not 0 < len(why.strip()) <= MAX_WHY:
+        raise BadInput(f"a reason has 1 to {MAX_WHY} characters (got {len(why.strip())})", 'write --why "..."')
+    if value is None and given is None:
+        raise BadInput(f"{chosen.id}: a reason belongs to a number", f"fwlab answer {found.id} {chosen.id} NUMBER")
+    if value is not None and not math.isfinite(value):
+        raise BadInput(f"{chosen.id}: {value:g} is not a number to answer with", f"fwlab answer {found.id} {chosen.id}")
+    expected = None if value is None else derived(found, chosen, case_runs(project, found))
+    answer = _answered(given, value, expected, why)
+    update(found, lambda current: current.with_answer(chosen.id, answer))
+    if value is not None and expected is not None:
+        plain(out, f"{chosen.id}: {_comparison(chosen, value, expected)}")
+    if not answer.right:
+        raise typer.Exit(EXIT_FAIL)
+    if not answer.why:
+        plain(out, f'Now say why, in two sentences: fwlab answer {found.id} {chosen.id} --why "..."')
+        plain(out, f"  {chosen.why.strip()}")
+    else:
+        plain(out, "Your reason is in work/progress.yml, which you hand in.")
+
+
+def _chosen_question(lab: Lab, questions: list[Question], name: str) -> Question:
+    found = next((one for one in questions if one.id == name), None)
+    if found is None:
+        known = ", ".join(one.id for one in questions)
+        raise BadInput(f"the workbook of {lab.id} has no question {name}; it has: {known}", f"fwlab answer {lab.id}")
+    return found
+
+
+def _answered(given: Answer | None, value: float | None, expected: float | None, why: str | None) -> Answer:
+    """The answer with a new number, or a new reason, or both."""
+    reason = " ".join(why.split()) if why is not None else given.why if given else ""
+    if value is None or expected is None:
+        assert given is not None  # noqa: S101 - the command has refused a reason without a number
+        return given.model_copy(update={"why": reason})
+    return Answer(value=value, right=agrees(value, expected), tries=given.tries + 1 if given else 1, why=reason)
+
+
+def _comparison(question: Question, value: float, expected: float) -> str:
+    """The right number is not told before it is found."""
+    if agrees(value, expected):
+        off = percent(value / expected - 1, signed=True) if expected else percent(0.0)
+        return f"right: your run gives {expected:.4g} {question.unit}".rstrip() + f" (yours is {off} off)"
+    words = f"not within {WITHIN * 100:g} % of what your run gives"
+    if mistake := slip(value, expected):
+        words += f"; it is {mistake}"
+    return f"{words}. {question.hint.strip()}"
+
+
+def _answer_state(progress: Progress, question: Question) -> str:
+    given = progress.answers.get(question.id)
+    if given is None:
+        return "open"
+    verdict = "right" if given.right else "not right yet"
+    reason = "" if given.why or not given.right else "; the reason is missing"
+    return f"{given.value:g} {question.unit}".rstrip() + f": {verdict}{reason}"
+
 
 out = Console()
 err = Console(stderr=True)

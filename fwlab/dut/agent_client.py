@@ -39,9 +39,10 @@ from fwlab.model.trial import Counts, Trial
 
 T = TypeVar("T")
 
-#: Seconds of the DUT's clock under load before the first trial, and to wait for the first packet. On a busy
-#: host, opening the first connections can take more than half a minute.
-SETTLE_S, PATIENCE_S = 0.02, 60
+#: How a measurement begins: packets that must arrive before traffic counts as begun (one NAPI poll), seconds of the
+#: DUT's clock to wait for them, and seconds under load before the first trial. On a busy host, opening the first
+#: connections can take more than half a minute.
+BEGINNING = {"begun": 64, "patience_s": 60, "settle_s": 0.02}
 
 
 class AgentDut(AgentConversation, ABC):
@@ -165,8 +166,7 @@ class AgentDut(AgentConversation, ABC):
         if self._model is not None:
             self._model.begin()
             marked["marked"] = True
-        usual = {"settle_s": SETTLE_S, "patience_s": PATIENCE_S}
-        self.send("measure", devices=self._devices, **{**usual, **POLICY, **trials, **marked})
+        self.send("measure", devices=self._devices, **{**BEGINNING, **POLICY, **trials, **marked})
 
     def collect(self, timeout: float) -> Collected[Trial]:
         return self._collected(timeout, self._trial)
@@ -220,8 +220,7 @@ class AgentDut(AgentConversation, ABC):
         self.ask("prepare_stacks", Done, timeout=300, rates=list(rates))
 
     def arm_stacks(self, *, seconds: float) -> None:
-        timing = {"seconds": seconds, "settle_s": SETTLE_S, "patience_s": PATIENCE_S}
-        self.send("record_stacks", devices=self._devices, **timing)
+        self.send("record_stacks", devices=self._devices, seconds=seconds, **BEGINNING)
 
     def collect_stacks(self, timeout: float) -> int:
         return self.receive(Recorded, timeout)["recorded"]["counts"][f"{self._devices[0]}.rx_packets"]

@@ -90,7 +90,7 @@ class Trials(TypedDict):
     cpu_ns: dict[str, int]
 
 
-class DutFacts(TypedDict):
+class SystemFacts(TypedDict):
     """What a DUT is.
 
     packet_sockets  how many programs read packets from its links
@@ -109,7 +109,7 @@ class DutFacts(TypedDict):
 class Facts(TypedDict):
     """facts. The first call after a boot records the start state."""
 
-    facts: DutFacts
+    facts: SystemFacts
 
 
 class Reset(TypedDict):
@@ -208,28 +208,3 @@ class Functions(TypedDict):
 
 class Done(TypedDict):
     """The answer of every other operation."""
-
-
-#: The type of the answer to each operation.
-ANSWERS: dict[str, Any] = {
-    "facts": Facts,
-    "reset": Reset,
-    "load": Loaded,
-    "confirm": Confirmed,
-    "unload": Done,
-    "entries": Entries,
-    "states": States,
-    "forget_states": Forgotten,
-    "memory": Memory,
-    "blackhole": Blackhole,
-    "remove_blackhole": Done,
-    "counters": Counters,
-    "drain": Counters,
-    "measure": Trials,
-    "never_idle": Done,
-    "idle_again": Done,
-    "prepare_stacks": Done,
-    "record_stacks": Recorded,
-    "read_stacks": Stacks,
-    "functions": Functions,
-}

@@ -3,10 +3,10 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, TypeVar
+from functools import cache, cached_property
+from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -125,13 +125,18 @@ class AgentConversation:
         return self._conversation
 
 
+@cache
+def _adapter(wanted: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(wanted)  # to make one takes longer than to validate most answers
+
+
 def validated(answer: dict[str, Any], wanted: type[T], operation: str) -> T:
     """The answer if it is of the type that is wanted. Raises CannotMeasure."""
     try:
-        return TypeAdapter(wanted).validate_python(answer)
+        found: T = _adapter(cast("Hashable", wanted)).validate_python(answer)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))
-        raise CannotMeasure(
-            f"dut: the answer to {operation} is wrong at {place}: {first['msg']}", "fwlab doctor"
-        ) from None
+        message = f"dut: the answer to {operation} is wrong at {place}: {first['msg']}"
+        raise CannotMeasure(message, "vagrant reload LAB") from error
+    return found

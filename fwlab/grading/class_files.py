@@ -41,7 +41,7 @@ from fwlab.student.workbook import Question, agrees, derived, workbook_of
 MARKS_COLUMNS = ("who", "exercise", "verdict", "passed", "checks", "reason", "mark")
 NOT_YET = "not graded yet"
 #: Length limit of a reason, which may quote a student's file.
-LONGEST_REASON = 300
+MAX_REASON = 300
 
 
 def marks_csv(grading: Grading) -> str:
@@ -67,7 +67,7 @@ def counted(further: bool) -> str:
 
 def harmless(text: str) -> str:
     """The text as one line that no spreadsheet takes for a formula; it may quote a student's file."""
-    line = printable(" ".join(text.split()), LONGEST_REASON)
+    line = printable(" ".join(text.split()), MAX_REASON)
     return f"'{line}" if line[:1] in ("=", "+", "-", "@") else line
 
 

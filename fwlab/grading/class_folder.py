@@ -25,7 +25,7 @@ from typing import Any
 
 from fwlab.checkout.yaml_files import yaml_in
 from fwlab.grading.archives import EXPORT, STUDENT, UNPACKED, Unreadable, discard, is_archive, is_packed, stem, unpack
-from fwlab.grading.confined import returned
+from fwlab.grading.confined import confined_result
 from fwlab.grading.lab_rulesets import RIGHT, WRONG
 from fwlab.measure.plan import PARTS
 from fwlab.model.errors import BadInput
@@ -123,9 +123,9 @@ def _free(own: str) -> str:
 #: It lies beside the folders of an export.
 METADATA = "submission_metadata.yml"
 #: It has the history of every submission, so it may be much larger than a file that somebody writes.
-LARGEST_METADATA = 32 << 20
+MAX_METADATA = 32 << 20
 #: Names of one submission that are read.
-MOST_PEOPLE = 20
+MAX_PEOPLE = 20
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def read_metadata(path: Path) -> dict[str, Submitters]:
     if not path.is_file():
         return {}
     size, hint = path.stat().st_size, "export the submissions again, or remove the file"
-    found = returned(lambda: _people_in(path), size, printable(path.name), hint)
+    found = confined_result(lambda: _people_in(path), size, printable(path.name), hint)
     return {key: Submitters(names, at and datetime.fromisoformat(at)) for key, (names, at) in found.items()}
 
 
@@ -153,11 +153,11 @@ def _people_in(path: Path) -> dict[str, tuple[str, str | None]]:
     name = printable(path.name)
     try:
         with path.open("rb") as file:
-            data = file.read(LARGEST_METADATA + 1)
+            data = file.read(MAX_METADATA + 1)
     except OSError as error:
         raise BadInput(f"{name}: {error.strerror}", "export the submissions again") from error
-    if len(data) > LARGEST_METADATA:
-        raise BadInput(f"{name}: more than {LARGEST_METADATA >> 20} MiB", "export the submissions again")
+    if len(data) > MAX_METADATA:
+        raise BadInput(f"{name}: more than {MAX_METADATA >> 20} MiB", "export the submissions again")
     read = yaml_in(data, name, "export the submissions again, or remove the file", any_tag=True)
     if not isinstance(read, Mapping):
         raise BadInput(f"{name}: not a mapping of submissions", "export the submissions again, or remove the file")
@@ -168,7 +168,7 @@ def _submitters(entry: Mapping[Any, Any]) -> tuple[str, str | None]:
     listed = entry.get(":submitters")
     people = [person for person in listed if isinstance(person, Mapping)] if isinstance(listed, list) else []
     names = "; ".join(
-        _name_in(person.get(":name")) or _name_in(person.get(":email")) or "?" for person in people[:MOST_PEOPLE]
+        _name_in(person.get(":name")) or _name_in(person.get(":email")) or "?" for person in people[:MAX_PEOPLE]
     )
     at = _time_in(entry.get(":created_at"))
     return shown_name(names), None if at is None else at.isoformat()
@@ -203,11 +203,11 @@ _WHAT_IT_IS = "give --submissions the folder that holds one folder per student"
 #: The folder of a student's archive while it is unpacked.
 INSIDE = "student"
 #: How deep exercises may lie in what a student hands in, and how many folders are searched for them.
-_DEEPEST, _MOST_FOLDERS = 4, 2000
+_MAX_DEPTH, _MAX_FOLDERS = 4, 2000
 #: A part of the name of an exercise, or of a folder.
 _PART = re.compile(r"[^\W_]+")
 #: Odd entries that are told one by one.
-_MOST_TOLD = 40
+_MAX_TOLD = 40
 
 
 #: The folder in Gradescope's archive. A student's folder may hold a file of any name, so that tells nothing.
@@ -261,7 +261,7 @@ def class_at(path: Path, scratch: Path) -> Iterator[Path]:
             raise BadInput(f"{shown(path)}: {error.message}", hint) from error
 
     try:
-        returned(unpacked, path.stat().st_size, shown(path), hint)
+        confined_result(unpacked, path.stat().st_size, shown(path), hint)
         yield inside
     finally:
         discard(inside)
@@ -273,9 +273,9 @@ def students_in(folder: Path, named: Path, tell: Callable[[str], object] = lambd
     tell  is given one message with everything that is odd
     Raises BadInput if there is nobody, and for a file that pytest could run.
     """
-    _refuse_configuration(folder, named)
+    _reject_configuration(folder, named)
     folder = _export_inside(folder)
-    _refuse_configuration(folder, named)
+    _reject_configuration(folder, named)
     entries = _entries(folder, named)
     metadata = read_metadata(folder / METADATA)
     owned: dict[str, list[tuple[Owner, Path]]] = {}
@@ -296,8 +296,8 @@ def students_in(folder: Path, named: Path, tell: Callable[[str], object] = lambd
         if any(owner.late for owner, _ in having):
             odd.append(f"{own}: handed in late, and the export does not say when; handed_in in course.yml can")
     if odd:
-        more = [f"and {len(odd) - _MOST_TOLD} more"] if len(odd) > _MOST_TOLD else []
-        told = "\n  ".join([f"{shown(named)}: odd, and nobody else is affected:", *odd[:_MOST_TOLD], *more])
+        more = [f"and {len(odd) - _MAX_TOLD} more"] if len(odd) > _MAX_TOLD else []
+        told = "\n  ".join([f"{shown(named)}: odd, and nobody else is affected:", *odd[:_MAX_TOLD], *more])
         tell(f"{told}\n  next: rename, unpack or remove these, and grade again with --resume")
     if not students:
         what = f"has no student's folder or archive; there is: {odd[0]}" if odd else "is empty"
@@ -347,7 +347,7 @@ def _entries(folder: Path, named: Path) -> list[Path]:
     return [path for path in entries if not path.name.startswith((".", "__MACOSX"))]
 
 
-def _refuse_configuration(folder: Path, named: Path) -> None:
+def _reject_configuration(folder: Path, named: Path) -> None:
     for name in sorted(CONFIGURATION):
         if os.path.lexists(folder / name) and not (folder / name).is_dir():
             raise BadInput(
@@ -406,7 +406,7 @@ def _home_nearly(folder: Path, exercises: Sequence[str]) -> Path:
 
 def _having(folder: Path, has: Callable[[Path], bool]) -> Path | None:
     level, seen = [folder], 0
-    for _ in range(_DEEPEST + 1):
+    for _ in range(_MAX_DEPTH + 1):
         having = [place for place in level if has(place)]
         if len(having) > 1:
             names = " and ".join(printable(place.relative_to(folder)) for place in having[:2])
@@ -415,8 +415,8 @@ def _having(folder: Path, has: Callable[[Path], bool]) -> Path | None:
             return having[0]
         level = [path for place in level for path in _folders_in(place)]
         seen += len(level)
-        if seen > _MOST_FOLDERS:
-            raise Unreadable(f"more than {_MOST_FOLDERS} folders", "hand in one folder per exercise")
+        if seen > _MAX_FOLDERS:
+            raise Unreadable(f"more than {_MAX_FOLDERS} folders", "hand in one folder per exercise")
     return None
 
 
@@ -438,7 +438,7 @@ def instead_of(missing: Path) -> str:
     """What there is where a student's folder of an exercise should be, in words; nothing if it does not help."""
     place = missing.parent
     with contextlib.suppress(OSError):
-        for _ in range(_DEEPEST):
+        for _ in range(_MAX_DEPTH):
             folders, visible = _folders_in(place), [path for path in place.iterdir() if path.name[0] != "."]
             if [*folders] != visible or len(folders) != 1 or nearly(folders[0].name, missing.name):
                 break

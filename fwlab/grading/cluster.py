@@ -334,10 +334,10 @@ def security(address: str, key: Path | None) -> Security | None:
                 f"{address} needs a key",
                 "make one with `fwlab key FILE`, copy it to each host, and add --key FILE",
             )
-        from fwlab.grading.keys import expired
+        from fwlab.grading.keys import invalid_today
 
-        if (why := expired(key)) is not None:
-            raise BadInput(why, "make another with `fwlab key FILE`, and copy it to each host")
+        if (why := invalid_today(key)) is not None:
+            raise BadInput(why, "set this host's clock, or make another key with `fwlab key FILE` for each host")
         path = str(key)
         return Security(
             require_encryption=True,
@@ -386,7 +386,8 @@ def work_for(
                     tell(f"{worker.name} waits for work from {address}")
                     await worker.finished()
         except Exception as error:  # noqa: BLE001 - the main thread reports it
-            refused.append(str(error) or type(error).__name__)
+            why = error.__cause__ or error  # Dask's own says only that it failed to start
+            refused.append(str(why) or type(why).__name__)
         finally:
             ended.set()
             if executor.busy:
@@ -403,7 +404,10 @@ def work_for(
             tell(f"{workers[-1].name} ends")
         finally:
             grader.close()
-            with contextlib.suppress(Exception):
-                asyncio.run_coroutine_threadsafe(workers[-1].close(), workers[-1].loop.asyncio_loop).result(30)
+            if not ended.is_set():
+                with contextlib.suppress(Exception):
+                    asyncio.run_coroutine_threadsafe(workers[-1].close(), workers[-1].loop.asyncio_loop).result(30)
+    if refused and "name taken" in refused[0]:
+        raise BadInput(f"{name}: a worker of this name grades for {address} already", "give another with --name")
     if refused:
         raise CannotMeasure(f"no scheduler takes this worker at {address}: {refused[0]}", "dask scheduler --help")

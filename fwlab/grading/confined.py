@@ -30,7 +30,7 @@ MEMORY = 512 << 20
 WALL_S = 300.0
 #: An archive of a whole class takes longer, and no more memory: of 25 000 students it took 10 s of CPU time. It has so
 #: many times a child's time, once more for each so many bytes, and so many times at most.
-CLASS, CLASS_BYTES, MOST_CLASS = 6, 4 << 20, 60
+CLASS, CLASS_BYTES, MAX_CLASS = 6, 4 << 20, 60
 #: How a child says that it had no memory left, or that there is a bug in its work.
 _NO_MEMORY, _BUG = 3, 4
 
@@ -56,7 +56,7 @@ def no_room(error: OSError) -> bool:
 
 
 @dataclass(frozen=True)
-class Told:
+class ChildReport:
     """What a child told, in order.
 
     limit  why it did not come to its end
@@ -68,7 +68,7 @@ class Told:
     bug: str | None = None
 
 
-def returned(work: Callable[[], Any], size: int, name: str, hint: str) -> Any:
+def confined_result(work: Callable[[], Any], size: int, name: str, hint: str) -> Any:
     """What the work returns, which is JSON; it is done in a child process, and reads so many bytes of a class.
 
     Raises BadInput and NoRoom as the work does, BadInput naming `name` if it exceeds the limits, and CannotMeasure for
@@ -81,7 +81,7 @@ def returned(work: Callable[[], Any], size: int, name: str, hint: str) -> Any:
         except BadInput as error:
             tell({"no room" if isinstance(error, NoRoom) else "refused": [error.message, error.hint]})
 
-    told = told_by(tell_it, min(CLASS + size // CLASS_BYTES, MOST_CLASS))
+    told = run_confined(tell_it, min(CLASS + size // CLASS_BYTES, MAX_CLASS))
     if told.bug is not None:
         raise CannotMeasure(f"{name}: internal error while reading it: {told.bug}", "report it")
     if told.limit is not None:
@@ -92,7 +92,7 @@ def returned(work: Callable[[], Any], size: int, name: str, hint: str) -> Any:
     raise NoRoom(*value["no room"]) if "no room" in value else BadInput(*value["refused"])
 
 
-def told_by(work: Callable[[Tell], None], times: int = 1) -> Told:
+def run_confined(work: Callable[[Tell], None], times: int = 1) -> ChildReport:
     """Do the work in a child process; `times`: so many times the time of one."""
     cpu_s, wall_s = CPU_S * times, WALL_S * times
     reading, writing = os.pipe()
@@ -115,14 +115,14 @@ def told_by(work: Callable[[Tell], None], times: int = 1) -> Told:
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     values = [json.loads(line) for line in b"".join(parts).split(b"\n")[:-1]]
     if ended and code == 0:
-        return Told(values)
+        return ChildReport(values)
     if code == _BUG:
-        return Told(values[:-1], bug="".join(map(str, values[-1:])))
+        return ChildReport(values[:-1], bug="".join(map(str, values[-1:])))
     if not ended:
-        return Told(values, limit=f"it takes more than {wall_s:g} s to read")
+        return ChildReport(values, limit=f"it takes more than {wall_s:g} s to read")
     if code == -signal.SIGXCPU:
-        return Told(values, limit=f"it takes more than {cpu_s} s of CPU time to read")
-    return Told(values, limit=_why(code))
+        return ChildReport(values, limit=f"it takes more than {cpu_s} s of CPU time to read")
+    return ChildReport(values, limit=_why(code))
 
 
 def _why(code: int) -> str:

@@ -118,7 +118,7 @@ def read_course(project: Project, path: Path) -> Course:
     return course
 
 
-def refuse_unknown(course: Course, lab: Lab, name: str) -> None:
+def reject_unknown(course: Course, lab: Lab, name: str) -> None:
     """Raise BadInput if course.yml names an exercise or a check that this lab does not have."""
     graded = course.lab(lab.id)
     checks = {e.id: {check.id for check in e.checks} for e in lab.whole.exercises}

@@ -59,7 +59,7 @@ from fwlab.report.files import write_report
 from fwlab.report.model import build_model
 
 #: A work during which so many workers died is not tried again.
-MOST_DEATHS = 3
+MAX_DEATHS = 3
 #: A task that takes longer than this, and that for each of its works, hangs (s): another worker tries it.
 HANG_S, HANG_EACH_S = 900.0, 900.0
 #: How often the engine looks for workers that hang or are gone (s).
@@ -342,7 +342,7 @@ class Engine:
         error = future.exception() if future.status == "error" else None
         if at is not None and error is not None:
             state.deaths[who, at] += 1 + int(getattr(error, "allowed_failures", 0))
-            if state.deaths[who, at] >= MOST_DEATHS:
+            if state.deaths[who, at] >= MAX_DEATHS:
                 reason = f"{state.deaths[who, at]} workers died while they measured it"
                 self._take(running.lab, [self._unmarked(running.lab, state.works[who, at], missing=reason)])
         self.tell(f"a worker died while it graded {who}; {len(cluster.workers)} are left")

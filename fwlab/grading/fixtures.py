@@ -19,8 +19,10 @@ from fwlab.checkout.project import Project
 from fwlab.grading.options import MEASURES
 from fwlab.judge.statistics import figure
 from fwlab.measure.labs import load_lab
+from fwlab.metrics.delivery import DELIVERED
 from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Lab
+from fwlab.model.metric import MAIN_METRIC
 from fwlab.model.results import Measured, Run
 
 #: A test that asks for one of these is run for each submission, while its ruleset is on the DUT.
@@ -104,7 +106,7 @@ def capacity(run: Run, facts: dict[str, Any]) -> Callable[..., float]:
 
     def found(case: str | None = None) -> float:
         measured = run.case(case) if case is not None else Measured.model_validate(facts["measured"])
-        known = figure(measured, METRICS["capacity"], run.testbed) if measured is not None else None
+        known = figure(measured, METRICS[MAIN_METRIC], run.testbed) if measured is not None else None
         if known is None:
             pytest.fail(
                 f'{case or "this ruleset"} has no capacity here: mark the test with @pytest.mark.measures("{case}")'
@@ -119,7 +121,7 @@ def delivered(record: Measured, run: Run) -> Callable[[str], float]:
     """delivered("class"): the share of this class's packets that arrived, from 0 to 1."""
 
     def found(traffic_class: str) -> float:
-        known = figure(record, METRICS["delivered"], run.testbed, traffic_class)
+        known = figure(record, DELIVERED, run.testbed, traffic_class)
         if known is None:
             pytest.fail(f"no packet of the class {traffic_class} was counted")
         return known.median

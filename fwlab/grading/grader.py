@@ -36,7 +36,7 @@ from fwlab.model.declared import Frozen, Value
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.events import Listener
 from fwlab.model.lab import Needs
-from fwlab.model.printable import LONGEST_LINE, printable
+from fwlab.model.printable import MAX_LINE, printable
 from fwlab.model.results import Measured, Run
 from fwlab.model.ruleset import RulesetFile
 from fwlab.model.verdict import Outcome
@@ -100,7 +100,7 @@ def absent_from(dut: Host, files: Iterable[RulesetFile]) -> str | None:
     for file in files:
         absent = missing(dut, file)
         if absent is not None:
-            return f"{file.name}: loaded, but the DUT does not hold: {printable(absent, LONGEST_LINE)}"
+            return f"{file.name}: loaded, but the DUT does not hold: {printable(absent, MAX_LINE)}"
     return None
 
 

@@ -5,16 +5,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fwlab.checkout.project import Project, is_measured, lab_ids
-from fwlab.grading.course import Course, read_course, refuse_unknown
+from fwlab.grading.course import Course, read_course, reject_unknown
 from fwlab.grading.grader import Setup
 from fwlab.grading.options import GradingOptions
 from fwlab.grading.record import FILE, read_record
 from fwlab.grading.submissions import Submissions
 from fwlab.grading.works import OUTCOMES, Work, handed_in, own_work
 from fwlab.measure.context import RunContext
-from fwlab.measure.host_room import refuse_too_many
+from fwlab.measure.host_room import reject_too_many
 from fwlab.measure.labs import measured_elsewhere
-from fwlab.measure.plan import base_cases, chosen_cases, refuse_unplayable_traffic, with_able_engine
+from fwlab.measure.plan import base_cases, chosen_cases, reject_unplayable_traffic, with_able_engine
 from fwlab.measure.saved_runs import reports_folder
 from fwlab.model.drawn import seed_or_new
 from fwlab.model.errors import BadInput
@@ -71,7 +71,7 @@ def plan_grading(project: Project, options: GradingOptions) -> GradingPlan:
         raise BadInput("--results needs one --lab", "name the lab that is graded")
     if options.tests and not only:
         raise BadInput("tests of your own need one --lab", "name the lab whose machines they are for")
-    _refuse_workers(options)
+    _reject_workers(options)
     seed = options.seed
     if seed is None:
         # A class that is graded further gets the traffic that was drawn for its first part.
@@ -80,9 +80,9 @@ def plan_grading(project: Project, options: GradingOptions) -> GradingPlan:
     contexts = {name: _context(project, name, options, seed) for name in labs}
     course = Course() if options.course is None else read_course(project, options.course)
     for context in contexts.values():
-        refuse_unknown(course, context.lab, str(options.course))
+        reject_unknown(course, context.lab, str(options.course))
     if options.workers > 1 and not options.force_workers:
-        refuse_too_many(project, options.workers)
+        reject_too_many(project, options.workers)
     plan = GradingPlan(project, contexts, {}, course=course, options=options)
     submissions = Submissions() if options.submissions is not None else None
     works = {name: _works(context, options, submissions, course) for name, context in contexts.items()}
@@ -91,14 +91,14 @@ def plan_grading(project: Project, options: GradingOptions) -> GradingPlan:
         cases = [*chosen_cases(context.lab, [], quick=True), *base_cases(context.lab, exercises)]
         traffics = [*(c.traffic for c in cases), *(e.traffic for e in exercises)]
         contexts[name] = with_able_engine(context, traffics)
-        refuse_unplayable_traffic(contexts[name], traffics)
+        reject_unplayable_traffic(contexts[name], traffics)
     elsewhere = {name: reason for name, context in contexts.items() if (reason := _elsewhere(context))}
     odd = tuple(submissions.odd) if submissions is not None else ()
     found = replace(plan, works=works, submissions=submissions, elsewhere=elsewhere)
     return replace(found, contexts=contexts, notes=(*plan.notes, *odd))
 
 
-def _refuse_workers(options: GradingOptions) -> None:
+def _reject_workers(options: GradingOptions) -> None:
     if options.workers < 1:
         raise BadInput(f"--workers {options.workers}: must be at least 1", "give the number of sets of machines")
     several = options.workers > 1 or options.scheduler is not None

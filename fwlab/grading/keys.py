@@ -39,7 +39,7 @@ def write_key(path: Path, days: int) -> None:
         file.write(text)
 
 
-def expired(path: Path) -> str | None:
+def invalid_today(path: Path) -> str | None:
     """Why this key is not valid today; None if it is. Raises BadInput for a file that is no key."""
     try:
         certificate = x509.load_pem_x509_certificate(path.read_bytes())
@@ -47,7 +47,8 @@ def expired(path: Path) -> str | None:
         raise BadInput(f"{path}: {error.strerror}", f"fwlab key {path}") from error
     except ValueError as error:
         raise BadInput(f"{path}: not a key of a cluster", "make one with `fwlab key FILE`") from error
-    until = certificate.not_valid_after_utc
-    if until < datetime.datetime.now(datetime.UTC):
-        return f"{path}: the key expired on {until:%Y-%m-%d}"
-    return None
+    now = datetime.datetime.now(datetime.UTC)
+    begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    if now < begins:
+        return f"{path}: the key is not valid before {begins:%F %H:%M} UTC, and this host's clock says {now:%F %H:%M}"
+    return f"{path}: the key expired on {ends:%Y-%m-%d}" if now > ends else None

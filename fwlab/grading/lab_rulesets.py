@@ -14,7 +14,7 @@ from typing import Any
 
 from fwlab.checkout.project import Project, display_path, read_yaml
 from fwlab.measure.context import RunContext
-from fwlab.measure.plan import PARTS, refuse_settings
+from fwlab.measure.plan import PARTS, reject_settings
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.ruleset import RulesetFile
@@ -48,7 +48,7 @@ def load_variants(project: Project, lab: Lab, exercise: Exercise) -> Variants:
         return Variants()
     variants = read_yaml(project, path, Variants)
     try:
-        variants.refuse_unknown({check.id for check in exercise.checks})
+        variants.reject_unknown({check.id for check in exercise.checks})
     except ValueError as error:
         raise BadInput(f"{where}: {error}", f"correct {where}") from error
     there = {item.name for item in folders.iterdir()} if folders.is_dir() else set()
@@ -62,7 +62,7 @@ def load_variants(project: Project, lab: Lab, exercise: Exercise) -> Variants:
 
 NOTHING, COSMETIC = "nothing", "cosmetic"
 #: To compare rulesets, lists are cut to so many entries: the longest take seconds to render.
-MOST_COMPARED = 3000
+MAX_COMPARED = 3000
 
 
 def said(texts: Iterable[str]) -> list[list[str]]:
@@ -94,9 +94,9 @@ class Made:
         if self.folder is None:
             return said([] if self.file is None else [self.file.text]), []
         cut = {
-            name: value for name, value in self.parameters.items() if isinstance(value, int) and value > MOST_COMPARED
+            name: value for name, value in self.parameters.items() if isinstance(value, int) and value > MAX_COMPARED
         }
-        short = self.parameters | dict.fromkeys(cut, MOST_COMPARED)
+        short = self.parameters | dict.fromkeys(cut, MAX_COMPARED)
         return said(text for _, text in rendered(self.folder, short, topology)), sorted(cut.items())
 
 
@@ -161,7 +161,7 @@ def _universal(exercise: Exercise, start: Made) -> dict[str, Made]:
 def _admits(exercise: Exercise, kind: str) -> bool:
     """Whether an exercise accepts files of this kind."""
     try:
-        refuse_settings(exercise, [RulesetFile("file", kind, "")])
+        reject_settings(exercise, [RulesetFile("file", kind, "")])
     except BadInput:
         return False
     return True

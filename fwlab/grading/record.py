@@ -258,8 +258,8 @@ class Record:
         self.machines: dict[str, Machines] = {}
         self.works: dict[tuple[str, str], WorkMark] = {}
         self.similar: list[Pair] = []
-        #: Bytes of the file that are whole lines.
-        self._whole = 0
+        #: Bytes of the file that are whole lines, and lines that could not be written yet.
+        self._whole, self._unwritten = 0, b""
 
     def begin(self) -> None:
         """Begin the file; one that was there is replaced. Raises CannotMeasure."""
@@ -277,19 +277,19 @@ class Record:
     def add(self, *entries: Entry) -> None:
         """Add entries, a later one of the same thing in place of an earlier one.
 
-        Raises CannotMeasure if they cannot be written. They are known all the same, and a line that was cut off is
-        overwritten by the next.
+        Raises CannotMeasure if they cannot be written. They are known all the same, and written with the next ones,
+        over a line that was cut off.
         """
         for entry in entries:
             self._take(entry)
         if self.path is None or not entries:
             return
-        data = b"".join(map(_line, entries))
+        self._unwritten += b"".join(map(_line, entries))
         with write_errors_as(self.path, CannotMeasure), self.path.open("r+b") as file:
             file.truncate(self._whole)
             file.seek(self._whole)
-            file.write(data)
-        self._whole += len(data)
+            file.write(self._unwritten)
+        self._whole, self._unwritten = self._whole + len(self._unwritten), b""
 
     def _take(self, entry: Entry) -> None:
         match entry:

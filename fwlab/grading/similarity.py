@@ -21,11 +21,11 @@ from collections.abc import Iterable, Mapping
 from fwlab.model.declared import Frozen
 
 #: Characters of a file that are read: what follows is a long list.
-MOST_TEXT = 1 << 20
+MAX_TEXT = 1 << 20
 #: Statements of one submission that are compared.
-MOST_STATEMENTS = 20_000
+MAX_STATEMENTS = 20_000
 #: Pairs of an exercise that are reported.
-MOST_PAIRS = 50
+MAX_PAIRS = 50
 #: A statement is rare if so many have it, or this share of the class.
 FEW, RARE = 2, 0.1
 
@@ -51,11 +51,11 @@ def statements(texts: Iterable[str]) -> frozenset[str]:
     """What these files say, apart from layout, comments and bare data."""
     found: set[str] = set()
     for text in texts:
-        for line in set(_ADDRESS.sub("ADDRESS", text[:MOST_TEXT]).splitlines()):
+        for line in set(_ADDRESS.sub("ADDRESS", text[:MAX_TEXT]).splitlines()):
             plain = _COUNTERS.sub("", _COMMENT.sub("", line))
             words = (" ".join(part.split()).strip("{} ") for part in re.split("[;,]", plain))
             found.update(word for word in words if not _DATA.fullmatch(word))
-            if len(found) > MOST_STATEMENTS:
+            if len(found) > MAX_STATEMENTS:
                 return frozenset(found)
     return frozenset(found)
 
@@ -81,7 +81,7 @@ def similar(exercise: str, said: Mapping[str, frozenset[str]], contents: Mapping
         same = contents[one] == contents[other]
         known = {"exercise": exercise, "one": one, "other": other, "shared": len(shared), "rare": rare}
         pairs.append(Pair(**known, alike=round(alike, 4), identical=same))
-    return sorted(pairs, key=lambda pair: (-pair.rare * pair.alike, pair.one, pair.other))[:MOST_PAIRS]
+    return sorted(pairs, key=lambda pair: (-pair.rare * pair.alike, pair.one, pair.other))[:MAX_PAIRS]
 
 
 def similarity_csv(pairs: Iterable[Pair]) -> str:

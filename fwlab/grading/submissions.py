@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from fwlab.grading.archives import Unreadable, discard
 from fwlab.grading.class_folder import INSIDE, Student, exercises_of, instead_of
-from fwlab.grading.confined import NoRoom, Tell, told_by
+from fwlab.grading.confined import NoRoom, Tell, run_confined
 from fwlab.measure.context import RunContext
 from fwlab.measure.plan import chosen_exercises, submitted_spec
 from fwlab.model.declared import Value
@@ -139,7 +139,7 @@ def read(
     Raises NoRoom.
     """
     known = {exercise.id: exercise for exercise in context.lab.whole.exercises}
-    told = told_by(partial(_copy, list(known.values()), student, submissions, further))
+    told = run_confined(partial(_copy, list(known.values()), student, submissions, further))
     discard(submissions.scratch / INSIDE)  # a child that was ended left it behind
     why = None if told.limit is None else BadInput(f"{student.source}: {told.limit}", _HINT)
     found: dict[str, HandedIn] = {}
@@ -179,7 +179,7 @@ def _validate_all(context: RunContext, found: dict[str, HandedIn]) -> None:
     """Record what is wrong with each. After one that exceeds the limits, another child goes on with the next."""
     left = [name for name, one in found.items() if one.refused is None and context.lab.exercise(name) is not None]
     while left:
-        told = told_by(partial(_validate, context, {name: found[name] for name in left}))
+        told = run_confined(partial(_validate, context, {name: found[name] for name in left}))
         at = left[0]
         for value in told.values:
             if "exercise" in value:

@@ -189,7 +189,7 @@ def unreadable(work: Work, context: RunContext) -> str | None:
 
 
 #: Bytes of comments and blanks by which an unchanged start may be longer. More is not looked at.
-MOST_COMMENTS = 1 << 16
+MAX_COMMENTS = 1 << 16
 
 
 def untouched(context: RunContext, exercise: Exercise, handed_in: HandedIn) -> bool:
@@ -199,7 +199,7 @@ def untouched(context: RunContext, exercise: Exercise, handed_in: HandedIn) -> b
         start = [text for _, text in rendered(folder, exercise.parameters, context.topology)]
     except BadInput:
         return False
-    if sum(file.size for file in handed_in.files) > sum(map(len, start)) + MOST_COMMENTS:
+    if sum(file.size for file in handed_in.files) > sum(map(len, start)) + MAX_COMMENTS:
         return False
     try:
         own = said(data.decode(errors="replace") for _, data in handed_in.again())

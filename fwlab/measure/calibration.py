@@ -20,7 +20,7 @@ from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.results import Accelerator, Measured, Run
 
 #: A calibration is stale after so many days.
-MOST_DAYS = 90
+MAX_DAYS = 90
 
 Rates = Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=1)]
 
@@ -85,8 +85,8 @@ class HostClass(Strict):
         then, today = self.setup.model_dump(), setup.model_dump()
         reasons = [f"{name} was {then[name]}, is {today[name]}" for name in then if then[name] != today[name]]
         age = (now - self.measured).days
-        if age > MOST_DAYS:
-            reasons.append(f"it is {age} days old, at most {MOST_DAYS} are allowed")
+        if age > MAX_DAYS:
+            reasons.append(f"it is {age} days old, at most {MAX_DAYS} are allowed")
         if age < 0:
             reasons.append("it was made in the future, by this host's clock")
         return reasons

@@ -27,7 +27,7 @@ def memory_available() -> int:
     return psutil.virtual_memory().available >> 20
 
 
-def refuse_too_many(project: Project, workers: int) -> None:
+def reject_too_many(project: Project, workers: int) -> None:
     """Raise BadInput if the host is too small for so many workers, each with a set of machines."""
     cores = len(os.sched_getaffinity(0))
     hint = "use fewer workers, or grade with --force-workers in spite of it"

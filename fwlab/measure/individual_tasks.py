@@ -67,7 +67,7 @@ def individual_lab(project: Project, lab: Lab, numbers: Numbers) -> Lab:
     own = lab_in(data, f"{name} with individual numbers")
     own._folder = lab.folder
     own = with_systems(own.with_ranges(lab.whole.ranges), lambda ruleset: systems_in(lab.folder / "rulesets" / ruleset))
-    _refuse_other_cases(name, lab.whole, own)
+    _reject_other_cases(name, lab.whole, own)
     return on_system(own, _system(lab))
 
 
@@ -76,7 +76,7 @@ def _system(lab: Lab) -> str:
     return systems.pop() if len(systems) == 1 else lab.needs.systems[0]
 
 
-def _refuse_other_cases(name: str, lab: Lab, own: Lab) -> None:
+def _reject_other_cases(name: str, lab: Lab, own: Lab) -> None:
     for case_id, case in lab.cases.items():
         traffic = case.traffic
         if own.cases.get(case_id) != case or (traffic and own.traffic[traffic] != lab.traffic[traffic]):

@@ -54,7 +54,7 @@ def load_ranges(project: Project, lab: Lab) -> Ranges:
     if not path.exists():
         return Ranges()
     name = display_path(project, path)
-    hint = f"restore {name}, or delete it and run `fwlab author ranges {lab.id}`"
+    hint = f"restore {name}, or delete it and run `make ranges LAB={lab.id}`"
     return validated(read_yaml_file(path, name, hint), name, Ranges, REGISTRIES, hint)
 
 

@@ -222,5 +222,5 @@ def _left(ends: float | None, spec: MeasurementSpec) -> float | None:
         return None
     left = ends - time.monotonic()
     if left <= 0:
-        raise Overdue(f"{spec.id} was not measured in its time")
+        raise Overdue(f"{spec.id}: the measurement timed out")
     return left

@@ -40,7 +40,11 @@ def open_nodes(
     tell: Listener,
     model: CoreModel | None = None,
 ) -> Iterator[OpenNodes]:
-    """`model`: what watches the DUT. Raises CannotMeasure if a node does not answer or the DUT is not fit for it."""
+    """Yields what measures on these nodes, what restores the DUT, and the DUT as it was found.
+
+    model  a modelled core that watches the DUT; None: none does
+    Raises CannotMeasure if a node does not answer, or if the DUT is not fit to be measured.
+    """
     topology = context.topology
     devices = [topology.end(FIRST_LINK, "dut").dev, topology.end(LAST_LINK, "dut").dev]
     engine = engines.make(choice, machines.ssh("generator"), topology, machines.testbed)

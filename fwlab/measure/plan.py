@@ -132,7 +132,7 @@ def case_specs(
     cases = [with_metrics(context, case, also) for case in chosen_cases(context.lab, names, quick=quick)]
     specs = [case_spec(context, case, trials) for case in cases]
     if names or also:
-        refuse_wrong_clock(context, specs)
+        reject_wrong_clock(context, specs)
     return specs
 
 
@@ -155,7 +155,7 @@ def with_metrics(context: RunContext, case: Case, names: Sequence[str]) -> Case:
     return case.model_copy(update={"also": [*case.also, *(name for name in names if name not in own)]})
 
 
-def refuse_wrong_clock(context: RunContext, specs: Iterable[MeasurementSpec]) -> None:
+def reject_wrong_clock(context: RunContext, specs: Iterable[MeasurementSpec]) -> None:
     """Raise BadInput if a testbed was asked for whose clock cannot measure one of these. No machine is needed."""
     kind = TESTBEDS.get(context.testbed.name)
     for metric in (METRICS[name] for spec in specs for name in spec.metrics):
@@ -221,7 +221,7 @@ def submitted_from(context: RunContext, folder: Path) -> str:
     return printable(display_path(context.project, folder), MAX_PATH)
 
 
-def refuse_settings(exercise: Exercise, files: list[RulesetFile]) -> None:
+def reject_settings(exercise: Exercise, files: list[RulesetFile]) -> None:
     """Raise BadInput for the first file of a kind, or with a machine setting, that the exercise does not allow."""
     about = ["rules"] if exercise.rules is None else [f"*.{name}" for name in exercise.rules]
     topics = " and ".join([*about, *(f"*.{name}" for name in exercise.settings)])
@@ -251,7 +251,7 @@ def refuse_settings(exercise: Exercise, files: list[RulesetFile]) -> None:
             )
 
 
-def refuse_other_systems(lab: Lab, exercise: Exercise, files: list[RulesetFile]) -> None:
+def reject_other_systems(lab: Lab, exercise: Exercise, files: list[RulesetFile]) -> None:
     """Raise BadInput for the first file that only another system than the exercise's could load."""
     for file in files:
         kind = KINDS[file.kind]
@@ -267,8 +267,8 @@ def exercise_spec(
 ) -> MeasurementSpec:
     """An exercise with these files; `ruleset` names them in results. Raises BadInput if it does not admit them."""
     lab = context.lab
-    refuse_settings(exercise, files)
-    refuse_other_systems(lab, exercise, files)
+    reject_settings(exercise, files)
+    reject_other_systems(lab, exercise, files)
     wanted = {name for check in exercise.checks for name in check.metrics}
     survivors = [check.traffic_class for check in exercise.checks if METRICS[check.metric].of_baseline]
     ratios = [check for check in exercise.checks if check.ratio_to and METRICS[check.metric].interleaved]
@@ -310,7 +310,7 @@ def with_able_engine(context: RunContext, names: Iterable[str | None]) -> RunCon
     return context if found is None else context.played_by(found.name, found.why)
 
 
-def refuse_unplayable_traffic(context: RunContext, names: Iterable[str | None]) -> None:
+def reject_unplayable_traffic(context: RunContext, names: Iterable[str | None]) -> None:
     """Raise BadInput, naming the profile, if the engine cannot play one of these. No machine is needed."""
     choice = engines.choose(context.project, context.engine)
     for name in _packets(context, names):

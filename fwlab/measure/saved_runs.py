@@ -18,9 +18,9 @@ from fwlab.model.systems import several
 #: How the names of runs under results/ end: of all cases, and of cases that were added later.
 WHOLE, ADDED = "full.json", "added.json"
 #: A complete run takes about 2 MiB.
-LARGEST_FILE = 64 << 20
+MAX_FILE = 64 << 20
 #: Bounds of all counts, durations and rates but zero; arithmetic overflows beyond them.
-SMALLEST, LARGEST = 1e-12, 2.0**63
+MIN_NUMBER, MAX_NUMBER = 1e-12, 2.0**63
 
 
 def reports_folder(project: Project, lab_id: str) -> Path:
@@ -116,8 +116,8 @@ def load_run(path: Path, lab_id: str) -> Run:
         facts = path.stat()
         if not stat.S_ISREG(facts.st_mode):
             raise BadInput(f"{path}: not a regular file, so not a run of fwlab", hint)
-        if facts.st_size > LARGEST_FILE:
-            raise BadInput(f"{path}: more than {LARGEST_FILE >> 20} MiB, not a run of fwlab", hint)
+        if facts.st_size > MAX_FILE:
+            raise BadInput(f"{path}: more than {MAX_FILE >> 20} MiB, not a run of fwlab", hint)
         run = run_in(path.read_bytes(), str(path), hint)
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}", hint) from error
@@ -133,7 +133,7 @@ def run_in(text: bytes | str, name: str, hint: str) -> Run:
     except ValidationError as error:
         raise BadInput(f"{name}: not a run of fwlab{_where(error)}", hint) from error
     for place, number in _numbers(run.model_dump(mode="python"), ""):
-        if not (number == 0 or SMALLEST <= abs(number) <= LARGEST):
+        if not (number == 0 or MIN_NUMBER <= abs(number) <= MAX_NUMBER):
             raise BadInput(f"{name}: not a run of fwlab: {place}: {number} is out of range", hint)
     scale = run.testbed.ns_per_instruction
     if scale is not None and scale < 1:

@@ -16,7 +16,7 @@ from fwlab.model.errors import CannotMeasure
 from fwlab.model.events import Warned
 
 #: Packets per real second, at most, and at most this share of what the DUT processes in a real second; at least one.
-MOST_PPS, SHARE, LEAST_PPS = 300.0, 0.2, 1.0
+MAX_PPS, SHARE, MIN_PPS = 300.0, 0.2, 1.0
 #: The first packets, which any ring holds, show what the DUT processes. They are played at this load (pps), and watched
 #: for so long at most (s), ...
 FIRST_PACKETS, FIRST_LOAD, PATIENCE_S = 256, 2000.0, 10.0
@@ -30,7 +30,7 @@ CPS, PIECE_S = 10.0, 2.0
 def trickle(nodes: Nodes, traffic: str) -> Iterator[str]:
     """Play this traffic, which the engine has been given, while the context is open; yields what is played, in words.
 
-    The DUT has received some of it by then, or that it has not is told.
+    By then the DUT has received packets; if none arrived, a warning is emitted.
     """
     connections = nodes.store.connections(traffic)
     if connections is None:
@@ -64,13 +64,13 @@ def light_load(nodes: Nodes) -> float:
         playing.stop()
     if not came:
         nodes.tell(Warned("no packet reached the DUT"))
-        return LEAST_PPS
+        return MIN_PPS
     (began, first), (ended, last) = came[0], came[-1]
     if last > first:
         carried = (last - first) / (ended - began)
     else:
         carried = FIRST_LOAD if last >= FIRST_PACKETS else last / PATIENCE_S
-    return max(LEAST_PPS, min(MOST_PPS, SHARE * carried))
+    return max(MIN_PPS, min(MAX_PPS, SHARE * carried))
 
 
 @contextlib.contextmanager
@@ -86,7 +86,7 @@ def _visitors(nodes: Nodes, connections: Connections) -> Iterator[str]:
     with contextlib.ExitStack() as stack:
         words = ""
         if beside is not None:
-            pps = min(MOST_PPS, connections.background_pps or MOST_PPS)
+            pps = min(MAX_PPS, connections.background_pps or MAX_PPS)
             stack.enter_context(_packets(nodes, pps))
             words = f" beside {pps:.0f} packets per second of {beside}"
         visits = _Visits(stack.enter_context(nodes.tcp(connections)))

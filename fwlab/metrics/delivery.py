@@ -235,4 +235,5 @@ class Passed(MeasurableMetric):
         return [BEFORE_FLOOD]
 
 
-METRIC = (Delivered(), Passed())
+DELIVERED = Delivered()
+METRIC = (DELIVERED, Passed())

@@ -11,7 +11,7 @@ from fwlab.model.declared import Identifier, Strict, Value
 from fwlab.model.metric import MAIN_METRIC, MetricName, known_metrics, missing_fields
 
 #: More values than anyone measures in one sweep.
-_MOST_VALUES = 1000
+_MAX_VALUES = 1000
 
 
 class Published(Strict):
@@ -128,11 +128,11 @@ def _written_out(given: Any) -> Any:
     value, last, values = given["from"], given["to"], [given["from"]]
     if ("step" in given and given["step"] < 1) or ("factor" in given and (given["factor"] < 2 or value < 1)):
         raise ValueError(form)
-    while value < last and len(values) <= _MOST_VALUES:
+    while value < last and len(values) <= _MAX_VALUES:
         value = value + given["step"] if "step" in given else value * given["factor"]
         values.append(value)
     if value != last:
-        raise ValueError(f"the values from {given['from']} on do not end at {last} (within {_MOST_VALUES} values)")
+        raise ValueError(f"the values from {given['from']} on do not end at {last} (within {_MAX_VALUES} values)")
     return values
 
 
@@ -158,14 +158,16 @@ class Sweep(_Measurement):
     quick: list[Value] = []
 
     @model_validator(mode="after")
-    def _known_values(self) -> Sweep:
+    def _known_values(self, info: ValidationInfo) -> Sweep:
         names = {str(value) for value in self.values}
         for name in [*self.published, *map(str, self.quick)]:
             if name not in names:
                 raise ValueError(f"sweep {self.id}: {name} is not one of its values")
         if self.varies == "traffic" and self.traffic is None:
             raise ValueError(f"sweep {self.id}: it varies the traffic, but names none")
-        if self.attack_load is not None and (self.victim_class is None or self.varies == "traffic"):
+        known = known_metrics(info)
+        survives = self.victim_class is not None and (known is None or known[self.metric].of_baseline)
+        if self.attack_load is not None and (not survives or self.varies == "traffic"):
             raise ValueError(f"sweep {self.id}: attack_load is for survival over a parameter of the ruleset")
         if self.victim_class is not None and not all(isinstance(v, int | float) and v >= 0 for v in self.values):
             raise ValueError(f"sweep {self.id}: survival needs numbers, multiples of the baseline's capacity")

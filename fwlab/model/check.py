@@ -109,7 +109,7 @@ class Check(Rationale):
             raise ValueError(f"unknown check {data['use']}: declare it under `checks`, or use one of: {standard}")
         return _with_class_named(_with_range(data))
 
-    def refuse_unknown(self, where: str, classes: set[str], metrics: dict[str, set[str]], known: Metrics) -> None:
+    def reject_unknown(self, where: str, classes: set[str], metrics: dict[str, set[str]], known: Metrics) -> None:
         """Check every name. `metrics`: by case id, what that case measures; `known`: the registry of metrics.
 
         Raises ValueError naming the class or the case.

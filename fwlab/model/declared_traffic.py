@@ -48,8 +48,8 @@ class Payload(Strict):
            without `at`: these bytes, wherever its packets have them
     """
 
-    FURTHEST: ClassVar[int] = 247
-    at: int | None = Field(default=None, ge=0, le=FURTHEST)
+    MAX_AT: ClassVar[int] = 247
+    at: int | None = Field(default=None, ge=0, le=MAX_AT)
     hex: list[Annotated[str, Field(pattern="^([0-9a-f]{2}){1,16}$")]] = []
     size: int | None = Field(default=None, ge=1, le=16)
 
@@ -60,7 +60,7 @@ class Payload(Strict):
             raise ValueError(f"{value} is a number to YAML: put the hexadecimal digits between quotes")
         return [value] if isinstance(value, str) else value
 
-    def refuse_incomplete(self, *, by_stream: bool) -> None:
+    def reject_incomplete(self, *, by_stream: bool) -> None:
         """Raises ValueError unless it says what a class has in its payload."""
         drawn = (self.at is None and len(self.hex) == 1) or (self.at is not None and not self.hex)
         if by_stream and not (drawn and (self.size is not None) == (self.at is not None)):
@@ -148,7 +148,7 @@ class TrafficClass(Strict):
         if self.address is not None and (self.stream is None or self.payload is not None):
             raise ValueError("address needs stream, and no payload: it is that of a stream's packets")
         if self.payload is not None:
-            self.payload.refuse_incomplete(by_stream=self.stream is not None)
+            self.payload.reject_incomplete(by_stream=self.stream is not None)
         return self
 
 

@@ -77,7 +77,7 @@ class DeclaredExpectation(Wording):
             raise ValueError("nothing is judged: give ratio_to, or remove `absolute: false`")
         return self
 
-    def refuse_unknown(self, metrics: dict[str, set[str]], sweeps: dict[str, list[str]]) -> None:
+    def reject_unknown(self, metrics: dict[str, set[str]], sweeps: dict[str, list[str]]) -> None:
         """Check every name. `metrics`: by case id, what the case measures; `sweeps`: by sweep id, its case ids.
 
         Raises ValueError naming the case.

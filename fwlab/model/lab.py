@@ -47,7 +47,7 @@ class Needs(Strict):
     nics: list[Identifier] = []
 
 
-def refuse_unknown_nics(said: Mapping[str, str | None], nics: Container[str]) -> None:
+def reject_unknown_nics(said: Mapping[str, str | None], nics: Container[str]) -> None:
     """`said`: by the id of a case, a sweep or an exercise, the NIC that it names. Raises ValueError."""
     for name, nic in said.items():
         if nic is not None and nic not in nics:
@@ -96,7 +96,7 @@ class Part(Strict):
         return self.model_copy(update=kept)
 
 
-def refuse_wrong_parts(
+def reject_wrong_parts(
     parts: Sequence[Part], minutes: int, cases: Collection[str], sweeps: Mapping[str, list[str]], own: Collection[str]
 ) -> None:
     """Raise ValueError unless the parts make up the lab: all its cases, exercises (`own`) and minutes."""
@@ -129,7 +129,7 @@ def refuse_wrong_parts(
 Declared = str | dict[str, str]
 
 
-def refuse_unknown_baselines(declared: Declared, systems: Sequence[str], cases: Container[str]) -> None:
+def reject_unknown_baselines(declared: Declared, systems: Sequence[str], cases: Container[str]) -> None:
     """`systems`: needs.systems. Raises ValueError naming the case or the systems."""
     if not isinstance(declared, str) and (len(systems) == 1 or declared.keys() != set(systems)):
         raise ValueError(f"baseline: name one case, or one for each of needs.systems: {', '.join(systems)}")
@@ -138,7 +138,7 @@ def refuse_unknown_baselines(declared: Declared, systems: Sequence[str], cases: 
             raise ValueError(f"baseline: unknown case {case}")
 
 
-def refuse_unknown_systems(said: Mapping[str, str | None], systems: Sequence[str]) -> None:
+def reject_unknown_systems(said: Mapping[str, str | None], systems: Sequence[str]) -> None:
     """`said`: by the id of a case, a sweep or an exercise, the system that it names. Raises ValueError."""
     for name, system in said.items():
         if system is not None and system not in systems:
@@ -369,20 +369,20 @@ class Lab(Strict):
         self._check_traffic()
         self._check_drawn()
         metrics = self._check_cases(known)
-        refuse_unknown_baselines(self.declared_baseline, self.needs.systems, metrics)
+        reject_unknown_baselines(self.declared_baseline, self.needs.systems, metrics)
         said = {item.id: item.system for item in (*self.single_cases, *self.sweeps)}
-        refuse_unknown_systems(said | {item.id: item.system for item in self.exercises}, self.needs.systems)
+        reject_unknown_systems(said | {item.id: item.system for item in self.exercises}, self.needs.systems)
         nics = {item.id: item.nic for item in (*self.single_cases, *self.sweeps)}
-        refuse_unknown_nics(nics | {item.id: item.nic for item in self.exercises}, self.needs.nics)
+        reject_unknown_nics(nics | {item.id: item.nic for item in self.exercises}, self.needs.nics)
         sweeps = self._case_ids_of_sweeps()
         for expectation in self.declared_expectations:
-            expectation.refuse_unknown(metrics, sweeps)
+            expectation.reject_unknown(metrics, sweeps)
             judgeable([expectation.metric], known, f"expectation {expectation.id}")
         for name, check in self.shared_checks.items():
-            check.refuse_unknown(f"check {name}", set(self.classes), metrics, known)
+            check.reject_unknown(f"check {name}", set(self.classes), metrics, known)
             judgeable(check.metrics, known, f"check {name}")
         self._check_exercises(metrics, known)
-        refuse_wrong_parts(self.parts, self.minutes, list(metrics), sweeps, [item.id for item in self.exercises])
+        reject_wrong_parts(self.parts, self.minutes, list(metrics), sweeps, [item.id for item in self.exercises])
         for declared in self.crossovers:
             for name in (declared.slower, declared.faster):
                 if name not in sweeps:
@@ -400,7 +400,7 @@ class Lab(Strict):
                 raise ValueError(f"case {case.id}: unknown traffic {case.traffic}")
             if case.victim_class is not None and case.victim_class not in self.classes:
                 raise ValueError(f"case {case.id}: unknown class {case.victim_class}")
-            self._refuse_wrong_traffic(f"case {case.id}", case.traffic, [case.metric, *case.also], known)
+            self._reject_wrong_traffic(f"case {case.id}", case.traffic, [case.metric, *case.also], known)
         return metrics
 
     def _check_traffic(self) -> None:
@@ -433,14 +433,14 @@ class Lab(Strict):
             if exercise.traffic not in self.traffic:
                 raise ValueError(f"{where}: unknown traffic {exercise.traffic}")
             for check in exercise.checks:
-                check.refuse_unknown(where, set(self.classes), metrics, known)
+                check.reject_unknown(where, set(self.classes), metrics, known)
                 judgeable(check.metrics, known, where)
             asked = list(dict.fromkeys(name for check in exercise.checks for name in check.metrics))
-            self._refuse_wrong_traffic(where, exercise.traffic, asked, known)
+            self._reject_wrong_traffic(where, exercise.traffic, asked, known)
             for missing in missing_fields(exercise, asked, known):
                 raise ValueError(f"{where}: {missing}")
 
-    def _refuse_wrong_traffic(self, where: str, name: str | None, asked: list[str], known: Metrics) -> None:
+    def _reject_wrong_traffic(self, where: str, name: str | None, asked: list[str], known: Metrics) -> None:
         """Each metric says whether it is measured on packets, on connections, or without traffic."""
         if name is None:
             for metric in (name for name in asked if name in known and "none" not in known[name].traffic):

@@ -136,7 +136,7 @@ def _under_results(name: Any, lab: dict[Any, Any]) -> Any:
     )
 
 
-_IN_RANGES = "ranges.yml has the numbers; list the cases under `cases`, then run `fwlab author ranges LAB`"
+_IN_RANGES = "ranges.yml has the numbers; list the cases under `cases`, then run `make ranges LAB=LAB`"
 _OF_A_CHECK = "a check has a class; here this field is called victim_class"
 #: By section of lab.yml: fields that belong elsewhere, or that are there in another form.
 _MISPLACED = {

@@ -4,15 +4,15 @@
 import re
 
 #: Characters of a name, such as a file's, that a message shows.
-LONGEST_NAME = 120
+MAX_NAME = 120
 #: Characters of one line of a message. A tool may quote a line of its input, which may be the whole file.
-LONGEST_LINE = 2000
-MOST_LINES = 60
+MAX_LINE = 2000
+MAX_LINES = 60
 #: Too long to read, such as a name that fills a line.
 _LONG_WORD = re.compile(r"\S{301,}")
 
 
-def printable(text: object, longest: int = LONGEST_NAME) -> str:
+def printable(text: object, longest: int = MAX_NAME) -> str:
     """One line of at most `longest` characters. Cuts from the middle, so that a path keeps its suffix."""
     line = str(text)
     if len(line) > 4 * longest:  # escape only what can be shown
@@ -25,12 +25,12 @@ def printable(text: object, longest: int = LONGEST_NAME) -> str:
 
 
 def printable_lines(text: object) -> str:
-    """A message of at most MOST_LINES lines. Keeps newlines and tabs."""
+    """A message of at most MAX_LINES lines. Keeps newlines and tabs."""
     shortened = _LONG_WORD.sub(lambda found: f"{found[0][:200]}…{found[0][-60:]}", str(text))
     lines = shortened.split("\n")
-    if len(lines) > MOST_LINES:
-        lines = [*lines[:MOST_LINES], f"… and {len(lines) - MOST_LINES} more lines"]
-    return "\n".join("\t".join(printable(part, LONGEST_LINE) for part in line.split("\t")) for line in lines)
+    if len(lines) > MAX_LINES:
+        lines = [*lines[:MAX_LINES], f"… and {len(lines) - MAX_LINES} more lines"]
+    return "\n".join("\t".join(printable(part, MAX_LINE) for part in line.split("\t")) for line in lines)
 
 
 def _escaped(character: str) -> str:

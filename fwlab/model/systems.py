@@ -53,7 +53,7 @@ def with_systems(lab: Lab, of_ruleset: Callable[[str], set[str]]) -> Lab:
             for item in lab.exercises
         ],
     )
-    _refuse_mixed(found)
+    _reject_mixed(found)
     return found
 
 
@@ -93,7 +93,7 @@ def _replaced(lab: Lab, **fields: object) -> Lab:
     return copied
 
 
-def _refuse_mixed(lab: Lab) -> None:
+def _reject_mixed(lab: Lab) -> None:
     """A ratio is between two cases of one session, so of one system. Raises ValueError."""
     system = {name: case.system for name, case in lab.cases.items()}
     if isinstance(lab.declared_baseline, str):

@@ -50,7 +50,7 @@ class Variants(Strict):
                 raise ValueError(f"{name} is listed as right and as wrong")
         return self
 
-    def refuse_unknown(self, checks: set[str]) -> None:
+    def reject_unknown(self, checks: set[str]) -> None:
         """`checks`: the exercise's, by id. Raises ValueError naming the variant and the check."""
         for name, wrong in self.wrong.items():
             unknown = [check for check in (*wrong.fails, *wrong.may) if check not in {*checks, REFUSED}]

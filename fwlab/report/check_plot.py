@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 
 from fwlab.judge.statistics import Figure
-from fwlab.model.metric import Metric
+from fwlab.model.metric import MAIN_METRIC, Metric
 from fwlab.report.formatting import expected_range, quantity
 from fwlab.report.report_rows import Row
 
@@ -54,7 +54,7 @@ def check_plot(row: Row, baseline: Figure | None) -> CheckPlot | None:
     bars = [Bar("measured", main.figure.median, main.figure.low, main.figure.high)]
     if row.prediction:
         bars.insert(0, Bar("predicted", row.prediction.value, row.prediction.value, row.prediction.value))
-    if baseline and main.metric.name == "capacity":
+    if baseline and main.metric.name == MAIN_METRIC:
         bars.append(Bar("baseline", baseline.median, baseline.low, baseline.high))
     verdict = next((v for v in row.verdicts if v.metric == main.metric.name and v.relative_to is None), None)
     return CheckPlot(

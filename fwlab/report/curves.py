@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from fwlab.judge.statistics import Figure
 from fwlab.model.lab import Lab
+from fwlab.model.metric import MAIN_METRIC
 from fwlab.report.report_rows import Baselines, Row
 
 
@@ -57,7 +58,7 @@ def curves(lab: Lab, rows: Sequence[Row], bases: Baselines, metric: str) -> tupl
         placed = sorted(((x, row) for row, x in own if x is not None), key=lambda pair: pair[0])
         points = tuple((x, value) for x, row in placed if (value := _plotted(row, metric)) is not None)
         if points:
-            marks = _published(placed, bases.get(metric)) if metric == "capacity" else ()
+            marks = _published(placed, bases.get(metric)) if metric == MAIN_METRIC else ()
             plain = sweep.attack_load is not None
             found.append(Curve(sweep.id, sweep.title, sweep.parameter, points, marks, plain))
     return tuple(found)

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from fwlab.judge.statistics import Figure
 from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Lab
+from fwlab.model.metric import MAIN_METRIC
 from fwlab.model.results import Run
 from fwlab.model.systems import on_system, several
 from fwlab.model.verdict import Outcome
@@ -102,7 +103,7 @@ def build_model(lab: Lab, run: Run, others: Sequence[Run] | None = None) -> Repo
         exercises=tuple(row for part in parts for row in part.exercises),
         baselines=tuple(part.baseline for part in parts),
         curves=MappingProxyType(plotted),
-        crossovers=crossovers(lab, plotted.get("capacity", ())),
+        crossovers=crossovers(lab, plotted.get(MAIN_METRIC, ())),
         survival=tuple(table for part in parts for table in part.survival),
         load_tables=load_tables(row for part in parts for row in part.cases),
         notes=(*notes, *([] if others is None else _not_measured(lab, runs))),
@@ -126,7 +127,7 @@ def _part(lab: Lab, run: Run) -> _Part:
     return _Part(
         cases=cases,
         exercises=exercise_rows(lab, run, bases),
-        baseline=Baseline(lab.baseline, bases.get("capacity")),
+        baseline=Baseline(lab.baseline, bases.get(MAIN_METRIC)),
         curves={name: curves(lab, cases, bases, name) for name, metric in METRICS.items() if metric.display.caption},
         survival=survival_tables(lab, cases),
     )

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from fwlab.judge.statistics import Figure
-from fwlab.model.metric import Metric
+from fwlab.model.metric import MAIN_METRIC, Metric
 from fwlab.report.crossovers import Crossover, position
 from fwlab.report.curves import Curve, panels
 from fwlab.report.formatting import digits, either
@@ -71,14 +71,14 @@ def drawing(model: ReportModel, metric: Metric, lines: list[Curve]) -> Drawing:
     figure = Drawing(figsize=SIZE_IN, layout="constrained")
     axes = figure.subplots()
     logarithmic = not lines[0].linear
-    bases = [base for base in baselines if base.capacity] if metric.name == "capacity" else []
+    bases = [base for base in baselines if base.capacity] if metric.name == MAIN_METRIC else []
     if logarithmic:
         axes.set_xscale("log")
         axes.set_yscale("log")
         _widen(lines, factor, [base.capacity for base in bases if base.capacity], axes)
     for index, line in enumerate(lines):
         _line(axes, line, factor, index)
-    if metric.name == "capacity":
+    if metric.name == MAIN_METRIC:
         own = {line.id for line in lines}
         for crossover in model.crossovers:
             if {crossover.slower, crossover.faster} <= own:

@@ -4,6 +4,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Lab
 from fwlab.report.formatting import NOTHING, digits
 from fwlab.report.report_rows import Row
@@ -39,7 +40,7 @@ def survival_tables(lab: Lab, rows: Iterable[Row]) -> tuple[SurvivalTable, ...]:
     tables: dict[tuple[str | None, float, float | None, str, tuple[str, ...]], list[tuple[str, tuple[str, ...]]]] = {}
     for sweep in lab.sweeps:
         measured = [by_id.get(case.id) for case in sweep.cases()]
-        if sweep.metric == "survival" and any(measured):
+        if METRICS[sweep.metric].of_baseline and any(measured):
             values = tuple(f"{value:g}" for value in sweep.values)
             key = (sweep.victim_class, sweep.class_load, sweep.attack_load, sweep.parameter, values)
             tables.setdefault(key, []).append((sweep.title, tuple(_cell(row) for row in measured)))
@@ -47,7 +48,7 @@ def survival_tables(lab: Lab, rows: Iterable[Row]) -> tuple[SurvivalTable, ...]:
 
 
 def _cell(row: Row | None) -> str:
-    measured = row.of("survival") if row else None
+    measured = row.of(row.measured.metric) if row else None
     if row is None or measured is None or measured.figure is None:
         return NOTHING
     display = measured.metric.display

@@ -16,7 +16,7 @@ class Refusal(Exception):
     """A file cannot be loaded, or the DUT lacks something. The user sees the message unchanged."""
 
 
-class Machine(Protocol):
+class DutShell(Protocol):
     """The DUT, as a loader sees it."""
 
     def run(self, *argv: str, text: str | None = None) -> CompletedProcess[str]:
@@ -50,7 +50,7 @@ class Loader:
     #: Whether a reset has to compare every sysctl after a file of this kind was loaded.
     changes_sysctls: ClassVar[bool] = False
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: DutShell) -> None:
         self.machine = machine
 
     def calls(self, name: str, text: str, *, each: bool) -> Sequence[Call]:

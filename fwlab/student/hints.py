@@ -50,7 +50,7 @@ def hints_of(project: Project, lab: Lab) -> dict[str, list[str]]:
 
 
 #: Lines of a file that are printed. A blacklist has hundreds of thousands.
-MOST_LINES = 40
+MAX_LINES = 40
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def published_figure(project: Project, lab: Lab, exercise: Exercise) -> str | No
 def shortened(text: str) -> str:
     """The beginning of a long file, and how much is left out."""
     lines = text.splitlines()
-    if len(lines) <= MOST_LINES:
+    if len(lines) <= MAX_LINES:
         return "\n".join(lines)
-    left = len(lines) - MOST_LINES
-    return "\n".join([*lines[:MOST_LINES], f"… and {left:,} more lines".replace(",", " ")])
+    left = len(lines) - MAX_LINES
+    return "\n".join([*lines[:MAX_LINES], f"… and {left:,} more lines".replace(",", " ")])

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fwlab.checkout.atomic_write import write_atomically
 from fwlab.checkout.project import Project
-from fwlab.measure.saved_runs import LARGEST_FILE, load_run, reports_folder
+from fwlab.measure.saved_runs import MAX_FILE, load_run, reports_folder
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.results import Measured, Run
@@ -108,7 +108,7 @@ def _durations(paths: Iterable[Path]) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
     for path in paths:
         with suppress(OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
-            if path.stat().st_size > LARGEST_FILE:
+            if path.stat().st_size > MAX_FILE:
                 continue
             run = json.loads(path.read_bytes())
             for one in [*run.get("cases", []), *run.get("exercises", [])]:

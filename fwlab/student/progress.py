@@ -31,11 +31,11 @@ from fwlab.report.model import ReportModel
 
 FILE = "progress.yml"
 #: Tries that the file keeps of an exercise: the first one, and the latest.
-MOST_TRIES = 200
+MAX_TRIES = 200
 #: Exercises and questions of a lab, and checks of an exercise. No lab has a tenth of it.
-MOST_NAMES = 500
+MAX_NAMES = 500
 #: Characters of an explanation. Two sentences have some 300.
-LONGEST_WHY = 2000
+MAX_WHY = 2000
 
 
 class Try(Strict):
@@ -53,7 +53,7 @@ class Try(Strict):
     ruleset: str = ""
     start: bool = False
     outcome: Outcome
-    failed: list[str] = Field(default_factory=list, max_length=MOST_NAMES)
+    failed: list[str] = Field(default_factory=list, max_length=MAX_NAMES)
     measured: float | None = None
 
 
@@ -68,7 +68,7 @@ class ExerciseProgress(Strict):
     predicted: float | None = None
     hints: int = Field(default=0, ge=0)
     solution: bool = False
-    tries: list[Try] = Field(default_factory=list, max_length=MOST_TRIES)
+    tries: list[Try] = Field(default_factory=list, max_length=MAX_TRIES)
 
     @property
     def passed(self) -> bool:
@@ -104,7 +104,7 @@ class Answer(Strict):
     value: float
     right: bool
     tries: int = Field(default=1, ge=1)
-    why: Annotated[str, Field(max_length=LONGEST_WHY)] = ""
+    why: Annotated[str, Field(max_length=MAX_WHY)] = ""
 
 
 class Progress(Strict):
@@ -122,8 +122,8 @@ class Progress(Strict):
         """Said before anything is looked at: in YAML, a megabyte may stand for millions of tries."""
         for name in ("exercises", "answers"):
             found = data.get(name) if isinstance(data, dict) else None
-            if isinstance(found, dict) and len(found) > MOST_NAMES:
-                raise ValueError(f"{name}: more than {MOST_NAMES}")
+            if isinstance(found, dict) and len(found) > MAX_NAMES:
+                raise ValueError(f"{name}: more than {MAX_NAMES}")
         return data
 
     def of(self, exercise: str) -> ExerciseProgress:
@@ -142,8 +142,8 @@ class Progress(Strict):
             before = found.of(exercise)
             predicted = before.predicted if before.first_measured else predictions.get(exercise)
             kept = [*before.tries, one]
-            if len(kept) > MOST_TRIES:
-                kept = [kept[0], *kept[-MOST_TRIES + 1 :]]
+            if len(kept) > MAX_TRIES:
+                kept = [kept[0], *kept[-MAX_TRIES + 1 :]]
             found = found.with_exercise(exercise, predicted=predicted, tries=kept)
         return found
 

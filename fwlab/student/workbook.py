@@ -19,7 +19,7 @@ from fwlab.model.case import Case, Sweep
 from fwlab.model.declared import Identifier, Strict, Value
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
-from fwlab.model.metric import MetricName
+from fwlab.model.metric import MAIN_METRIC, MetricName
 from fwlab.model.results import Measured, Run
 from fwlab.report.crossovers import crossovers
 from fwlab.report.model import build_model
@@ -128,7 +128,7 @@ class Question(Strict):
     id: Identifier
     question: str
     from_runs: Derivation = Field(alias="answer")
-    metric: MetricName = "capacity"
+    metric: MetricName = MAIN_METRIC
     traffic_class: str = Field(default="", alias="class")
     unit: str = ""
     hint: str

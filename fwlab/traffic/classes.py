@@ -181,8 +181,8 @@ def _identify_by_payload(
     data, places = bytes.fromhex(payload.hex[0]), set[int]()
     for row in np.flatnonzero(mine):
         place = frames[int(row)].find(data, int(headers.payload[row])) - int(headers.payload[row])
-        if not 0 <= place <= payload.FURTHEST:
+        if not 0 <= place <= payload.MAX_AT:
             what = f"stream {wanted.stream}: class {name} requires its bytes within the sink's reach"
-            raise BadInput(what, f"put them into the first {payload.FURTHEST} bytes of each payload")
+            raise BadInput(what, f"put them into the first {payload.MAX_AT} bytes of each payload")
         places.add(place)
     return [(place, payload.hex[0]) for place in sorted(places)]

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import random
+import re
 import zipfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,7 +17,7 @@ from fwlab.model.errors import BadInput
 from fwlab.model.registry import IncompleteKind, Registry, discover, required_by
 from fwlab.model.ruleset import RulesetFile
 from fwlab.rulesets import registry, validation
-from fwlab.rulesets.kind import RulesetKind
+from fwlab.rulesets.kind import Refusal, RulesetKind
 from fwlab.rulesets.kinds.nft import KIND as NFT
 from fwlab.rulesets.registry import with_distinct_suffixes
 from fwlab.rulesets.render import ruleset_file
@@ -109,11 +111,33 @@ def test_a_line_is_refused_at_its_place(name: str) -> None:
     assert {line: words for line, words in said.items() if not words.startswith("3: ")} == {}
 
 
+@pytest.mark.parametrize(
+    "word", ["sudo iptables", "iptables", "iptables-legacy", "ipset", "nft", "tc", "sysctl", "xdp-filter"]
+)
+def test_a_command_of_the_shell_is_named(word: str) -> None:
+    name = "nft" if word == "nft" else "ipset" if word == "tc" else "tc"
+    assert complaint(name, f"# notes\n  {word} -w x\n").startswith(
+        f"2: `{word.split(maxsplit=1)[0]}` is a command, and no shell"
+    )
+
+
 @every_kind
 def test_unusual_line_separators_are_refused(name: str) -> None:
     """Otherwise a comment to our validation could be an instruction to the tool, or vice versa."""
     for character in "\r\x0b\x0c\x1c\x85\u2028\0":
         assert complaint(name, f"# one\n# two{character}include\n").startswith("2: a control character")
+
+
+@every_kind
+def test_whatever_is_written_is_accepted_or_refused(name: str) -> None:
+    """Samples whose words and marks were doubled, dropped, exchanged or cut: no other error, and no file that hangs."""
+    drawn = random.Random(name)
+    short = [text for text in (*ALL[name].accepted, *(text for text, _ in ALL[name].refused)) if len(text) < 2000]
+    for _ in range(300):
+        words = re.split(r"(\W)", drawn.choice(short))
+        place, other = drawn.randrange(len(words)), drawn.choice(re.split(r"(\W)", drawn.choice(short)))
+        words[place : place + drawn.randrange(3)] = [other] * drawn.randrange(4)
+        complaint(name, "".join(words)[: drawn.randrange(1, 3000)])
 
 
 @every_kind
@@ -123,6 +147,25 @@ def test_how_a_file_is_loaded(name: str) -> None:
         assert kind.loader is not None
         planned = kind.loader(FakeKernel()).calls(named(name), kind.sent(text), each=False)
         assert [(" ".join(call[0]), call[1]) for call in planned if not callable(call)] == calls
+
+
+@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.loader is not None])
+def test_how_a_file_is_loaded_line_by_line(name: str) -> None:
+    """No line reaches a shell: what one would execute is an argument."""
+    loader = KINDS[name].loader
+    assert loader is not None
+    for text, calls in ALL[name].each:
+        assert [*loader(FakeKernel()).calls(named(name), text, each=True)] == [([*words], None) for words in calls]
+    if not ALL[name].each and ALL[name].loaded:
+        text, kernel = KINDS[name].sent(ALL[name].loaded[0][0]), FakeKernel()
+        try:
+            planned = loader(kernel).calls(named(name), text, each=True)
+        except Refusal as error:
+            said = str(error)
+        else:
+            assert planned == loader(kernel).calls(named(name), text, each=False)
+            return
+        assert said == f"{named(name)}: such a file can only be loaded whole"
 
 
 @pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.loader is not None])

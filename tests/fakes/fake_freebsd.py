@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import struct
 import subprocess
@@ -11,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fwlab.dut.agent_protocol import ANSWERS
+from fwlab.dut import agent_protocol
 from fwlab.dut.conversation import validated
 from fwlab.dut.freebsd.client import agent_program
+from fwlab.dut.linux.agent.agent import Agent
 from tests import DATA
 from tests.fakes.programs import program
 
@@ -34,6 +36,13 @@ class Told:
     done: list[str]
 
 
+def answer_type(operation: str) -> type[Any]:
+    """The type that the agent on Linux declares for the answer to this operation."""
+    declared = inspect.get_annotations(getattr(Agent, operation))["return"]
+    found: type[Any] = getattr(agent_protocol, declared.removeprefix("answers."))
+    return found
+
+
 def session(folder: Path, spec: Mapping[str, Any], requests: Iterable[Mapping[str, Any]]) -> Told:
     """Put these requests to the agent. `spec` is what fake_freebsd.lua reads."""
     modules, _, main = agent_program().decode().rpartition("assert(load([==[")
@@ -48,7 +57,7 @@ def session(folder: Path, spec: Mapping[str, Any], requests: Iterable[Mapping[st
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     for answer in answers:
         if "failed" not in answer:
-            validated(answer, ANSWERS[answer["op"]], answer["op"])
+            validated(answer, answer_type(answer["op"]), answer["op"])
     return Told(answers, done.stderr.splitlines())
 
 

@@ -23,6 +23,7 @@ from fwlab.cli.main import main
 from fwlab.grading import engine, grader
 from tests import ROOT
 from tests.fakes import factories, fake_class
+from tests.fakes.hand_ins import RULES
 
 LAB = "lab98-trouble"
 EXERCISE = "ex1-block"
@@ -52,6 +53,11 @@ class FakeGrading:
         path = folder / os.fsdecode(name)
         path.write_bytes(text.encode() if isinstance(text, str) else text)
         return path
+
+    def hand_in_all(self, **words: str) -> None:
+        """Hand in, for each student, a ruleset that makes the fake machines do what the word says."""
+        for who, word in words.items():
+            self.hand_in(who, "rules.iptables", f"# on the DUT: {word}\n{RULES}")
 
     def run(self, *words: str, **environment: str) -> SimpleNamespace:
         """Grade the class."""
@@ -103,3 +109,7 @@ class FakeGrading:
 
     def marks(self) -> list[dict[str, str]]:
         return list(csv.DictReader(io.StringIO((self.results / "marks.csv").read_text())))
+
+    def verdicts(self) -> dict[str, str]:
+        """By student, the verdict in marks.csv."""
+        return {row["who"]: row["verdict"] for row in self.marks()}

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from fwlab.checkout.project import Project
 from fwlab.checkout.yaml_files import yaml_in
-from fwlab.cli.predictions import predictions_in
+from fwlab.cli.tries import predictions_in
 from fwlab.measure.labs import lab_in, load_lab
 from fwlab.measure.saved_runs import run_in
 from fwlab.model.lab import Lab

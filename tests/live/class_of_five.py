@@ -64,6 +64,7 @@ def hand_in(top: Path, name: str, form: str, files: Files) -> None:
             (top / name / path).parent.mkdir(parents=True, exist_ok=True)
             (top / name / path).write_text(text)
     elif form == "tar.gz":
+        top.mkdir(parents=True, exist_ok=True)
         with tarfile.open(top / f"{name}.tar.gz", "w:gz") as packed:
             for path, content in data.items():
                 info = tarfile.TarInfo(path)
@@ -71,7 +72,7 @@ def hand_in(top: Path, name: str, form: str, files: Files) -> None:
                 packed.addfile(info, io.BytesIO(content))
     else:
         archive = top / f"{name}.zip" if form == "zip" else top / name / "my work.zip"
-        archive.parent.mkdir(exist_ok=True)
+        archive.parent.mkdir(parents=True, exist_ok=True)
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
             for member, content in data.items():
                 packed.writestr(member, content)

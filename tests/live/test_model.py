@@ -20,7 +20,7 @@ from fwlab.host.facts import host_facts
 from fwlab.metrics.call_stacks import shares
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.results import Measured, Run
-from fwlab.report.core_ratios import modelled_cases
+from tools.core_ratios import modelled_cases
 
 from .conftest import ROOT, Checkout
 from .model_cases import CASES, PLAIN, PROFILED

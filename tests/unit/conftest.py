@@ -67,4 +67,4 @@ def setting(tmp_path: Path) -> SimpleNamespace:
 @pytest.fixture
 def unplayed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plan a grading without building all of the lab's frame tables, which other tests do."""
-    monkeypatch.setattr("fwlab.grading.grading_plan.refuse_unplayable_traffic", lambda *_: None)
+    monkeypatch.setattr("fwlab.grading.grading_plan.reject_unplayable_traffic", lambda *_: None)

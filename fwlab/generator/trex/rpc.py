@@ -85,7 +85,9 @@ class Rpc:
             # ZeroMQ allows no second request before the first reply, so continue with a new socket.
             self._drop()
             method = requests[0]["method"]
-            raise NoAnswer(f"generator: TRex does not answer to {method} within {timeout_s:g} s") from error
+            raise NoAnswer(
+                f"generator: TRex does not answer to {method} within {timeout_s:g} s", "use `--engine replay`"
+            ) from error
         except (zmq.ZMQError, ValueError) as error:
             self._drop()
             raise CannotMeasure(f"generator: cannot read TRex's answer: {error}", "fwlab doctor") from error

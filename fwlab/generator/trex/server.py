@@ -180,7 +180,10 @@ class Server:
             if tunnel.poll() is not None:
                 raise self._ssh.lost("the SSH tunnel to TRex broke")
             if time.monotonic() > deadline:
-                raise CannotMeasure(f"generator: TRex does not answer within {START_TIMEOUT_S} s{self._end_of_log()}")
+                raise CannotMeasure(
+                    f"generator: TRex does not answer within {START_TIMEOUT_S} s{self._end_of_log()}",
+                    "use `--engine replay`",
+                )
 
     def ended(self, kind: type[CannotMeasure] = CannotMeasure) -> CannotMeasure:
         """The exception to raise if the server has ended."""

@@ -11,7 +11,9 @@ from markupsafe import Markup
 from fwlab.judge.clocks import clock_of
 from fwlab.measure.core_models import core_profile
 from fwlab.metrics.call_stacks import FunctionShare, shares
+from fwlab.metrics.load_time import METRIC as LOAD_TIME
 from fwlab.metrics.registry import METRICS
+from fwlab.model.metric import MAIN_METRIC
 from fwlab.model.results import CpuSettings, Measured, Run
 from fwlab.report import formatting
 from fwlab.report.check_plot import check_plot, check_svg
@@ -52,6 +54,8 @@ def page(model: ReportModel) -> str:
         conditions=[_conditions(one) for one in model.runs],
         raw=[_raw(measured) for one in model.runs for measured in [*one.cases, *one.exercises]],
         METRICS=METRICS,
+        MAIN=MAIN_METRIC,
+        LOAD_TIME=LOAD_TIME,
         w=formatting,
         fidelity=fidelity,
     )
@@ -91,7 +95,7 @@ def _drawn(row: Row, model: ReportModel) -> Markup | None:
 
 def _profile(row: Row, run: Run) -> dict[str, Any]:
     """The flame graph of a sampled case, and the table below it."""
-    capacity = row.of("capacity")
+    capacity = row.of(MAIN_METRIC)
     cost = capacity.cost if capacity else None
     stacks = row.measured.stacks
     found: list[FunctionShare] = [share for share in shares(stacks) if share.own >= LEAST_SHOWN]
@@ -167,7 +171,7 @@ def _raw(measured: Measured) -> dict[str, str]:
         "trials": counts,
         "busy": formatting.percent(busy),
         "loads": " ".join(formatting.digits(seconds) for seconds in measured.loads),
-        "generator": formatting.quantity(rate, METRICS["capacity"]) if rate else "",
+        "generator": formatting.quantity(rate, METRICS[MAIN_METRIC]) if rate else "",
         "slowed": str(measured.slowed),
         "took": f"{measured.wall_s:.0f} s",
     }

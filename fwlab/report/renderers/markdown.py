@@ -4,6 +4,7 @@
 from collections.abc import Iterable
 
 from fwlab.judge.clocks import clock_of
+from fwlab.metrics.load_time import METRIC as LOAD_TIME
 from fwlab.metrics.registry import METRICS
 from fwlab.model.metric import Metric
 from fwlab.model.results import Run
@@ -76,7 +77,7 @@ def _rates(rows: list[Row], metric: Metric, base: str, run: Run) -> str:
     unit = metric.display.unit
     head = ["case", unit, f"ratio to {base}", "published ratio", "source", scatter_heading(run.testbed)]
     align = ["---", "---:", "---:", "---:", "---", "---:"]
-    if loads := any(row.of("load_time") for row in rows):
+    if loads := any(row.of(LOAD_TIME.name) for row in rows):
         head, align = [*head, "load, s"], [*align, "---:"]
     return _table(head, align, [_rate_cells(row, metric, loads) for row in rows])
 
@@ -99,7 +100,7 @@ def _rate_cells(row: Row, metric: Metric, loads: bool) -> list[str]:
         ", ".join(p.source for p in published),
         (scatter(found.figure, found.scatter, found.metric) if found else "") or NOTHING,
     ]
-    return [*cells, _number(row, METRICS["load_time"]) if row.of("load_time") else ""] if loads else cells
+    return [*cells, _number(row, LOAD_TIME) if row.of(LOAD_TIME.name) else ""] if loads else cells
 
 
 def _number(row: Row, metric: Metric) -> str:

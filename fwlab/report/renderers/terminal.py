@@ -11,6 +11,8 @@ from rich.text import Text
 
 from fwlab.judge.clocks import clock_of
 from fwlab.measure.core_models import CoreTable, core_tables
+from fwlab.metrics.load_time import METRIC as LOAD_TIME
+from fwlab.model.metric import MAIN_METRIC
 from fwlab.model.results import Run
 from fwlab.model.verdict import Outcome, Verdict
 from fwlab.report import formatting
@@ -54,8 +56,8 @@ def _parts(model: ReportModel, width: int) -> list[RenderableType]:
     ]
     if model.notes:
         parts.append(Text(" ".join(model.notes), style="yellow"))
-    measured = [row for row in cases if "capacity" in _asked(row)]
-    loaded = [row for row in cases if _asked(row)[0] == "load_time"]
+    measured = [row for row in cases if MAIN_METRIC in _asked(row)]
+    loaded = [row for row in cases if _asked(row)[0] == LOAD_TIME.name]
     if measured:
         parts += ["", _capacities(model, measured, width)]
     if loaded:
@@ -81,7 +83,7 @@ def _asked(row: Row) -> list[str]:
 def _capacities(model: ReportModel, rows: list[Row], width: int) -> Table:
     run = model.run
     published = any(p.ratio is not None for row in rows for m in row.metrics for p in m.published)
-    loads = any(row.of("load_time") for row in rows)
+    loads = any(row.of(LOAD_TIME.name) for row in rows)
     wide = width >= NARROW
     heads = ["kpps", "ratio"]
     if published:
@@ -92,14 +94,14 @@ def _capacities(model: ReportModel, rows: list[Row], width: int) -> Table:
         heads.append("load, s")
     table = _table("Capacity", *heads, formatting.scatter_heading(run.testbed), last=["verdict"], gap=2 if wide else 1)
     for row in rows:
-        found, load = row.of("capacity"), row.of("load_time")
+        found, load = row.of(MAIN_METRIC), row.of(LOAD_TIME.name)
         cells = [row.id, _median(found), formatting.ratio(found.ratio if found else None)]
         if published:
             cells += _published(row, found)[: 2 if wide else 1]
         if wide:
             cells.append(formatting.digits(found.cost) if found and found.cost else formatting.NOTHING)
         if loads:
-            cells.append(_median(load) if "load_time" in _asked(row) else "")
+            cells.append(_median(load) if LOAD_TIME.name in _asked(row) else "")
         cells.append(_scatter(found) or formatting.NOTHING)
         table.add_row(*cells, _verdict(row))
     bases = [base.case + ("" if base.capacity else ", not measured in this run") for base in model.baselines]
@@ -121,7 +123,7 @@ def _published(row: Row, found: MetricRow | None) -> list[str]:
 def _loads(rows: list[Row], run: Run) -> Table:
     table = _table("Load time", "load, s", formatting.scatter_heading(run.testbed), last=["verdict"])
     for row in rows:
-        found = row.of("load_time")
+        found = row.of(LOAD_TIME.name)
         table.add_row(row.id, _median(found), _scatter(found), _verdict(row))
     return table
 

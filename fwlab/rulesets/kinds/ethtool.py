@@ -4,7 +4,7 @@
 import re
 from collections.abc import Sequence
 
-from fwlab.rulesets.kind import Call, Faults, KernelView, Loader, Machine, RulesetKind
+from fwlab.rulesets.kind import Call, DutShell, Faults, KernelView, Loader, RulesetKind
 from fwlab.rulesets.kinds.lines import LINKS, instructions
 
 _NUMBER = re.compile("[0-9]{1,9}")
@@ -82,7 +82,7 @@ def _show(option: str, device: str) -> str:
 class EthtoolLoader(Loader):
     """`before`: settings as they were before the first change, by (device, option)."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: DutShell) -> None:
         super().__init__(machine)
         self.before: dict[tuple[str, str], dict[str, str]] = {}
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, M
 from functools import partial
 from typing import ClassVar
 
-from fwlab.rulesets.kind import Call, Faults, KernelView, Loader, Machine, RulesetKind
+from fwlab.rulesets.kind import Call, DutShell, Faults, KernelView, Loader, RulesetKind
 from fwlab.rulesets.kinds.iptables_lines import Line, options, read
 from fwlab.rulesets.kinds.limits import BUCKET, MAX_BYTES, Chain, number, too_many
 from fwlab.rulesets.kinds.lines import asks_for, is_address, longer_than, unquoted
@@ -267,7 +267,7 @@ class IptablesNftLoader(Loader):
     tool = ("iptables-nft-restore",)
     command: ClassVar[str] = "iptables-nft"
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: DutShell) -> None:
         super().__init__(machine)
         self._chains: dict[str, set[str]] = {}
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from fwlab.rulesets.kind import Call, Faults, KernelView, Loader, Machine, Refusal, RulesetKind
+from fwlab.rulesets.kind import Call, DutShell, Faults, KernelView, Loader, Refusal, RulesetKind
 from fwlab.rulesets.kinds.lines import LINKS, instructions
 
 
@@ -47,7 +47,7 @@ def validate(lines: list[str]) -> Faults:
             yield number, f"unknown NIC model: {' '.join(words[:4])}", how
 
 
-def models_there(machine: Machine) -> list[str]:
+def models_there(machine: DutShell) -> list[str]:
     """The models that this DUT has in addition to its usual NIC, and whose driver its kernel has."""
     files = (f"/sys/bus/pci/devices/0000:00:{slot:02x}.0/modalias" for slot in range(32))
     listed = machine.run("grep", "-hs", "", *files)

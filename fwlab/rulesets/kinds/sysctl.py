@@ -8,7 +8,7 @@ pattern is common, as in net.ipv4.conf.*.rp_filter: it means the lab's links, `a
 import re
 from collections.abc import Sequence
 
-from fwlab.rulesets.kind import Call, Faults, KernelView, Loader, Machine, Refusal, RulesetKind
+from fwlab.rulesets.kind import Call, DutShell, Faults, KernelView, Loader, Refusal, RulesetKind
 from fwlab.rulesets.kinds.limits import BUCKET, MAX_BYTES, number
 from fwlab.rulesets.kinds.lines import LINKS
 
@@ -100,7 +100,7 @@ class SysctlLoader(Loader):
     tool = ("sysctl", "-q", "-p", "/dev/stdin")
     changes_sysctls = True
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: DutShell) -> None:
         super().__init__(machine)
         self.before: dict[str, str] = {}
 

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Sequence
 from functools import partial
 
-from fwlab.rulesets.kind import Call, Faults, KernelView, Loader, Machine, Refusal, RulesetKind
+from fwlab.rulesets.kind import Call, DutShell, Faults, KernelView, Loader, Refusal, RulesetKind
 from fwlab.rulesets.kinds import bpf
 from fwlab.rulesets.kinds.xdp_table_program import program
 from fwlab.rulesets.kinds.xdp_table_text import FIELDS, Fault, Table, prefix_length, tables_in
@@ -66,7 +66,7 @@ def _packed(table: Table) -> list[bytes]:
 class XdpTableLoader(Loader):
     """Loads and attaches the programs. They go with the open files that hold them, so also with the agent."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: DutShell) -> None:
         super().__init__(machine)
         self._opened: list[int] = []
         self._entries = 0

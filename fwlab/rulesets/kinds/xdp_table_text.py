@@ -66,7 +66,7 @@ def tables_in(lines: list[str]) -> list[Table]:
     entries = listed = aside = 0
     for number, words in instructions(lines):
         if words[0] == "table":
-            _refuse_empty(found)
+            _reject_empty(found)
             found.append(_table(number, words))
             if len(found) > MAX_TABLES:
                 raise Fault(number, f"more than {MAX_TABLES} tables", "put entries of the same fields into one table")
@@ -85,7 +85,7 @@ def tables_in(lines: list[str]) -> list[Table]:
         if aside > MAX_ASIDE:
             what = f"lists of several fields with more than {MAX_ASIDE} values before an entry's last"
             raise Fault(number, f"{what}: the kernel would refuse the program", "use a hash, or fewer fields")
-    _refuse_empty(found)
+    _reject_empty(found)
     return found
 
 
@@ -93,7 +93,7 @@ def _shown(*words: str) -> str:
     return " ".join(words)[:MAX_SHOWN]
 
 
-def _refuse_empty(found: list[Table]) -> None:
+def _reject_empty(found: list[Table]) -> None:
     if found and not found[-1].entries:
         raise Fault(found[-1].number, "a table without an entry", "write its entries below it, one a line")
 

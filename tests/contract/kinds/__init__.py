@@ -25,6 +25,7 @@ class Samples:
     refused   (text, how the message begins behind the file's name: the line, and what is wrong)
     lines     single lines that are refused, each with its place in the file
     loaded    (text, the calls that load it)
+    each      (text, the words of each call that loads it line by line); none: its tool reads it whole, or a line anyway
     undone    the calls that take away what an earlier agent may have left
     missing   (text, what the DUT prints, what it does not hold or None)
     """
@@ -35,6 +36,7 @@ class Samples:
     refused: Sequence[tuple[str, str]] = ()
     lines: Sequence[str] = ()
     loaded: Sequence[tuple[str, Calls]] = ()
+    each: Sequence[tuple[str, Sequence[Sequence[str]]]] = ()
     undone: Calls = ()
     missing: Sequence[tuple[str, Printed, str | None]] = field(default_factory=tuple)
 

@@ -71,6 +71,16 @@ SAMPLES = [
             "version",
         ],
         loaded=[("# x\n", [("ipset restore", "# x\n")])],
+        each=[
+            (
+                "create blacklist hash:ip maxelem 4\n# one\n-exist add blacklist 198.18.64.1\nCOMMIT\nadd x; $(halt)\n",
+                [
+                    ["ipset", "create", "blacklist", "hash:ip", "maxelem", "4"],
+                    ["ipset", "-exist", "add", "blacklist", "198.18.64.1"],
+                    ["ipset", "add", "x;", "$(halt)"],
+                ],
+            )
+        ],
         missing=[
             ("create one hash:ip\ncreate two hash:ip\n", {"ipset list -n": "one\ntwo\n"}, None),
             ("create one hash:ip\ncreate two hash:ip\n", {"ipset list -n": "one\n"}, "sets two"),

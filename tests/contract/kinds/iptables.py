@@ -73,6 +73,22 @@ MISSING = [
     ("*raw\n-A A -j X\n-F A\nCOMMIT\n", {LEGACY: "0"}, None),
     ("*raw\n[0:0] -A A -j X\nCOMMIT\n", {LEGACY: "0"}, "1 of 1 rules"),
 ]
+EACH = """# blacklist
+*raw
+:PREROUTING ACCEPT [0:0]
+-A PREROUTING -s 198.18.20.66 -j DROP
+COMMIT
+
+*filter
+-A FORWARD -m comment --comment "two words" -j ACCEPT
+-A x; $(reboot)
+COMMIT
+"""
+LINES = [
+    ["raw", "-A", "PREROUTING", "-s", "198.18.20.66", "-j", "DROP"],
+    ["filter", "-A", "FORWARD", "-m", "comment", "--comment", "two words", "-j", "ACCEPT"],
+    ["filter", "-A", "x;", "$(reboot)"],
+]
 RULES = "*raw\n-A A -j X\nCOMMIT\n"
 NO_PROGRAM = [
     "-A INPUT -m bpf --object-pinned /sys/fs/bpf/x -j DROP",
@@ -88,6 +104,8 @@ def samples(name: str, tool: str, saved: str) -> Samples:
         held=RULES,
         accepted=[
             "*filter",
+            "# iptables -t raw -A PREROUTING\n*raw\n-A PREROUTING -m comment --comment iptables -j DROP\nCOMMIT",
+            "*mangle\n-A FORWARD -j DROP\nCOMMIT\n*raw\n-A OUTPUT -j DROP\nCOMMIT",
             *(f"*raw\n{command.format('PREROUTING')}\nCOMMIT" for command in COMMANDS),
             f"*raw\n-{other} -A FORWARD -s 2001:2::1\nCOMMIT",
             f"*raw\n-{other}A FORWARD -s 2001:2::1\nCOMMIT",
@@ -97,6 +115,8 @@ def samples(name: str, tool: str, saved: str) -> Samples:
             *(text for text in THERE if name != "ip6tables" or "-6" not in text),
         ],
         refused=[
+            ("*filter\n-A PREROUTING -j DROP\nCOMMIT\n", "2: the table filter has no chain PREROUTING"),
+            ("*raw\nCOMMIT\n-A PREROUTING -j DROP\n", "3: a rule outside of a table"),
             *(
                 (f"*raw\n{command.format('FORWARD')} -s 198.18.0.1\nCOMMIT\n", "2: the table raw has no chain FORWARD")
                 for command in COMMANDS
@@ -113,6 +133,7 @@ def samples(name: str, tool: str, saved: str) -> Samples:
         ],
         lines=NO_PROGRAM,
         loaded=[("# x\n", [(tool, "# x\n")])],
+        each=[(EACH, [[tool.removesuffix("-restore"), "-t", *words] for words in LINES])],
         missing=[
             (RULES, {saved: "1"}, None),
             (RULES, {saved: "0"}, "1 of 1 rules"),

@@ -144,6 +144,7 @@ SAMPLES = [
         name="nft",
         held=ONE_RULE,
         accepted=[
+            "table ip lab {\n  map m {\n    elements = {\n      tc : drop\n    }\n  }\n}",
             'add table ip t { comment "include nothing" ; }  # include "that"',
             "add set ip t included { type ipv4_addr; }",
             *IN_ITS_BLOCK,
@@ -170,6 +171,12 @@ SAMPLES = [
             "monitor",
         ],
         loaded=[("# x\n", [("nft -f -", "# x\n")])],
+        each=[
+            (
+                "add table ip t\n  add x; $(reboot) | reboot\n# end\n",
+                [["nft", "add table ip t"], ["nft", "add x; $(reboot) | reboot"]],
+            )
+        ],
         missing=[
             ("table ip t {\n}\n", {NFT: ""}, "tables ip t"),
             ("add table t; add table inet u\n", {NFT: "table ip t { # handle 1\n}\n"}, "tables inet u"),

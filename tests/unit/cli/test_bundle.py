@@ -97,7 +97,7 @@ def test_no_file_of_a_solution_is_in_it_under_another_name(lab_id: str) -> None:
         ("labs/lab04-nftables/README.md", False),
         ("guides/student.md", True),
         ("guides/instructor.md", False),
-        ("guides/mkdocs/gather.py", False),
+        ("tools/site/gather.py", False),
         ("fwlab/cli/main.py", True),
         ("results/lab03-ipset/2026-11-20-full.json", False),
         ("tests/unit/labs/test_labs.py", False),

@@ -10,9 +10,9 @@ from fwlab_coresim.figures import CoreFigures
 
 from fwlab.checkout.project import Project, find_project
 from fwlab.measure.labs import load_lab
-from fwlab.report import core_ratios
-from fwlab.report.core_plot import parts
-from fwlab.report.core_ratios import ModelledRow, modelled_cases, modelled_rows
+from tools import core_ratios
+from tools.core_plot import parts
+from tools.core_ratios import ModelledRow, modelled_cases, modelled_rows
 
 LAB = "lab04-nftables"
 

@@ -158,18 +158,12 @@ def test_an_answer_that_nothing_waits_for_is_skipped(talking: Any) -> None:
 
 def test_a_failed_operation_and_an_agent_that_ended_are_reported(talking: Any) -> None:
     talk = talking({"op": "drain", "number": 1, "failed": "KeyError: 'x'"})
-    with pytest.raises(CannotMeasure, match="dut: KeyError"):
+    with pytest.raises(CannotMeasure, match="dut: KeyError") as raised:
         talk.ask("drain", Counters, timeout=20)
+    assert not isinstance(raised.value, DutLost), "an agent that answers lives"
     talk.close()
     with pytest.raises(CannotMeasure, match="lost"):
         talk.ask("drain", Counters, timeout=20)
-
-
-@pytest.mark.parametrize("said", ["Refusal: no packet arrived at eth0", "no packet arrived at vtnet0", "KeyError: 'x'"])
-def test_a_dut_whose_agent_says_what_failed_is_not_lost(talking: Any, said: str) -> None:
-    with pytest.raises(CannotMeasure, match="dut: ") as raised:
-        talking({"op": "drain", "number": 1, "failed": said}).ask("drain", Counters, timeout=20)
-    assert not isinstance(raised.value, DutLost)
 
 
 def test_a_dut_that_does_not_answer_is_lost(talking: Any) -> None:

@@ -12,7 +12,6 @@ from fwlab.dut.linux.agent.agent import Agent
 from fwlab.dut.linux.agent.rulesets import Rulesets
 from fwlab.dut.linux.agent.start_state import StartState
 from fwlab.rulesets.kinds.ethtool import EthtoolLoader
-from fwlab.rulesets.kinds.routes import marked
 from fwlab.rulesets.kinds.rps import RpsLoader
 from fwlab.rulesets.registry import KINDS
 from tests.fakes.fake_kernel import FakeKernel
@@ -90,20 +89,6 @@ def test_rps_is_off_on_every_queue_after_a_reset_also_if_another_agent_has_set_i
     assert kernel.written == {}
     loader.undo(True)
     assert kernel.written == {f"{path}/{name}": "0\n" for path in queues for name in ("rps_flow_cnt", "rps_cpus")}
-
-
-def test_every_route_is_marked() -> None:
-    text = "# many\nroute add 198.19.7.0/24 dev eth1\n\n -6 route replace 2001:2:0:1301::/64 dev eth1 # one\n"
-    assert KINDS["routes"].sent is marked
-    kernel = FakeKernel()
-    ((argv, batch),) = calls(kernel, "routes", marked(text))
-    assert argv == ["ip", "-batch", "-"]
-    assert batch is not None
-    assert [" ".join(line.split()) for line in batch.splitlines() if line and not line.startswith("#")] == [
-        "route add 198.19.7.0/24 dev eth1 proto 200",
-        "route replace 2001:2:0:1301::/64 dev eth1 proto 200",
-    ]
-    assert kernel.called == [NETWORKD]
 
 
 PART = """*raw
@@ -213,18 +198,6 @@ def test_rules_are_removed_before_the_sets_that_they_name() -> None:
     ]
     assert order == sorted(order)
     assert order[-1] < kernel.called.index("ipset destroy")
-
-
-def test_what_an_earlier_agent_left_behind_is_removed() -> None:
-    kernel = FakeKernel()
-    rulesets(kernel, first=True).undo()
-    assert kernel.called == [
-        "xdp-filter unload --all",
-        "rm -rf /sys/fs/bpf/xdp",
-        "tc -force -batch -",
-        "ip -4 route flush proto 200",
-        "ip -6 route flush proto 200",
-    ]
 
 
 @pytest.mark.parametrize(("loaded", "compared"), [({"sysctl"}, True), ({"nft", "tc"}, False)])

@@ -29,7 +29,7 @@ TERMS: Any = {
     "max_unsaturated": 2,
     **POLICY,
 }
-REQUEST = {"devices": ["eth0"], "settle_s": 0, "patience_s": 1, **TERMS}
+REQUEST = {"devices": ["eth0"], "settle_s": 0, "begun": 64, "patience_s": 1, **TERMS}
 
 
 @pytest.fixture
@@ -134,10 +134,10 @@ def test_window_ends_if_no_packet_arrives(clock: SimpleNamespace) -> None:
 
 
 def test_waiting_for_packets_ends_with_a_packet_or_a_timeout(clock: SimpleNamespace) -> None:
-    FakeCounters(clock, pps=1000).wait_for_packets("eth0", 1)
+    FakeCounters(clock, pps=1000).wait_for_packets("eth0", 64, 1)
     assert clock.ns < 100_000_000
     with pytest.raises(Refusal, match="no packet arrived at eth0 within 1 s"):
-        FakeCounters(clock, pps=0).wait_for_packets("eth0", 1)
+        FakeCounters(clock, pps=0).wait_for_packets("eth0", 64, 1)
 
 
 class Ring(Counters):

@@ -8,7 +8,6 @@ import time
 import pytest
 
 from fwlab.dut.refused_line import with_line
-from fwlab.model.errors import BadInput
 from fwlab.model.ruleset import RulesetFile
 from fwlab.rulesets.render import ruleset_file
 
@@ -75,61 +74,6 @@ def test_a_column_behind_the_line_is_no_error() -> None:
     message = "a.nft: nft said: /dev/stdin:2:99999-99999: Error: x\n" + "x" * 500
     assert "oops }" in with_line(message, [NFT])
     assert len(with_line(message, [NFT])) < 500
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "place", "word"),
-    [
-        ("a.iptables", "iptables -t raw -A PREROUTING -s 1.2.3.4 -j DROP\n", 1, "iptables"),
-        ("a.iptables", "*raw\n\n  sudo iptables -A PREROUTING -j DROP\n", 3, "sudo"),
-        ("a.iptables", "iptables-legacy -A PREROUTING -j DROP\n", 1, "iptables-legacy"),
-        ("a.ipset", "ipset create a hash:ip\n", 1, "ipset"),
-        ("a.nft", "# notes\nnft add table ip lab\n", 2, "nft"),
-        ("a.tc", "tc qdisc add dev eth0 clsact\n", 1, "tc"),
-        ("a.sysctl", "sysctl -w net.core.netdev_budget=1\n", 1, "sysctl"),
-        ("a.xdp-filter", "xdp-filter load eth0\n", 1, "xdp-filter"),
-    ],
-)
-def test_a_command_of_the_shell_is_named(name: str, text: str, place: int, word: str) -> None:
-    with pytest.raises(BadInput, match=f"^{name}:{place}: `{word}` is a command, and no shell reads") as refused:
-        ruleset_file(name, text)
-    assert refused.value.hint.startswith("leave it out; guides/student.md")
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.iptables", "# iptables -t raw -A PREROUTING\n*raw\n-A PREROUTING -m comment --comment iptables -j DROP\n"),
-        ("a.nft", "table ip lab {\n  map m {\n    elements = {\n      tc : drop\n    }\n  }\n}\n"),
-    ],
-)
-def test_the_same_words_elsewhere_are_no_commands(name: str, text: str) -> None:
-    ruleset_file(name, text)
-
-
-@pytest.mark.parametrize(
-    ("table", "chain", "there"),
-    [("raw", "FORWARD", "PREROUTING, OUTPUT"), ("filter", "PREROUTING", "INPUT, FORWARD, OUTPUT")],
-)
-def test_a_chain_that_the_table_does_not_have_is_named(table: str, chain: str, there: str) -> None:
-    with pytest.raises(BadInput, match=f"^a.iptables:2: the table {table} has no chain {chain}") as refused:
-        ruleset_file("a.iptables", f"*{table}\n-A {chain} -j DROP\nCOMMIT\n")
-    assert refused.value.hint == f"use one of its chains: {there}"
-    ruleset_file("a.iptables", f"*mangle\n-A {chain} -j DROP\nCOMMIT\n*{table}\n-A OUTPUT -j DROP\nCOMMIT\n")
-
-
-@pytest.mark.parametrize(
-    ("text", "place"),
-    [
-        ("-A PREROUTING -j DROP\n", 1),
-        ("# notes\n-I PREROUTING -j DROP\n*raw\nCOMMIT\n", 2),
-        ("*raw\nCOMMIT\n-A PREROUTING -j DROP\n", 3),
-    ],
-)
-def test_a_rule_outside_of_a_table_is_named(text: str, place: int) -> None:
-    with pytest.raises(BadInput, match=f"^a.iptables:{place}: a rule outside of a table") as refused:
-        ruleset_file("a.iptables", text)
-    assert refused.value.hint == "begin with a line such as *raw or *filter, and end with COMMIT"
 
 
 def test_a_large_file_is_searched_quickly() -> None:

@@ -12,7 +12,7 @@ from fwlab.generator.traffic_store import TrafficStore
 from fwlab.measure import session as sessions
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import load_lab
-from fwlab.measure.plan import refuse_unplayable_traffic, with_able_engine
+from fwlab.measure.plan import reject_unplayable_traffic, with_able_engine
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.events import Event, Warned
 from fwlab.model.lab import Lab
@@ -52,7 +52,7 @@ def test_auto_plays_what_trex_cannot_by_the_replay_engine(lab: str, traffics: li
     found = with_able_engine(asked, traffics)
     assert (found.engine, found.engine_why) == (("replay", f"trex cannot play {why}") if why else ("auto", ""))
     assert found.store is asked.store, "what was loaded is not loaded again"
-    refuse_unplayable_traffic(found, traffics)
+    reject_unplayable_traffic(found, traffics)
 
 
 @pytest.mark.usefixtures("trex")
@@ -63,7 +63,7 @@ def test_an_engine_that_was_asked_for_refuses_in_a_sentence(lab: str, traffic: s
     asked = context(lab, "trex")
     assert with_able_engine(asked, [traffic]) is asked
     with pytest.raises(BadInput) as refused:
-        refuse_unplayable_traffic(asked, [traffic])
+        reject_unplayable_traffic(asked, [traffic])
     assert refused.value.message == why
     assert "--engine replay" in refused.value.hint
 
@@ -80,7 +80,7 @@ def test_a_wrong_profile_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> Non
     found = with_able_engine(asked, ["attack"])
     assert found is asked
     with pytest.raises(BadInput, match="NameError"):
-        refuse_unplayable_traffic(found, ["attack"])
+        reject_unplayable_traffic(found, ["attack"])
 
 
 def test_nothing_is_loaded_where_there_is_no_other_engine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +108,7 @@ def test_one_line_says_which_engine_plays_and_why(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.usefixtures("trex")
 def test_an_engine_that_was_asked_for_may_leave_segments_as_the_profile_has_them() -> None:
-    refuse_unplayable_traffic(context("lab04-nftables", "trex"), ["scans"])
+    reject_unplayable_traffic(context("lab04-nftables", "trex"), ["scans"])
 
 
 def test_a_choice_that_nobody_asked_for_is_no_request_for_an_engines_own_tcp(trex: None) -> None:

@@ -260,6 +260,6 @@ def test_costly_headers_end_at_the_limits_of_the_child(
     monkeypatch.setattr(confined, "CPU_S", 1)
     monkeypatch.setattr(confined, "MEMORY", 64 << 20)
     archive = with_attributes(tmp_path / "a.tgz", attributes)
-    told = confined.told_by(lambda _tell: unpack(archive, tmp_path / "out"))
+    told = confined.run_confined(lambda _tell: unpack(archive, tmp_path / "out"))
     assert told.limit or "damaged archive" in str(told.bug)
     assert not list(tmp_path.glob("out/*"))

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -32,12 +31,6 @@ submission_102:
   :created_at: yesterday
 submission_103: gone
 """
-
-
-@pytest.fixture
-def submissions() -> Iterator[Submissions]:
-    with contextlib.closing(Submissions()) as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -268,16 +261,6 @@ def test_no_configuration_of_pytest_comes_in_an_export(
     files = {f"ada/{name}": text for name, text in GOOD.items()} | {"pytest.ini": "[pytest]"}
     with pytest.raises(BadInput, match="pytest could take this file for its configuration"):
         read(setting, make_zip(tmp_path / "export.zip", files), submissions)
-
-
-@pytest.mark.parametrize("name", [".pytest.ini", "conftest.py"])
-def test_no_configuration_of_pytest_lies_beside_an_export(
-    setting: SimpleNamespace, folder: Path, submissions: Submissions, name: str
-) -> None:
-    put(folder / "assignment_9_export", {"submission_metadata.yml": METADATA, "submission_101/ex1-block/r.nft": ""})
-    (folder / name).write_text("")
-    with pytest.raises(BadInput, match="pytest could take this file for its configuration"):
-        read(setting, folder, submissions)
 
 
 def test_metadata_that_grows_when_it_is_read(setting: SimpleNamespace, folder: Path, submissions: Submissions) -> None:

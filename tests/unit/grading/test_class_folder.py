@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import shutil
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -25,29 +24,6 @@ def put(folder: Path, files: Mapping[str, str] = GOOD) -> Path:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     return folder
-
-
-@pytest.fixture
-def submissions() -> Iterator[Submissions]:
-    with contextlib.closing(Submissions()) as opened:
-        yield opened
-
-
-def test_missing_submissions(setting: SimpleNamespace, submissions: Submissions, tmp_path: Path) -> None:
-    with pytest.raises(BadInput) as refused:
-        handed_in(setting, tmp_path / "class", submissions)
-    assert refused.value.message == f"no folder {tmp_path / 'class'}"
-
-
-@pytest.mark.parametrize("inside", [[], [".git"]])
-def test_submissions_without_a_student(
-    setting: SimpleNamespace, submissions: Submissions, tmp_path: Path, inside: list[str]
-) -> None:
-    for name in inside:
-        (tmp_path / "class" / name).mkdir(parents=True)
-    (tmp_path / "class").mkdir(exist_ok=True)
-    with pytest.raises(BadInput, match=r"(?m)class is empty$"):
-        handed_in(setting, tmp_path / "class", submissions)
 
 
 def test_odd_entries_cost_their_own_student_at_most(
@@ -93,19 +69,6 @@ def test_odd_entries_cost_their_own_student_at_most(
     assert submissions.students["O-Neil"].name == "O'Neil"
 
 
-def test_an_ordinary_class_has_nothing_odd(setting: SimpleNamespace, submissions: Submissions, tmp_path: Path) -> None:
-    put(tmp_path / "class" / "ada")
-    handed_in(setting, tmp_path / "class", submissions)
-    assert submissions.odd == []
-
-
-def test_only_odd_entries(setting: SimpleNamespace, submissions: Submissions, tmp_path: Path) -> None:
-    (tmp_path / "class").mkdir()
-    (tmp_path / "class" / "rules.iptables").write_text(RULES)
-    with pytest.raises(BadInput, match="has no student's folder or archive; there is: rules.iptables"):
-        handed_in(setting, tmp_path / "class", submissions)
-
-
 @pytest.mark.parametrize(
     ("files", "why"),
     [
@@ -127,21 +90,6 @@ def test_what_lies_in_place_of_an_exercise_is_told(
     make_zip(tmp_path / "class" / "ada.zip", given) if packed else put(tmp_path / "class" / "ada", given)
     (work,) = handed_in(setting, tmp_path / "class", submissions)
     assert unreadable(work, setting) == f"nothing handed in: there is no ada/ex1-block{why}"
-
-
-def test_missing_exercise_affects_only_its_student(
-    setting: SimpleNamespace, submissions: Submissions, tmp_path: Path
-) -> None:
-    for name in ("ada", "bob", "eve"):
-        (tmp_path / "class" / name).mkdir(parents=True)
-    (tmp_path / "class/ada/ex1-block").mkdir()
-    (tmp_path / "class/ada/ex1-block/rules.iptables").write_text(RULES)
-    (tmp_path / "class/eve/ex1-block").mkdir()
-    (tmp_path / "class/eve/ex1-block/run-me.sh").write_text("reboot\n")
-    ada, bob, eve = handed_in(setting, tmp_path / "class", submissions)
-    assert unreadable(ada, setting) is None
-    assert unreadable(bob, setting) == f"nothing handed in: there is no bob/{bob.exercise.id}"
-    assert unreadable(eve, setting) == "ex1-block has nothing to load: run-me.sh (no tool loads *.sh)"
 
 
 def test_the_submitted_files_are_graded(setting: SimpleNamespace, submissions: Submissions, tmp_path: Path) -> None:

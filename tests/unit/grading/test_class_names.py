@@ -60,11 +60,6 @@ def test_a_file_of_nobody(entry: str) -> None:
     assert owner_of(entry, is_folder=False) is None
 
 
-def test_late_is_what_the_platform_says() -> None:
-    assert owner_of("examplebob_LATE_102_9002_work.zip", is_folder=False).late
-    assert not owner_of("examplebob_102_9002_work.zip", is_folder=False).late
-
-
 ALPHABETS = [
     "Иван Петров",
     "Пётр Петров",

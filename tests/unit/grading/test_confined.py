@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import signal
@@ -18,7 +17,7 @@ import pytest
 from fwlab.checkout.project import find_project, load_topology
 from fwlab.grading import class_folder, confined
 from fwlab.grading import submissions as reading
-from fwlab.grading.confined import NoRoom, Told, told_by
+from fwlab.grading.confined import ChildReport, NoRoom, run_confined
 from fwlab.grading.submissions import Submissions, as_recorded
 from fwlab.grading.works import Work, handed_in, unreadable
 from fwlab.measure.labs import load_lab
@@ -52,9 +51,9 @@ def hoard() -> None:
 
 
 def test_a_child_tells_what_it_found() -> None:
-    assert told_by(lambda tell: [tell({"a": "\udcff\n"}), tell([1])]) == Told([{"a": "\udcff\n"}, [1]])
-    assert told_by(lambda tell: [tell("x" * 100_000) for _ in range(20)]) == Told(["x" * 100_000] * 20)
-    assert told_by(lambda tell: None) == Told([])
+    assert run_confined(lambda tell: [tell({"a": "\udcff\n"}), tell([1])]) == ChildReport([{"a": "\udcff\n"}, [1]])
+    assert run_confined(lambda tell: [tell("x" * 100_000) for _ in range(20)]) == ChildReport(["x" * 100_000] * 20)
+    assert run_confined(lambda tell: None) == ChildReport([])
 
 
 @pytest.mark.parametrize(
@@ -67,45 +66,41 @@ def test_a_child_tells_what_it_found() -> None:
     ],
 )
 def test_a_child_is_ended_and_what_it_told_before_is_kept(work: Callable[[], None], limit: str) -> None:
-    assert told_by(lambda tell: [tell("at"), work()]) == Told(["at"], limit=limit)
+    assert run_confined(lambda tell: [tell("at"), work()]) == ChildReport(["at"], limit=limit)
 
 
 def test_a_child_that_waits_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(confined, "WALL_S", 0.3)
-    assert told_by(lambda tell: [tell("at"), time.sleep(600)]) == Told(["at"], limit="it takes more than 0.3 s to read")
+    assert run_confined(lambda tell: [tell("at"), time.sleep(600)]) == ChildReport(
+        ["at"], limit="it takes more than 0.3 s to read"
+    )
 
 
 def test_a_bug_is_no_limit() -> None:
-    assert told_by(lambda tell: [tell("at"), 1 // 0]) == Told(["at"], bug=ZERO)
+    assert run_confined(lambda tell: [tell("at"), 1 // 0]) == ChildReport(["at"], bug=ZERO)
 
 
 def test_no_child_goes_on_as_the_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     """A traffic profile of a lab is code, and may have done this."""
     monkeypatch.setattr(os, "_exit", None)
-    assert told_by(lambda tell: tell(1)) == Told([1])
+    assert run_confined(lambda tell: tell(1)) == ChildReport([1])
     monkeypatch.setattr(confined, "_exit", None)
-    assert told_by(lambda tell: tell(1)) == Told([1], limit="its reader ended by signal 9")
+    assert run_confined(lambda tell: tell(1)) == ChildReport([1], limit="its reader ended by signal 9")
 
 
 def test_no_child_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    told_by(lambda tell: None)
+    run_confined(lambda tell: None)
     monkeypatch.setattr(confined.select, "select", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        told_by(lambda tell: time.sleep(600))
+        run_confined(lambda tell: time.sleep(600))
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
 
 
 # ---- a class --------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def submissions() -> Iterator[Submissions]:
-    with contextlib.closing(Submissions()) as opened:
-        yield opened
 
 
 def make_costly(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,9 +261,9 @@ def test_a_grading_of_such_an_archive_ends_with_the_next_command(tmp_path: Path)
 
 def test_a_larger_class_has_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
     times: list[int] = []
-    monkeypatch.setattr(confined, "told_by", lambda work, times_of: times.append(times_of) or Told([{"found": 1}]))
+    monkeypatch.setattr(confined, "run_confined", lambda _, more: times.append(more) or ChildReport([{"found": 1}]))
     for size in (0, 12 << 20, 4 << 30):
-        confined.returned(lambda: 1, size, "a.zip", "")
+        confined.confined_result(lambda: 1, size, "a.zip", "")
     assert times == [6, 9, 60]
 
 

@@ -3,28 +3,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from fwlab.grading.class_files import NOT_YET
 from tests.fakes.fake_grading import EXERCISE, LAB, FakeGrading
-
-COMMIT = "*raw\n-A PREROUTING -s 198.18.20.66 -j DROP\nCOMMIT\n"
-
-
-@pytest.fixture
-def grading(tmp_path: Path) -> FakeGrading:
-    return FakeGrading(tmp_path)
-
-
-def hand_in(grading: FakeGrading, **words: str) -> None:
-    for who, word in words.items():
-        grading.hand_in(who, "rules.iptables", f"# on the DUT: {word}\n{COMMIT}")
+from tests.fakes.hand_ins import RULES
 
 
 def test_a_line_for_each_submission_then_the_marks(grading: FakeGrading) -> None:
-    hand_in(grading, ann="fine", bob="leaks", cid="idle")
+    grading.hand_in_all(ann="fine", bob="leaks", cid="idle")
     (grading.folder / "dan").mkdir()
     done = grading.fwlab("grade", LAB, "--submissions", str(grading.folder))
     assert done.returncode == 1
@@ -38,12 +23,12 @@ def test_a_line_for_each_submission_then_the_marks(grading: FakeGrading) -> None
 
 
 def test_it_goes_on_after_an_interruption(grading: FakeGrading) -> None:
-    hand_in(grading, ann="leaks", bob="stops", cid="fine")
+    grading.hand_in_all(ann="leaks", bob="stops", cid="fine")
     stopped = grading.fwlab("grade", LAB, "--submissions", str(grading.folder))
     assert stopped.returncode == 130
     assert "next: the same command with --resume grades the rest" in stopped.stdout
     assert [row["verdict"] for row in grading.marks()] == ["fail", NOT_YET, NOT_YET]
-    hand_in(grading, bob="fine")
+    grading.hand_in_all(bob="fine")
     done = grading.fwlab("grade", LAB, "--submissions", str(grading.folder), "--resume")
     assert [row["verdict"] for row in grading.marks()] == ["fail", "pass", "pass"]
     assert "1 rulesets were graded before" in done.stderr
@@ -54,7 +39,7 @@ def test_what_must_fail_is_said_to_fail(grading: FakeGrading) -> None:
     rulesets = grading.top / "labs" / LAB / "rulesets" / EXERCISE
     for part, word in {"start": "leaks", "reference": "fine", "mistake": "fine"}.items():
         (rulesets / part).mkdir(parents=True)
-        (rulesets / part / "rules.iptables").write_text(f"# on the DUT: {word}\n{COMMIT}")
+        (rulesets / part / "rules.iptables").write_text(f"# on the DUT: {word}\n{RULES}")
     done = grading.fwlab(
         "grade", LAB, *(word for part in ("start", "reference", "mistake") for word in ("--part", part))
     )
@@ -65,6 +50,6 @@ def test_what_must_fail_is_said_to_fail(grading: FakeGrading) -> None:
 
 
 def test_a_folder_may_have_any_name(grading: FakeGrading) -> None:
-    hand_in(grading, ann="fine")
+    grading.hand_in_all(ann="fine")
     odd = grading.folder.rename(grading.folder.with_name("a class: Übung [1] 100%"))
     assert grading.fwlab("grade", LAB, "--submissions", str(odd)).returncode == 0

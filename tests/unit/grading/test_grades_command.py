@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from fwlab.grading.class_files import write_merged
 from fwlab.grading.course import Course
 from fwlab.grading.record import FILE, Similar, content_of, merged, read_record
 from fwlab.grading.verify import Verified, verify
-from fwlab.model.errors import BadInput
+from fwlab.model.errors import BadInput, CannotMeasure
 from tests.fakes.fake_grading import EXERCISE, LAB, FakeGrading
 
 COMMIT = "*raw\n-A PREROUTING -s 198.18.20.66 -j DROP\nCOMMIT\n"
@@ -171,6 +172,21 @@ def test_a_line_that_was_cut_off_is_left_out(checkout: Path) -> None:
     assert record.similar == []
     record.add(Similar(pairs=[]))
     assert path.read_bytes() == data[: data.rindex(b"\n", 0, -1) + 1] + b'{"entry":"similar","pairs":[]}\n'
+
+
+def test_a_full_disk_loses_no_line(checkout: Path) -> None:
+    path, similar = checkout / "one" / FILE, b'{"entry":"similar","pairs":[]}\n'
+    before, record = path.read_bytes(), read_record(checkout / "one")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 10, hard))
+    try:
+        with pytest.raises(CannotMeasure, match=FILE):
+            record.add(Similar(pairs=[]))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_bytes() == before + similar[:10]
+    record.add(Similar(pairs=[]))
+    assert path.read_bytes() == before + similar + similar
 
 
 # ---- fwlab verify ---------------------------------------------------------------------------------------------

@@ -10,71 +10,56 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fwlab.grading.class_files import LONGEST_REASON, NOT_YET, harmless
+from fwlab.grading.class_files import MAX_REASON, NOT_YET, harmless
 from fwlab.grading.record import read_record
 from tests.fakes.fake_grading import EXERCISE, FakeGrading
-
-COMMIT = "*raw\n-A PREROUTING -s 198.18.20.66 -j DROP\nCOMMIT\n"
-
-
-@pytest.fixture
-def grading(tmp_path: Path) -> FakeGrading:
-    return FakeGrading(tmp_path)
-
-
-def hand_in(grading: FakeGrading, **words: str) -> None:
-    for who, word in words.items():
-        grading.hand_in(who, "rules.iptables", f"# on the DUT: {word}\n{COMMIT}")
-
-
-def verdicts(grading: FakeGrading) -> dict[str, str]:
-    return {row["who"]: row["verdict"] for row in grading.marks()}
+from tests.fakes.hand_ins import RULES
 
 
 def test_every_row_and_the_submissions_are_written_at_the_start(grading: FakeGrading) -> None:
-    hand_in(grading, ann="fine", bob="leaks", cid="idle")
+    grading.hand_in_all(ann="fine", bob="leaks", cid="idle")
     first = grading.top / "first.csv"
     copy = f"test -e {first} || cp {grading.results}/marks.csv {first}"
     done = grading.run(FAKE_WHILE_MEASURING=copy)
     assert done.returncode == 1, done.stdout
     rows = [f"{who},{EXERCISE},{NOT_YET},0,1,,core" for who in ("ann", "bob", "cid")]
     assert first.read_text().splitlines() == ["who,exercise,verdict,passed,checks,reason,mark", *rows]
-    assert verdicts(grading) == {"ann": "pass", "bob": "fail", "cid": "inconclusive"}
+    assert grading.verdicts() == {"ann": "pass", "bob": "fail", "cid": "inconclusive"}
     assert (grading.results / "marks.csv").read_text() in done.stdout
     told = {who: student.files for who, student in read_record(grading.results).students.items()}
-    text = f"# on the DUT: fine\n{COMMIT}".encode()
+    text = f"# on the DUT: fine\n{RULES}".encode()
     known = {"sha256": hashlib.sha256(text).hexdigest(), "size": len(text)}
     assert told["ann"] == {EXERCISE: {"rules.iptables": known}}
 
 
 def test_one_student_alone(grading: FakeGrading) -> None:
-    hand_in(grading, ann="fine", bob="leaks")
+    grading.hand_in_all(ann="fine", bob="leaks")
     assert grading.run("-k", "ann").returncode == 0
-    assert verdicts(grading) == {"ann": "pass"}
+    assert grading.verdicts() == {"ann": "pass"}
 
 
 def test_the_class_folder_may_vanish_during_grading(grading: FakeGrading) -> None:
-    hand_in(grading, ann="fine", bob="leaks", cid="fine")
+    grading.hand_in_all(ann="fine", bob="leaks", cid="fine")
     done = grading.run(FAKE_WHILE_MEASURING=f"rm -rf {grading.folder}/*")
     assert done.returncode == 1, done.stdout
-    assert verdicts(grading) == {"ann": "pass", "bob": "fail", "cid": "pass"}
+    assert grading.verdicts() == {"ann": "pass", "bob": "fail", "cid": "pass"}
     assert not list(grading.folder.iterdir())
 
 
 def test_an_interrupt_keeps_the_marks_and_stops_the_machines(grading: FakeGrading) -> None:
-    hand_in(grading, ann="fine", bob="stops", cid="fine")
+    grading.hand_in_all(ann="fine", bob="stops", cid="fine")
     done = grading.run("-s")
     assert done.returncode == pytest.ExitCode.INTERRUPTED
-    assert verdicts(grading) == {"ann": "pass", "bob": NOT_YET, "cid": NOT_YET}
+    assert grading.verdicts() == {"ann": "pass", "bob": NOT_YET, "cid": NOT_YET}
     assert [case["ruleset"] for case in json.loads((grading.results / "run.json").read_text())["exercises"]]
     assert done.stdout.count("machines down") == 1
 
 
 def test_an_internal_error_does_not_fail_a_student(grading: FakeGrading) -> None:
-    hand_in(grading, ann="raises", bob="fine")
+    grading.hand_in_all(ann="raises", bob="fine")
     done = grading.run("-s")
     assert done.returncode == 3, done.stdout
-    assert verdicts(grading) == {"ann": "inconclusive", "bob": "pass"}
+    assert grading.verdicts() == {"ann": "inconclusive", "bob": "pass"}
     assert grading.marks()[0]["reason"] == "internal error while grading: RuntimeError: a bug"
     assert done.stdout.count("measured: ") == 2
     assert "machines down" in done.stdout
@@ -83,7 +68,7 @@ def test_an_internal_error_does_not_fail_a_student(grading: FakeGrading) -> None
 @pytest.mark.parametrize("word", ["fine", "leaks"])
 def test_marks_on_a_full_disk(grading: FakeGrading, word: str) -> None:
     """The marks are printed, and the exit code reports that they are not saved."""
-    hand_in(grading, ann=word)
+    grading.hand_in_all(ann=word)
     (grading.top / "reports").write_text("in the way\n")
     done = grading.run("-s")
     assert done.returncode == {"fine": 3, "leaks": 1}[word], done.stdout
@@ -95,12 +80,12 @@ def test_marks_on_a_full_disk(grading: FakeGrading, word: str) -> None:
 
 
 def test_an_exception_in_closing_leaves_no_machine_running(grading: FakeGrading) -> None:
-    hand_in(grading, ann="fine")
+    grading.hand_in_all(ann="fine")
     done = grading.run("-s", FAKE_REPORT="raises")
     assert done.returncode == 3
     assert "cannot save the marks: RuntimeError: a bug" in done.stderr
     assert "machines down" in done.stdout
-    assert verdicts(grading) == {"ann": "pass"}
+    assert grading.verdicts() == {"ann": "pass"}
 
 
 def test_odd_names_are_reported_and_affect_nobody_else(grading: FakeGrading) -> None:
@@ -108,12 +93,12 @@ def test_odd_names_are_reported_and_affect_nobody_else(grading: FakeGrading) -> 
     grading.hand_in("bob", b"\x1b[31m\xff.nft", "# on the DUT: leaks\n")
     grading.hand_in("cid", "x" * 240 + ".bad")
     grading.hand_in("dan", "[red][x].nft")
-    hand_in(grading, eve="fine")
+    grading.hand_in_all(eve="fine")
     done = grading.run("-s")
     assert done.returncode == 1
     assert "Traceback" not in done.stdout + done.stderr
     assert "\x1b[31m" not in done.stdout + done.stderr
-    assert verdicts(grading) == {"ann": "fail", "bob": "fail", "cid": "fail", "dan": "pass", "eve": "pass"}
+    assert grading.verdicts() == {"ann": "fail", "bob": "fail", "cid": "fail", "dan": "pass", "eve": "pass"}
     reasons = {row["who"]: row["reason"] for row in grading.marks()}
     assert reasons["ann"] == f"not loaded: {EXERCISE} has nothing to load: \\xff.bad (no tool loads *.bad)"
     assert max(map(len, reasons.values())) < 200
@@ -128,14 +113,14 @@ def test_odd_names_are_reported_and_affect_nobody_else(grading: FakeGrading) -> 
 
 def test_what_is_not_loaded_is_told_with_the_mark(grading: FakeGrading) -> None:
     """By all that says why: the marks, the record, the student's page, Gradescope's results."""
-    hand_in(grading, ann="fine", bob="leaks")
+    grading.hand_in_all(ann="fine", bob="leaks")
     grading.hand_in("ann", "Thumbs.db", b"\xd0\xcf")
-    grading.hand_in("bob", "more.ipt", COMMIT)
-    grading.hand_in("bob", "second.iptables", COMMIT)
-    grading.hand_in("cid", "iptables-save.txt", COMMIT)
+    grading.hand_in("bob", "more.ipt", RULES)
+    grading.hand_in("bob", "second.iptables", RULES)
+    grading.hand_in("cid", "iptables-save.txt", RULES)
     done = grading.run()
     assert done.returncode == 1
-    assert verdicts(grading) == {"ann": "pass", "bob": "fail", "cid": "fail"}
+    assert grading.verdicts() == {"ann": "pass", "bob": "fail", "cid": "fail"}
     why = {
         "ann": "Not loaded: Thumbs.db (no tool loads *.db).",
         "bob": "Not blocked. Not loaded: more.ipt (no tool loads *.ipt; iptables-legacy-restore loads *.iptables). "
@@ -159,8 +144,8 @@ def test_what_is_not_loaded_is_told_with_the_mark(grading: FakeGrading) -> None:
 
 def test_no_path_of_the_grader_reaches_a_student(grading: FakeGrading) -> None:
     for who, name, data in (
-        ("ann", "rules.iptables", COMMIT.encode("utf-16")),
-        ("bob", "rules.iptables", COMMIT.encode() + b"\xff"),
+        ("ann", "rules.iptables", RULES.encode("utf-16")),
+        ("bob", "rules.iptables", RULES.encode() + b"\xff"),
         ("cid", "huge.nft", bytes(33 << 20)),
         ("dan", "rules.iptables", b"-M /bin/sh\n"),
     ):
@@ -168,7 +153,7 @@ def test_no_path_of_the_grader_reaches_a_student(grading: FakeGrading) -> None:
     grading.hand_in("eve", "rules.nft", "x").unlink()
     (grading.folder / "eve" / EXERCISE / "rules.nft").symlink_to("/etc/passwd")
     assert grading.run().returncode == 1
-    assert set(verdicts(grading).values()) == {"fail"}
+    assert set(grading.verdicts().values()) == {"fail"}
     for who in ("ann", "bob", "cid", "dan", "eve"):
         for name in ("index.html", "results.json"):
             assert str(grading.top) not in (grading.results / "students" / who / name).read_text()
@@ -176,29 +161,29 @@ def test_no_path_of_the_grader_reaches_a_student(grading: FakeGrading) -> None:
 
 
 def test_what_is_odd_in_a_class_is_told_before_it_is_graded(grading: FakeGrading) -> None:
-    hand_in(grading, ann="fine", reference="fine")
+    grading.hand_in_all(ann="fine", reference="fine")
     (grading.folder / "ada.rar").write_bytes(b"Rar!")
     (grading.folder / "index.html").write_text("<html>")
     done = grading.run()
     assert done.returncode == 1
-    assert verdicts(grading) == {"ada": "fail", "ann": "pass", "student-reference": "pass"}
+    assert grading.verdicts() == {"ada": "fail", "ann": "pass", "student-reference": "pass"}
     assert done.stderr.count("odd, and nobody else is affected") == 1
     assert "ada: submission cannot be read: ada.rar: only .zip, .tar.gz and .tgz are unpacked" in done.stderr
     assert "index.html: not read" in done.stderr
 
 
 def test_a_dut_that_cannot_list_its_rules(grading: FakeGrading) -> None:
-    hand_in(grading, ann="fine")
+    grading.hand_in_all(ann="fine")
     done = grading.run(FAKE_HOST="lost")
     assert done.returncode == 3
     (test,) = [case for name, case in grading.junit().items() if name.startswith("test_loaded")]
     assert test.tag == "skipped"
     assert "lost the connection to the DUT" in test.get("message")
-    assert verdicts(grading) == {"ann": "pass"}
+    assert grading.verdicts() == {"ann": "pass"}
 
 
 def test_a_missing_ruleset_is_loaded_again_before_it_fails(grading: FakeGrading) -> None:
-    hand_in(grading, ann="fine")
+    grading.hand_in_all(ann="fine")
     done = grading.run("-s", FAKE_HOST="empty")
     assert done.returncode == 1
     assert done.stdout.count("measured: ") == 2
@@ -217,12 +202,12 @@ def test_a_missing_ruleset_is_loaded_again_before_it_fails(grading: FakeGrading)
 )
 def test_a_cell_is_short_and_harmless(text: str, cell: str | None) -> None:
     found = harmless(text)
-    assert len(found) <= LONGEST_REASON
+    assert len(found) <= MAX_REASON
     assert cell is None or found == cell
 
 
 def test_each_student_begins_with_a_restored_dut(grading: FakeGrading) -> None:
-    hand_in(grading, ann="fine", bob="fine")
+    grading.hand_in_all(ann="fine", bob="fine")
     done = grading.run("-s")
     told = [
         line.partition(":")[0].split()[-1]

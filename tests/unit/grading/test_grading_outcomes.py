@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -112,11 +111,6 @@ def test_a_wrong_variant_without_a_result_is_inconclusive(wanted: list[str]) -> 
 # ---- pytest, JUnit, exit code ----------------------------------------------------------------------------------
 
 NAMES = {"pass": "ann", "leaks": "bob", "idle": "cid", "dies": "dan"}
-
-
-@pytest.fixture
-def grading(tmp_path: Path) -> FakeGrading:
-    return FakeGrading(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -16,23 +16,7 @@ from fwlab.checkout.project import Project
 from fwlab.grading.class_files import NOT_YET
 from fwlab.grading.verify import verify
 from tests.fakes.fake_grading import EXERCISE, LAB, FakeGrading
-from tests.fakes.hand_ins import make_tar, make_zip
-
-COMMIT = "*raw\n-A PREROUTING -s 198.18.20.66 -j DROP\nCOMMIT\n"
-
-
-@pytest.fixture
-def grading(tmp_path: Path) -> FakeGrading:
-    return FakeGrading(tmp_path)
-
-
-def hand_in(grading: FakeGrading, **words: str) -> None:
-    for who, word in words.items():
-        grading.hand_in(who, "rules.iptables", f"# on the DUT: {word}\n{COMMIT}")
-
-
-def verdicts(grading: FakeGrading) -> dict[str, str]:
-    return {row["who"]: row["verdict"] for row in grading.marks()}
+from tests.fakes.hand_ins import RULES, make_tar, make_zip
 
 
 def measured(done) -> list[str]:
@@ -40,16 +24,16 @@ def measured(done) -> list[str]:
 
 
 def test_an_interrupted_grading_is_continued(grading: FakeGrading) -> None:
-    hand_in(grading, ann="fine", bob="leaks", cid="stops", dan="fine")
+    grading.hand_in_all(ann="fine", bob="leaks", cid="stops", dan="fine")
     stopped = grading.run("-s")
     assert stopped.returncode == pytest.ExitCode.INTERRUPTED
     assert "the same command with --resume grades the rest" in stopped.stdout
-    assert verdicts(grading) == {"ann": "pass", "bob": "fail", "cid": NOT_YET, "dan": NOT_YET}
-    hand_in(grading, cid="fine")
+    assert grading.verdicts() == {"ann": "pass", "bob": "fail", "cid": NOT_YET, "dan": NOT_YET}
+    grading.hand_in_all(cid="fine")
     done = grading.run("-s", "--resume")
     assert done.returncode == 1
     assert measured(done) == ["cid", "dan"]
-    assert verdicts(grading) == {"ann": "pass", "bob": "fail", "cid": "pass", "dan": "pass"}
+    assert grading.verdicts() == {"ann": "pass", "bob": "fail", "cid": "pass", "dan": "pass"}
     assert "2 rulesets were graded before and are not measured again" in done.stderr
     cases = grading.junit()
     assert len(cases) == 9
@@ -61,27 +45,27 @@ def test_an_interrupted_grading_is_continued(grading: FakeGrading) -> None:
 
 
 def test_nothing_is_lost_if_the_second_attempt_stops_as_well(grading: FakeGrading) -> None:
-    hand_in(grading, ann="fine", bob="fine", cid="stops")
+    grading.hand_in_all(ann="fine", bob="fine", cid="stops")
     grading.run()
     grading.run("--resume")
-    hand_in(grading, cid="fine")
+    grading.hand_in_all(cid="fine")
     assert measured(grading.run("-s", "--resume")) == ["cid"]
-    assert set(verdicts(grading).values()) == {"pass"}
+    assert set(grading.verdicts().values()) == {"pass"}
 
 
 def test_what_changed_or_was_in_doubt_is_measured_again(grading: FakeGrading) -> None:
-    hand_in(grading, ann="fine", bob="idle", cid="fine", dan="fine")
+    grading.hand_in_all(ann="fine", bob="idle", cid="fine", dan="fine")
     grading.run()
-    hand_in(grading, bob="fine", cid="leaks")
-    make_zip(grading.folder / "eve.zip", {f"{EXERCISE}/rules.iptables": COMMIT})
+    grading.hand_in_all(bob="fine", cid="leaks")
+    make_zip(grading.folder / "eve.zip", {f"{EXERCISE}/rules.iptables": RULES})
     done = grading.run("-s", "--resume")
     assert measured(done) == ["bob", "cid", "eve"]
-    assert verdicts(grading) == {"ann": "pass", "bob": "pass", "cid": "fail", "dan": "pass", "eve": "pass"}
+    assert grading.verdicts() == {"ann": "pass", "bob": "pass", "cid": "fail", "dan": "pass", "eve": "pass"}
 
 
 @pytest.mark.parametrize("name", ["lab.yml", "profile.py"])
 def test_a_changed_lab_is_measured_again(grading: FakeGrading, name: str) -> None:
-    hand_in(grading, ann="fine")
+    grading.hand_in_all(ann="fine")
     grading.run()
     with (grading.top / "labs" / LAB / name).open("a") as file:
         file.write("\n# changed\n")
@@ -91,7 +75,7 @@ def test_a_changed_lab_is_measured_again(grading: FakeGrading, name: str) -> Non
 
 
 def test_another_kernel_is_measured_again(grading: FakeGrading) -> None:
-    hand_in(grading, ann="fine")
+    grading.hand_in_all(ann="fine")
     grading.run()
     record = grading.results / "record.jsonl"
     record.write_text(record.read_text().replace("6.1.0-dut", "6.12.0-other"))
@@ -101,9 +85,9 @@ def test_another_kernel_is_measured_again(grading: FakeGrading) -> None:
 
 
 def test_a_continued_class_gets_the_traffic_that_was_drawn_for_it(grading: FakeGrading) -> None:
-    hand_in(grading, ann="fine", bob="stops")
+    grading.hand_in_all(ann="fine", bob="stops")
     first = re.search(r"seed (\d+) drew the traffic", grading.run("-s").stdout)
-    hand_in(grading, bob="fine")
+    grading.hand_in_all(bob="fine")
     done = grading.run("-s", "--resume")
     assert measured(done) == ["bob"]
     again = re.search(r"seed (\d+) drew the traffic", done.stdout)
@@ -116,7 +100,7 @@ def test_a_continued_class_gets_the_traffic_that_was_drawn_for_it(grading: FakeG
 
 
 def test_nothing_to_continue(grading: FakeGrading) -> None:
-    hand_in(grading, ann="fine")
+    grading.hand_in_all(ann="fine")
     done = grading.run("-s", "--resume")
     assert done.returncode == 0
     assert "nothing is taken over from an earlier grading: there is no " in done.stderr
@@ -124,7 +108,7 @@ def test_nothing_to_continue(grading: FakeGrading) -> None:
 
 @pytest.mark.parametrize("text", ["", "{}", "{}\n", "[]\n", '{"entry": "grading"}\n', "\0\n"])
 def test_a_record_that_cannot_be_read_is_not_overwritten(grading: FakeGrading, text: str) -> None:
-    hand_in(grading, ann="fine")
+    grading.hand_in_all(ann="fine")
     grading.results.mkdir(parents=True)
     (grading.results / "record.jsonl").write_text(text)
     done = grading.run("--resume")
@@ -134,7 +118,7 @@ def test_a_record_that_cannot_be_read_is_not_overwritten(grading: FakeGrading, t
 
 
 def test_the_files_of_a_class(grading: FakeGrading) -> None:
-    hand_in(grading, ann="fine", bob="leaks", cid="idle")
+    grading.hand_in_all(ann="fine", bob="leaks", cid="idle")
     make_tar(grading.folder / "dan.tar.gz", {"../out": "x"})
     course = grading.top / "course.yml"
     course.write_text("title: Networks\npoints: 10\npartial: 0.5\n")
@@ -191,7 +175,7 @@ def test_pages_of_a_hostile_name(grading: FakeGrading) -> None:
     ],
 )
 def test_a_course_that_cannot_be_used(grading: FakeGrading, words: list[str], what: str) -> None:
-    hand_in(grading, ann="fine")
+    grading.hand_in_all(ann="fine")
     (grading.top / "bad.yml").write_text("late: { per_day: 2 }\n")
     done = grading.run(*words)
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
@@ -203,19 +187,19 @@ def test_a_case_that_checks_compare_with_is_measured_in_each_session(grading: Fa
     """A check of survival needs it in its own session. What was taken over stays compared with the earlier one."""
     lab = grading.top / "labs" / LAB
     (lab / "rulesets" / "raw-drop").mkdir(parents=True)
-    (lab / "rulesets" / "raw-drop" / "rules.iptables").write_text(COMMIT)
+    (lab / "rulesets" / "raw-drop" / "rules.iptables").write_text(RULES)
     check = (
         "      - { metric: capacity, ratio_to: raw-drop, at_least: 0.5, why: W., source: [S1], pass: P., fail: F. }\n"
     )
     text = (lab / "lab.yml").read_text()
     (lab / "lab.yml").write_text(text.replace("    checks:\n", "    checks:\n" + check))
-    hand_in(grading, ann="fine", bob="stops")
+    grading.hand_in_all(ann="fine", bob="stops")
     grading.run()
-    hand_in(grading, bob="fine")
+    grading.hand_in_all(bob="fine")
     done = grading.run("-s", "--resume")
     assert re.findall(r"measured: (\S+):", done.stdout)[0] == "raw-drop"
     assert measured(done)[-1] == "bob"
-    assert verdicts(grading) == {"ann": "pass", "bob": "pass"}
+    assert grading.verdicts() == {"ann": "pass", "bob": "pass"}
     done = grading.run("-s", "--resume")
     assert measured(done) == []
     run = json.loads((grading.results / "run.json").read_text())
@@ -225,6 +209,6 @@ def test_a_case_that_checks_compare_with_is_measured_in_each_session(grading: Fa
 
 def test_what_was_taken_over_is_said_even_if_every_test_passes(grading: FakeGrading) -> None:
     """pytest shows what a test prints only if it fails."""
-    hand_in(grading, ann="fine")
+    grading.hand_in_all(ann="fine")
     grading.run()
     assert "\n1 rulesets were graded before and are not measured again\n" in grading.run("--resume").stderr

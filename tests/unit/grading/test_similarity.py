@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from fwlab.grading.similarity import MOST_PAIRS, MOST_STATEMENTS, Pair, similar, similarity_csv, statements
+from fwlab.grading.similarity import MAX_PAIRS, MAX_STATEMENTS, Pair, similar, similarity_csv, statements
 
 START = "*raw\nCOMMIT\n"
 
@@ -57,10 +57,9 @@ def test_limits() -> None:
     many = {f"s{number:02}": f"rule {number // 2}\n" for number in range(60)}
     assert len(pairs(**many)) == 30
     assert (
-        len(pairs(**{f"s{number:02}": f"rule {number // 2}\nx\n" for number in range(2 * MOST_PAIRS + 40)}))
-        == MOST_PAIRS
+        len(pairs(**{f"s{number:02}": f"rule {number // 2}\nx\n" for number in range(2 * MAX_PAIRS + 40)})) == MAX_PAIRS
     )
-    assert len(statements(["\n".join(f"rule {number}" for number in range(100_000))])) <= MOST_STATEMENTS + 1
+    assert len(statements(["\n".join(f"rule {number}" for number in range(100_000))])) <= MAX_STATEMENTS + 1
 
 
 @pytest.mark.parametrize("text", ["", "\0\n", "{}{}{}", ";;;,,,", "#" * 100_000, "a" * 100_000])

@@ -29,14 +29,8 @@ from fwlab.model.errors import BadInput
 from tests import ROOT
 from tests.fakes.fake_grading import EXERCISE, LAB, FakeGrading
 
-COMMIT = "*raw\n-A PREROUTING -s 198.18.20.66 -j DROP\nCOMMIT\n"
 #: Starts workers with these names, of another version if one is given.
 Start = Callable[..., list[subprocess.Popen[str]]]
-
-
-@pytest.fixture
-def grading(tmp_path: Path) -> FakeGrading:
-    return FakeGrading(tmp_path)
 
 
 @pytest.fixture
@@ -81,20 +75,11 @@ def start(grading: FakeGrading, scheduler: str) -> Iterator[Start]:
         process.stdout.close()
 
 
-def hand_in(grading: FakeGrading, **words: str) -> None:
-    for who, word in words.items():
-        grading.hand_in(who, "rules.iptables", f"# on the DUT: {word}\n{COMMIT}")
-
-
-def verdicts(grading: FakeGrading) -> dict[str, str]:
-    return {row["who"]: row["verdict"] for row in grading.marks()}
-
-
 def test_two_workers_give_the_marks_of_one(grading: FakeGrading, scheduler: str, start: Start) -> None:
     start("one", "two")
-    hand_in(grading, ann="slow", bob="leaks", cid="slow", dan="fine", eve="idle")
+    grading.hand_in_all(ann="slow", bob="leaks", cid="slow", dan="fine", eve="idle")
     assert grading.run("--scheduler", scheduler).returncode == 1
-    assert verdicts(grading) == {"ann": "pass", "bob": "fail", "cid": "pass", "dan": "pass", "eve": "inconclusive"}
+    assert grading.verdicts() == {"ann": "pass", "bob": "fail", "cid": "pass", "dan": "pass", "eve": "inconclusive"}
     found = verify(Project(grading.top), grading.results)
     assert (found.judged, found.marks, found.faults) == (5, [], [])
     text = (grading.results / "record.jsonl").read_text()
@@ -103,7 +88,7 @@ def test_two_workers_give_the_marks_of_one(grading: FakeGrading, scheduler: str,
 
 def test_a_worker_that_dies_loses_nothing(grading: FakeGrading, scheduler: str, start: Start) -> None:
     first, _ = start("one", "two")
-    hand_in(grading, **{f"s{number}": "slow" for number in range(6)})
+    grading.hand_in_all(**{f"s{number}": "slow" for number in range(6)})
     killed = f"kill -9 {first.pid} 2>/dev/null; true"
     done = grading.run("--scheduler", scheduler, "-k", "s0", FAKE_WHILE_MEASURING="")
     assert done.returncode == 0
@@ -111,40 +96,51 @@ def test_a_worker_that_dies_loses_nothing(grading: FakeGrading, scheduler: str, 
     with subprocess.Popen(["sh", "-c", f"sleep 3; {killed}"]):
         done = grading.run("--scheduler", scheduler, "--resume")
     assert done.returncode == 0, done.stderr
-    assert set(verdicts(grading).values()) == {"pass"}
+    assert set(grading.verdicts().values()) == {"pass"}
     assert "1 rulesets were graded before" in done.stderr
 
 
 def test_a_worker_whose_machines_do_not_answer_is_not_used(grading: FakeGrading, scheduler: str, start: Start) -> None:
     start("sick", FAKE_DEAD="the DUT does not answer")
     start("well")
-    hand_in(grading, ann="fine", bob="fine", cid="leaks")
+    grading.hand_in_all(ann="fine", bob="fine", cid="leaks")
     done = grading.run("--scheduler", scheduler)
     assert "sick: not used any more: its machines do not answer" in done.stderr
-    assert verdicts(grading) == {"ann": "pass", "bob": "pass", "cid": "fail"}
+    assert grading.verdicts() == {"ann": "pass", "bob": "pass", "cid": "fail"}
     assert "died" not in done.stderr, "it was given up, and no ruleset is to blame"
 
 
 def test_a_submission_that_kills_three_workers_is_named(grading: FakeGrading, scheduler: str, start: Start) -> None:
     start("one", "two", "three", "four")
-    hand_in(grading, ann="fine", bob="crashes", cid="fine")
+    grading.hand_in_all(ann="fine", bob="crashes", cid="fine")
     done = grading.run("--scheduler", scheduler)
     assert done.returncode == 3
-    assert verdicts(grading) == {"ann": "pass", "bob": "inconclusive", "cid": "pass"}
+    assert grading.verdicts() == {"ann": "pass", "bob": "inconclusive", "cid": "pass"}
     (reason,) = [row["reason"] for row in grading.marks() if row["who"] == "bob"]
     assert reason == "3 workers died while they measured it"
 
 
+def test_a_second_worker_of_one_name_is_refused(grading: FakeGrading, scheduler: str, start: Start) -> None:
+    start("one")
+    words = [sys.executable, "-m", "tests.fakes.fake_worker", scheduler, "one"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    second = subprocess.run(words, cwd=grading.top, env=environment, capture_output=True, text=True, timeout=120)
+    assert second.returncode
+    assert f"one: a worker of this name grades for {scheduler} already" in second.stderr
+    grading.hand_in_all(ann="fine")
+    assert grading.run("--scheduler", scheduler).returncode == 0
+
+
 def test_a_worker_of_another_version_is_refused(grading: FakeGrading, scheduler: str, start: Start) -> None:
     start("old", version="0.0.1")
-    hand_in(grading, ann="fine")
+    grading.hand_in_all(ann="fine")
     done = grading.run("--scheduler", scheduler)
     assert done.returncode == 3
     assert "this worker has version 0.0.1, the grading" in done.stderr
     start("new")
     done = grading.run("--scheduler", scheduler, "--resume")
     assert done.returncode == 0, done.stdout
-    assert verdicts(grading) == {"ann": "pass"}
+    assert grading.verdicts() == {"ann": "pass"}
 
 
 def test_a_worker_with_another_lab_is_not_used_any_more(grading: FakeGrading, scheduler: str, start: Start) -> None:
@@ -153,7 +149,7 @@ def test_a_worker_with_another_lab_is_not_used_any_more(grading: FakeGrading, sc
     with (grading.top / "labs" / LAB / "lab.yml").open("a") as file:
         file.write("# changed\n")
     start("new")
-    hand_in(grading, ann="fine", bob="fine", cid="fine")
+    grading.hand_in_all(ann="fine", bob="fine", cid="fine")
     done = grading.run("--scheduler", scheduler)
     assert done.returncode == 0, done.stderr
     assert f"old: not used any more: labs/{LAB}/lab.yml is not the same here" in done.stderr
@@ -163,7 +159,7 @@ def test_a_worker_ends_cleanly(grading: FakeGrading, scheduler: str, start: Star
     (worker,) = start("one")
     homes = grading.top / ".fwlab" / "workers"
     assert len(list(homes.glob("*/"))) == 1
-    hand_in(grading, ann="fine")
+    grading.hand_in_all(ann="fine")
     assert grading.run("--scheduler", scheduler).returncode == 0
     worker.terminate()
     assert worker.wait(60) == 0
@@ -183,7 +179,7 @@ def test_a_scheduler_that_comes_back_is_found_again(grading: FakeGrading, tmp_pa
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     address = f"tcp://127.0.0.1:{port}"
-    hand_in(grading, ann="fine", bob="fine")
+    grading.hand_in_all(ann="fine", bob="fine")
 
     def once(*words: str) -> SimpleNamespace:
         own = {"host": "127.0.0.1", "scheduler_port": port, "dashboard_address": "127.0.0.1:0"}
@@ -200,7 +196,7 @@ def test_a_scheduler_that_comes_back_is_found_again(grading: FakeGrading, tmp_pa
         assert once("-k", "ann").returncode == 0
         assert once("--resume").returncode == 0
         worker.terminate()
-    assert verdicts(grading) == {"ann": "pass", "bob": "pass"}
+    assert grading.verdicts() == {"ann": "pass", "bob": "pass"}
     lines = said.read_text().splitlines()
     assert sum("waits for work" in line for line in lines) == 2
     assert sum(line.startswith("machines up") for line in lines) == 1
@@ -213,7 +209,7 @@ def test_over_a_network_everything_has_the_key(grading: FakeGrading, tmp_path: P
     assert key.stat().st_mode & 0o077 == 0
     own = {"host": "127.0.0.1", "protocol": "tls://", "dashboard_address": "127.0.0.1:0"}
     known = security("tls://127.0.0.1:1", key)
-    hand_in(grading, ann="fine")
+    grading.hand_in_all(ann="fine")
     with dask.config.set(SETTINGS), LocalCluster(n_workers=0, security=known, **own) as cluster:
         address = cluster.scheduler_address
         assert address.startswith("tls://")
@@ -224,7 +220,7 @@ def test_over_a_network_everything_has_the_key(grading: FakeGrading, tmp_path: P
             assert f"no scheduler answers at {address}" in refused.stderr
             assert grading.run("--scheduler", address, "--key", str(key)).returncode == 0
             worker.terminate()
-    assert verdicts(grading) == {"ann": "pass"}
+    assert grading.verdicts() == {"ann": "pass"}
 
 
 def test_a_key_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,20 +232,22 @@ def test_a_key_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(BadInput, match="not a key of a cluster"):
         security("tls://192.0.2.7:8786", tmp_path / "none.pem")
 
-    class Later(datetime.datetime):
-        @classmethod
-        def now(cls, tz: datetime.tzinfo | None = None) -> datetime.datetime:
-            return datetime.datetime.now(tz) + datetime.timedelta(days=2)
+    for days, what in ((2, "the key expired on "), (-2, "the key is not valid before .* this host's clock says")):
 
-    monkeypatch.setattr(keys, "datetime", SimpleNamespace(datetime=Later, UTC=datetime.UTC))
-    with pytest.raises(BadInput, match="the key expired on "):
-        security("tls://192.0.2.7:8786", key)
+        class Other(datetime.datetime):
+            @classmethod
+            def now(cls, tz: datetime.tzinfo | None = None, days: int = days) -> datetime.datetime:
+                return datetime.datetime.now(tz) + datetime.timedelta(days=days)
+
+        monkeypatch.setattr(keys, "datetime", SimpleNamespace(datetime=Other, UTC=datetime.UTC))
+        with pytest.raises(BadInput, match=what):
+            security("tls://192.0.2.7:8786", key)
 
 
 def test_a_scheduler_that_is_not_there(grading: FakeGrading) -> None:
-    hand_in(grading, ann="fine")
+    grading.hand_in_all(ann="fine")
     done = grading.run("--scheduler", "tcp://127.0.0.1:9")
     assert done.returncode == 3
     assert "no scheduler answers at tcp://127.0.0.1:9" in done.stderr
-    assert verdicts(grading) == {"ann": "inconclusive"}
+    assert grading.verdicts() == {"ann": "inconclusive"}
     assert EXERCISE in (grading.results / "marks.csv").read_text()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""CONTRIBUTING.md shows git's tree, and CHANGELOG.md has the current version."""
+"""CONTRIBUTING.md shows git's tree."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 import subprocess
 from pathlib import Path
 
-from fwlab import __version__
 from tests import ROOT
 from tests.fakes.guide_pages import blocks
 
@@ -37,8 +36,3 @@ def test_packages_are_listed_in_import_linters_order() -> None:
     layers = re.search(r"^layers = \[\n(.*?)^\]", project, re.MULTILINE | re.DOTALL)[1]
     shown = [name.split("/")[1] for name in shown_folders() if name.startswith("fwlab/") and name != "fwlab/"]
     assert shown == re.findall(r'"(\w+)"', layers)
-
-
-def test_changelog_has_the_version_or_unreleased_changes() -> None:
-    headings = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    assert headings[0] == "Unreleased" or headings[0] == __version__

@@ -6,11 +6,11 @@ from __future__ import annotations
 import pytest
 
 from fwlab.model.errors import BadInput
-from fwlab.report.course_map import labs_before, table, tree_lines
+from tools.labs import labs_before, order, tree_lines
 
 
 def test_every_lab_has_a_row_with_what_comes_before_and_after() -> None:
-    rows = {row.split(" | ")[0].lstrip("| "): row for row in table().strip().splitlines()[2:]}
+    rows = {row.split(" | ")[0].lstrip("| "): row for row in order().strip().splitlines()[2:]}
     row = next(row for name, row in rows.items() if name.startswith("[lab03-ipset]"))
     _, first, later = row.split(" | ")[1:4]
     assert first == "[lab01](../labs/lab01-forwarding/README.md)"

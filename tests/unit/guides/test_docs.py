@@ -21,11 +21,11 @@ from fwlab.cli.pytest_plugin import pytest_addoption
 from fwlab.images.boxes import IMAGES
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import chosen_cases, chosen_exercises
-from fwlab.report.pages import all_pages, rendered
 from fwlab.testbed.host_links.prepare import kinds_from
 from fwlab.testbed.link_kinds import LINKS
 from tests import ROOT
 from tests.fakes.guide_pages import DUT_PROGRAMS, PLACEHOLDERS, Command, blocks, commands, messages, relative
+from tools.pages import all_pages, rendered
 
 PROJECT = Project(ROOT)
 LABS = lab_ids(PROJECT)
@@ -79,7 +79,8 @@ def test_shell_blocks_are_shell(page: Path) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS, ids=str)
 def test_command_parses(command: Command) -> None:
-    program, words = Path(command.words[0]).name, list(command.words[1:])
+    program, *words = [word for word in command.words if word != "srun"]  # Slurm's, in front of a command
+    program = Path(program).name
     bare = command.tag == "inline"
     if command.tag == "dut":
         assert program in DUT_PROGRAMS
@@ -205,7 +206,7 @@ def pytest_line(words: list[str]) -> None:
 
 SOURCES = "\n".join(
     path.read_text(errors="replace")
-    for folder in ("fwlab", "packer", "provision")
+    for folder in ("fwlab", "tools", "packer", "provision")
     for path in sorted((ROOT / folder).rglob("*"))
     if path.is_file() and path.suffix in ("", ".lua", ".py", ".rb", ".sh")
 )

@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 
 from fwlab.checkout.project import Project
 from fwlab.cli.main import app
-from fwlab.report.page_numbers import labs_of
-from fwlab.report.pages import refresh
 from tests import ROOT
 from tests.fakes.guide_pages import Command, blocks, commands, relative
 from tests.unit.guides.test_docs import LABS, PAGES
+from tools.labs import questions_of
+from tools.pages import refresh
 
 #: `fwlab` commands that need no machine.
 OFFLINE = ("list", "predict", "start", "status", "goto", "reset", "traffic")
@@ -96,7 +96,7 @@ def _contents(folder: Path) -> dict[Path, int]:
 
 def test_labs_table_has_a_row_per_lab(checkout: Path) -> None:
     shutil.copytree("labs/_template", "labs/lab99-example")
-    rows = labs_of(Project(checkout)).splitlines()[3:]
+    rows = questions_of(Project(checkout)).splitlines()[3:]
     assert [re.match(r"\| \[(\S+)\]", row)[1] for row in rows] == [*LABS, "lab99-example"]
 
 
@@ -104,8 +104,8 @@ def test_stale_pages_are_written_once(checkout: Path) -> None:
     for other in checkout.glob("labs/*/*.md"):  # figures need results/
         other.unlink()
     page = checkout / "README.md"
-    call = "<!-- [[[cog\nfrom fwlab.report import page_numbers\ncog.outl(page_numbers.labs())\n]]] -->"
+    call = "<!-- [[[cog\nfrom tools import labs\ncog.outl(labs.questions())\n]]] -->"
     page.write_text(f"before\n{call}\nold\n<!-- [[[end]]] -->\nafter\n")
     assert refresh(Project(checkout)) == [page]
-    assert page.read_text() == f"before\n{call}\n{labs_of(Project(checkout))}\n<!-- [[[end]]] -->\nafter\n"
+    assert page.read_text() == f"before\n{call}\n{questions_of(Project(checkout))}\n<!-- [[[end]]] -->\nafter\n"
     assert refresh(Project(checkout)) == []

@@ -13,8 +13,8 @@ from fwlab.metrics import call_stacks
 from fwlab.metrics.call_stacks import shares
 from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Run
-from fwlab.report.page_numbers import limits
 from tests import ROOT
+from tools.limits import limits
 
 PAGE = (ROOT / "guides" / "method.md").read_text()
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from fwlab.checkout.project import Project
-from fwlab.report.pages import all_pages
 from tests import ROOT
 from tests.fakes.guide_pages import relative
+from tools.pages import all_pages
 
 PROJECT = Project(ROOT)
 

@@ -11,9 +11,9 @@ import pytest
 from fwlab.checkout.project import Project, lab_ids
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
-from fwlab.report import published_ratios
-from fwlab.report.published_ratios import FILE, NOT_KNOWN, Row, all_rows, rows_of
 from tests import ROOT
+from tools import published_ratios
+from tools.published_ratios import FILE, NOT_KNOWN, Row, all_rows, rows_of
 
 PROJECT = Project(ROOT)
 LAB = "lab03-ipset"

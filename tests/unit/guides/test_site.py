@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from fwlab.checkout.project import Project, lab_ids
-from fwlab.report.pages import all_pages
 from tests import ROOT
 from tests.fakes.built_site import Html, build, pages
 from tests.fakes.guide_pages import blocks, relative
+from tools.pages import all_pages
 
 PROJECT = Project(ROOT)
 PAGES = all_pages(PROJECT)
@@ -113,7 +113,7 @@ def checkout(tmp_path: Path) -> Path:
 def small_checkout(top: Path) -> Path:
     """The least that has a site: one page for each entry of mkdocs.yml, and one lab."""
     shutil.copy(ROOT / "mkdocs.yml", top)
-    shutil.copytree(ROOT / "guides/mkdocs", top / "guides/mkdocs", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "tools", top / "tools", ignore=shutil.ignore_patterns("__pycache__"))
     for name in re.findall(r"[\w./-]+\.md", (top / "mkdocs.yml").read_text()):
         write(top / name, "# Page\n")
     write(top / "labs/lab01-one/lab.yml", "id: lab01-one\n")

@@ -21,7 +21,7 @@ LABS = lab_ids(PROJECT)
 
 def loaded() -> ModuleType:
     """The hook, loaded as MkDocs does: from its file."""
-    spec = importlib.util.spec_from_file_location("guides_slides", ROOT / "guides/mkdocs/slides.py")
+    spec = importlib.util.spec_from_file_location("guides_slides", ROOT / "tools/site/slides.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from fwlab.checkout.project import Project, find_project
-from fwlab.report.where_run import table
 from tests import ROOT
+from tools.where_run import table
 
 PUBLISHED = find_project(ROOT).root / "results" / "lab03-ipset" / "2026-11-20-full.json"
 

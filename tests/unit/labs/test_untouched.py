@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from fwlab.grading.submissions import Submissions
-from fwlab.grading.works import MOST_COMMENTS, untouched
+from fwlab.grading.works import MAX_COMMENTS, untouched
 
 START = "*raw\n# block them\n-A PREROUTING -s 198.18.20.66 -j DROP\n-A PREROUTING -j ACCEPT\nCOMMIT\n"
 
@@ -32,7 +32,7 @@ def submissions() -> Iterator[Submissions]:
         ({"rules.iptables": START.replace("66", "67")}, False),
         ({"rules.iptables": "\n".join(START.splitlines()[::-1])}, False),
         ({"rules.iptables": START, "b.nft": "add table ip b\n"}, False),
-        ({"rules.iptables": START + "#" * (MOST_COMMENTS + 1)}, False),
+        ({"rules.iptables": START + "#" * (MAX_COMMENTS + 1)}, False),
     ],
 )
 def test_an_unchanged_start(

@@ -19,7 +19,7 @@ from fwlab.grading.lab_rulesets import Made, load_variants, variant_folder
 from fwlab.grading.options import GradingOptions
 from fwlab.grading.works import own_work
 from fwlab.measure.labs import load_lab
-from fwlab.measure.plan import refuse_settings
+from fwlab.measure.plan import reject_settings
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.variants import REFUSED
@@ -65,7 +65,7 @@ def test_variants_are_declared_and_loadable(lab: Lab, exercise: Exercise) -> Non
         assert files, f"{name} is empty"
         wrong = variants.wrong.get(name)
         if wrong is None or wrong.fails != [REFUSED]:
-            refuse_settings(exercise, [ruleset_file(*file) for file in files])
+            reject_settings(exercise, [ruleset_file(*file) for file in files])
 
 
 @each_exercise

@@ -11,7 +11,7 @@ import pytest
 
 from fwlab.checkout.project import Project
 from fwlab.measure.labs import load_lab
-from fwlab.measure.plan import refuse_settings
+from fwlab.measure.plan import reject_settings
 from fwlab.model.errors import BadInput
 from fwlab.rulesets.render import ruleset_file
 from tests import ROOT
@@ -30,14 +30,14 @@ def test_a_queue_is_a_setting_and_a_filter_is_a_rule(text: str, line: str | None
     """With half of lab01's ex3 and no queue, each packet cost less than in the whole task."""
     exercises = {exercise.id: exercise for exercise in load_lab(Project(ROOT), "lab01-forwarding").exercises}
     files = [ruleset_file("a.tc", text)]
-    refuse_settings(exercises["ex6-budget"], files)
+    reject_settings(exercises["ex6-budget"], files)
     if line is None:
-        refuse_settings(exercises["ex5-download"], files)
+        reject_settings(exercises["ex5-download"], files)
         with pytest.raises(BadInput, match=re.escape("a.tc: ex3-tuning is about *.sysctl files and accepts no rules")):
-            refuse_settings(exercises["ex3-tuning"], files)
+            reject_settings(exercises["ex3-tuning"], files)
     else:
         with pytest.raises(BadInput, match=re.escape(f"a.tc: ex5-download does not allow `{line}`: such settings")):
-            refuse_settings(exercises["ex5-download"], files)
+            reject_settings(exercises["ex5-download"], files)
 
 
 @pytest.mark.parametrize(
@@ -47,18 +47,18 @@ def test_an_exercise_may_accept_only_some_settings(line: str) -> None:
     """In lab02's ex5, cheaper packets would make up for a hash that is too small."""
     exercises = {exercise.id: exercise for exercise in load_lab(Project(ROOT), "lab02-conntrack").exercises}
     allowed = "# one\n-net.netfilter.nf_conntrack_max = 1\nnet/netfilter/nf_conntrack_buckets=2\n"
-    refuse_settings(exercises["ex5-table"], [ruleset_file("a.sysctl", allowed)])
+    reject_settings(exercises["ex5-table"], [ruleset_file("a.sysctl", allowed)])
     with pytest.raises(BadInput, match=re.escape("a.sysctl: ex5-table allows net.netfilter.*, not net.")):
-        refuse_settings(exercises["ex5-table"], [ruleset_file("a.sysctl", f"{allowed}{line}\n")])
+        reject_settings(exercises["ex5-table"], [ruleset_file("a.sysctl", f"{allowed}{line}\n")])
 
 
 def test_an_exercise_may_accept_only_some_kinds_of_rules() -> None:
     """A set would answer what a thousand rules are asked."""
     exercises = {exercise.id: exercise for exercise in load_lab(Project(ROOT), "lab03-ipset").exercises}
-    refuse_settings(exercises["ex2-thousand-rules"], [ruleset_file("a.iptables", "*raw\nCOMMIT\n")])
+    reject_settings(exercises["ex2-thousand-rules"], [ruleset_file("a.iptables", "*raw\nCOMMIT\n")])
     said = "a.ipset: ex2-thousand-rules is about *.iptables files and accepts no other rules"
     with pytest.raises(BadInput, match=re.escape(said)):
-        refuse_settings(exercises["ex2-thousand-rules"], [ruleset_file("a.ipset", "create a hash:ip\n")])
+        reject_settings(exercises["ex2-thousand-rules"], [ruleset_file("a.ipset", "create a hash:ip\n")])
 
 
 def test_an_exercise_accepts_kinds_of_settings_that_are_registered(tmp_path: Path) -> None:

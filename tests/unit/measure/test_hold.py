@@ -15,7 +15,7 @@ import pytest
 from fwlab.measure import trickle as trickle_module
 from fwlab.measure.measurer import Measurer
 from fwlab.measure.session import Session
-from fwlab.measure.trickle import MOST_PPS, light_load
+from fwlab.measure.trickle import MAX_PPS, light_load
 from fwlab.metrics.measurement import MeasurementSpec, Nodes
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import CannotMeasure, Refused
@@ -131,7 +131,7 @@ def held(bench: Bench, monkeypatch: pytest.MonkeyPatch, backup: Backup | None = 
 
 
 @pytest.mark.parametrize(
-    ("pace", "pps"), [(1e9, MOST_PPS), (1500, MOST_PPS), (900, 180), (100, 20), (2, 1)], ids=lambda n: f"{n:g}"
+    ("pace", "pps"), [(1e9, MAX_PPS), (1500, MAX_PPS), (900, 180), (100, 20), (2, 1)], ids=lambda n: f"{n:g}"
 )
 def test_the_load_leaves_the_dut_time_for_a_shell(pace: float, pps: float, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(pace)

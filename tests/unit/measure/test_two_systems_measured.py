@@ -12,7 +12,6 @@ import pytest
 from rich.console import Console
 
 from fwlab.checkout.project import find_project, load_topology
-from fwlab.cli.ranges import as_yaml, renewed
 from fwlab.grading.engine import Engine
 from fwlab.grading.grading_plan import plan_grading
 from fwlab.grading.options import GradingOptions
@@ -32,6 +31,7 @@ from fwlab.testbed import machine_record
 from fwlab.testbed.selection import TestbedRequest
 from tests import ROOT
 from tests.fakes.two_systems import FREEBSD, LAB, LINUX, freebsd_run, linux_run
+from tools.ranges import as_yaml, renewed
 
 PROJECT = find_project(ROOT)
 TOPOLOGY = load_topology(PROJECT)

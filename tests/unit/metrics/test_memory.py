@@ -18,9 +18,9 @@ from fwlab.model.case import Trials
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.results import Measured
 from fwlab.model.ruleset import RulesetFile
-from fwlab.report import derived_tables
 from tests.fakes.factories import testbed
 from tests.fakes.fake_kernel import FakeKernel
+from tools import figures
 
 #: Lines as a kernel of 6.1 prints them.
 SLABINFO = """slabinfo - version: 2.1
@@ -151,7 +151,7 @@ def test_a_dut_with_freebsd_refuses() -> None:
 
 def test_a_table_shows_memory_and_its_share_for_each_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     medians = {"list": 4096.0, "table": 1536.0}
-    monkeypatch.setattr(derived_tables, "published_runs", lambda _page: (None, []))
-    monkeypatch.setattr(derived_tables, "medians", lambda *_: medians.__getitem__)
-    lines = derived_tables.memory("README.md", [("list", 16, "a list"), ("table", 0, "a table")]).strip().splitlines()
+    monkeypatch.setattr(figures, "published_runs", lambda _page: (None, []))
+    monkeypatch.setattr(figures, "medians", lambda *_: medians.__getitem__)
+    lines = figures.memory("README.md", [("list", 16, "a list"), ("table", 0, "a table")]).strip().splitlines()
     assert lines[2:] == ["| `list` | 4 | 256 | a list |", "| `table` | 2 |  | a table |"]

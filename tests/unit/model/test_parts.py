@@ -20,13 +20,12 @@ from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.results import Measured
 from fwlab.model.systems import on_system, with_systems
-from fwlab.report.page_numbers import figures
-from fwlab.report.part_figures import figures_of_part
 from fwlab.report.report_rows import exercise_rows
 from tests import ROOT
 from tests.fakes import two_systems
 from tests.fakes.factories import a_lab, a_run
 from tests.fakes.fake_grading import EXERCISE, LAB, FakeGrading
+from tools.figures import figures, figures_of_part
 
 COMMIT = "*raw\n-A PREROUTING -s 198.18.20.66 -j DROP\nCOMMIT\n"
 LISTS = {"id": "lists", "title": "What does a list cost?", "minutes": 5, "cases": ["raw-drop", "rules", "load-each"]}

@@ -11,7 +11,7 @@ import pytest
 
 from fwlab.checkout.project import Project, load_topology
 from fwlab.cli import main, perf_profile
-from fwlab.cli.predictions import read_predictions
+from fwlab.cli.tries import read_predictions
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import EXIT_FAIL, EXIT_UNMEASURED, EXIT_USAGE, BadInput, CannotMeasure, FwlabError, Refused
 from fwlab.rulesets import files

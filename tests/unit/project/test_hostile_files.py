@@ -19,7 +19,7 @@ import yaml
 
 from fwlab.checkout.project import Project, display_path
 from fwlab.checkout.yaml_files import read_yaml_file
-from fwlab.cli.predictions import predictions_in
+from fwlab.cli.tries import predictions_in
 from fwlab.measure.labs import lab_in
 from fwlab.measure.saved_runs import load_run
 from fwlab.model.errors import BadInput

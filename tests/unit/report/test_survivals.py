@@ -138,7 +138,7 @@ def test_a_sweep_over_another_parameter_has_one_load(lab: Lab) -> None:
     assert "number of rules" in svg
 
 
-@pytest.mark.parametrize("changed", [{"metric": "capacity"}, {"varies": "traffic"}])
+@pytest.mark.parametrize("changed", [{"victim_class": None}, {"varies": "traffic"}])
 def test_a_load_of_the_attack_beside_another_is_refused(lab: Lab, changed: dict[str, object]) -> None:
     with pytest.raises(ValidationError, match="attack_load is for survival over a parameter of the ruleset"):
         by_length(lab, **changed)

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from fwlab.checkout.project import Project
-from fwlab.cli.author import publish
-from fwlab.cli.ranges import write_ranges
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import added_files, load_run, published_files, published_runs
 from fwlab.model.errors import BadInput
 from fwlab.model.results import Run
 from tests import ROOT
+from tools.publish import publish
+from tools.ranges import write_ranges
 
 LAB = "lab03-ipset"
 WHOLE = ROOT / "results" / LAB / "2026-11-20-full.json"

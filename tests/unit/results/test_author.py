@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`fwlab author`: publish a run, renew pages, measure how well figures repeat."""
+"""`python -m tools`: publish a run, renew pages, measure how well figures repeat."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from fwlab.checkout.project import Project, find_project
-from fwlab.cli import author, main, repeatability
-from fwlab.cli.author import publish
+from fwlab.cli import main
 from fwlab.judge.statistics import Figure
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import load_lab
@@ -25,6 +24,10 @@ from fwlab.model.results import Run
 from fwlab.model.systems import on_system
 from fwlab.testbed import machine_record
 from tests import ROOT
+from tools import publish as publishing
+from tools import repeatability
+from tools.__main__ import app
+from tools.publish import publish
 
 LAB = "lab03-ipset"
 RUN = ROOT / "results" / LAB / "2026-11-20-full.json"
@@ -33,12 +36,12 @@ LABS = sorted(path.parent.name for path in ROOT.glob("labs/lab[0-9][0-9]-*/lab.y
 
 @pytest.fixture
 def called(monkeypatch: pytest.MonkeyPatch):
-    """Run `fwlab author ...`; the exit code."""
+    """Run `python -m tools ...`; the exit code."""
 
     def call(*words: str) -> int:
-        monkeypatch.setattr("sys.argv", ["fwlab", "author", *words])
+        monkeypatch.setattr("sys.argv", ["tools", *words])
         with pytest.raises(SystemExit) as left:
-            main.main()
+            main.main(app)
         return left.value.code or EXIT_PASS
 
     return call
@@ -50,14 +53,14 @@ class TestFilesOfARun:
             assert (lab.id, run.lab) == (LAB, LAB)
             return [project.root / "results" / "one.json", lab.folder / "README.md"]
 
-        monkeypatch.setattr(author, "publish", write)
+        monkeypatch.setattr(publishing, "publish", write)
         assert called("publish", LAB, str(RUN)) == EXIT_PASS
         assert capsys.readouterr() == (f"written: results/one.json\nwritten: labs/{LAB}/README.md\n", "")
 
     def test_without_a_file_the_labs_latest_run_is_used(self, called, monkeypatch, capsys, tmp_path: Path) -> None:
         seen: list[Run] = []
-        monkeypatch.setattr(author, "latest_run", lambda _project, lab: tmp_path / lab.id / "run.json")
-        monkeypatch.setattr(author, "publish", lambda _project, _lab, run: seen.append(run) or [])
+        monkeypatch.setattr(publishing, "latest_run", lambda _project, lab: tmp_path / lab.id / "run.json")
+        monkeypatch.setattr(publishing, "publish", lambda _project, _lab, run: seen.append(run) or [])
         latest = tmp_path / LAB / "run.json"
         assert called("publish", LAB) == EXIT_USAGE
         assert capsys.readouterr().err.startswith(f"fwlab: {latest}: No such file")
@@ -70,7 +73,7 @@ class TestFilesOfARun:
         def refuse(*_: object) -> list[Path]:
             raise BadInput("the run has cases in doubt: one", "fwlab run LAB")
 
-        monkeypatch.setattr(author, "publish", refuse)
+        monkeypatch.setattr(publishing, "publish", refuse)
         assert called("publish", LAB, str(RUN)) == EXIT_USAGE
         said, complaint = capsys.readouterr()
         assert (said, complaint.startswith("fwlab: the run has cases in doubt: one")) == ("", True)
@@ -133,7 +136,7 @@ class TestRepeatability:
 
         monkeypatch.setattr(repeatability, "open_session", session)
         monkeypatch.setattr(repeatability, "busy_host", contextlib.nullcontext)
-        monkeypatch.setattr(author, "write_document", lambda *_: tmp_path / "repeatability.json")
+        monkeypatch.setattr(repeatability, "write_document", lambda *_: tmp_path / "repeatability.json")
         return names
 
     @pytest.mark.parametrize("lab_id", LABS)

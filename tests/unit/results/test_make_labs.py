@@ -20,9 +20,9 @@ from fwlab.model.lab import Exercise, Lab
 from fwlab.model.results import Measured, Run
 from fwlab.model.variants import REFUSED
 from fwlab.model.verdict import Outcome, Verdict, overall
-from fwlab.report.repeatability_table import differences
 from tests import ROOT
 from tests.fakes.published import NAMES, files, graded, lab_of
+from tools.repeatability import differences
 
 PROJECT = find_project(ROOT)
 LABS = [name for name in NAMES if files(name, "labs")]

@@ -8,8 +8,8 @@ import pytest
 from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Run
-from fwlab.report.repeatability_table import differences
 from tests import ROOT
+from tools.repeatability import differences
 
 RESULTS = ROOT / "results" / "lab03-ipset"
 

@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 from fwlab.checkout.project import Project, find_project
-from fwlab.cli.ranges import as_yaml, renewed, write_ranges
 from fwlab.judge.statistics import figure
 from fwlab.judge.verdicts import judge_cases
 from fwlab.measure.labs import load_lab
@@ -23,6 +22,7 @@ from fwlab.model.results import Run
 from tests import ROOT
 from tests.fakes.factories import TEXTS, a_lab, a_run, measured
 from tests.fakes.published import NAMES, lab_of
+from tools.ranges import as_yaml, renewed, write_ranges
 
 SOURCE = "results/lab99-made-up/2026-01-01-full.json"
 
@@ -170,7 +170,7 @@ def test_the_ranges_of_a_lab_are_those_of_its_own_raw_results(name: str, tmp_pat
 def test_an_unpublished_run_gives_no_range(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="a range needs raw results") as refused:
         write_ranges(Project(tmp_path), LAB, a_run([measured(LAB, "raw-drop", 300_000)]))
-    assert "fwlab author publish lab99-made-up" in refused.value.hint
+    assert "make figures LAB=lab99-made-up" in refused.value.hint
 
 
 @each_measured
@@ -223,7 +223,7 @@ def test_a_damaged_file_is_named(text: str, says: str, tmp_path: Path) -> None:
     with pytest.raises(BadInput) as refused:
         load_lab(Project(tmp_path), "lab03-ipset")
     assert refused.value.message.startswith(f"labs/lab03-ipset/ranges.yml{says}")
-    assert "fwlab author ranges lab03-ipset" in refused.value.hint
+    assert "make ranges LAB=lab03-ipset" in refused.value.hint
 
 
 def test_a_lab_without_the_file_judges_no_case(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`fwlab author waits` types commands and times them; here the commands are recorded instead of run."""
+"""`python -m tools waits` types commands and times them; here the commands are recorded instead of run."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from fwlab.checkout.project import Project, find_project, load_topology
-from fwlab.cli import waiting_times
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import CannotMeasure
+from tools import waits as waits_tool
 
 PROJECT = find_project()
 LAB = load_lab(PROJECT, "lab03-ipset")
@@ -28,8 +28,8 @@ class Typed:
         self.handed_in: list[str] = []
         self.machines: dict[str, int] = {}
         self.fails = ""
-        monkeypatch.setattr(waiting_times, "_timed", self)
-        monkeypatch.setattr(waiting_times, "_machines", lambda *_: self.machines)
+        monkeypatch.setattr(waits_tool, "_timed", self)
+        monkeypatch.setattr(waits_tool, "_machines", lambda *_: self.machines)
         monkeypatch.setenv("FWLAB_CACHE", str(tmp_path))
         (tmp_path / "saved").mkdir()
         (tmp_path / "saved" / "state").write_bytes(b"\0" * (3 << 20))
@@ -65,7 +65,7 @@ def typed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Typed:
 
 
 def waits(**fields: bool) -> dict:
-    return waiting_times.waits(PROJECT, LAB, load_topology(PROJECT), lambda _: None, **fields)
+    return waits_tool.waits(PROJECT, LAB, load_topology(PROJECT), lambda _: None, **fields)
 
 
 def test_each_wait_is_that_of_its_command(typed: Typed) -> None:
@@ -113,4 +113,4 @@ def test_machines_in_use_are_left_alone(typed: Typed) -> None:
 
 def test_a_command_that_fails_is_named() -> None:
     with pytest.raises(CannotMeasure, match=r"sh -c exit 3 failed \(exit 3\)"):
-        waiting_times._timed(PROJECT, ["sh", "-c", "exit 3"])
+        waits_tool._timed(PROJECT, ["sh", "-c", "exit 3"])

@@ -75,11 +75,6 @@ def test_the_reason_of_the_kernel_is_passed_on(kernel: FakeBpf, monkeypatch: pyt
         load(HEAD.format("lpm saddr") + "198.18.1.1\n")
 
 
-def test_loading_one_by_one_is_refused() -> None:
-    with pytest.raises(Refusal, match=r"x\.xdp-table: such a file can only be loaded whole"):
-        XdpTableLoader(FakeKernel()).calls("x.xdp-table", HEAD.format("list saddr") + "1.1.1.1\n", each=True)
-
-
 def test_the_programs_name_tells_tables_apart(kernel: FakeBpf) -> None:
     texts = [
         HEAD.format("hash saddr") + "198.18.1.1\n",

@@ -13,7 +13,7 @@ import yaml
 from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, EXIT_UNMEASURED, EXIT_USAGE, BadInput
 from fwlab.model.verdict import Outcome
 from fwlab.student.progress import (
-    MOST_TRIES,
+    MAX_TRIES,
     ExerciseProgress,
     Progress,
     Try,
@@ -24,25 +24,6 @@ from fwlab.student.progress import (
 )
 from tests.fakes import student_checkout as checkouts
 from tests.fakes.student_checkout import EX1, EX2, LAB, Door, Measuring
-
-
-@pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    checkouts.make(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def session(monkeypatch: pytest.MonkeyPatch) -> Measuring:
-    return checkouts.measuring(monkeypatch)
-
-
-@pytest.fixture
-def door(
-    checkout: Path, session: Measuring, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Door:
-    return checkouts.door(monkeypatch, capsys)
 
 
 def work(checkout: Path) -> Path:
@@ -210,11 +191,11 @@ def _ask(checkout: Path, times: int) -> None:
 
 def test_the_file_does_not_grow_without_end_and_keeps_the_first_try() -> None:
     progress = Progress(lab=LAB)
-    for index in range(MOST_TRIES + 50):
+    for index in range(MAX_TRIES + 50):
         one = Try(at=str(index), ruleset=str(index), outcome=Outcome.FAIL, measured=float(index))
         progress = progress.with_tries({EX1: one}, {EX1: 5.0})
     tries = progress.of(EX1).tries
-    assert (len(tries), tries[0].at, tries[-1].at) == (MOST_TRIES, "0", str(MOST_TRIES + 49))
+    assert (len(tries), tries[0].at, tries[-1].at) == (MAX_TRIES, "0", str(MAX_TRIES + 49))
 
 
 def test_the_prediction_is_that_of_the_first_figure() -> None:

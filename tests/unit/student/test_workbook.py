@@ -125,13 +125,6 @@ QUESTION = {
 }
 
 
-@pytest.fixture
-def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    checkouts.make(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def write(checkout: Path, **fields: object) -> None:
     text = yaml.safe_dump({"questions": [{**QUESTION, "unit": "instructions", **fields}]})
     (checkout / "labs" / LAB / "answers.yml").write_text(text)
@@ -175,16 +168,9 @@ def test_two_questions_have_two_names(checkout: Path) -> None:
 
 
 @pytest.fixture
-def session(monkeypatch: pytest.MonkeyPatch) -> Measuring:
-    return checkouts.measuring(monkeypatch)
-
-
-@pytest.fixture
-def door(
-    checkout: Path, session: Measuring, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Door:
+def door(checkout: Path, door: Door) -> Door:
     write(checkout)
-    return checkouts.door(monkeypatch, capsys)
+    return door
 
 
 @pytest.mark.parametrize("number", ["nan", "inf", "1e999"])

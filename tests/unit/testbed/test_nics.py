@@ -14,7 +14,7 @@ from fwlab.measure.plan import case_spec
 from fwlab.measure.session import Session
 from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.model.errors import CannotMeasure
-from fwlab.model.lab import refuse_unknown_nics
+from fwlab.model.lab import reject_unknown_nics
 from fwlab.rulesets.kind import Refusal
 from fwlab.rulesets.kinds.nic import KIND, MODELS, NicLoader, models_there
 from fwlab.testbed.hardware import LinkEnd, hub_arguments, links_on_hubs
@@ -189,9 +189,9 @@ def test_the_grader_asks_which_driver_serves_the_links() -> None:
 
 
 def test_the_nics_of_cases_are_declared() -> None:
-    refuse_unknown_nics({"a": None, "b": "vmxnet3"}, ["vmxnet3"])
+    reject_unknown_nics({"a": None, "b": "vmxnet3"}, ["vmxnet3"])
     with pytest.raises(ValueError, match="b: e1000 is none of needs.nics"):
-        refuse_unknown_nics({"a": None, "b": "e1000"}, ["vmxnet3"])
+        reject_unknown_nics({"a": None, "b": "e1000"}, ["vmxnet3"])
 
 
 def test_the_nic_is_loaded_before_the_ruleset(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -179,7 +179,7 @@ end
 
 function Agent:measure(request)
   local context, device = self:context(request.devices), request.devices[1]
-  trials.wait(context, device, request.patience_s)
+  trials.wait(context, device, request)
   self.system:sleep(request.settle_s)
   return trials.measure(context, device, request)
 end
@@ -199,7 +199,7 @@ end
 function Agent:record_stacks(request)
   if not self.stacks then error("dtrace was not started", 0) end
   local context, device = self:context(request.devices), request.devices[1]
-  trials.wait(context, device, request.patience_s)
+  trials.wait(context, device, request)
   self.system:sleep(request.settle_s)
   return { recorded = trials.watch(context, function()
     self.stacks:mark()

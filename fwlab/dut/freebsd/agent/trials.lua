@@ -7,9 +7,6 @@ local json = require("json")
 
 local trials = {}
 
--- Packets that must arrive before traffic counts as begun.
-local BEGUN = 64
-
 -- Raises an error if the host has ended the conversation: what would be measured is no longer wanted, and would
 -- cost the next session's packets. The process that passes the host's words on is gone then.
 local function check_host(snapshot, agent)
@@ -22,12 +19,13 @@ local function check_host(snapshot, agent)
 end
 
 -- Wait until packets arrive at the first link.
-function trials.wait(context, device, patience_s)
+function trials.wait(context, device, request)
+  local patience_s = request.patience_s
   local name = device .. ".rx_packets"
   local first = context.snapshots:take()
   while true do
     local now = context.snapshots:take()
-    if now.counts[name] >= first.counts[name] + BEGUN then return end
+    if now.counts[name] >= first.counts[name] + request.begun then return end
     if context.snapshots:between(first, now) > patience_s * 1e9 then
       error(string.format("no packet arrived at %s within %g s", device, patience_s), 0)
     end

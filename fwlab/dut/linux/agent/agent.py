@@ -205,7 +205,7 @@ class Agent:
         device, loop = request["devices"][0], self._idle_loop
         with trials.ahead_of_packets(), retired() as instructions, marks(request.get("marked", False)) as marked:
             counters = Counters(request["devices"])
-            counters.wait_for_packets(device, request["patience_s"])
+            counters.wait_for_packets(device, request["begun"], request["patience_s"])
             time.sleep(request["settle_s"])
             terms = cast("answers.Terms", request)
             idle_of = None if loop is None else lambda: [loop.idle_ns()]
@@ -231,7 +231,7 @@ class Agent:
             raise Refusal("perf was not started")
         with trials.ahead_of_packets():
             counters, device = Counters(request["devices"]), request["devices"][0]
-            timing = {name: request[name] for name in ("seconds", "settle_s", "patience_s")}
+            timing = {name: request[name] for name in ("seconds", "settle_s", "begun", "patience_s")}
             return {"recorded": self._perf.record(counters, device, **timing)}
 
     def read_stacks(self, _request: Request) -> answers.Stacks:

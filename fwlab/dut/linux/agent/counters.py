@@ -10,8 +10,6 @@ from fwlab.dut.linux.agent.kernel import read
 from fwlab.dut.linux.agent.tasks import SOFTIRQ_THREADS
 from fwlab.rulesets.kind import Refusal
 
-#: Packets that must arrive before traffic counts as begun: the size of one NAPI poll.
-BEGUN = 64
 _COUNTED = ("rx_packets", "tx_packets", "rx_dropped", "rx_bytes")
 
 
@@ -72,11 +70,11 @@ class Counters:
         assert best is not None  # noqa: S101 - the loop has run
         return best[1], best[2]
 
-    def wait_for_packets(self, device: str, patience_s: float) -> None:
-        """Raises Refusal if none arrive within `patience_s` seconds."""
+    def wait_for_packets(self, device: str, packets: int, patience_s: float) -> None:
+        """Wait until so many packets arrive. Raises Refusal after `patience_s` seconds."""
         start = time.monotonic()
         first = self.read()[device + ".rx_packets"]
-        while self.read()[device + ".rx_packets"] < first + BEGUN:
+        while self.read()[device + ".rx_packets"] < first + packets:
             if time.monotonic() - start > patience_s:
                 raise Refusal(f"no packet arrived at {device} within {patience_s:g} s")
             time.sleep(0.005)

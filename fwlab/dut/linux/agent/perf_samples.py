@@ -93,10 +93,12 @@ class Perf:
         if not os.path.exists(DATA):
             raise Refusal(f"perf wrote nothing: {said.strip()[-500:]}")
 
-    def record(self, counters: Counters, device: str, *, seconds: float, settle_s: float, patience_s: float) -> Any:
+    def record(
+        self, counters: Counters, device: str, *, seconds: float, settle_s: float, begun: int, patience_s: float
+    ) -> Any:
         """Sample for `seconds` as soon as packets arrive. Returns duration_ns and counts."""
         os.sched_setscheduler(self.process.pid, os.SCHED_FIFO, os.sched_param(10))
-        counters.wait_for_packets(device, patience_s)
+        counters.wait_for_packets(device, begun, patience_s)
         time.sleep(settle_s)
         begin, first = counters.read_at()
         self.control("enable")

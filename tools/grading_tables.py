@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What cog writes into the instructor's guide: how long gradings took, and the limits of archives."""
+
+import json
+from pathlib import Path
+
+from fwlab.checkout.project import find_project
+from fwlab.grading import confined
+from fwlab.grading.archives import EXPORT, STUDENT
+from fwlab.grading.grader import STUDENT_S
+
+
+def times() -> str:
+    """One row per grading of a class of thirty, the newest first."""
+    folder = find_project().root / "results" / "grading"
+    rows = [_row(path) for path in sorted(folder.glob("*-class-of-30*.json"), reverse=True)]
+    head = "| graded on | load average | rulesets | time | per ruleset |\n|---|---:|---:|---:|---:|"
+    return "\n".join(["", head, *rows, ""])
+
+
+def _row(path: Path) -> str:
+    found = json.loads(path.read_text())
+    measured = sum(mark["what"] != "not handed in" for mark in found["marks"])
+    minutes, seconds = divmod(round(found["seconds"]), 60)
+    each = found["seconds"] / measured
+    when = found["date"] + (", interrupted once" if "parts_s" in found else "")
+    return f"| {when} | {found['load_average'][0]:.1f} | {measured} | {minutes} min {seconds} s | {each:.0f} s |"
+
+
+def waits() -> str:
+    """One row per measurement of the waits (`python -m tools waits`), the newest first."""
+    found = sorted((find_project().root / "results").glob("lab*/*-waits.json"), reverse=True)
+    head = (
+        "| measured on | lab | load average before | `vagrant up`, booting | from saved states | one student graded |\n"
+        "|---|---|---:|---:|---:|---:|"
+    )
+    return "\n".join(["", head, *(_waited(path) for path in found), ""])
+
+
+def _waited(path: Path) -> str:
+    waited = json.loads(path.read_text())
+    times = [f"{waited[name]:.0f} s" for name in ("up_by_booting_s", "up_from_saved_state_s", "one_student_graded_s")]
+    times[-1] += f", {len(waited['marks'])} exercises"
+    cells = [waited["started"][:10], path.parent.name, f"{waited['load_average'][0]:.1f}", *times]
+    return f"| {' | '.join(cells)} |"
+
+
+def archive_limits() -> str:
+    """One row per limit of what is unpacked."""
+    one = confined.CPU_S
+    rows = [
+        ("Files and folders", f"{STUDENT.members}", f"{EXPORT.members}"),
+        ("Size of a file", f"{STUDENT.file >> 20} MiB", f"{EXPORT.file >> 20} MiB"),
+        ("Unpacked size", f"{STUDENT.total >> 20} MiB", f"{EXPORT.total >> 20} MiB"),
+        ("Times as large as packed", f"{STUDENT.ratio}", f"{EXPORT.ratio}"),
+        (
+            "CPU time to unpack it; of a class, by its size",
+            f"{one} s",
+            f"{one * confined.CLASS} to {one * confined.MAX_CLASS} s",
+        ),
+    ]
+    head = "| limit of an archive | of a student | of a class |\n|---|---:|---:|"
+    return "\n".join(["", head, *(f"| {' | '.join(row)} |" for row in rows), ""])
+
+
+def student_limits() -> str:
+    """One row per limit of what one student may use."""
+    rows = [
+        ("CPU time to unpack what was handed in, and again to validate it", f"{confined.CPU_S} s"),
+        ("Memory for that", f"{confined.MEMORY >> 20} MiB"),
+        ("Time for that, on a busy host", f"{confined.WALL_S:g} s"),
+        ("Time on the machines for rulesets that cannot be measured", f"{STUDENT_S / 60:g} min"),
+    ]
+    head = "| limit of one student | value |\n|---|---:|"
+    return "\n".join(["", head, *(f"| {' | '.join(row)} |" for row in rows), ""])

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The generated parts of the pages: blocks that cog runs, numbers inside sentences (numbers.py), pictures."""
+
+from pathlib import Path
+
+import typer
+from cogapp.cogapp import Cog, CogError  # type: ignore[import-untyped]
+
+from fwlab.checkout.atomic_write import write_atomically
+from fwlab.checkout.project import Project, display_path, find_project
+from fwlab.model.errors import BadInput
+from tools.numbers import with_numbers
+from tools.pictures import pictures_of
+
+GLOBS = ("*.md", "guides/*.md", "labs/*/README.md", "labs/*/instructor.md", "engine/README.md", "results/README.md")
+
+
+def pages_command() -> None:
+    """Renew the generated parts of all pages: the table of labs, figures, limits and pictures."""
+    project = find_project()
+    for page in refresh(project):
+        typer.echo(f"written: {display_path(project, page)}")
+
+
+def all_pages(project: Project) -> list[Path]:
+    """Every page that may have generated parts."""
+    return sorted(path for glob in GLOBS for path in project.root.glob(glob))
+
+
+def rendered(page: Path) -> str:
+    """The page with its generated parts made anew. Raises BadInput with page and line if a part cannot be made."""
+    try:
+        text: str = Cog().process_string(page.read_text(encoding="utf-8"), str(page))
+    except CogError as error:
+        raise BadInput(str(error), f"correct the cog markers of {page.name}") from error
+    return with_numbers(text, page)
+
+
+def refresh(project: Project) -> list[Path]:
+    """Rewrite the pages and the pictures that are stale. Returns their paths."""
+    stale: list[Path] = []
+    for page in all_pages(project):
+        text = rendered(page)
+        if text != page.read_text(encoding="utf-8"):
+            stale.append(write_atomically(page, text))
+        for path, drawn in pictures_of(page).items():
+            if not path.exists() or drawn != path.read_text(encoding="utf-8"):
+                stale.append(write_atomically(path, drawn))
+    return stale
