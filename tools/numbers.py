@@ -1,79 +1,180 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Numbers inside a page's sentences. Each is followed by a comment with the expression that it is computed from:
+"""Numbers inside a page's sentences. Each is followed by a comment that names the function that computes it:
 
-    The second rule costs 349<!-- = (cost("ports-iptables-1500") - cost("ports-iptables-0")) / 100 --> instructions.
+    The second rule costs 349<!-- = each("ports-iptables-1500", "ports-iptables-0", 100) --> instructions.
 
-The expression is Python, like cog's blocks, and knows the functions below. The number keeps its decimal places.
+The functions are the methods of Numbers. The number keeps its decimal places.
 """
 
 import math
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 from fwlab.model.errors import BadInput
 from fwlab.report.model import build_model
-from tools.figures import medians, published_runs
+from tools.calls import call, methods
+from tools.figures import Median, medians, published_runs
 
-_FIGURE = re.compile(r"(?P<number>\d+(?:\.(?P<decimals>\d+))?)(?P<comment><!-- = (?P<expression>[^\n]+?) -->)")
+_NUMBER = re.compile(r"(?P<number>\d+(?:\.(?P<decimals>\d+))?)(?P<comment><!-- = (?P<call>[^\n]+?) -->)")
+#: What a wrong call raises.
+_FAULTS = (ArithmeticError, LookupError, StopIteration, TypeError, ValueError)
 
 
 def with_numbers(text: str, page: Path) -> str:
-    """The page with these numbers computed anew. Raises BadInput, naming the expression, if one cannot be computed."""
-    if not _FIGURE.search(text):
+    """The page with these numbers computed anew. Raises BadInput, naming the call, if one cannot be computed."""
+    if not _NUMBER.search(text):
         return text
-    names = _functions(str(page))
+    functions = methods(Numbers(str(page)))
 
     def computed(found: re.Match[str]) -> str:
         try:
-            value = eval(found["expression"], {"__builtins__": {}}, names)  # noqa: S307 - as cog does with this page
-        except (ArithmeticError, LookupError, NameError, StopIteration, SyntaxError, TypeError) as error:
-            message = f"{page.name}: {found['expression']}: {error}"
-            raise BadInput(message, f"correct the expression in {page.name}") from error
+            value = call(found["call"], functions)
+        except _FAULTS as error:
+            message = f"{page.name}: {found['call']}: {error}"
+            raise BadInput(message, f"correct the comment in {page.name}") from error
         return f"{value:.{len(found['decimals'] or '')}f}{found['comment']}"
 
-    return _FIGURE.sub(computed, text)
+    return _NUMBER.sub(computed, text)
 
 
-def _functions(page: str) -> dict[str, Callable[..., float]]:
-    """Of the newest full run of the page's lab; cases, sweeps and crossovers by id.
+class Numbers:
+    """From the published runs of the lab whose page it is. Cases, sweeps and crossovers are named by their ids.
 
-    median           in the unit of the case's metric: pps, connections per second, ...
-    kpps             thousand packets per second
-    cost             instructions per packet or connection
-    load             seconds in which a case's ruleset is loaded
-    ratio            a case's median divided by another's
-    frmol            thousand packets per second that are forwarded at the maximum offered load
-    forwarded        per cent of the packets that a case's trials processed
-    lowest, highest  cost of a sweep's cheapest and most expensive case
-    crossover        the parameter at which the faster sweep overtakes the slower one
+    `less` is the case whose cost is subtracted, `base` the one that a figure is divided by. A cost is in instructions
+    per packet or connection, which are nanoseconds of the reference CPU.
     """
-    lab, runs = published_runs(page)
-    median = medians(page, lab, runs)
-    cases = {sweep.id: [case.id for case in sweep.cases()] for sweep in lab.sweeps}
 
-    def cost(case: str) -> float:
-        return 1e9 / median(case)
+    def __init__(self, page: str) -> None:
+        self._lab, self._runs = published_runs(page)
+        self._page = page
 
-    def forwarded(case: str) -> float:
-        trials = next(measured.trials for run in runs for measured in run.cases if measured.id == case)
+    def median(self, case: str) -> float:
+        """In the unit of the case's metric: pps, connections per second, a share, bytes."""
+        return self._of("")(case)
+
+    def kpps(self, case: str) -> float:
+        """Thousand packets per second."""
+        return self.median(case) / 1e3
+
+    def frmol(self, case: str) -> float:
+        """Thousand packets per second that are forwarded at the maximum offered load."""
+        return self._of("frmol")(case) / 1e3
+
+    def mbit(self, case: str, size: int) -> float:
+        """Mbit/s, for frames of so many bytes."""
+        return self.kpps(case) * size * 8 / 1000
+
+    def percent(self, case: str) -> float:
+        """A share in per cent."""
+        return 100 * self.median(case)
+
+    def tenths(self, case: str) -> float:
+        """A share in tenths: how many of ten places are reached."""
+        return 10 * self.median(case)
+
+    def forwarded(self, case: str) -> float:
+        """Per cent of the packets that the case's trials processed."""
+        trials = next(measured.trials for run in self._runs for measured in run.cases if measured.id == case)
         return 100.0 * sum(trial.forwarded for trial in trials) / sum(trial.processed for trial in trials)
 
-    def crossover(crossover_id: str) -> float:
-        return (
-            next(found.value for found in build_model(lab, runs[0], runs[1:]).crossovers if found.id == crossover_id)
-            or math.nan
-        )
+    def cost(self, case: str) -> float:
+        """Instructions."""
+        return 1e9 / self.median(case)
 
-    return {
-        "median": median,
-        "kpps": lambda case: median(case) / 1e3,
-        "cost": cost,
-        "load": medians(page, lab, runs, "load_time"),
-        "ratio": lambda case, base: median(case) / median(base),
-        "frmol": lambda case: medians(page, lab, runs, "frmol")(case) / 1e3,
-        "forwarded": forwarded,
-        "lowest": lambda sweep: min(map(cost, cases[sweep])),
-        "highest": lambda sweep: max(map(cost, cases[sweep])),
-        "crossover": crossover,
-    }
+    def thousands(self, case: str) -> float:
+        """The cost in thousand instructions."""
+        return self.cost(case) / 1000
+
+    def more(self, case: str, less: str) -> float:
+        """What a case costs more than another."""
+        return self.cost(case) - self.cost(less)
+
+    def thousands_more(self, case: str, less: str) -> float:
+        """The same in thousand instructions."""
+        return self.more(case, less) / 1000
+
+    def each(self, case: str, less: str, count: int) -> float:
+        """What each of so many rules, entries or bytes costs, by which the cases differ."""
+        return self.more(case, less) / count
+
+    def percent_each(self, case: str, less: str, count: int, base: str) -> float:
+        """The same in per cent of what `base` costs."""
+        return 100 * self.each(case, less, count) / self.cost(base)
+
+    def percent_dearer(self, case: str, base: str) -> float:
+        """By how many per cent it costs more."""
+        return 100 * self.more(case, base) / self.cost(base)
+
+    def times(self, case: str, less: str, other: str, other_less: str) -> float:
+        """What one thing costs, as a multiple of what another costs."""
+        return self.more(case, less) / self.more(other, other_less)
+
+    def break_even(self, case: str, less: str, longer: str, shorter: str, count: int) -> float:
+        """How many rules cost what `case` costs more than `less`; `longer` has `count` rules more than `shorter`."""
+        return self.more(case, less) / self.each(longer, shorter, count)
+
+    def budget(self, case: str, attack: float) -> float:
+        """What a packet of the attack may cost if it is to fill the DUT at this multiple of the case's capacity."""
+        return self.cost(case) / attack
+
+    def percent_left(self, case: str, base: str, attack: float) -> float:
+        """Per cent of the DUT's time that is left when an attack, a multiple of `base`'s capacity, is dropped."""
+        return 100 * (1 - attack * self.cost(case) / self.cost(base))
+
+    def connection(self, new: str, known: str, known_tcp: str, tracked: str, routing: str, packets: int) -> float:
+        """Thousand instructions of conntrack for a TCP connection: an entry, and a lookup for each further packet."""
+        lookup = self.more(tracked, routing) + self.more(known_tcp, known)
+        return (self.more(new, known) + (packets - 1) * lookup) / 1000
+
+    def lowest(self, sweep: str) -> float:
+        """Cost of a sweep's cheapest case."""
+        return min(self._costs(sweep))
+
+    def highest(self, sweep: str) -> float:
+        """Cost of its most expensive case."""
+        return max(self._costs(sweep))
+
+    def ratio(self, case: str, base: str) -> float:
+        """Of the medians."""
+        return self.median(case) / self.median(base)
+
+    def percent_of(self, case: str, base: str) -> float:
+        """The ratio in per cent."""
+        return 100 * self.ratio(case, base)
+
+    def percent_more(self, case: str, base: str) -> float:
+        """By how many per cent the median is higher."""
+        return 100 * (self.ratio(case, base) - 1)
+
+    def percent_less(self, case: str, base: str) -> float:
+        """By how many per cent it is lower."""
+        return 100 * (1 - self.ratio(case, base))
+
+    def percent_below(self, case: str, base: str, published: float) -> float:
+        """By how many per cent the ratio is lower than a published one."""
+        return 100 * (1 - self.ratio(case, base) / published)
+
+    def memory_each(self, case: str, count: int) -> float:
+        """Bytes of kernel memory for each of so many rules or entries."""
+        return self.median(case) / count
+
+    def memory_more_each(self, case: str, less: str, count: int) -> float:
+        """The same for the entries by which two cases differ."""
+        return (self.median(case) - self.median(less)) / count
+
+    def load_ratio(self, case: str, base: str) -> float:
+        """How many times as long it takes to load the ruleset."""
+        load = self._of("load_time")
+        return load(case) / load(base)
+
+    def crossover(self, crossover: str) -> float:
+        """The parameter at which the faster sweep overtakes the slower one."""
+        model = build_model(self._lab, self._runs[0], self._runs[1:])
+        return next(found.value for found in model.crossovers if found.id == crossover) or math.nan
+
+    def _of(self, metric: str) -> Median:
+        return medians(self._page, self._lab, self._runs, metric)
+
+    def _costs(self, sweep: str) -> list[float]:
+        cases = {found.id: found.cases() for found in self._lab.sweeps}[sweep]
+        return [self.cost(case.id) for case in cases]

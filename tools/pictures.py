@@ -6,8 +6,8 @@ Each is an image, followed by a comment that draws it:
     ![Lists bend, sets stay level](pictures/lists.svg)
     <!-- drawn: curves("capacity", "iptables-rules", "ipset") -->
 
-The expression is Python, like cog's blocks, and knows the functions below. The files are kept in git. Other pages link
-them without drawing them. Each takes the reader's light or dark theme.
+The comment names one of the functions below and its arguments. The files are kept in git. Other pages link them without
+drawing them. Each takes the reader's light or dark theme.
 """
 
 import functools
@@ -32,14 +32,14 @@ from fwlab.report.flame import flame
 from fwlab.report.formatting import cost_unit, digits
 from fwlab.report.model import ReportModel, build_model
 from fwlab.report.plot import COLOURS, INK, STYLE, drawing, svg_element
+from tools.architecture import packages
+from tools.calls import call
 from tools.core_plot import cycles_of
 from tools.figures import Median, medians, published_runs
 
-_PICTURE = re.compile(
-    r"!\[(?P<words>[^\]]*)\]\((?P<path>[^)\s]+\.svg)\)\s*<!-- drawn: (?P<expression>.+?) -->", re.DOTALL
-)
-#: What a wrong expression raises.
-_FAULTS = (ArithmeticError, AttributeError, LookupError, NameError, StopIteration, SyntaxError, TypeError, ValueError)
+_PICTURE = re.compile(r"!\[(?P<words>[^\]]*)\]\((?P<path>[^)\s]+\.svg)\)\s*<!-- drawn: (?P<call>.+?) -->", re.DOTALL)
+#: What a wrong call raises.
+_FAULTS = (ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError)
 #: Text and axes in a light theme, and in a dark one.
 LIGHT, DARK = "#1f2328", "#d1d7e0"
 _THEMES = f"<style>svg{{color:{LIGHT}}}@media (prefers-color-scheme:dark){{svg{{color:{DARK}}}}}</style>"
@@ -53,14 +53,14 @@ def pictures_of(page: Path) -> dict[Path, str]:
     wanted = list(_PICTURE.finditer(page.read_text(encoding="utf-8")))
     if not wanted:
         return {}
-    names = _functions(str(page))
+    functions = _functions(str(page))
     found = {}
     for one in wanted:
         style = {**STYLE, "svg.hashsalt": one["path"]}
         words = " ".join(one["words"].split())
         try:
             with matplotlib.rc_context(style):  # type: ignore[arg-type]
-                drawn = eval(one["expression"], {"__builtins__": {}}, names)  # noqa: S307 - as cog does with this page
+                drawn = call(one["call"], functions)
                 if isinstance(drawn, Flame):
                     element = flame(drawn.stacks, drawn.cost, drawn.unit, words)
                 else:
@@ -101,9 +101,10 @@ def _functions(page: str) -> dict[str, Callable[..., Drawing | Flame]]:
     flames  the flame graph of a case, from the newest results/LAB/*-profile.json that has it; LAB may be another lab
     cycles  what a packet costs on a modelled core: the lab, the core, and (case, words) for each bar
 
+    packages  which package of fwlab imports which
     waits   the flame graph of where a packet waits on a modelled core: the lab, and a file in results/LAB of one case
 
-    All but the last two need a lab's page.
+    All but the last three need a lab's page.
     """
 
     @functools.cache
@@ -132,7 +133,14 @@ def _functions(page: str) -> dict[str, Callable[..., Drawing | Flame]]:
             raise ValueError(f"no samples of {case}")
         return Flame(found.stacks, nanoseconds_per_packet(measured.median), cost_unit(run.testbed))
 
-    return {"curves": curves, "places": places, "flames": flames, "cycles": cycles_of, "waits": _waits}
+    return {
+        "curves": curves,
+        "places": places,
+        "flames": flames,
+        "cycles": cycles_of,
+        "packages": packages,
+        "waits": _waits,
+    }
 
 
 def _waits(lab: str, file: str) -> Flame:

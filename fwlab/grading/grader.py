@@ -30,7 +30,7 @@ from fwlab.measure.individual_tasks import individual_lab
 from fwlab.measure.labs import load_lab, on_dut
 from fwlab.measure.plan import base_cases, case_spec, exercise_spec
 from fwlab.measure.session import Session, open_session
-from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.declared import Frozen, Value
 from fwlab.model.errors import CannotMeasure

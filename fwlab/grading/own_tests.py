@@ -22,7 +22,7 @@ from fwlab.grading.record import CheckMark
 from fwlab.measure.context import RunContext
 from fwlab.measure.plan import case_spec
 from fwlab.measure.session import Session
-from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.lab import Lab
 from fwlab.model.results import Measured, Run

@@ -17,7 +17,7 @@ from fwlab.measure.context import RunContext
 from fwlab.measure.individual_tasks import draw, individual_lab, of_students
 from fwlab.measure.plan import PARTS, exercise_spec, lab_part_spec, submitted_from, submitted_spec
 from fwlab.measure.saved_runs import load_run
-from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.lab import Exercise, Lab

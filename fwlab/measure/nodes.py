@@ -17,7 +17,7 @@ from fwlab.judge.clocks import CLOCKS
 from fwlab.measure.context import RunContext
 from fwlab.measure.measurer import Measurer
 from fwlab.measure.recovery import Recovery
-from fwlab.metrics.nodes import Nodes
+from fwlab.metrics.measurement import Nodes
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import CannotMeasure, CannotStart
 from fwlab.model.events import Listener, LogLine
@@ -40,7 +40,11 @@ def open_nodes(
     tell: Listener,
     model: CoreModel | None = None,
 ) -> Iterator[OpenNodes]:
-    """`model`: what watches the DUT. Raises CannotMeasure if a node does not answer or the DUT is not fit for it."""
+    """Yields what measures on these nodes, what restores the DUT, and the DUT as it was found.
+
+    model  a modelled core that watches the DUT; None: none does
+    Raises CannotMeasure if a node does not answer, or if the DUT is not fit to be measured.
+    """
     topology = context.topology
     devices = [topology.end(FIRST_LINK, "dut").dev, topology.end(LAST_LINK, "dut").dev]
     engine = engines.make(choice, machines.ssh("generator"), topology, machines.testbed)

@@ -17,7 +17,7 @@ from fwlab.measure.measurer import Measurer, interleave_trials
 from fwlab.measure.nodes import open_nodes
 from fwlab.measure.provenance import new_run, run_of_other_lab
 from fwlab.measure.recovery import Recovery
-from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import CannotMeasure, CannotStart, DutLost, Hindered, Overdue
 from fwlab.model.events import (
@@ -48,7 +48,10 @@ REVIVALS = 3
 
 
 class Session:
-    """A lab's machines, ready to measure. Made by `open_session`. `lost_link`: what the host lost of their links."""
+    """A lab's machines, ready to measure. Made by `open_session`.
+
+    lost_link  returns the error that names a link which the host has lost, or None
+    """
 
     def __init__(
         self,
@@ -114,7 +117,7 @@ class Session:
     def measurable(self, specs: list[MeasurementSpec]) -> list[MeasurementSpec]:
         """Those whose main metric this testbed's clock can measure, and for which the DUT has CPUs enough.
 
-        Why the others are left out is told.
+        Emits an event with the reason for each omitted case.
         """
         found = []
         for spec in specs:

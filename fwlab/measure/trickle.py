@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 from fwlab.generator.protocol import TcpEndpoints, traffic_guard
-from fwlab.metrics.nodes import Nodes, through
+from fwlab.metrics.measurement import Nodes, through
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.events import Warned
@@ -30,7 +30,7 @@ CPS, PIECE_S = 10.0, 2.0
 def trickle(nodes: Nodes, traffic: str) -> Iterator[str]:
     """Play this traffic, which the engine has been given, while the context is open; yields what is played, in words.
 
-    The DUT has received some of it by then, or that it has not is told.
+    By then the DUT has received packets; if none arrived, a warning is emitted.
     """
     connections = nodes.store.connections(traffic)
     if connections is None:

@@ -13,14 +13,10 @@ from collections.abc import Sequence
 
 from fwlab.generator.pacing.paced_load import Load
 from fwlab.generator.protocol import traffic_guard
-from fwlab.metrics.delivery import RATE_PACKETS, once_taken
-from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import MeasuringSession, Nodes, through
-from fwlab.metrics.offered_load import FLAT_OUT, LIGHT_LOAD, SETTLE_S, found, with_found
-from fwlab.metrics.paced import failed, play_paced
+from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step, through
+from fwlab.metrics.offered_load import FLAT_OUT, LIGHT_LOAD, PDR, SETTLE_S, found, with_found
+from fwlab.metrics.plays import RATE_PACKETS, failed, once_taken, play_paced
 from fwlab.metrics.protocol import MeasurableMetric
-from fwlab.metrics.rate_goals import PDR
-from fwlab.metrics.step import Phase, Step
 from fwlab.metrics.throughput import SEARCH, doubt_about
 from fwlab.model.benchmarks import LatencyTrial
 from fwlab.model.metric import Display, Tolerance, TrafficKind
@@ -35,7 +31,7 @@ PROBES, INTERVAL_S = 400, 0.01
 
 
 #: In the DUT's own time: the load in place of none (pps of the reference CPU), and seconds of the DUT's clock.
-LEAST_PPS, PACED_S = 2000.0, 1.0
+MIN_PPS, PACED_S = 2000.0, 1.0
 
 
 class Latency(MeasurableMetric):
@@ -69,7 +65,7 @@ def _round_trips(session: MeasuringSession, spec: MeasurementSpec, so_far: Measu
     if pdr is None:
         return so_far.troubled(["latency: the search found no throughput, of which the loads are shares"])
     if session.nodes.pacing is not None:
-        paced = [_paced_trial(session.nodes, spec, share, share * pdr or LEAST_PPS) for share in SHARES]
+        paced = [_paced_trial(session.nodes, spec, share, share * pdr or MIN_PPS) for share in SHARES]
         lost = [] if paced[0].round_trips_s else ["latency: no frame left the DUT: the ruleset drops all of them"]
         return so_far.troubled(lost) if lost else with_found(so_far, latency=paced)
     session.nodes.sink.load_counters(session.nodes.classes, echo=True)

@@ -4,10 +4,8 @@
 from collections.abc import Sequence
 
 from fwlab.judge.statistics import scale
-from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import Nodes
+from fwlab.metrics.measurement import MeasurementSpec, Nodes, Step
 from fwlab.metrics.protocol import WITH_OR_WITHOUT, MeasurableMetric
-from fwlab.metrics.step import Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Measured, TestbedFacts
 

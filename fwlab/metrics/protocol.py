@@ -4,8 +4,7 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.step import Step
+from fwlab.metrics.measurement import MeasurementSpec, Step
 from fwlab.model.metric import Metric, TrafficKind
 from fwlab.model.results import Clock
 

@@ -129,5 +129,5 @@ def seed_or_new(given: int | None) -> int:
     if given is None:
         return secrets.randbelow(SEEDS - 1) + 1
     if given < 0:
-        raise BadInput(f"a seed of {given} is below 0", "give a whole number from 0 on")
+        raise BadInput(f"the seed must be non-negative (got {given})", "give a whole number from 0 on")
     return given

@@ -160,7 +160,7 @@ class Metric(Protocol):
         return None
 
     def reservations(self, measured: Measured) -> list[str]:
-        """Why the figure cannot be held against a range, although nothing went wrong; usually nothing."""
+        """Why the value must not be judged against a range, although nothing went wrong; usually nothing."""
         return []
 
 

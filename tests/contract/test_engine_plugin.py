@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import ROOT
+from tests import ROOT, contract
 from tests.fakes import factories
 
 LAB = "lab98-trouble"
@@ -64,15 +63,9 @@ def checkout(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Environment variables with the plug-in installed."""
-    site = tmp_path / "site"
-    (site / "recorder-1.dist-info").mkdir(parents=True)
-    (site / "recorder-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: recorder\nVersion: 1\n")
-    (site / "recorder-1.dist-info" / "entry_points.txt").write_text("[fwlab.engines]\nrecorder = recorder:engine\n")
-    shutil.copy(Path(__file__).with_name("plugin") / "recorder.py", site)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("FWLAB_")}
-    return {**kept, "PYTHONPATH": f"{site}:{ROOT}"}
+    return contract.environment(contract.PLUGINS / "engine")
 
 
 def python(script: str, *words: str, checkout: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
@@ -132,10 +125,3 @@ def test_its_own_tcp_clients_are_used_if_it_is_asked_for(checkout: Path, environ
     """
     done = python(script, checkout=checkout, environment=environment)
     assert done.stdout == "endpoints on port 8080\n", done.stderr
-
-
-def test_an_incomplete_engine_is_refused_at_import(checkout: Path, environment: dict[str, str], tmp_path: Path) -> None:
-    with (tmp_path / "site" / "recorder.py").open("a") as plugin:
-        plugin.write("\ndel Recorder.make\n")
-    done = python("import fwlab.generator.selection", checkout=checkout, environment=environment)
-    assert "engine in recorder:engine: make missing" in done.stderr

@@ -4,24 +4,21 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
-SESSION = HERE / "plugin_programs" / "dut_session.py"
+from tests.contract import PLUGINS, environment
+
+SESSION = PLUGINS.with_name("plugin_programs") / "dut_session.py"
 
 
 @pytest.fixture(scope="module")
 def session() -> dict[str, Any]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(HERE / "plugin")])}
     argv = [sys.executable, SESSION]
-    done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(argv, env=environment(PLUGINS), capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

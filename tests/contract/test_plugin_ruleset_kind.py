@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,9 +11,9 @@ from typing import Any
 
 import pytest
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
-SESSION = HERE / "plugin_programs" / "ruleset_session.py"
+from tests.contract import PLUGINS, environment
+
+SESSION = PLUGINS.with_name("plugin_programs") / "ruleset_session.py"
 #: A tool that keeps its list in a file next to itself and refuses addresses outside the lab.
 TOOL = """#!/bin/sh
 list="$0.list"
@@ -42,9 +41,8 @@ def session(tool: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, A
     (submission / "a.tc").write_text("qdisc add dev eth0 clsact\n")
     (submission / "b.greylist").write_text("198.18.1.1\n198.18.1.2\n")
     (submission / "c.nft").write_text("add table ip t\n")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(HERE / "plugin")])}
     argv = [sys.executable, SESSION, submission, work, tool]
-    done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(argv, env=environment(PLUGINS), capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -16,18 +15,10 @@ import pytest
 
 from fwlab.model.registry import IncompleteKind, Registry
 from fwlab.testbed.testbeds import checked
-from tests import ROOT
+from tests import ROOT, contract
 
-PLUGIN = Path(__file__).with_name("plugin")
 LAB = "lab03-ipset"
 
-ENTRY_POINTS = """
-[fwlab.testbeds]
-slow_motion = made_up:testbed
-
-[fwlab.links]
-pigeon = made_up:link
-"""
 #: A libvirt domain of a DUT made for the plug-in's testbed and link.
 XML = """<domain type='qemu' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
   <name>made-up</name>
@@ -50,15 +41,9 @@ def checkout(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Environment variables with the plug-in installed."""
-    site = tmp_path / "site"
-    (site / "made_up-1.dist-info").mkdir(parents=True)
-    (site / "made_up-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: made-up\nVersion: 1\n")
-    (site / "made_up-1.dist-info" / "entry_points.txt").write_text(ENTRY_POINTS)
-    shutil.copy(PLUGIN / "made_up.py", site)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("FWLAB_")}
-    return {**kept, "PYTHONPATH": f"{site}:{ROOT}", "FWLAB_PORT_OFFSET": "9500"}
+    return {**contract.environment(contract.PLUGINS / "testbed"), "FWLAB_PORT_OFFSET": "9500"}
 
 
 def python(script: str, checkout: Path, environment: dict[str, str]) -> dict:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from MLRsearch import AbstractMeasurer, Config, GoalResult, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 
-from fwlab.metrics.rate_goals import BUDGET_S, BY_HOST_CLOCK, COARSER, GOALS, MAY_EXCEED, Bounds, SearchTerms
+from fwlab.metrics.offered_load import BUDGET_S, BY_HOST_CLOCK, COARSER, GOALS, MAY_EXCEED, Bounds, SearchTerms
 from fwlab.model.benchmarks import GoalBounds, RateSearch, TrialResult
 
 

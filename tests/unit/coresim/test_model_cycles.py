@@ -14,10 +14,13 @@ from fwlab_coresim.metric import METRIC, MOST_APART
 from pydantic import ValidationError
 
 from fwlab.checkout.project import find_project, load_topology
+from fwlab.measure import core_models
 from fwlab.measure.context import RunContext
 from fwlab.measure.core_models import modelled_specs
 from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import case_specs
+from fwlab.model.errors import BadInput
+from fwlab.model.registry import Registry
 from fwlab.model.results import Measured, ModelledCore, TestbedFacts
 from fwlab.model.trial import TcpTrial, Trial
 from fwlab.testbed.selection import TestbedRequest
@@ -127,3 +130,20 @@ def test_every_parameter_reaches_the_model() -> None:
                 update={name: getattr(CORE, name).model_copy(update={field: new}) if field else new}
             )
             assert (changed.words(), changed.cycles(modelled)) != plain, (name, field)
+
+
+def test_without_the_distribution_a_core_is_refused_and_nothing_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core_models, "core_models", lambda: Registry("core model", []))
+    with pytest.raises(BadInput, match="no model of a core is installed") as refused:
+        core_models.model_of("xeon")
+    assert refused.value.hint == "pip install ./coresim"
+    assert core_models.known_cores() == {}
+    assert core_models.core_profile(measured(trial(1000)), facts(core=named())) is None
+
+
+def test_counts_of_another_model_are_refused_by_name() -> None:
+    other = trial(1000).model_copy(update={"modelled": {"instructions": 1000, "sleep": 1}})
+    with pytest.raises(BadInput, match="counts of another model of a core: fetch_wait"):
+        METRIC.values(measured(other), facts(core=named()))
+    with pytest.raises(BadInput, match="xeon: not a core of this model: width"):
+        METRIC.values(measured(trial(1000)), facts(core=ModelledCore(name="xeon", title="x")))

@@ -12,7 +12,7 @@ from scapy.layers.l2 import Ether
 
 from fwlab.generator import sink
 from fwlab.generator.sink import BothEnds, Sink, counting_ruleset, returning
-from fwlab.metrics.nodes import Nodes, through
+from fwlab.metrics.measurement import Nodes, through
 from fwlab.model.declared_traffic import TrafficClass
 from fwlab.traffic.classes import classify, stream_flows
 from tests.fakes.traffic_forms import one_each

@@ -79,15 +79,9 @@ def broken(**fields: Any) -> str:
     ("text", "fault"),
     [
         ("", "Invalid JSON"),
-        ("[]", "valid dictionary|valid object|Input should be"),
         ("{}", "name: Field required"),
-        (broken(name="Has Spaces"), "name: "),
-        (broken(ceiling_pps=[]), "ceiling_pps: "),
         (broken(ceiling_pps=[0]), "ceiling_pps.0: "),
-        (broken(bare_dut_pps=["many"]), "bare_dut_pps.0: "),
         (broken(measured="2026-01-02T00:00:00"), "measured: "),
-        (broken(format="fwlab-host-class/9"), "format: "),
-        (broken(speed=1), "speed: "),
     ],
 )
 def test_a_broken_file_is_named_with_its_fault(tmp_path: Path, text: str, fault: str) -> None:

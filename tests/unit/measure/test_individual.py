@@ -21,7 +21,7 @@ from fwlab.grading.record import read_record
 from fwlab.measure.individual_tasks import draw, individual_lab, of_students, read_tasks
 from fwlab.measure.labs import load_lab
 from fwlab.measure.measurer import Measurer
-from fwlab.metrics.nodes import Nodes
+from fwlab.metrics.measurement import Nodes
 from fwlab.model.errors import BadInput, FwlabError
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.ruleset import RulesetFile

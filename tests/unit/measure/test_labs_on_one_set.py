@@ -11,7 +11,7 @@ import pytest
 
 from fwlab.measure.context import RunContext, same_machines
 from fwlab.measure.session import Session
-from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.model.results import Measured
 from fwlab.testbed.selection import TestbedRequest
 from tests.fakes import factories

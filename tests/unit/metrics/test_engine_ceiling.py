@@ -14,8 +14,7 @@ import pytest
 from fwlab.generator.protocol import PlaybackResult, check_load
 from fwlab.generator.replay import Replay, ReplayPlayback
 from fwlab.metrics.delivery import deliver
-from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import MeasuringSession, Nodes
+from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes
 from fwlab.model.errors import BadInput
 from tests.fakes.factories import a_lab, attempt
 
@@ -41,6 +40,7 @@ class Engine:
 def delivered_by(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr("fwlab.metrics.delivery.real_rate", lambda nodes: 4000.0)
     monkeypatch.setattr("fwlab.metrics.delivery.SETTLED_S", 0)
+    monkeypatch.setattr("fwlab.metrics.plays.SETTLED_S", 0)
     tables = SimpleNamespace(offered=lambda traffic, sent: {"attacker": sent})
     sink = SimpleNamespace(load_counters=lambda classes: None, settled_counts=lambda _all_of: {"attacker": 0})
     nodes = Nodes(engine, engine, sink, tables, a_lab().classes, lambda step: nullcontext(), 1)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from fwlab.metrics.delivery import BEFORE_FLOOD
-from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.trial import Delivery
 from tests.fakes.factories import a_lab, a_run, measured

@@ -15,7 +15,7 @@ from functools import cache
 
 import pytest
 
-from fwlab.metrics.perf_profile import RATES, SECONDS
+from fwlab.metrics.call_stacks import RATES, SECONDS
 
 #: The parts of a batch, such as receiving, routing and sending: where each ends, and what a sample costs there (us).
 ENDS, COSTS = (0.30, 0.65, 1.0), (10.0, 15.0, 22.0)

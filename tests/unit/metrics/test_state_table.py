@@ -10,9 +10,8 @@ import pytest
 
 from fwlab.generator.protocol import PlaybackResult
 from fwlab.judge.statistics import figure
-from fwlab.metrics import delivery, state_table
-from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import MeasuringSession
+from fwlab.metrics import delivery, plays, state_table
+from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession
 from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Measured
 from tests.fakes.factories import testbed
@@ -66,7 +65,8 @@ class FakeEngine:
 
 @pytest.fixture
 def filled(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(delivery, "SETTLED_S", 0)
+    for module in (delivery, plays):
+        monkeypatch.setattr(module, "SETTLED_S", 0)
 
     looked: list[float] = []
 

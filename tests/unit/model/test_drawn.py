@@ -163,5 +163,5 @@ def test_a_given_seed_is_taken_and_new_ones_differ() -> None:
 
 
 def test_a_seed_below_zero_is_refused() -> None:
-    with pytest.raises(BadInput, match="a seed of -1 is below 0"):
+    with pytest.raises(BadInput, match="the seed must be non-negative"):
         seed_or_new(-1)

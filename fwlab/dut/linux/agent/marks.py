@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Marks the beginning and the end of a trial for a model of a core that watches this machine (model/decode.h).
+"""Marks the beginning and the end of a trial for a model of a core (coresim) that watches this machine.
 
 A mark is a NOP of eight bytes whose displacement names it. Without a model it has no effect.
 """
