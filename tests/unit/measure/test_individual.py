@@ -226,8 +226,8 @@ def test_a_course_without_a_secret_has_no_tasks(grading: FakeGrading, monkeypatc
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("", "nobody"),
-        ("# ann\n", "nobody"),
+        ("", "no student names found"),
+        ("# ann\n", "no student names found"),
         ("ann\nann\n", ":2: ann: is there twice"),
         ("a b\n", ":1: a b: a name may"),
     ],
