@@ -14,7 +14,18 @@ from fwlab.judge.clocks import MAX_INTERVAL, MAX_SPREAD
 from fwlab.judge.statistics import CONFIDENCE, fewest_values
 from fwlab.measure.calibration import MAX_DAYS
 from fwlab.measure.session import EXERCISE_S, TRIALS_IF_APART
-from fwlab.metrics import (call_stacks, capacity, connection_rate, delivery, latency, offered_load, plays, state_table, survival, throughput)
+from fwlab.metrics import (
+    call_stacks,
+    capacity,
+    connection_rate,
+    delivery,
+    latency,
+    offered_load,
+    plays,
+    state_table,
+    survival,
+    throughput,
+)
 from fwlab.model.declared_traffic import Connections
 from fwlab.rulesets import files
 from fwlab.rulesets.kinds import limits as ruleset_limits
