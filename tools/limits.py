@@ -15,14 +15,13 @@ from fwlab.judge.statistics import CONFIDENCE, fewest_values
 from fwlab.measure.calibration import MAX_DAYS
 from fwlab.measure.session import EXERCISE_S, TRIALS_IF_APART
 from fwlab.metrics import (
+    call_stacks,
     capacity,
     connection_rate,
     delivery,
-    frame_loss,
     latency,
     offered_load,
-    perf_profile,
-    rate_goals,
+    plays,
     state_table,
     survival,
     throughput,
@@ -60,11 +59,11 @@ def _trials() -> list[Row]:
     return [
         ("Throttle levels: the DUT's share of real time", _list([_percent(level.share) for level in OPEN_LOOP])),
         ("CPU slice at each throttled level", _list([_ms(level.run_s) for level in OPEN_LOOP[1:]])),
-        ("Idle time in a trial, at most", _percent(capacity.MOST_IDLE)),
-        ("CPU time for other work in a trial, at most", _percent(capacity.MOST_OTHER)),
+        ("Idle time in a trial, at most", _percent(capacity.MAX_IDLE)),
+        ("CPU time for other work in a trial, at most", _percent(capacity.MAX_OTHER)),
         ("The same, for kernel threads that take an equal share of every trial", _percent(POLICY["max_own_share"])),
         ("Unsaturated trials before the next level, per trial wanted", f"more than {capacity.IDLE_AT_A_LEVEL}"),
-        ("Packets that the sink may send back", _percent(capacity.MOST_BACK)),
+        ("Packets that the sink may send back", _percent(capacity.MAX_REPLIED)),
         ("Spread that repeats a measurement", _above(capacity.USUAL_SPREAD)),
         ("Spread that makes a verdict inconclusive, unless the interval is short", _above(MAX_SPREAD)),
         ("Trials of the second measurement after such a spread", str(TRIALS_IF_APART)),
@@ -77,7 +76,7 @@ def _delivery() -> list[Row]:
     return [
         ("Packets played before the flood, and again after it", _number(delivery.FIRST_PACKETS)),
         ("Light loads tried, as shares of the rate that the DUT carried", shares),
-        ("Packets lost between DUT and sink, at most", _number(delivery.STRAY)),
+        ("Packets lost between DUT and sink, at most", _number(plays.STRAY)),
     ]
 
 
@@ -98,12 +97,15 @@ def _connections() -> list[Row]:
         ("Concurrent connections, unless `lab.yml` says otherwise", str(Connections().concurrent)),
         ("Throttle levels: the DUT's share of real time", _list([_percent(level.share) for level in CLOSED_LOOP])),
         ("CPU slice", _ms(CLOSED_LOOP[0].run_s)),
-        ("Packets in a trial on both links, at least", _number(connection_rate.LEAST_PACKETS)),
-        ("Idle time in a trial, at most", _percent(connection_rate.MOST_IDLE_LOOP)),
-        ("CPU time for other work in a trial, at most", _percent(connection_rate.MOST_OTHER_LOOP)),
-        ("Difference between the clients' count and the DUT's, at most", _percent(connection_rate.MOST_APART)),
-        ("Retransmitted segments per connection, wrk", f"at most {_percent(connection_rate.MOST_AGAIN['wrk'])}"),
-        ("Retransmitted segments per connection, TRex", f"at most {_percent(connection_rate.MOST_AGAIN['trex'])}"),
+        ("Packets in a trial on both links, at least", _number(connection_rate.MIN_PACKETS)),
+        ("Idle time in a trial, at most", _percent(connection_rate.MAX_IDLE_LOOP)),
+        ("CPU time for other work in a trial, at most", _percent(connection_rate.MAX_OTHER_LOOP)),
+        ("Difference between the clients' count and the DUT's, at most", _percent(connection_rate.MAX_APART)),
+        ("Retransmitted segments per connection, wrk", f"at most {_percent(connection_rate.MAX_RETRANSMITTED['wrk'])}"),
+        (
+            "Retransmitted segments per connection, TRex",
+            f"at most {_percent(connection_rate.MAX_RETRANSMITTED['trex'])}",
+        ),
         ("Concurrent connections of TRex on the virtual testbed, at most", str(MAX_OPEN)),
         ("Minimum retransmission timeout, of SYNs, too (wrk)", f"{RTO_MIN_S:g} s"),
         ("Minimum retransmission timeout beside other traffic (wrk)", f"{RTO_MIN_BACKGROUND_S:g} s"),
@@ -115,43 +117,43 @@ def _states() -> list[Row]:
         ("Load, as a share of the rate that the DUT carried", _percent(state_table.LOADS[0])),
         ("Packets lost before the DUT that cause another play", _above(state_table.PLAYED_AGAIN)),
         ("Plays after the first, at most", str(len(state_table.LOADS) - 1)),
-        ("Packets still missing that make the count doubtful", _above(state_table.MOST_LOST)),
+        ("Packets still missing that make the count doubtful", _above(state_table.MAX_LOST)),
     ]
 
 
 def _survival() -> list[Row]:
     return [
         ("Packets of the class in a trial, at least", str(survival.IN_A_TRIAL)),
-        ("Length of a trial for that, at most", f"{survival.LONGEST_TRIAL_S:g} s of the DUT's clock"),
+        ("Length of a trial for that, at most", f"{survival.MAX_TRIAL_S:g} s of the DUT's clock"),
         ("On the host's clock: length of the play that counts a class, receive rings, at least", str(survival.RINGS)),
-        ("Packets of the class in it", f"{survival.LEAST} to {survival.ENOUGH}"),
+        ("Packets of the class in it", f"{survival.MIN_OF_CLASS} to {survival.ENOUGH_OF_CLASS}"),
         ("Standard deviation that ends it", f"{survival.CHANCE:g}"),
-        ("Its duration, at most", f"{survival.LONGEST_S:g} s"),
+        ("Its duration, at most", f"{survival.MAX_S:g} s"),
         ("Share that the sink must count of what the DUT sent", f"{_percent(survival.KEPT_UP)}"),
-        ("Packets of the class that the DUT must take", f"at least {survival.FEWEST}"),
+        ("Packets of the class that the DUT must take", f"at least {survival.MIN_TAKEN}"),
     ]
 
 
 def _throughput() -> list[Row]:
-    loads = _list([f"{share * 100:.0f} %" for share in frame_loss.SHARES])
-    host, own = rate_goals.BY_HOST_CLOCK, rate_goals.BY_DUT_CLOCK
+    loads = _list([f"{share * 100:.0f} %" for share in throughput.CURVE_SHARES])
+    host, own = offered_load.BY_HOST_CLOCK, offered_load.BY_DUT_CLOCK
     return [
-        ("Loss in a trial, at most: NDR and PDR", f"{_percent(rate_goals.NDR)} and {_percent(rate_goals.PDR)}"),
+        ("Loss in a trial, at most: NDR and PDR", f"{_percent(offered_load.NDR)} and {_percent(offered_load.PDR)}"),
         ("Distance of the two bounds, at most", f"{_percent(own.width)}; on the host's clock {_percent(host.width)}"),
         ("Duration of a trial", f"{own.trial_s:g} s of the reference CPU; on the host's clock {host.trial_s:g} s"),
         (
             "Trials that decide about a load, all together",
             f"{own.decided_s:g} s; on the host's clock {host.decided_s:g} s",
         ),
-        ("Share of them that may lose more", _percent(rate_goals.MAY_EXCEED)),
+        ("Share of them that may lose more", _percent(offered_load.MAY_EXCEED)),
         ("Highest load, as a share of what the DUT processes", f"{offered_load.OF_PROCESSED:.0%}"),
         ("The same on the host's clock, of what the generator sends flat out", _percent(offered_load.OF_CEILING)),
-        ("Lowest load", f"{throughput.LOWEST:g} pps"),
-        ("Time for a search", f"{rate_goals.BUDGET_S:g} s"),
+        ("Lowest load", f"{throughput.MIN_PPS:g} pps"),
+        ("Time for a search", f"{offered_load.BUDGET_S:g} s"),
         ("Trials flat out", str(offered_load.FLAT_OUT_TRIALS)),
         ("Their duration", f"{own.flat_out_s:g} s of the reference CPU; on the host's clock {host.flat_out_s:g} s"),
         ("Loads of the frame loss curve after that", loads),
-        ("Trials without loss that end the curve", str(frame_loss.WITHOUT_LOSS)),
+        ("Trials without loss that end the curve", str(throughput.WITHOUT_LOSS)),
         ("Probes of latency at each load, and time between two", f"{latency.PROBES}, {latency.INTERVAL_S * 1e3:g} ms"),
     ]
 
@@ -167,11 +169,11 @@ def _real_testbed() -> list[Row]:
 
 
 def _profile() -> list[Row]:
-    rates = perf_profile.RATES
+    rates = call_stacks.RATES
     return [
         ("Sampling rates at once", str(len(rates))),
         ("Lowest and highest rate (all are primes)", f"{min(rates)} and {max(rates)} per second"),
-        ("Duration, by the DUT's clock", f"{perf_profile.SECONDS:g} s"),
+        ("Duration, by the DUT's clock", f"{call_stacks.SECONDS:g} s"),
     ]
 
 

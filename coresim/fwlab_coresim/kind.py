@@ -9,7 +9,7 @@ from typing import Any
 from fwlab.dut.protocol import CoreModel
 from fwlab.measure.core_models import CoreProfile, CoreTable
 from fwlab.metrics import load_time
-from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.metric import refused_by_clock
 from fwlab.model.results import Measured, Run, TestbedFacts

@@ -7,11 +7,9 @@ Of TCP connections flat out, cycles per connection.
 from collections.abc import Sequence
 
 from fwlab.metrics.capacity import FLOOD
-from fwlab.metrics.connection_rate import CONNECT, MOST_IDLE_LOOP
-from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import MeasuringSession
+from fwlab.metrics.connection_rate import CONNECT, MAX_IDLE_LOOP
+from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Phase, Step
 from fwlab.metrics.protocol import ANY_TRAFFIC, MeasurableMetric
-from fwlab.metrics.step import Phase, Step
 from fwlab.model.metric import Display, NeedsClock, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Measured, Profile, TestbedFacts
 from fwlab.model.trial import TcpTrial, Trial
@@ -48,7 +46,7 @@ class ModelCycles(MeasurableMetric):
     portable = False
     traffic = ANY_TRAFFIC
     #: Capacity asks for more of its trials, which are the same.
-    least_busy = 1 - MOST_IDLE_LOOP
+    least_busy = 1 - MAX_IDLE_LOOP
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
         core = core_of(testbed)

@@ -52,7 +52,7 @@ def lab_ids(project: Project) -> list[str]:
 
 
 def is_measured(project: Project, lab_id: str) -> bool:
-    """Whether results/ has a published run of the lab. Without one the lab has no ranges and judges nobody."""
+    """Whether results/ has a published run of the lab. Without one the lab has no ranges and gives no verdicts."""
     return any((project.root / "results" / lab_id).glob("published*.json"))
 
 

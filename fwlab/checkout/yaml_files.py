@@ -13,13 +13,13 @@ import yaml
 from fwlab.model.errors import BadInput
 
 #: Bytes. The largest lab.yml has some 30 KiB; a file beyond this limit takes the parser minutes.
-LARGEST_FILE = 1 << 20
+MAX_FILE_BYTES = 1 << 20
 #: Levels of nesting. Parsers recurse for each level and would overflow the stack.
-DEEPEST = 50
+MAX_DEPTH = 50
 #: Entries that merge keys (<<) copy, all together. A mapping that merges another tenfold may itself be merged tenfold.
-MOST_MERGED = 100_000
+MAX_MERGED = 100_000
 #: No count, rate or time in the project is larger, and much of Python takes no larger integer.
-LARGEST_NUMBER = 1 << 63
+MAX_NUMBER = 1 << 63
 _MERGE = "tag:yaml.org,2002:merge"
 #: Raised by PyYAML's constructors for a value that does not match its tag, such as the date 2001-99-99.
 _UNFIT = (ValueError, KeyError, IndexError, AttributeError, TypeError, OverflowError)
@@ -59,9 +59,9 @@ def _read(path: Path, name: str, hint: str) -> bytes:
     if not stat.S_ISREG(path.stat().st_mode):
         raise BadInput(f"{name}: not a plain file", hint)
     with path.open("rb") as file:
-        data = file.read(LARGEST_FILE + 1)
-    if len(data) > LARGEST_FILE:
-        raise BadInput(f"{name}: more than {LARGEST_FILE >> 20} MiB", hint)
+        data = file.read(MAX_FILE_BYTES + 1)
+    if len(data) > MAX_FILE_BYTES:
+        raise BadInput(f"{name}: more than {MAX_FILE_BYTES >> 20} MiB", hint)
     return data
 
 
@@ -84,7 +84,7 @@ def parse_yaml(text: str, *, any_tag: bool = False) -> object:
 
 
 class _TooMuch(yaml.MarkedYAMLError):
-    """Data nested deeper than DEEPEST levels, or merged beyond MOST_MERGED."""
+    """Data nested deeper than MAX_DEPTH levels, or merged beyond MAX_MERGED."""
 
 
 @dataclass
@@ -124,8 +124,8 @@ def _check_size(text: str, loader: type[_Loader | _FastLoader]) -> None:
         if copied:
             copied[0].entries += copied[1]
             merged += copied[1]
-        if len(opened) > DEEPEST or merged > MOST_MERGED:
-            what = f"over {MOST_MERGED} merged entries" if merged > MOST_MERGED else f"nested more than {DEEPEST} deep"
+        if len(opened) > MAX_DEPTH or merged > MAX_MERGED:
+            what = f"over {MAX_MERGED} merged entries" if merged > MAX_MERGED else f"nested more than {MAX_DEPTH} deep"
             mark: Any = event.start_mark  # libyaml has a Mark of its own
             raise _TooMuch(problem=what, problem_mark=mark)
 
@@ -153,7 +153,7 @@ class _Checked(yaml.constructor.SafeConstructor):
             kind = node.tag.rpartition(":")[2]
             problem = f"{str(node.value)[:40]!r} is no {kind}"
             raise yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark) from error
-        if isinstance(made, int) and abs(made) > LARGEST_NUMBER:
+        if isinstance(made, int) and abs(made) > MAX_NUMBER:
             problem = "a number is too large"
             raise yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark)
         return made

@@ -17,7 +17,7 @@ from fwlab.judge.verdicts import NEAR_CEILING
 from fwlab.measure.calibration import HostClass, host_class_of, path_of, write_host_class
 from fwlab.measure.plan import case_spec
 from fwlab.measure.session import open_session
-from fwlab.metrics import capacity, generator
+from fwlab.metrics.capacity import CAPACITY, GENERATOR_RATE
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, BadInput
 from fwlab.report.progress import listener
 
@@ -44,7 +44,7 @@ def calibrate(
     case = context.lab.cases[context.lab.baseline]
     spec = replace(
         case_spec(context, case, trials),
-        metrics=[capacity.METRIC.name, generator.METRIC.name],
+        metrics=[CAPACITY.name, GENERATOR_RATE.name],
         sampled=False,
         beside=None,
     )

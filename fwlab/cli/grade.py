@@ -113,7 +113,7 @@ def worker_command(
     key: Annotated[Path | None, typer.Option(metavar="FILE", help="The key that `fwlab key` made.")] = None,
     name: Annotated[str | None, typer.Option(help="How messages call this worker (default: its address).")] = None,
 ) -> None:
-    """Grade for a scheduler, on machines of its own, until Ctrl-C."""
+    """Grade for a scheduler, on its own machines, until Ctrl-C."""
     from fwlab.grading.cluster import work_for
     from fwlab.testbed.own_machines import own_machines
 

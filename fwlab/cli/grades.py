@@ -108,7 +108,7 @@ def roster(path: Path) -> list[str]:
             raise BadInput(f"{path}:{number}: {printable(name)}: {why}", f"fix {path}")
     found = [name for name in names if name]
     if not found:
-        raise BadInput(f"{path}: nobody", "write one name per line")
+        raise BadInput(f"{path}: no student names found", "write one name per line")
     return found
 
 

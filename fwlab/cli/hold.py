@@ -33,7 +33,7 @@ from fwlab.measure.plan import (
 )
 from fwlab.measure.session import open_session
 from fwlab.measure.work_folder import ensure_started
-from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.model.case import Case
 from fwlab.model.errors import EXIT_PASS, BadInput
 from fwlab.model.events import Listener, StepStarted, TerminalBack, TerminalLent

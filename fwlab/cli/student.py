@@ -230,7 +230,7 @@ def _answered(given: Answer | None, value: float | None, expected: float | None,
 
 
 def _comparison(question: Question, value: float, expected: float) -> str:
-    """The right number is not told before it is found."""
+    """It names the right number only once it is found."""
     if agrees(value, expected):
         off = percent(value / expected - 1, signed=True) if expected else percent(0.0)
         return f"right: your run gives {expected:.4g} {question.unit}".rstrip() + f" (yours is {off} off)"

@@ -14,7 +14,7 @@ from fwlab.checkout.project import display_path
 from fwlab.checkout.yaml_files import read_yaml_file
 from fwlab.cli.output import plain
 from fwlab.measure.context import RunContext
-from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Exercise, Lab

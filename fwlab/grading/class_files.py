@@ -324,7 +324,7 @@ def alike(context: RunContext, works: Sequence[Work]) -> list[Pair]:
         own = [work for work in works if work.exercise.id == exercise.id and work.handed_in and work.handed_in.files]
         said, contents, starts = {}, {}, {}
         for work in own:
-            start = json.dumps(work.exercise.parameters)  # an individual task has a start of its own
+            start = json.dumps(work.exercise.parameters)  # individual tasks differ in their start
             if start not in starts:
                 starts[start] = statements(_texts(partial(_start, context, work.exercise)))
             assert work.handed_in is not None  # noqa: S101 - see above

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The students in what an instructor has of a class: a folder, or an archive, as it is or as an LMS exports it.
 
-Each entry is somebody's by its name. One that is odd costs its own student at most, and is told.
+Each entry is somebody's by its name. An odd one affects its own student at most, and is reported.
 
 Moodle       NAME_NUMBER_assignsubmission_file, of a folder or at the beginning of a file's name; a group may lack the
              number, and versions before 4.1 write one more `_`
@@ -65,7 +65,7 @@ class Owner:
 
 
 def owner_of(entry: str, *, is_folder: bool) -> Owner | None:
-    """The owner of an entry of this name; None for a file that stands for nobody."""
+    """The owner of an entry of this name; None for a file that is no submission."""
     if found := _MOODLE.fullmatch(entry):
         name, text = found["name"], found["kind"] != "submission_file"
         return Owner(_free(_numbered(name, found["number"])), shown_name(name), not is_folder, text=text)
@@ -120,7 +120,7 @@ def _free(own: str) -> str:
     return f"student-{own}" if _RESERVED.fullmatch(own) else own
 
 
-#: It lies beside the folders of an export.
+#: Gradescope puts it next to the folders of an export.
 METADATA = "submission_metadata.yml"
 #: It has the history of every submission, so it may be much larger than a file that somebody writes.
 MAX_METADATA = 32 << 20
@@ -206,7 +206,7 @@ INSIDE = "student"
 _MAX_DEPTH, _MAX_FOLDERS = 4, 2000
 #: A part of the name of an exercise, or of a folder.
 _PART = re.compile(r"[^\W_]+")
-#: Odd entries that are told one by one.
+#: Maximum number of odd entries that are listed.
 _MAX_TOLD = 40
 
 
@@ -271,7 +271,7 @@ def students_in(folder: Path, named: Path, tell: Callable[[str], object] = lambd
     """Everybody who handed something in, in the order of their names. `named` is the folder's name in messages.
 
     tell  is given one message with everything that is odd
-    Raises BadInput if there is nobody, and for a file that pytest could run.
+    Raises BadInput for a class without students, and for a file that pytest could run.
     """
     _reject_configuration(folder, named)
     folder = _export_inside(folder)

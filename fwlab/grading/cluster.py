@@ -96,7 +96,7 @@ class MainThreadPoolExecutor(ThreadPoolExecutor):  # type: ignore[misc]  # Dask 
         return True
 
     def shutdown(self, *_: Any, **__: Any) -> None:
-        """There is no thread of its own to end."""
+        """The calling thread is not this object's to end."""
 
 
 class GradingWorker(Worker):  # type: ignore[misc]
@@ -267,7 +267,7 @@ def open_cluster(
     tell      hears what a worker in this process does
     Raises BadInput, CannotMeasure.
     """
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is told by the grading
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # the grading reports what matters
     with dask.config.set(SETTINGS), contextlib.ExitStack() as stack:
         if scheduler is not None:
             client = stack.enter_context(_client(scheduler, key))
@@ -315,7 +315,7 @@ def _client(scheduler: str, key: Path | None) -> Iterator[Client]:
 
 @contextlib.contextmanager
 def _process(project: Project, address: str, name: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A worker on this host, as a process with machines of its own."""
+    """A worker on this host, as a process with its own machines."""
     words = [sys.executable, "-m", "fwlab.cli.entry", "worker", address, "--name", name]
     process = subprocess.Popen(words, cwd=project.root, stdin=subprocess.DEVNULL, start_new_session=True)
     try:

@@ -2,7 +2,7 @@
 """Reads strangers' files in a child process that may use little time and memory.
 
 The child is forked, because it needs the lab, which takes long to read. Of the parent's threads only the calling one
-goes on in it. That is enough: it opens files and a pipe of its own, prints nothing and starts nothing, so it waits for
+goes on in it. That is enough: it opens its own files and pipe, prints nothing and starts nothing, so it waits for
 no lock that another thread may have held. If it should hang nevertheless, WALL_S ends it.
 """
 
@@ -57,7 +57,7 @@ def no_room(error: OSError) -> bool:
 
 @dataclass(frozen=True)
 class ChildReport:
-    """What a child told, in order.
+    """What a child reported, in order.
 
     limit  why it did not come to its end
     bug    the error of ours that ended it
@@ -69,7 +69,7 @@ class ChildReport:
 
 
 def confined_result(work: Callable[[], Any], size: int, name: str, hint: str) -> Any:
-    """What the work returns, which is JSON; it is done in a child process, and reads so many bytes of a class.
+    """What the work returns, which is JSON; it is done in a child process, and reads `size` bytes of a class.
 
     Raises BadInput and NoRoom as the work does, BadInput naming `name` if it exceeds the limits, and CannotMeasure for
     an error of ours.
@@ -81,19 +81,19 @@ def confined_result(work: Callable[[], Any], size: int, name: str, hint: str) ->
         except BadInput as error:
             tell({"no room" if isinstance(error, NoRoom) else "refused": [error.message, error.hint]})
 
-    told = run_confined(tell_it, min(CLASS + size // CLASS_BYTES, MAX_CLASS))
-    if told.bug is not None:
-        raise CannotMeasure(f"{name}: internal error while reading it: {told.bug}", "report it")
-    if told.limit is not None:
-        raise BadInput(f"{name}: {told.limit}", hint)
-    [value] = told.values
+    report = run_confined(tell_it, min(CLASS + size // CLASS_BYTES, MAX_CLASS))
+    if report.bug is not None:
+        raise CannotMeasure(f"{name}: internal error while reading it: {report.bug}", "report it")
+    if report.limit is not None:
+        raise BadInput(f"{name}: {report.limit}", hint)
+    [value] = report.values
     if "found" in value:
         return value["found"]
     raise NoRoom(*value["no room"]) if "no room" in value else BadInput(*value["refused"])
 
 
 def run_confined(work: Callable[[Tell], None], times: int = 1) -> ChildReport:
-    """Do the work in a child process; `times`: so many times the time of one."""
+    """Do the work in a child process; `times` multiplies its limits of time."""
     cpu_s, wall_s = CPU_S * times, WALL_S * times
     reading, writing = os.pipe()
     child = os.fork()

@@ -30,10 +30,10 @@ Share = Annotated[float, Field(ge=0, le=1)]
 class Late(Strict):
     """What a late hand-in costs.
 
-    grace_minutes  nothing is deducted for so many minutes
-    per_day        the share of the grade that each begun day costs
+    grace_minutes  minutes after the deadline for which nothing is deducted
+    per_day        the share of the grade that each day, or part of one, deducts
     at_most        the largest share that is deducted
-    days           after so many days there is no grade (default: no limit)
+    days           days after the deadline until which there is a grade (default: no limit)
     """
 
     grace_minutes: float = Field(default=0, ge=0, le=10_000)
@@ -42,7 +42,7 @@ class Late(Strict):
     days: int | None = Field(default=None, ge=0, le=1000)
 
     def penalty(self, days: int) -> float:
-        """The share that is deducted for so many begun days."""
+        """The share that is deducted for this number of days, of which the last may be a part of one."""
         if days <= 0:
             return 0.0
         if self.days is not None and days > self.days:
@@ -156,7 +156,7 @@ class ExerciseGrade:
 class Grade:
     """One student's grade in one lab.
 
-    days_late  begun days after the deadline; None if nobody knows when it was handed in
+    days_late  begun days after the deadline; None if the time of submission is unknown
     deducted   the share that lateness costs
     points     None while an exercise that counts is open
     """

@@ -58,7 +58,7 @@ from fwlab.model.verdict import Outcome, Verdict
 from fwlab.report.files import write_report
 from fwlab.report.model import build_model
 
-#: A work during which so many workers died is not tried again.
+#: Maximum number of workers that may die during one work; then it is not tried again.
 MAX_DEATHS = 3
 #: A task that takes longer than this, and that for each of its works, hangs (s): another worker tries it.
 HANG_S, HANG_EACH_S = 900.0, 900.0
@@ -249,7 +249,7 @@ class Engine:
         return self._cluster
 
     def _wait_for_workers(self, cluster: Cluster) -> None:
-        """Say it once if there is nobody to grade."""
+        """Report once that there is no worker."""
         waiting = not cluster.workers
         if waiting and not self._waiting and self.plan.options.scheduler is not None:
             self.tell(f"waiting for a worker; next, on each host: fwlab worker {self.plan.options.scheduler}")
@@ -443,7 +443,7 @@ class Engine:
                 content = content_of(files[work.exercise.id])
                 if not (kept and same and mark is not None and mark.content == content and mark.decided):
                     state.record.works.pop((who, work.exercise.id), None)
-        # Students first: a mark of nobody would be no part of a class.
+        # Students first: a mark belongs to a student of the record.
         self._take(lab, [student for student in students.values() if student != state.record.students.get(student.id)])
         left = [work for key, work in state.works.items() if state.open(*key)]
         if kept:
@@ -557,7 +557,7 @@ class Engine:
             write_report(build_model(context.lab, run), self.plan.folder(lab))
 
     def _attempt(self, write: Callable[..., object], *arguments: Any) -> None:
-        """Call `write`. The first error is kept in `trouble` and told: a full disk costs no marks on the screen."""
+        """Call `write`. The first error is kept in `trouble` and printed; marks still appear on the screen."""
         try:
             write(*arguments)
         except Exception as error:  # noqa: BLE001 - a defect in a report costs no marks either

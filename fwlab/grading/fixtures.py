@@ -19,7 +19,7 @@ from fwlab.checkout.project import Project
 from fwlab.grading.options import MEASURES
 from fwlab.judge.statistics import figure
 from fwlab.measure.labs import load_lab
-from fwlab.metrics.delivery import METRIC as DELIVERED
+from fwlab.metrics.delivery import DELIVERED
 from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Lab
 from fwlab.model.metric import MAIN_METRIC

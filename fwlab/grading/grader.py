@@ -30,7 +30,7 @@ from fwlab.measure.individual_tasks import individual_lab
 from fwlab.measure.labs import load_lab, on_dut
 from fwlab.measure.plan import base_cases, case_spec, exercise_spec
 from fwlab.measure.session import Session, open_session
-from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.declared import Frozen, Value
 from fwlab.model.errors import CannotMeasure
@@ -150,7 +150,7 @@ class Setup:
 
     system    of the DUT
     machines  the lab whose machines are used instead of the lab's own; empty: its own
-    engine    that plays, and why if nobody asked for it
+    engine    that plays, and why that one if no option names it
     version   of the program that gives out the tasks, and SHA-256 of the lab's files there
     tests     files of tests by name: the lab's own and the instructor's
     """
@@ -197,7 +197,7 @@ class Given:
     """One ruleset of a task.
 
     ruleset     its name in results
-    remarks     what is said of its files beside the verdict
+    remarks     further statements about its files
     any_fail    it must fail, by whatever check: it is measured only until it does
     """
 

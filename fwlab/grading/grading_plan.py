@@ -106,7 +106,7 @@ def _reject_workers(options: GradingOptions) -> None:
         why = f"figures of the {options.testbed} testbed depend on what else the host does"
         raise BadInput(f"several workers are for the {grading_testbed().name} testbed: {why}", "leave out --workers")
     if several and options.machines is not None:
-        raise BadInput("--machines is for one worker: several have machines of their own", "leave out --machines")
+        raise BadInput("--machines is for one worker: several workers start their own machines", "leave out --machines")
     if options.scheduler is not None and options.workers != 1:
         raise BadInput("--workers is for this host, --scheduler for workers elsewhere", "leave out one of them")
     if options.scheduler is not None:
@@ -139,7 +139,7 @@ def _elsewhere(context: RunContext) -> str | None:
 
 
 def _works(context: RunContext, options: GradingOptions, submissions: Submissions | None, course: Course) -> list[Work]:
-    """The lab's own rulesets, none by default beside a class's, then the class's."""
+    """The lab's own rulesets, by default only without a class, then the class's."""
     default = list(OUTCOMES) if submissions is None else []
     works = own_work(context, default if options.parts is None else options.parts)
     if submissions is not None and options.submissions is not None:

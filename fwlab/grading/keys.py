@@ -17,7 +17,7 @@ NAME = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fwlab")])
 
 
 def write_key(path: Path, days: int) -> None:
-    """Make a key that is valid for so many days. Raises BadInput if the file exists or cannot be written."""
+    """Make a key that is valid for `days` days. Raises BadInput if the file exists or cannot be written."""
     key = ec.generate_private_key(ec.SECP256R1())
     now = datetime.datetime.now(datetime.UTC)
     certificate = (

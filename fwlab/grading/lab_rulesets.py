@@ -61,7 +61,7 @@ def load_variants(project: Project, lab: Lab, exercise: Exercise) -> Variants:
 
 
 NOTHING, COSMETIC = "nothing", "cosmetic"
-#: To compare rulesets, lists are cut to so many entries: the longest take seconds to render.
+#: Maximum length of a list when rulesets are compared: the longest take seconds to render.
 MAX_COMPARED = 3000
 
 

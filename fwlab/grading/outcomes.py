@@ -125,7 +125,7 @@ def require_failure(
 
     may      further checks that it fails or passes by chance
     refused  why the ruleset was not loaded; None if it was
-    Raises Inconclusive if that cannot be told.
+    Raises Inconclusive if that is not known.
     """
     by = _failing(verdicts, refused)
     unclear = [f"{v.check}: {v.text}" for v in verdicts if v.outcome is Outcome.INCONCLUSIVE]

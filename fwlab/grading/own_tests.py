@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Tests in Testinfra's words: an instructor's, and a lab's own in labs/LAB/tests.
 
-They run on the workers, each time in a pytest of their own: those of the machines before anything is graded, those that
+They run on the workers, each time in their own pytest: those of the machines before anything is graded, those that
 ask for a submission while its ruleset is on the DUT. The latter are checks of that mark.
 """
 
@@ -22,7 +22,7 @@ from fwlab.grading.record import CheckMark
 from fwlab.measure.context import RunContext
 from fwlab.measure.plan import case_spec
 from fwlab.measure.session import Session
-from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.lab import Lab
 from fwlab.model.results import Measured, Run
@@ -172,7 +172,7 @@ def _verdict(exercise: str, text: str, check: str = "tests", outcome: Outcome = 
 
 
 def with_tests(model: ReportModel, tests: Mapping[str, Sequence[Verdict]]) -> ReportModel:
-    """The report with the verdicts of tests beside those of the exercises' own checks."""
+    """The report with the verdicts of tests added to those of the exercises' own checks."""
 
     def tested(row: Row) -> Row:
         more = tuple(tests.get(row.id, ()))

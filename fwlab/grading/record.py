@@ -148,7 +148,7 @@ class Similar(Frozen):
 
 
 class Conditions(Frozen):
-    """What figures depend on, beside the lab: two gradings that differ in it cannot be joined.
+    """What figures depend on, apart from the lab: two gradings that differ in it cannot be joined.
 
     seed  of traffic that is drawn
     """

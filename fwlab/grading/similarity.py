@@ -26,7 +26,7 @@ MAX_TEXT = 1 << 20
 MAX_STATEMENTS = 20_000
 #: Pairs of an exercise that are reported.
 MAX_PAIRS = 50
-#: A statement is rare if so many have it, or this share of the class.
+#: A statement is rare if at most this number of students, or this share of the class, has it.
 FEW, RARE = 2, 0.1
 
 _COMMENT = re.compile(r"#.*")

@@ -139,11 +139,11 @@ def read(
     Raises NoRoom.
     """
     known = {exercise.id: exercise for exercise in context.lab.whole.exercises}
-    told = run_confined(partial(_copy, list(known.values()), student, submissions, further))
+    report = run_confined(partial(_copy, list(known.values()), student, submissions, further))
     discard(submissions.scratch / INSIDE)  # a child that was ended left it behind
-    why = None if told.limit is None else BadInput(f"{student.source}: {told.limit}", _HINT)
+    why = None if report.limit is None else BadInput(f"{student.source}: {report.limit}", _HINT)
     found: dict[str, HandedIn] = {}
-    for value in told.values:
+    for value in report.values:
         if "no room" in value:
             raise NoRoom(*value["no room"])
         if "unreadable" in value:
@@ -151,10 +151,10 @@ def read(
         else:
             files = tuple(Kept(*file) for file in value["files"])
             found[value["exercise"]] = HandedIn(files, tuple(value["ignored"]), _fault(value["refused"]))
-    if why is not None or told.bug is not None:
+    if why is not None or report.bug is not None:
         refused = why and BadInput(f"submission cannot be read: {why.message}", why.hint)
         usual = [exercise for exercise in known.values() if not exercise.further]
-        return [(exercise, HandedIn(refused=refused, broken=told.bug)) for exercise in usual]
+        return [(exercise, HandedIn(refused=refused, broken=report.bug)) for exercise in usual]
     _validate_all(context, found)
     return [(known[name], handed_in) for name, handed_in in found.items()]
 
@@ -179,17 +179,17 @@ def _validate_all(context: RunContext, found: dict[str, HandedIn]) -> None:
     """Record what is wrong with each. After one that exceeds the limits, another child goes on with the next."""
     left = [name for name, one in found.items() if one.refused is None and context.lab.exercise(name) is not None]
     while left:
-        told = run_confined(partial(_validate, context, {name: found[name] for name in left}))
+        report = run_confined(partial(_validate, context, {name: found[name] for name in left}))
         at = left[0]
-        for value in told.values:
+        for value in report.values:
             if "exercise" in value:
                 name = value["exercise"]
                 found[name] = replace(found[name], refused=_fault(value["refused"]), broken=value["broken"])
                 left.remove(name)
             at = value.get("at", "".join(left[:1]))
         for name in left[:1]:
-            refused = None if told.limit is None else BadInput(f"{at}: {told.limit}", _HINT)
-            found[name] = replace(found[name], refused=refused, broken=told.bug)
+            refused = None if report.limit is None else BadInput(f"{at}: {report.limit}", _HINT)
+            found[name] = replace(found[name], refused=refused, broken=report.bug)
         left = left[1:]
 
 
@@ -211,11 +211,11 @@ def _validate(context: RunContext, found: dict[str, HandedIn], tell: Tell) -> No
 
 
 def _telling(handed_in: HandedIn, tell: Tell) -> Iterator[tuple[str, bytes]]:
-    """The files; each is told before it is validated."""
+    """The files; each is reported before it is validated."""
     for name, data in handed_in.again():
         tell({"at": printable(name)})
         yield name, data
 
 
-def _fault(told: list[Any] | None) -> BadInput | None:
-    return None if told is None else BadInput(*told)
+def _fault(words: list[Any] | None) -> BadInput | None:
+    return None if words is None else BadInput(*words)

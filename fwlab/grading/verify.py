@@ -72,17 +72,17 @@ def verify(project: Project, folder: Path) -> Verified:
 
 
 def _changed_limits(record: Record, lab: Lab) -> list[str]:
-    told = []
+    changes = []
     now = {exercise.id: ExerciseRecord.of(exercise).checks for exercise in lab.whole.exercises}
     for exercise, before in record.begun.exercises.items():
         if exercise not in now:
-            told.append(f"{exercise}: gone from the lab")
+            changes.append(f"{exercise}: gone from the lab")
             continue
         for check in {**before.checks, **now[exercise]}:
             was, new = before.checks.get(check), now[exercise].get(check)
             if was != new:
-                told.append(f"{exercise}: {check}: {_limits(was)}, now {_limits(new)}")
-    return told + [f"{exercise}: new in the lab" for exercise in now if exercise not in record.begun.exercises]
+                changes.append(f"{exercise}: {check}: {_limits(was)}, now {_limits(new)}")
+    return changes + [f"{exercise}: new in the lab" for exercise in now if exercise not in record.begun.exercises]
 
 
 def _limits(check: dict[str, Any] | None) -> str:

@@ -17,7 +17,7 @@ from fwlab.measure.context import RunContext
 from fwlab.measure.individual_tasks import draw, individual_lab, of_students
 from fwlab.measure.plan import PARTS, exercise_spec, lab_part_spec, submitted_from, submitted_spec
 from fwlab.measure.saved_runs import load_run
-from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.lab import Exercise, Lab
@@ -26,9 +26,9 @@ from fwlab.rulesets.files import rendered
 
 #: The verdict that each of the lab's own rulesets must get.
 OUTCOMES = {"start": Outcome.FAIL, "reference": Outcome.PASS, "mistake": Outcome.FAIL}
-#: The part that stands for all variants; they are graded as right-NAME and wrong-NAME.
+#: The part that means all variants; they are graded as right-NAME and wrong-NAME.
 VARIANTS = "variants"
-#: The part that stands for what must not pass any exercise.
+#: The part that means all rulesets that must not pass any exercise.
 NON_SOLUTIONS = "non-solutions"
 #: Choices of --part; `all` means these and the lab's quick cases.
 ALL = "all"
@@ -144,7 +144,7 @@ def handed_in(
 
     folder   holds a folder or an archive per student, or is an archive of all (class_folder.py)
     further  grade further exercises, too: of each student, those that were handed in
-    Raises BadInput if it is no class. What is odd costs only its student, and is told in `submissions.odd`.
+    Raises BadInput if it is no class. What is odd affects only its student, and is listed in `submissions.odd`.
     """
     works: list[Work] = []
     with class_at(folder, submissions.scratch) as there:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: How long `vagrant up` waits for a machine to let it in (s).
 USUAL_BOOT_TIMEOUT_S = 300
-MOST_CPUS = 64
+MAX_CPUS = 64
 
 
 def cache_directory() -> Path:
@@ -83,9 +83,9 @@ def dut_cpus() -> int | None:
     wanted = os.environ.get("FWLAB_DUT_CPUS")
     if not wanted:
         return None
-    if wanted.isascii() and wanted.isdecimal() and 1 <= int(wanted) <= MOST_CPUS:
+    if wanted.isascii() and wanted.isdecimal() and 1 <= int(wanted) <= MAX_CPUS:
         return int(wanted)
-    message = f"FWLAB_DUT_CPUS={wanted} is not a number of CPUs from 1 to {MOST_CPUS}"
+    message = f"FWLAB_DUT_CPUS={wanted} is not a number of CPUs from 1 to {MAX_CPUS}"
     raise BadInput(message, "export FWLAB_DUT_CPUS=4")
 
 

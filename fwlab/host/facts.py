@@ -18,7 +18,7 @@ _UNAFFECTED = "Not affected"
 
 
 def cpu_settings(pinning: Mapping[str, str], cpus: Path = CPUS) -> CpuSettings:
-    """The host's settings beside `pinning`. What a host does not tell stays empty."""
+    """The host's settings, and `pinning`. What the host does not report stays empty."""
     governors = {_read(path) for path in cpus.glob("cpu[0-9]*/cpufreq/scaling_governor")}
     found = {path.name: _read(path) for path in sorted(cpus.glob("vulnerabilities/*"))}
     return CpuSettings(

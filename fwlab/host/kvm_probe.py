@@ -46,7 +46,7 @@ TIMEOUT_S = 8
 #: Between two lines of a kernel that boots under a KVM that is itself emulated (s). Otherwise all take one second.
 SILENCE_S = 40
 #: Silences after which the kernel is ended in any case.
-MOST_SILENCES = 5
+MAX_SILENCES = 5
 #: A boot sector prints its line within a tenth of this (s).
 BOOT_SECTOR_TIMEOUT_S = 1
 GREETING = b"Linux version"
@@ -154,7 +154,7 @@ def _try(machine: list[str], what: str, timeout_s: int, end: bytes = b"") -> tup
     """
     silence_s = SILENCE_S * timeout_scale()
     timeout_s = round(timeout_s * timeout_scale())
-    limit = round(timeout_s + (MOST_SILENCES * silence_s if end else 0))
+    limit = round(timeout_s + (MAX_SILENCES * silence_s if end else 0))
     ends_with_us = ["setpriv", "--pdeathsig", "TERM", "timeout", "--kill-after=1", str(limit)]
     argv = [*ends_with_us, QEMU, "-accel", "kvm", "-cpu", "host", *machine]
     argv += ["-display", "none", "-nodefaults", "-no-reboot", "-serial", "stdio"]
@@ -191,7 +191,7 @@ def _hear(process: subprocess.Popen[bytes], word: bytes, timeout_s: float, *, re
 
 @contextlib.contextmanager
 def _started(argv: list[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """A program in a process group of its own, all of which is killed at the end."""
+    """A program in a new process group, all of which is killed at the end."""
     with subprocess.Popen(
         argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     ) as process:

@@ -115,7 +115,7 @@ def _build(
     tarball = trex_tarball(project, cache, say) if "generator" in images else None
     builder = Builder(project, cache, programs, say, tarball, base, freebsd, full_kernel_wanted(base))
     jobs = {image: pool.submit(builder.ready_box, image) for image in images}
-    lacking = "nobody asked for it" if FREEBSD not in images else ""
+    lacking = "it was not asked for" if FREEBSD not in images else ""
     boxes = {}
     for image, job in jobs.items():
         try:

@@ -40,7 +40,7 @@ NAME = re.compile(
 )
 LINE = re.compile(r"([0-9a-f]{64})  (\S+)")
 #: A list of files that is longer is not one (bytes).
-LONGEST_LIST = 1 << 20
+MAX_LIST_BYTES = 1 << 20
 #: A saved state is whole with all three; the record vouches for the file, so it comes first.
 STATE = (".key", ".qcow2.zst.json", ".qcow2.zst")
 
@@ -135,14 +135,14 @@ def _sums(folder: Path) -> dict[str, str]:
     """By name, the SHA-256 of each file of the folder. Raises SourceError."""
     path = folder / SUMS
     try:
-        text = path.read_bytes()[: LONGEST_LIST + 1].decode("ascii")
+        text = path.read_bytes()[: MAX_LIST_BYTES + 1].decode("ascii")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "not text"
         raise SourceError(f"{path}: {why}", "give a folder that `make boxes EXPORT=folder` wrote") from error
     lines = [LINE.fullmatch(line) for line in text.splitlines()]
     sums = {line[2]: line[1] for line in lines if line is not None}
     wrong = [name for name in sums if name != LISTED and not NAME.fullmatch(name)]
-    if wrong or not all(lines) or LISTED not in sums or len(text) > LONGEST_LIST:
+    if wrong or not all(lines) or LISTED not in sums or len(text) > MAX_LIST_BYTES:
         raise _damaged(folder, f"{SUMS} lists {wrong[0][:80]!r}" if wrong else f"{SUMS} is no list of such a folder")
     return sums
 

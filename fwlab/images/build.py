@@ -234,7 +234,7 @@ class Builder:
                 extra = {"freebsd": freebsd.record()}
             record = publish(work / f"{image}.box", box, {"key": key, "manifest": manifest, **extra})
         finally:
-            with suppress(OSError):  # there may be none; it shows why a machine let nobody in
+            with suppress(OSError):  # there may be none; it shows why a machine allowed no login
                 shutil.copyfile(work / "console.log", log.with_name(f"{image}-console.log"))
             shutil.rmtree(work, ignore_errors=True)
         self.say(f"{image}: built in {time.monotonic() - started:.0f} s, {record['size'] / 1e6:.0f} MB")

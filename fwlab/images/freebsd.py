@@ -70,7 +70,7 @@ def check_freebsd(disk: Path, name: str) -> None:
         if int(found[1]) < OLDEST:
             raise SourceError(f"{name}: FreeBSD {release} is too old; {OLDEST} or later is needed", EXAMPLE)
         if NUAGEINIT.search(content) is None:
-            raise SourceError(f"{name}: FreeBSD {release} without nuageinit, so nobody could log in", EXAMPLE)
+            raise SourceError(f"{name}: FreeBSD {release} without nuageinit, so no login would be possible", EXAMPLE)
 
 
 def _first_sectors(disk: Path, name: str) -> bytes:
@@ -95,7 +95,7 @@ def explained(error: BuildError, name: str, console: str) -> BuildError:
         return error
     if found is None:
         return SourceError(f"{name}: no FreeBSD started from it", EXAMPLE)
-    return SourceError(f"{name}: {found[0]} started, but nobody could log in: has it nuageinit?", EXAMPLE)
+    return SourceError(f"{name}: {found[0]} started, but allows no login: does it have nuageinit?", EXAMPLE)
 
 
 FREEBSD_URL, FREEBSD_SHA256 = "FWLAB_FREEBSD_URL", "FWLAB_FREEBSD_SHA256"

@@ -22,7 +22,7 @@ from fwlab.host import environment
 from fwlab.model.errors import BadInput
 from fwlab.model.port_numbers import port_number
 from fwlab.testbed import hardware
-from fwlab.testbed.choices import chosen_system, is_known_link, refuse_other_links, refuse_other_system, requested_kinds
+from fwlab.testbed.choices import chosen_system, is_known_link, reject_other_links, reject_other_system, requested_kinds
 from fwlab.testbed.hardware import LinkEnd
 
 #: Of every box. Without it, libvirt takes the host's, and an arm64 host has no such machine type.
@@ -309,12 +309,12 @@ class Plan:
             raise BadInput(f"there is no machine {name}; the labs are: {', '.join(self.labs)}", "fwlab list")
         return found[0]
 
-    def refuse_other_choices(self, lab_id: str) -> None:
+    def reject_other_choices(self, lab_id: str) -> None:
         """Raise CannotMeasure if a variable asks for another DUT or other links than those of machines that exist."""
         lab = self.lab(lab_id)
-        refuse_other_system(lab_id, self._made_system(lab), lab.systems, list(self._dut_images))
+        reject_other_system(lab_id, self._made_system(lab), lab.systems, list(self._dut_images))
         if made := sorted(set(self._made_kinds(lab).values())):
-            refuse_other_links("+".join(made), lab_id)
+            reject_other_links("+".join(made), lab_id)
 
     def kinds(self, lab: Lab) -> dict[str, str]:
         """The kind of each link, by the link's name. Machines keep the links that they were made with."""

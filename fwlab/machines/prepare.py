@@ -16,7 +16,7 @@ from fwlab.machines.plan import Machine, Plan, nic_of
 from fwlab.machines.programs import output_of, virsh
 from fwlab.machines.seed import Seed, public_key
 from fwlab.model.errors import BadInput
-from fwlab.testbed.choices import refuse_missing_boxes
+from fwlab.testbed.choices import reject_missing_boxes
 from fwlab.testbed.hardware import HOST_CHANGES
 
 
@@ -29,20 +29,20 @@ def prepare(plan: Plan, names: Iterable[str], *, restart: bool = False) -> None:
     machines = [plan.machine(name) for name in names]
     labs = list(dict.fromkeys(machine.lab.id for machine in machines))
     for lab in labs:
-        plan.refuse_other_choices(lab)
+        plan.reject_other_choices(lab)
     strays = {machine.name for machine in machines if not _is_vagrants(machine)}
     active = set(virsh("list", "--name").split())
     running = [machine for machine in machines if machine.domain in active and machine.name not in strays]
     starting = [machine for machine in machines if machine not in running]
     if starting:
         for lab in labs:
-            _refuse_missing_boxes(plan, [machine for machine in starting if machine.lab.id == lab])
+            _reject_missing_boxes(plan, [machine for machine in starting if machine.lab.id == lab])
         defined = virsh("list", "--all", "--name").split()
         for machine in starting:
             if machine.name in strays and machine.domain in defined:
                 _remove(machine)
         for machine in starting:
-            refuse_taken_ports(machine)
+            reject_taken_ports(machine)
         for lab in labs:
             _prepare_links(plan, lab)
     key = public_key(plan)
@@ -60,7 +60,7 @@ def restore_links(plan: Plan, lab_id: str) -> None:
         host_links(project, load_topology(project)).restore(lab_id)
 
 
-def refuse_taken_ports(machine: Machine) -> None:
+def reject_taken_ports(machine: Machine) -> None:
     """Raise BadInput for the first port of the machine that is taken. QEMU would only say that it could not start.
 
     Names the port and, if this user may see it, its holder.
@@ -108,12 +108,12 @@ def _remove(machine: Machine) -> None:
             virsh(*words)
 
 
-def _refuse_missing_boxes(plan: Plan, machines: list[Machine]) -> None:
+def _reject_missing_boxes(plan: Plan, machines: list[Machine]) -> None:
     """Raise BadInput if the boxes of these machines of one lab are not built."""
     missing = list(dict.fromkeys(machine.node["image"] for machine in machines if not machine.box))
     if missing:
         dut = next(machine for machine in plan.machines(machines[0].lab.id) if machine.role == "dut")
-        refuse_missing_boxes(dut.lab.id, missing, dut.node["image"], dut.lab.systems, dut.node["system"])
+        reject_missing_boxes(dut.lab.id, missing, dut.node["image"], dut.lab.systems, dut.node["system"])
 
 
 def _is_changed(plan: Plan, lab_id: str) -> bool:

@@ -46,7 +46,7 @@ SSH += ["-o", "UserKnownHostsFile=/dev/null", "-o", "IdentitiesOnly=yes"]
 
 
 class SavedMachine:
-    """A machine that libvirt has defined, and its saved state. `warnings`: what the user is told."""
+    """A machine that libvirt has defined, and its saved state. `warnings`: messages to the user."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -162,7 +162,7 @@ class SavedMachine:
         virsh("snapshot-revert", self._domain, SNAPSHOT, "--running")
 
     def _let_in(self) -> None:
-        """Let this checkout in, and nobody else."""
+        """Let only this checkout log in."""
         new, key = ".ssh/authorized_keys.new", public_key(self._machine.plan)
         self._login(self._file(KEY), f"echo '{key}' >{new} && mv {new} .ssh/authorized_keys")
 

@@ -13,7 +13,7 @@ from fwlab.checkout.project import Project, display_path
 from fwlab.judge.clocks import clock_of
 from fwlab.judge.statistics import figure
 from fwlab.judge.verdicts import all_doubts
-from fwlab.metrics import capacity, generator
+from fwlab.metrics.capacity import CAPACITY, GENERATOR_RATE
 from fwlab.metrics.registry import METRICS
 from fwlab.model.declared import Identifier, Strict
 from fwlab.model.errors import BadInput, CannotMeasure
@@ -132,7 +132,7 @@ def calibrated(run: Run, found: HostClass | None, now: datetime.datetime) -> tup
 def host_class_of(name: str, run: Run, measured: Measured) -> HostClass:
     """The class of the host that this was measured on. Raises CannotMeasure if the figures are in doubt."""
     doubts = all_doubts(measured, run, METRICS)
-    ceiling, bare = (figure(measured, metric, run.testbed) for metric in (generator.METRIC, capacity.METRIC))
+    ceiling, bare = (figure(measured, metric, run.testbed) for metric in (GENERATOR_RATE, CAPACITY))
     if doubts or ceiling is None or bare is None:
         reasons = doubts or ["nothing was measured"]
         raise CannotMeasure(f"not calibrated: {'; '.join(reasons)}", f"fwlab doctor, then {COMMAND.format(name=name)}")

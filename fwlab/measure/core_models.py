@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from fwlab.dut.protocol import CoreModel
 from fwlab.metrics.call_stacks import Stacks
-from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.model.errors import BadInput
 from fwlab.model.events import Listener, StepStarted
 from fwlab.model.registry import Registry, discover

@@ -14,11 +14,9 @@ from fwlab.generator.traffic_store import TrafficStore
 from fwlab.judge.statistics import fewest_values
 from fwlab.measure.trickle import trickle
 from fwlab.metrics import load_time
-from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import MeasuringSession, Nodes
-from fwlab.metrics.perf_profile import PROFILE
+from fwlab.metrics.call_stacks import PROFILE
+from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step
 from fwlab.metrics.registry import METRICS
-from fwlab.metrics.step import Phase, Step
 from fwlab.model.declared_traffic import TrafficClass
 from fwlab.model.errors import CannotMeasure, Overdue, Refused
 from fwlab.model.events import ItemPhase

@@ -17,7 +17,7 @@ from fwlab.judge.clocks import CLOCKS
 from fwlab.measure.context import RunContext
 from fwlab.measure.measurer import Measurer
 from fwlab.measure.recovery import Recovery
-from fwlab.metrics.nodes import Nodes
+from fwlab.metrics.measurement import Nodes
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import CannotMeasure, CannotStart
 from fwlab.model.events import Listener, LogLine

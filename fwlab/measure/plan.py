@@ -11,7 +11,7 @@ from fwlab.checkout.project import display_path
 from fwlab.generator import selection as engines
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import measured_elsewhere
-from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Case, Trials
 from fwlab.model.errors import BadInput

@@ -17,7 +17,7 @@ from fwlab.measure.measurer import Measurer, interleave_trials
 from fwlab.measure.nodes import open_nodes
 from fwlab.measure.provenance import new_run, run_of_other_lab
 from fwlab.measure.recovery import Recovery
-from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import CannotMeasure, CannotStart, DutLost, Hindered, Overdue
 from fwlab.model.events import (

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 from fwlab.generator.protocol import TcpEndpoints, traffic_guard
-from fwlab.metrics.nodes import Nodes, through
+from fwlab.metrics.measurement import Nodes, link_counters
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.events import Warned
@@ -52,11 +52,11 @@ def _packets(nodes: Nodes, pps: float) -> Iterator[None]:
 def light_load(nodes: Nodes) -> float:
     """Packets per second that leave the DUT time for a shell, by what it makes of the first few."""
     came: list[tuple[float, int]] = []
-    before = through(nodes)[0]
+    before = link_counters(nodes)[0]
     with traffic_guard(nodes.engine.start(load=FIRST_LOAD, count=FIRST_PACKETS)) as playing:
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end and (not came or came[-1][1] < FIRST_PACKETS):
-            taken = through(nodes)[0] - before
+            taken = link_counters(nodes)[0] - before
             if taken and (not came or taken > came[-1][1]):
                 came.append((time.monotonic(), taken))
             else:
@@ -90,10 +90,10 @@ def _visitors(nodes: Nodes, connections: Connections) -> Iterator[str]:
             stack.enter_context(_packets(nodes, pps))
             words = f" beside {pps:.0f} packets per second of {beside}"
         visits = _Visits(stack.enter_context(nodes.tcp(connections)))
-        before = through(nodes)[0]
+        before = link_counters(nodes)[0]
         stack.enter_context(visits)
         end = time.monotonic() + PATIENCE_S
-        while through(nodes)[0] == before and visits.is_alive() and time.monotonic() < end:
+        while link_counters(nodes)[0] == before and visits.is_alive() and time.monotonic() < end:
             time.sleep(LOOK_S)
         yield words
 

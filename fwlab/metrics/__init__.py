@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is measured, one file a metric, and what the measurements share."""
+"""What is measured, metrics that one measurement gives in one file, and what the measurements share."""

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Capacity: trials flat out, with the DUT throttled until it is never idle (FRMOL of RFC 2285, per busy second)."""
+"""Metrics of the trials flat out, with the DUT throttled until it is never idle.
+
+Capacity, packets per busy second; FRMOL, packets per second; instructions per packet; the share that is forwarded; and
+what the generator sent.
+"""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -10,21 +14,19 @@ from fwlab.generator.pacing.paced_load import Sent
 from fwlab.generator.protocol import PlaybackResult, traffic_guard
 from fwlab.judge.clocks import CLOCKS
 from fwlab.judge.statistics import scale
-from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import MeasuringSession, Nodes, through
+from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step, link_counters
 from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.saturation import Attempt
-from fwlab.metrics.step import Phase, Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Measured, Overload, TestbedFacts
 from fwlab.model.trial import Delivery, Trial
 
 #: A trial in which the DUT was idle for more than this share is not valid: it was not saturated.
-MOST_IDLE = 0.0005
+MAX_IDLE = 0.0005
 #: A trial on the virtual testbed in which something else than packets took more than this share is perturbed.
-MOST_OTHER = 0.005
+MAX_OTHER = 0.005
 #: Of the packets received on the first link, this share may arrive on the last: nodes send a few of their own.
-MOST_BACK = 0.001
+MAX_REPLIED = 0.001
 #: Trials on the virtual testbed are usually closer together than this share of their median.
 USUAL_SPREAD = 0.02
 #: How many idle trials, for each wanted one, end the attempt at a level; at the last level more are allowed. A few
@@ -51,7 +53,7 @@ class Capacity(MeasurableMetric):
     tolerance = Tolerance(share=0.015, ratio=0.03)
     needs_clock = True
     invalidated_by = "any class"
-    least_busy = 1 - MOST_IDLE
+    least_busy = 1 - MAX_IDLE
     usual_spread = USUAL_SPREAD
     interleaved = True
     below_ceiling = True
@@ -64,9 +66,6 @@ class Capacity(MeasurableMetric):
 
     def trials(self, measured: Measured) -> Sequence[Trial]:
         return measured.trials
-
-
-METRIC = Capacity()
 
 
 def capacity(trial: Trial, testbed: TestbedFacts) -> float:
@@ -95,7 +94,7 @@ def measure(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
     search = session.saturation("flood").search(lambda level: _flood(nodes, spec, level), spec.trial.count)
     received, *_, back = (now - then for (now, _), (then, _) in zip(nodes.dut.received(), before, strict=True))
     # Each reply cost the DUT as much as a packet of a trial, and the trials do not count them.
-    replied = back > MOST_BACK * received
+    replied = back > MAX_REPLIED * received
     flood = search.attempt
     found = search.added_to(so_far, throttled=CLOCKS[nodes.clock].repeats)
     return found.hindered([f"the sink replied with {back} packets; it must stay silent"] if replied else []).plus(
@@ -112,7 +111,7 @@ def _flood(nodes: Nodes, spec: MeasurementSpec, level: int) -> Flood:
     record = nodes.recording if counted else None
     if counted and record is None:
         nodes.sink.load_counters(nodes.classes)
-    before = through(nodes) if counted else (0, 0)
+    before = link_counters(nodes) if counted else (0, 0)
     with record(nodes.store, spec.traffic_name) if record else contextlib.nullcontext() as seen:
         trials, played = _flat_out(nodes, spec, level)
         delivery = _delivery(nodes, spec, played.sent, before, seen) if counted else None
@@ -128,8 +127,8 @@ def _flat_out(nodes: Nodes, spec: MeasurementSpec, level: int) -> tuple[Collecte
             window_s=trial.seconds,
             packets=trial.packets,
             settle_s=trial.settle,
-            idle_share=MOST_IDLE,
-            other_share=MOST_OTHER if nodes.levels > 1 else 1.0,
+            idle_share=MAX_IDLE,
+            other_share=MAX_OTHER if nodes.levels > 1 else 1.0,
             # Trials next to an idle one count as perturbed.
             max_unsaturated=(IDLE_AT_LAST_LEVEL if last else IDLE_AT_A_LEVEL) * trial.count,
         )
@@ -143,7 +142,7 @@ def _delivery(
 ) -> Delivery:
     """What became of this flood, by class: whether the ruleset does the same in it as at a light load."""
     nodes.dut.drain()
-    received, sent_on = (now - then for now, then in zip(through(nodes), before, strict=True))
+    received, sent_on = (now - then for now, then in zip(link_counters(nodes), before, strict=True))
     left = seen() if seen is not None else None
     return Delivery(
         intended_load=None,
@@ -159,3 +158,113 @@ def _delivery(
 
 #: Trials flat out. Other metrics are measured with what they find.
 FLOOD = Step(Phase.FLOOD, measure)
+
+
+class ForwardingRate(MeasurableMetric):
+    """FRMOL: packets per second that the DUT sends on while the generator sends flat out (RFC 2285, 3.6.2).
+
+    By the clock: idle time and filtered packets do not count as forwarding.
+    """
+
+    name = "frmol"
+    unit = "pps"
+    position = 14
+    display = Display("forwarding rate at maximum offered load (FRMOL)", "kpps", 1e-3)
+    tolerance = Tolerance(share=0.05, ratio=0.1)
+    needs_clock = True
+    interleaved = True
+    below_ceiling = True
+
+    def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
+        return [
+            trial.forwarded / trial.duration_s * scale(testbed) for trial in measured.trials if trial.duration_s > 0
+        ]
+
+    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
+        return [FLOOD]
+
+    def trials(self, measured: Measured) -> Sequence[Trial]:
+        return measured.trials
+
+
+class Instructions(MeasurableMetric):
+    """Instructions per packet: counted by the clock on the virtual testbed, by the CPU on the real one.
+
+    A CPU that waits for packets halts, and retires nothing meanwhile.
+
+    The two testbeds' figures are close but not equal: a CPU's own counter counts an interrupt as one more instruction
+    and a repeated string instruction as one, and a kernel patches its own code to suit the CPU.
+    """
+
+    name = "instructions"
+    unit = "count"
+    position = 11
+    display = Display("instructions per packet", whole=True)
+    tolerance = Tolerance(share=0.015, ratio=0.03)
+    needs_clock = True
+    least_busy = 1 - MAX_IDLE
+
+    def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
+        found = [per_packet(trial, testbed) for trial in measured.trials if trial.processed]
+        return [value for value in found if value is not None]
+
+    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
+        return [FLOOD]
+
+    def trials(self, measured: Measured) -> Sequence[Trial]:
+        return measured.trials
+
+
+def per_packet(trial: Trial, testbed: TestbedFacts) -> float | None:
+    """Instructions for one processed packet; None if nothing counted them."""
+    if testbed.ns_per_instruction:
+        return trial.busy_s * 1e9 / scale(testbed) / trial.processed
+    return None if trial.instructions is None else trial.instructions / trial.processed
+
+
+class Forwarded(MeasurableMetric):
+    """How much of what the DUT takes from its receive ring it sends on.
+
+    One share of all trials together: a packet may be taken in one and sent in the next. Where all packets should pass,
+    this needs no sink, and a sink that is too slow for large frames would lose some of them.
+    """
+
+    name = "forwarded"
+    unit = "ratio"
+    position = 45
+    display = Display("forwarded", "%", 100.0)
+    tolerance = Tolerance(absolute=0.01)
+
+    def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
+        processed = sum(trial.processed for trial in measured.trials)
+        return [sum(trial.forwarded for trial in measured.trials) / processed] if processed else []
+
+    def counts(self, measured: Measured, traffic_class: str = "") -> tuple[int, int] | None:
+        processed = sum(trial.processed for trial in measured.trials)
+        return (min(processed, sum(trial.forwarded for trial in measured.trials)), processed) if processed else None
+
+    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
+        return [FLOOD]
+
+
+class GeneratorRate(MeasurableMetric):
+    """Packets per second that left the generator flat out, by the host's clock.
+
+    It says whether the generator was the limit, differs from host to host, and is never judged.
+    """
+
+    name = "generator"
+    unit = "pps"
+    position = 90
+    display = Display("generator", "kpps", 1e-3)
+    portable = False
+
+    def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
+        return [] if measured.generator_pps is None else [measured.generator_pps]
+
+    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
+        return [FLOOD]
+
+
+CAPACITY, GENERATOR_RATE = Capacity(), GeneratorRate()
+METRIC = (CAPACITY, ForwardingRate(), Instructions(), Forwarded(), GENERATOR_RATE)

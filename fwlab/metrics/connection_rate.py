@@ -18,11 +18,9 @@ from fwlab.dut.protocol import Window
 from fwlab.generator.protocol import ConnectionLoad, TcpEndpoints, traffic_guard
 from fwlab.generator.tcp_config import answers
 from fwlab.judge.statistics import scale
-from fwlab.metrics.measurement_spec import MeasurementSpec, given
-from fwlab.metrics.nodes import MeasuringSession, Nodes
+from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step, require
 from fwlab.metrics.protocol import CONNECTIONS, MeasurableMetric
 from fwlab.metrics.saturation import Attempt
-from fwlab.metrics.step import Phase, Step
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import CannotMeasure, Overdue
 from fwlab.model.metric import Display, Tolerance, TrafficKind
@@ -31,25 +29,25 @@ from fwlab.model.trial import Clients, Delivery, TcpTrial
 
 #: A trial in which the DUT was idle for more than this share is not valid. Any pause of the two endpoints lets a closed
 #: loop run dry for a moment. Cost is counted by packets of a busy second, and at this share it changes by 0.3 %.
-MOST_IDLE_LOOP = 0.02
+MAX_IDLE_LOOP = 0.02
 #: A trial on the virtual testbed in which something else than packets took more than this share is perturbed: after a
 #: pause the first packets are handled outside of ksoftirqd. Trials with 3 % of that lie among those with none.
-MOST_OTHER_LOOP = 0.03
-#: A trial has at least so many packets of the clients, some 400 connections.
-LEAST_PACKETS = 2000
+MAX_OTHER_LOOP = 0.03
+#: Minimum number of the clients' packets in a trial: some 400 connections.
+MIN_PACKETS = 2000
 #: The loop has settled after this time (s of the DUT's clock).
 SETTLE_S = 0.25
 #: How many idle trials, for each wanted one, end the attempt at a level, and at the last level.
 IDLE_AT_A_LEVEL, IDLE_AT_LAST_LEVEL = 2, 4
 #: Largest difference between the answers that the DUT and the clients counted, as a share.
-MOST_APART = 0.02
+MAX_APART = 0.02
 #: Retransmitted segments per connection, at most; beyond that they determine the figure. TRex waits only half a second.
 #: The kernel waits RTO_MIN_S, and a very busy host may take longer. Beside a flood segments are lost, so wrk's
 #: retransmissions say nothing there.
-MOST_AGAIN = {"trex": 0.2, "wrk": 0.02}
+MAX_RETRANSMITTED = {"trex": 0.2, "wrk": 0.02}
 #: A trial at a rate has this share of the connections that the clients completed flat out, for about this time (s).
 LIGHT, LIGHT_S = 0.25, 4.0
-#: Background traffic of the light rate alone is also watched flat out for so long (real seconds), apart from trials.
+#: Background traffic of the light rate alone is also watched flat out for this long (real seconds), outside of trials.
 WATCHED_S = 2.0
 
 T = TypeVar("T")
@@ -65,7 +63,7 @@ class ConnectionRate(MeasurableMetric):
     tolerance = Tolerance(share=0.03, ratio=0.05)
     needs_clock = True
     traffic = CONNECTIONS
-    least_busy = 1 - MOST_IDLE_LOOP
+    least_busy = 1 - MAX_IDLE_LOOP
     interleaved = True
 
     def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
@@ -88,7 +86,7 @@ METRIC = ConnectionRate()
 
 @dataclass(frozen=True)
 class Background:
-    """What was played beside the connections, and what became of it."""
+    """What was played alongside the connections, and what became of it."""
 
     delivery: Delivery
     pps: float
@@ -134,11 +132,11 @@ class FlatOut(Attempt[Window]):
         """
         problems = []
         counted, more = self.clients.completed, self.clients.concurrent + self.clients.retransmitted
-        if not -MOST_APART * counted <= self.answers - counted <= MOST_APART * counted + more:
+        if not -MAX_APART * counted <= self.answers - counted <= MAX_APART * counted + more:
             problems.append(f"{self.answers:.0f} answers crossed the DUT, the clients counted {counted}")
         again, opened = self.clients.retransmitted, self.clients.opened
         trex = self.clients.program == "trex"
-        if (trex or not self.background) and again > MOST_AGAIN["trex" if trex else "wrk"] * opened:
+        if (trex or not self.background) and again > MAX_RETRANSMITTED["trex" if trex else "wrk"] * opened:
             problems.append(f"{again} segments were retransmitted for {opened} connections: answers came too late")
         return problems
 
@@ -146,7 +144,7 @@ class FlatOut(Attempt[Window]):
 def measure(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
     """Trials flat out; if `delivered` is asked for and nothing is in doubt, then one at a light rate."""
     nodes = session.nodes
-    connections = given(nodes.store.connections(spec.traffic_name), "connections")
+    connections = require(nodes.store.connections(spec.traffic_name), "connections")
     if connections.background is not None and connections.background_flat_out:
         nodes.engine.use(nodes.store, connections.background)
     else:
@@ -174,7 +172,7 @@ def measure(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
         generator_pps=background.pps if background else None,
     )
     deliveries = [background.delivery, *watched] if background else []
-    problems = [f"beside the connections: {limited}"] if limited else []
+    problems = [f"alongside the connections: {limited}"] if limited else []
     return found.plus(trials, Deliveries(clients=clients, deliveries=deliveries)).troubled(problems)
 
 
@@ -185,9 +183,9 @@ def _flat_out(nodes: Nodes, endpoints: TcpEndpoints, spec: MeasurementSpec, leve
         nodes.dut.arm(
             windows=trial.count,
             window_s=trial.seconds,
-            packets=max(trial.packets, LEAST_PACKETS),
-            idle_share=MOST_IDLE_LOOP,
-            other_share=MOST_OTHER_LOOP if nodes.levels > 1 else 1.0,
+            packets=max(trial.packets, MIN_PACKETS),
+            idle_share=MAX_IDLE_LOOP,
+            other_share=MAX_OTHER_LOOP if nodes.levels > 1 else 1.0,
             max_unsaturated=(IDLE_AT_LAST_LEVEL if last else IDLE_AT_A_LEVEL) * trial.count,
             settle_s=SETTLE_S,
         )
@@ -199,10 +197,10 @@ def _flat_out(nodes: Nodes, endpoints: TcpEndpoints, spec: MeasurementSpec, leve
         return Attempt(*windows), opening.stop()
 
     before = nodes.dut.received()
-    beside = endpoints.connections.background_flat_out
+    with_flood = endpoints.connections.background_flat_out
     with nodes.throttle(level, loop=True):
         (windows, clients), background = (
-            _with_background(nodes, endpoints.connections, run) if beside else (run(), None)
+            _with_background(nodes, endpoints.connections, run) if with_flood else (run(), None)
         )
     counts = [
         (packets - packets_before, octets - octets_before)

@@ -11,18 +11,21 @@ DUT, and a ruleset that counts by time meets the same packets at the same times 
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from fwlab.generator.pacing.paced_load import Load, Sent
-from fwlab.generator.protocol import traffic_guard
 from fwlab.metrics.capacity import FLOOD, busy_rates
 from fwlab.metrics.connection_rate import CONNECT
-from fwlab.metrics.measurement_spec import MeasurementSpec, given
-from fwlab.metrics.nodes import MeasuringSession, Nodes, through
-from fwlab.metrics.paced import failed, play_paced
+from fwlab.metrics.measurement import (
+    LIGHT_PACKETS,
+    MeasurementSpec,
+    MeasuringSession,
+    Nodes,
+    Phase,
+    Step,
+    link_counters,
+)
+from fwlab.metrics.plays import RATE_PACKETS, SETTLED_S, STRAY, Passage, play, play_recorded, real_rate
 from fwlab.metrics.protocol import ANY_TRAFFIC, MeasurableMetric
-from fwlab.metrics.step import LIGHT_PACKETS, Phase, Step
-from fwlab.model.errors import CannotMeasure
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Deliveries, Measured, TestbedFacts
 from fwlab.model.trial import Delivery
@@ -40,16 +43,7 @@ FIRST_PACKETS, FIRST_LOADS = 960, (8000.0, 2000.0, 500.0, 125.0)
 FIRST_PACED, FIRST_FILLED = 4000.0, 20_000.0
 #: A play in the DUT's own time takes about this long (s of the DUT's clock).
 PACED_S = 0.5
-#: The DUT may send a few packets of its own (neighbour and group discovery), which the sink does not count.
-STRAY = 2
-#: If the flood did not show what the DUT carries, it is watched for so long (s) and for so many packets at least; they
-#: are counted in bursts of 64. Watching begins with the first packet: a busy host may take seconds to start the engine.
-RATE_S, RATE_PACKETS = 0.8, 256
-#: Counters are polled this often, and for this long (s).
-LOOK_S, PATIENCE_S = 0.05, 20.0
-#: The last packets arrive within this time (s).
-SETTLED_S = 0.5
-#: Packets that are still late are looked for so often.
+#: Number of extra polls for late packets.
 LOOKS_AGAIN = 10
 
 
@@ -78,30 +72,6 @@ class Delivered(MeasurableMetric):
         if played == "connections":
             return [CONNECT]
         return [FLOOD, AFTER_FLOOD] if spec.load_dependent else [BEFORE_FLOOD, FLOOD, AFTER_FLOOD]
-
-
-METRIC = Delivered()
-
-
-@dataclass(frozen=True)
-class Passage:
-    """Packets that were sent, that the DUT took in on its first link, and that it sent on by its last.
-
-    duration_s  how long the generator took to send them
-    before      both of the DUT's counters when the first packet was sent
-    """
-
-    sent: int
-    taken: int
-    sent_on: int
-    limited: str | None
-    duration_s: float = 0.0
-    before: tuple[int, int] = (0, 0)
-
-    @property
-    def lost_before(self) -> int:
-        """Packets lost between generator and DUT."""
-        return max(0, self.sent - self.taken)
 
 
 def deliver_few(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
@@ -212,61 +182,11 @@ def _arrived(nodes: Nodes, passage: Passage, offered: dict[str, int]) -> tuple[P
             break
         time.sleep(SETTLED_S)
         earlier = passage, arrived
-        passage = replace(passage, sent_on=through(nodes)[1] - passage.before[1])
+        passage = replace(passage, sent_on=link_counters(nodes)[1] - passage.before[1])
         arrived = nodes.sink.settled_counts(passage.sent_on)
         if (passage, arrived) == earlier:
             break
     return passage, arrived
-
-
-def play(nodes: Nodes, traffic: str, load: float, count: int) -> Passage:
-    """Play `count` packets from the beginning of the traffic, and see them through the DUT.
-
-    load  packets per second, of the DUT's clock where that counts instructions
-
-    Raises CannotMeasure if a load in the DUT's own time was not as it should have been.
-    """
-    if nodes.pacing is not None:
-        return _play_paced(nodes, traffic, load, count)[0]
-    before = through(nodes)
-    played = nodes.engine.start(load=load, count=count).wait(timeout=count / load * 4 + 60)
-    taken, sent_on = _settled(nodes, before, played.sent)
-    return Passage(played.sent, taken, sent_on, played.limited, played.duration_s, before)
-
-
-def play_recorded(nodes: Nodes, traffic: str, load: float, count: int) -> tuple[Passage, Sent]:
-    """The same, and what the DUT sent meanwhile."""
-    if nodes.pacing is not None:
-        return _play_paced(nodes, traffic, load, count)
-    nodes.dut.drain()  # what an earlier load left in the ring would be counted
-    with given(nodes.recording, "recording")(nodes.store, traffic) as sent:
-        passage = play(nodes, traffic, load, count)
-        return passage, sent()
-
-
-def _play_paced(nodes: Nodes, traffic: str, load: float, count: int) -> tuple[Passage, Sent]:
-    paced = play_paced(nodes, traffic, Load.of_count(count, load))
-    if paced.problems:
-        raise failed(paced)
-    sent_on = sum(paced.forwarded.values())
-    passage = Passage(paced.offered, given(paced.taken, "taken"), sent_on, None, paced.trials[0].duration_s)
-    return passage, Sent(paced.forwarded, paced.returned, paced.errors, paced.foreign)
-
-
-def _settled(nodes: Nodes, before: tuple[int, int], sent: int) -> tuple[int, int]:
-    """Packets taken in and sent on since `before`, once all that were sent are through, or no more can be expected.
-
-    What was taken in has been sent on or dropped by the next look: the DUT serves both in one go.
-    """
-    patience = time.monotonic() + SETTLED_S
-    earlier = None
-    while True:
-        taken, sent_on = (after - then for after, then in zip(through(nodes), before, strict=True))
-        if time.monotonic() > patience or (taken >= sent and taken == earlier):
-            return taken, sent_on
-        if taken < sent:
-            time.sleep(LOOK_S)
-        earlier = taken
 
 
 def carried_in_flood(measured: Measured, ring: int) -> float | None:
@@ -279,28 +199,6 @@ def carried_in_flood(measured: Measured, ring: int) -> float | None:
     return processed * pps / flood.sent if processed > RATE_PACKETS else None
 
 
-def real_rate(nodes: Nodes, seconds: float = RATE_S) -> float:
-    """Packets per real second that the DUT processes flat out and not slowed, seen for so long at least."""
-    with traffic_guard(nodes.engine.start()) as playing:
-        before, began = once_taken(nodes, STRAY, through(nodes)[0])
-        time.sleep(seconds)
-        after, ended = once_taken(nodes, RATE_PACKETS, before)
-        playing.stop()
-    if after == before:
-        raise CannotMeasure("no packet reached the DUT", "fwlab doctor")
-    return (after - before) / (ended - began)
-
-
-def once_taken(nodes: Nodes, count: int, since: int) -> tuple[int, float]:
-    """Wait until the DUT has taken in more than `count` packets since it had `since`: how many then, and when."""
-    patience = time.monotonic() + PATIENCE_S
-    while True:
-        taken, now = through(nodes)[0], time.monotonic()
-        if taken > since + count or now > patience:
-            return taken, now
-        time.sleep(LOOK_S)
-
-
 def _after_flood(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
     """A ruleset that may depend on the load has no few packets to compare."""
     if not spec.load_dependent:
@@ -310,3 +208,32 @@ def _after_flood(session: MeasuringSession, spec: MeasurementSpec, so_far: Measu
 
 BEFORE_FLOOD = Step(Phase.BEFORE_FLOOD, deliver_few)
 AFTER_FLOOD = Step(Phase.AFTER_FLOOD, _after_flood, despite_problems=False)
+
+
+class Passed(MeasurableMetric):
+    """Share of the first packets of a traffic, whatever their class, that reaches the sink.
+
+    They are few enough for the DUT's ring to hold. Flows that send in turn have equally many of them if their number
+    divides FIRST_PACKETS; then the share is that of the flows that pass.
+    """
+
+    name = "passed"
+    unit = "ratio"
+    position = 42
+    display = Display("packets that pass", "%", 100.0, significant=5, trimmed=True)
+    tolerance = Tolerance(absolute=0.0005)
+
+    def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
+        """One share, of the first play: later ones may be longer."""
+        return [sum(play.arrived.values()) / play.sent for play in measured.deliveries[:1] if play.sent]
+
+    def counts(self, measured: Measured, traffic_class: str = "") -> tuple[int, int] | None:
+        plays = [play for play in measured.deliveries[:1] if play.sent]
+        return (min(plays[0].sent, sum(plays[0].arrived.values())), plays[0].sent) if plays else None
+
+    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
+        return [BEFORE_FLOOD]
+
+
+DELIVERED = Delivered()
+METRIC = (DELIVERED, Passed())

@@ -13,14 +13,10 @@ from collections.abc import Sequence
 
 from fwlab.generator.pacing.paced_load import Load
 from fwlab.generator.protocol import traffic_guard
-from fwlab.metrics.delivery import RATE_PACKETS, once_taken
-from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import MeasuringSession, Nodes, through
-from fwlab.metrics.offered_load import FLAT_OUT, LIGHT_LOAD, SETTLE_S, found, with_found
-from fwlab.metrics.paced import failed, play_paced
+from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step, link_counters
+from fwlab.metrics.offered_load import FLAT_OUT, LIGHT_LOAD, PDR, SETTLE_S, found, with_found
+from fwlab.metrics.plays import RATE_PACKETS, failed, once_taken, play_paced
 from fwlab.metrics.protocol import MeasurableMetric
-from fwlab.metrics.rate_goals import PDR
-from fwlab.metrics.step import Phase, Step
 from fwlab.metrics.throughput import SEARCH, doubt_about
 from fwlab.model.benchmarks import LatencyTrial
 from fwlab.model.metric import Display, Tolerance, TrafficKind
@@ -30,12 +26,12 @@ from fwlab.model.results import Clock, Measured, TestbedFacts
 SHARES = (0.0, 0.1, 0.5, 0.9)
 #: The load whose median is the metric's value.
 MIDDLE = 0.5
-#: Probes at each load, and seconds between two: few enough beside the load, and enough for a 99th percentile.
+#: Probes at each load, and seconds between two: few enough compared with the load, and enough for a 99th percentile.
 PROBES, INTERVAL_S = 400, 0.01
 
 
 #: In the DUT's own time: the load in place of none (pps of the reference CPU), and seconds of the DUT's clock.
-LEAST_PPS, PACED_S = 2000.0, 1.0
+MIN_PPS, PACED_S = 2000.0, 1.0
 
 
 class Latency(MeasurableMetric):
@@ -69,7 +65,7 @@ def _round_trips(session: MeasuringSession, spec: MeasurementSpec, so_far: Measu
     if pdr is None:
         return so_far.troubled(["latency: the search found no throughput, of which the loads are shares"])
     if session.nodes.pacing is not None:
-        paced = [_paced_trial(session.nodes, spec, share, share * pdr or LEAST_PPS) for share in SHARES]
+        paced = [_paced_trial(session.nodes, spec, share, share * pdr or MIN_PPS) for share in SHARES]
         lost = [] if paced[0].round_trips_s else ["latency: no frame left the DUT: the ruleset drops all of them"]
         return so_far.troubled(lost) if lost else with_found(so_far, latency=paced)
     session.nodes.sink.load_counters(session.nodes.classes, echo=True)
@@ -104,7 +100,7 @@ def _trial(nodes: Nodes, share: float, load: float) -> LatencyTrial:
     if not load:
         echoes, rate = nodes.echo(PROBES, INTERVAL_S), 0.0
     else:
-        before = through(nodes)[0]
+        before = link_counters(nodes)[0]
         with traffic_guard(nodes.engine.start(load=load)) as playing:
             once_taken(nodes, RATE_PACKETS, before)  # the engine may take seconds to start
             echoes = nodes.echo(PROBES, INTERVAL_S)

@@ -4,10 +4,8 @@
 from collections.abc import Sequence
 
 from fwlab.judge.statistics import scale
-from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import Nodes
+from fwlab.metrics.measurement import MeasurementSpec, Nodes, Step
 from fwlab.metrics.protocol import WITH_OR_WITHOUT, MeasurableMetric
-from fwlab.metrics.step import Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Measured, TestbedFacts
 
@@ -43,7 +41,7 @@ METRIC = LoadTime()
 def load(nodes: Nodes, spec: MeasurementSpec) -> list[float]:
     """Load the ruleset. Returns seconds of busy DUT time, for each time that all of it was loaded. Raises Refused.
 
-    Nothing is returned where nobody asks for the load time: the ruleset is loaded faster then.
+    Without a request for the load time nothing is returned, and the ruleset is loaded faster.
 
     If the load time is asked for, a small ruleset is loaded again: the first time also loads kernel modules, so only
     the later ones count.

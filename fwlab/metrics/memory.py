@@ -2,27 +2,26 @@
 """Memory: what the DUT's kernel holds for a ruleset, its sets and its tables, in bytes.
 
 The ruleset is loaded, then taken away; its modules stay. The figure is the difference. Code is no part of it, nor are
-empty tables. Where a case gives `state_packets`, so many packets fill the ruleset's tables first, as they fill the
-connection table for `states`.
+empty tables. Where a case gives `state_packets`, that number of packets fills the ruleset's tables first, as it
+fills the connection table for `states`.
 """
 
 from collections.abc import Sequence
 
 from fwlab.metrics.load_time import SMALL
-from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import MeasuringSession
+from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Phase, Step
 from fwlab.metrics.protocol import WITH_OR_WITHOUT, MeasurableMetric
 from fwlab.metrics.state_table import FILL
-from fwlab.metrics.step import Phase, Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Measured, Values
 
-#: A ruleset is weighed so many times at most. A large one, and tables that packets have filled, are weighed once.
-MOST_TIMES = 3
+#: Maximum number of memory measurements per ruleset. A large ruleset, or one whose tables packets have filled, is
+#: measured once.
+MAX_TIMES = 3
 
 
 class Memory(MeasurableMetric):
-    """The ruleset is not on the DUT any more when it has been weighed, so this comes last."""
+    """Bytes that the kernel holds for the ruleset. Measuring takes the ruleset away, so this comes last."""
 
     name = "memory"
     unit = "bytes"
@@ -45,7 +44,7 @@ METRIC = Memory()
 def times(spec: MeasurementSpec) -> int:
     """How often the ruleset is weighed."""
     small = sum(len(file.text) for file in spec.files) < SMALL
-    return min(MOST_TIMES, spec.trial.count) if small and not spec.state_packets else 1
+    return min(MAX_TIMES, spec.trial.count) if small and not spec.state_packets else 1
 
 
 def _weigh(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Trials at an offered load, on the nodes: what was sent, what the DUT took, and what came of it.
+"""Trials at an offered load, on the nodes: what was sent, what the DUT took, and what came of it. And how a search for
+throughput goes about it with these trials (its library is slow to import: rate/rate_search.py).
 
 Where the DUT's clock counts instructions, the load is one in the DUT's own time (fwlab/generator/pacing). Loads and
 durations are then those of the reference CPU, as capacities are.
@@ -14,16 +15,44 @@ from typing import Protocol
 from fwlab.generator.pacing.paced_load import Load
 from fwlab.generator.protocol import traffic_guard
 from fwlab.judge.clocks import CLOCKS
-from fwlab.metrics.delivery import few_packets, play
-from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import MeasuringSession, Nodes, through
-from fwlab.metrics.paced import failed, play_paced
-from fwlab.metrics.rate_goals import BY_DUT_CLOCK, BY_HOST_CLOCK, SearchTerms
-from fwlab.metrics.step import Phase, Step
+from fwlab.metrics.delivery import few_packets
+from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step, link_counters
+from fwlab.metrics.plays import failed, play, play_paced
 from fwlab.model.benchmarks import Benchmarks, TrialResult
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.results import AtLoads, Measured
 from fwlab.model.trial import Delivery
+
+#: Loss ratios of the goals: NDR (no packet lost: the throughput of RFC 1242) and PDR.
+NDR, PDR = 0.0, 0.005
+GOALS = (NDR, PDR)
+#: Of the trials of a load that decide about it, this share may have more loss than the goal.
+MAY_EXCEED = 0.5
+
+
+@dataclass(frozen=True)
+class SearchTerms:
+    """How a search goes about it: seconds of a trial, seconds of all trials of a load that decide about it, how far the
+    bounds of a goal lie apart at most, as a share, and seconds of a trial at the maximum offered load."""
+
+    trial_s: float
+    decided_s: float
+    width: float
+    flat_out_s: float
+
+
+#: Settings for a class room: RFC 2544 wants trials of 60 s.
+BY_HOST_CLOCK = SearchTerms(trial_s=1.0, decided_s=5.0, width=0.01, flat_out_s=1.0)
+#: A load in the DUT's own time gives the same counts each time, so one trial decides. Seconds of the reference CPU.
+BY_DUT_CLOCK = SearchTerms(trial_s=0.5, decided_s=0.5, width=0.002, flat_out_s=0.125)
+#: Coarser searches before the last one.
+COARSER = 2
+#: Seconds for the whole search. A search without noise takes some 12 trials, one with much noise some 30.
+BUDGET_S = 180.0
+
+#: By loss ratio, lower and upper bound (pps); None where it was not found yet.
+Bounds = dict[float, tuple[float | None, float | None]]
+
 
 #: Trials at the maximum offered load.
 FLAT_OUT_TRIALS = 3
@@ -87,12 +116,12 @@ class AtHostLoad:
     def flat_out(self) -> TrialResult:
         """One trial as fast as the generator can. Raises CannotMeasure."""
         self._begin()
-        before = through(self.nodes)[0]
+        before = link_counters(self.nodes)[0]
         with traffic_guard(self.nodes.engine.start()) as playing:
             time.sleep(self.terms.flat_out_s)
             played = playing.stop()
         self.nodes.dut.drain()
-        taken = through(self.nodes)[0] - before
+        taken = link_counters(self.nodes)[0] - before
         return self._ended(self.terms.flat_out_s, None, played.sent, played.duration_s, taken)
 
     def _begin(self) -> None:

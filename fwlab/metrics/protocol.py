@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a metric declares beside its meaning: how it is measured."""
+"""What a metric declares in addition to its meaning: how it is measured."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.step import Step
+from fwlab.metrics.measurement import MeasurementSpec, Step
 from fwlab.model.metric import Metric, TrafficKind
 from fwlab.model.results import Clock
 

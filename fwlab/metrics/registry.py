@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""All metrics by name: one module of this package each, and the entry points of the group `fwlab.metrics`."""
+"""All metrics by name: METRIC of each module of this package, and the entry points of the group `fwlab.metrics`."""
 
 from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.model.registry import Registry, discover

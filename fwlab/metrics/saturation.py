@@ -115,5 +115,5 @@ def unsaturated(attempt: Attempt[Any], wanted: int) -> str:
         return f"other programs ran on the DUT: {ran}; {valid}. Log out of the DUT, stop them, and measure again"
     other = f"{len(attempt.perturbed)} with other CPU load" + (f": {ran}" if ran else "")
     busy = min((trial.busy_share for trial in attempt.unsaturated), default=None)
-    lowest = f"; busy {busy:.1%} of the idlest" if busy is not None else ""
-    return f"DUT not saturated: {valid} ({len(attempt.unsaturated)} idle, {other}){lowest}"
+    lowest = f" (idlest trial: {busy:.1%} busy)" if busy is not None else ""
+    return f"DUT not saturated: {valid}, {len(attempt.unsaturated)} idle{lowest}, {other}"

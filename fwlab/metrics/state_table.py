@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""States: how many connections the DUT tracks after a counted number of packets, and the memory that they take.
+"""What the DUT's tables hold: states (tracked connections) after a counted number of packets, and the memory that they
+take; entries of rules and sets.
 
 Who gets in meanwhile is another figure: a ruleset may let honest hosts in before an attack, and lock them out in it.
 """
@@ -9,13 +10,12 @@ from types import MappingProxyType
 
 from fwlab.generator.protocol import traffic_guard
 from fwlab.judge.conduct import tracked_in_flood
-from fwlab.metrics.delivery import FIRST_FILLED, RATE_S, counted, once_taken, play, real_rate, with_losses
-from fwlab.metrics.measurement_spec import MeasurementSpec, given
-from fwlab.metrics.nodes import MeasuringSession, Nodes, through
-from fwlab.metrics.protocol import MeasurableMetric
-from fwlab.metrics.step import Phase, Step
+from fwlab.metrics.delivery import FIRST_FILLED, counted, with_losses
+from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step, link_counters, require
+from fwlab.metrics.plays import RATE_S, once_taken, play, real_rate
+from fwlab.metrics.protocol import WITH_OR_WITHOUT, MeasurableMetric
 from fwlab.model.metric import Display, Tolerance, TrafficKind
-from fwlab.model.results import Clock, Deliveries, Measured, StateTable, TestbedFacts
+from fwlab.model.results import Clock, Deliveries, Loading, Measured, StateTable, TestbedFacts
 from fwlab.model.trial import States
 
 #: Loads of the plays, as shares of what the DUT carried in real time. A packet lost in its ring leaves no state. If too
@@ -23,17 +23,17 @@ from fwlab.model.trial import States
 LOADS = (0.65, 0.65, 0.3, 0.1)
 #: Loads of the plays in the DUT's own time (pps of its clock). A new entry costs some 10 us.
 PACED_LOADS = (FIRST_FILLED, 10_000.0, 2_000.0, 400.0)
-#: What a host carries varies from second to second, so before a long play the DUT is watched longer: one second for so
-#: many packets, up to this time (s). Too small a load takes long, too big a load takes a second play.
-PACKETS_A_LOOK, LONGEST_LOOK_S = 125_000, 4.0
+#: What a host carries varies from second to second, so before a long play the DUT is watched longer: one second for
+#: this many packets, up to this time (s). Too small a load takes long, too big a load takes a second play.
+PACKETS_A_LOOK, MAX_LOOK_S = 125_000, 4.0
 #: A busy host lets the ring overflow now and then. The packets are played again if a larger share than this was lost;
 #: a play takes long, so a few lost packets are not worth it.
 PLAYED_AGAIN = 0.001
 #: If a larger share than this is missing after the last play, the count of states is in doubt. The ranges of a lab
 #: should leave room for it.
-MOST_LOST = 0.005
-#: The flood on an empty table lasts for at least so many packets.
-FEWEST_REFILLED = 20_000
+MAX_LOST = 0.005
+#: Minimum number of packets of the flood on an empty table.
+MIN_REFILLED = 20_000
 
 
 class TrackedStates(MeasurableMetric):
@@ -92,16 +92,13 @@ class Admitted(MeasurableMetric):
         return [FILL]
 
 
-METRIC = (TrackedStates(), StateBytes(), Admitted())
-
-
 def fill(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
     """Play `spec.state_packets` packets from the beginning of the traffic, then count.
 
     States time out during the plays. All that must be there at the end need timeouts (net.netfilter.*) that are
     longer than all plays together.
     """
-    nodes, count = session.nodes, given(spec.state_packets, "state_packets")
+    nodes, count = session.nodes, require(spec.state_packets, "state_packets")
     loads = PACED_LOADS if nodes.pacing is not None else _loads(nodes, spec, count)
     if spec.asks_for("admitted"):
         filled, problems = counted(nodes, spec, [(load, count) for load in loads])
@@ -118,7 +115,7 @@ def fill(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> 
     problems = []
     if passage.sent < count:
         problems.append(f"the generator sent {passage.sent} of {count} packets")
-    if missing > MOST_LOST:
+    if missing > MAX_LOST:
         lost = round(missing * passage.sent)
         problems.append(f"{lost} of {passage.sent} packets were lost before the DUT could track them")
     return with_losses(
@@ -131,7 +128,7 @@ def _loads(nodes: Nodes, spec: MeasurementSpec, count: int) -> list[float]:
     # Forwarded packets are not needed here, and would cost the host more than a state does. So they are no part of the
     # rate, either.
     with nodes.dut.blackhole():
-        carried = real_rate(nodes, min(LONGEST_LOOK_S, max(RATE_S, count / PACKETS_A_LOOK)))
+        carried = real_rate(nodes, min(MAX_LOOK_S, max(RATE_S, count / PACKETS_A_LOOK)))
     # Watching the DUT has left states behind, and modules that hold them.
     nodes.dut.reset()
     nodes.dut.load(spec.files)
@@ -148,13 +145,42 @@ def refill(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -
     if states is None or not nodes.dut.forget_states():
         return so_far
     with nodes.throttle(so_far.slowed), nodes.dut.blackhole(), traffic_guard(nodes.engine.start()) as playing:
-        before, _ = once_taken(nodes, 0, through(nodes)[0])
-        once_taken(nodes, max(FEWEST_REFILLED, states.held), before)
+        before, _ = once_taken(nodes, 0, link_counters(nodes)[0])
+        once_taken(nodes, max(MIN_REFILLED, states.held), before)
         playing.stop()
     nodes.dut.drain()
-    flooded, held = through(nodes)[0] - before, nodes.dut.states()["held"]
+    flooded, held = link_counters(nodes)[0] - before, nodes.dut.states()["held"]
     return so_far.plus(StateTable(states=states.model_copy(update={"flooded": flooded, "in_flood": held})))
 
 
 FILL = Step(Phase.STATES, fill)
 REFILL = Step(Phase.STATES_IN_FLOOD, refill, despite_problems=False)
+
+
+def _count(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
+    return so_far.plus(Loading(entries=session.nodes.dut.entries()))
+
+
+COUNT = Step(Phase.LAST, _count)
+
+
+class Entries(MeasurableMetric):
+    """Rules that a passing packet can meet, and addresses in the sets and maps that rules ask.
+
+    A count, taken when everything else has been measured.
+    """
+
+    name = "entries"
+    unit = "count"
+    position = 60
+    display = Display("entries", whole=True)
+    traffic = WITH_OR_WITHOUT
+
+    def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
+        return [] if measured.entries is None else [float(measured.entries)]
+
+    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
+        return [COUNT]
+
+
+METRIC = (TrackedStates(), StateBytes(), Admitted(), Entries())

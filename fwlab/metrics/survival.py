@@ -20,34 +20,32 @@ from fwlab.generator.pacing.paced_load import Load
 from fwlab.generator.protocol import traffic_guard
 from fwlab.judge.clocks import CLOCKS
 from fwlab.metrics.capacity import FLOOD, busy_rates
-from fwlab.metrics.measurement_spec import MeasurementSpec, given
-from fwlab.metrics.nodes import MeasuringSession, Nodes, through
-from fwlab.metrics.paced import play_paced
+from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step, link_counters, require
+from fwlab.metrics.plays import play_paced
 from fwlab.metrics.protocol import MeasurableMetric
-from fwlab.metrics.step import Phase, Step
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Deliveries, Measured, TestbedFacts, Trouble
 from fwlab.model.trial import Delivery
 
-#: A trial at an exact load lasts until so many packets of the class have been offered, and at least as long as the
+#: A trial at an exact load lasts until this many packets of the class have been offered, and at least as long as the
 #: case says, but no longer than this (s of the DUT's clock).
-IN_A_TRIAL, LONGEST_TRIAL_S = 1000, 2.0
+IN_A_TRIAL, MAX_TRIAL_S = 1000, 2.0
 #: A play flat out ends when the DUT has received enough packets, or after this time (real seconds); it is polled this
 #: often (s).
-LONGEST_S, POLL_S = 15.0, 0.2
-#: Enough is so many full rings, so that packets received before the ring was full do not matter, ...
+MAX_S, POLL_S = 15.0, 0.2
+#: It lasts for at least this many ring lengths, so that packets received before the ring was full do not matter, ...
 RINGS = 8
-#: ... and so many packets of the class that chance (at most the square root of their number) moves the surviving share
-#: by no more than this, within these bounds.
+#: ... and for enough packets of the class that chance (at most the square root of their number) moves the surviving
+#: share by no more than this, within these bounds.
 CHANCE = 0.01
-LEAST, ENOUGH = 300, 1000
+MIN_OF_CLASS, ENOUGH_OF_CLASS = 300, 1000
 #: If the sink counts less than this share of what the DUT sent on, it did not keep up. It misses packets of all
 #: classes alike: its counts give the share of a class, and the DUT's counter gives the total.
 KEPT_UP = 0.9
 #: Fewer packets of the class give no reliable share.
-FEWEST = 100
-#: The mix of a traffic is computed from so many packets.
+MIN_TAKEN = 100
+#: The mix of a traffic is computed from this many packets.
 MIX = 100_000
 
 
@@ -107,10 +105,10 @@ def survive_paced(session: MeasuringSession, spec: MeasurementSpec, so_far: Meas
     nodes, unit = session.nodes, _unit(session, spec)
     if unit is None:
         return so_far.troubled([_no_unit(spec)])
-    pps = given(spec.offered, "offered") * unit
+    pps = require(spec.offered, "offered") * unit
     mix = nodes.store.offered(spec.traffic_name, MIX)
-    of_class = max(1, mix[given(spec.victim_class, "victim_class")]) / MIX
-    trial_s = max(spec.trial.seconds, min(LONGEST_TRIAL_S, IN_A_TRIAL / (of_class * pps)))
+    of_class = max(1, mix[require(spec.victim_class, "victim_class")]) / MIX
+    trial_s = max(spec.trial.seconds, min(MAX_TRIAL_S, IN_A_TRIAL / (of_class * pps)))
     load = Load(pps=pps, settle_s=spec.trial.settle, trials=spec.trial.count, trial_s=trial_s, rotated=True)
     play = play_paced(nodes, spec.traffic_name, load)
     return so_far.plus(Deliveries(paced=[play]), Trouble(problems=play.problems, suspects=play.suspects))
@@ -131,7 +129,7 @@ def survive(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
     nodes, unit = session.nodes, _unit(session, spec)
     if unit is None:
         return so_far.troubled([_no_unit(spec)])
-    load = given(spec.offered, "offered") * unit
+    load = require(spec.offered, "offered") * unit
     wanted = _enough(nodes, spec, (_rate(so_far) or 0.0) / load)
     problems = []
     for level in range(so_far.slowed, nodes.levels):
@@ -143,9 +141,11 @@ def survive(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
     else:
         problems.append(f"the sink counted {counted} of {sent_on} packets that the DUT sent on")
     # The class's share of all packets that the DUT received.
-    received = (delivery.taken or 0) * delivery.offered[given(spec.victim_class, "victim_class")] / delivery.sent
-    if received < FEWEST:
-        problems.append(f"the DUT took {received:.0f} packets of {spec.victim_class}; at least {FEWEST} say something")
+    received = (delivery.taken or 0) * delivery.offered[require(spec.victim_class, "victim_class")] / delivery.sent
+    if received < MIN_TAKEN:
+        problems.append(
+            f"the DUT took {received:.0f} packets of {spec.victim_class}; at least {MIN_TAKEN} say something"
+        )
     return so_far.plus(Deliveries(survivals=[delivery])).troubled(problems)
 
 
@@ -158,22 +158,22 @@ def _rate(measured: Measured) -> float | None:
 def _enough(nodes: Nodes, spec: MeasurementSpec, survives: float) -> int:
     """How many packets the DUT should receive in a play if about this share of the load finds room in its ring."""
     mix = nodes.store.offered(spec.traffic_name, MIX)
-    of_class = min(ENOUGH, max(LEAST, (min(1.0, survives) / CHANCE) ** 2))
-    in_mix = max(1, mix[given(spec.victim_class, "victim_class")])
+    of_class = min(ENOUGH_OF_CLASS, max(MIN_OF_CLASS, (min(1.0, survives) / CHANCE) ** 2))
+    in_mix = max(1, mix[require(spec.victim_class, "victim_class")])
     return max(RINGS * nodes.ring, round(of_class * MIX / in_mix))
 
 
 def _play(nodes: Nodes, spec: MeasurementSpec, load: float, level: int, wanted: int) -> Delivery:
     """Play flat out until the DUT has received the wanted packets, counted at the DUT and at the sink."""
     nodes.sink.load_counters(nodes.classes)
-    before = through(nodes)
+    before = link_counters(nodes)
     with nodes.throttle(level), traffic_guard(nodes.engine.start()) as playback:
-        deadline = time.monotonic() + LONGEST_S
-        while through(nodes)[0] - before[0] < wanted and time.monotonic() < deadline:
+        deadline = time.monotonic() + MAX_S
+        while link_counters(nodes)[0] - before[0] < wanted and time.monotonic() < deadline:
             time.sleep(POLL_S)
         played = playback.stop()
     arrived = nodes.sink.settled_counts()
-    received, sent_on = (after - then for after, then in zip(through(nodes), before, strict=True))
+    received, sent_on = (after - then for after, then in zip(link_counters(nodes), before, strict=True))
     if not (played.sent and received):
         raise CannotMeasure("no packet reached the DUT", "fwlab doctor")
     return Delivery(

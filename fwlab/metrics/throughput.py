@@ -1,24 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Throughput (RFC 1242, RFC 2544): the highest rate without loss (NDR), and the highest with 0.5 % of loss (PDR).
+"""Throughput and frame loss (RFC 1242, RFC 2544).
 
-Both come from one search.
+One search finds the highest rate without loss (NDR), and the highest with 0.5 % of loss (PDR). Frame loss (section
+26.3) is the share that is lost, from the maximum offered load down to where none is.
 """
 
 from collections.abc import Sequence
 
-from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import MeasuringSession
-from fwlab.metrics.offered_load import FLAT_OUT, LIGHT_LOAD, at_load, found, with_found
+from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Phase, Step
+from fwlab.metrics.offered_load import BUDGET_S, FLAT_OUT, LIGHT_LOAD, NDR, PDR, Bounds, at_load, found, with_found
 from fwlab.metrics.protocol import MeasurableMetric
-from fwlab.metrics.rate_goals import BUDGET_S, NDR, PDR, Bounds
-from fwlab.metrics.step import Phase, Step
-from fwlab.model.benchmarks import GoalBounds, RateSearch
+from fwlab.model.benchmarks import GoalBounds, RateSearch, TrialResult
 from fwlab.model.events import BoundsNarrowed
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Measured, TestbedFacts
 
-#: The lowest load of the search (pps): of so many packets, one is the loss that PDR allows.
-LOWEST = 200.0
+#: The lowest load of the search (pps): of 200 packets, one is the loss that PDR allows.
+MIN_PPS = 200.0
 NAMES = {NDR: "NDR", PDR: "PDR"}
 
 
@@ -46,12 +44,6 @@ class Throughput(MeasurableMetric):
         return [reason for reason in reasons if reason]
 
 
-METRIC = (
-    Throughput("throughput", 12, "throughput (NDR)", NDR),
-    Throughput("pdr", 13, "throughput with 0.5 % loss (PDR)", PDR),
-)
-
-
 def doubt_about(done: RateSearch, goal: GoalBounds | None) -> str | None:
     """Why the bounds of this goal are not the DUT's throughput; None if they are."""
     if goal is None:
@@ -76,14 +68,14 @@ def _search(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) 
     if measurer is None or not flat_out:
         return so_far
     highest = measurer.highest(flat_out)
-    if highest <= LOWEST:
+    if highest <= MIN_PPS:
         return so_far.troubled([f"{highest:,.0f} pps is the highest load, too little to search for a rate"])
 
     def tell(bounds: Bounds, trials: int, spent_s: float) -> None:
         named = {NAMES[ratio]: interval for ratio, interval in bounds.items()}
         session.nodes.tell(BoundsNarrowed(spec.id, named, trials, spent_s, BUDGET_S))
 
-    done = search(measurer, lowest=LOWEST, highest=highest, terms=measurer.terms, tell=tell)
+    done = search(measurer, lowest=MIN_PPS, highest=highest, terms=measurer.terms, tell=tell)
     return with_found(so_far, searches=[*found(so_far).searches, done])
 
 
@@ -93,3 +85,50 @@ def _interval(goal: GoalBounds) -> str:
 
 #: One search for the rates of all goals.
 SEARCH = Step(Phase.SEARCH, _search, despite_problems=False)
+
+
+#: The loads after the first, as shares of what the generator sends flat out, or of twice what the DUT processes then.
+#: RFC 2544: steps of at most 10 %.
+CURVE_SHARES = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
+#: The curve ends with this many consecutive trials without loss.
+WITHOUT_LOSS = 2
+
+
+class FrameLoss(MeasurableMetric):
+    """Its value is the loss at the maximum offered load; the result keeps the whole curve."""
+
+    name = "frame_loss"
+    unit = "ratio"
+    position = 15
+    display = Display("frame loss at maximum offered load", "%", 100.0)
+    tolerance = Tolerance(absolute=0.02)
+    needs_clock = True
+
+    def values(self, measured: Measured, testbed: TestbedFacts, traffic_class: str = "") -> list[float]:
+        return [trial.loss_ratio for trial in found(measured).flat_out]
+
+    def steps(self, spec: MeasurementSpec, played: TrafficKind, clock: Clock) -> Sequence[Step]:
+        return [LIGHT_LOAD, FLAT_OUT, CURVE]
+
+
+def _curve(session: MeasuringSession, spec: MeasurementSpec, so_far: Measured) -> Measured:
+    measurer, flat_out = at_load(session, spec, so_far), found(so_far).flat_out
+    if measurer is None or not flat_out:
+        return so_far
+    ceiling = measurer.ceiling(flat_out)
+    trials: list[TrialResult] = []
+    for share in CURVE_SHARES:
+        trials.append(measurer.measure(measurer.terms.trial_s, share * ceiling))
+        if len(trials) >= WITHOUT_LOSS and not any(trial.lost for trial in trials[-WITHOUT_LOSS:]):
+            break
+    return with_found(so_far, curve=trials)
+
+
+CURVE = Step(Phase.LOSS_CURVE, _curve, despite_problems=False)
+
+
+METRIC = (
+    Throughput("throughput", 12, "throughput (NDR)", NDR),
+    Throughput("pdr", 13, "throughput with 0.5 % loss (PDR)", PDR),
+    FrameLoss(),
+)

@@ -38,7 +38,7 @@ def chosen_system(usable: Sequence[str], known: Sequence[str]) -> str:
     return wanted if wanted is not None and wanted in usable else usable[0]
 
 
-def refuse_other_system(lab_id: str, made: str | None, usable: Sequence[str], known: Sequence[str]) -> None:
+def reject_other_system(lab_id: str, made: str | None, usable: Sequence[str], known: Sequence[str]) -> None:
     """Raise CannotMeasure if the DUT that exists runs another system than $FWLAB_DUT asks for."""
     if made is None or wanted_system(known) is None or (chosen := chosen_system(usable, known)) == made:
         return
@@ -57,11 +57,11 @@ def topology_of(project: Project, lab: Lab) -> Topology:
     known, usable = topology.nodes["dut"].systems, lab.needs.systems
     made = topology.system_of(recorded_boxes(project, lab.id).get("dut", ""))
     chosen = chosen_system(usable, known)
-    refuse_other_system(lab.id, made, usable, known)
+    reject_other_system(lab.id, made, usable, known)
     return topology.with_dut(made or chosen)
 
 
-def refuse_missing_boxes(lab_id: str, missing: Sequence[str], dut: str, usable: Sequence[str], system: str) -> None:
+def reject_missing_boxes(lab_id: str, missing: Sequence[str], dut: str, usable: Sequence[str], system: str) -> None:
     """Raise BadInput if boxes are not built.
 
     missing  their images
@@ -109,7 +109,7 @@ def link_kinds(topology: Topology) -> tuple[LinkKind, ...]:
     return tuple(LINKS[kind] for kind in dict.fromkeys(requested_kinds(usual).values()))
 
 
-def refuse_other_links(made: str, lab_id: str) -> None:
+def reject_other_links(made: str, lab_id: str) -> None:
     """Raise CannotMeasure if $FWLAB_LINK asks for other links than the machines have. `made`: as results record it."""
     forced = os.environ.get("FWLAB_LINK")
     if forced and made != forced:

@@ -37,7 +37,7 @@ class LinkEnd:
     accelerator   QEMU's, for the machine
     device        the NIC that the project may make for the link on the host
     host          what host.yml says about the link
-    nics          models that the machine has on the link beside the usual one
+    nics          models that the machine has on the link in addition to the usual one
     """
 
     name: str

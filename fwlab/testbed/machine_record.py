@@ -26,7 +26,7 @@ from fwlab.testbed.testbeds import TESTBEDS, TestbedKind
 ACCELERATORS: dict[str, Accelerator] = {"tcg": "tcg", "kvm": "kvm"}
 
 
-class Machine(Frozen):
+class MachineRecord(Frozen):
     """One machine, as libvirt defines it.
 
     icount_shift  2**shift ns per instruction; None: the host's clock
@@ -47,7 +47,7 @@ class Record(Frozen):
     format: Literal["fwlab-machines/1"]
     lab: str
     testbed: str | None
-    machines: dict[Role, Machine]
+    machines: dict[Role, MachineRecord]
 
 
 @dataclass(frozen=True)

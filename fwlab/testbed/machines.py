@@ -17,7 +17,7 @@ from fwlab.images.boxes import built_boxes
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.lab import Lab
 from fwlab.model.topology import ROLES, Role, Topology
-from fwlab.testbed.choices import link_kinds, refuse_missing_boxes, refuse_other_links
+from fwlab.testbed.choices import link_kinds, reject_missing_boxes, reject_other_links
 from fwlab.testbed.host_links.prepare import host_links
 from fwlab.testbed.machine_record import Made, machines_made
 from fwlab.testbed.qemu_process import large_receive_buffers, qemu_of
@@ -68,7 +68,7 @@ class Machines:
         if made is None:
             name = self._lab.id
             raise CannotMeasure(f"what `vagrant up {name}` made is not known", f"vagrant reload {name}")
-        refuse_other_links(made.link, self._lab.id)
+        reject_other_links(made.link, self._lab.id)
         return made
 
     @cached_property
@@ -101,19 +101,19 @@ class Machines:
         made = self._made()
         testbed = settle(self._request, made, self._lab.id)
         if made is not None:
-            refuse_other_links(made.link, self._lab.id)
+            reject_other_links(made.link, self._lab.id)
         else:
-            self._refuse_missing_boxes()
+            self._reject_missing_boxes()
         self._vagrant(["up", self._lab.id], tell, UP_TIMEOUT_S, testbed.environment())
         silent = [role for role in ROLES if not self._ssh[role].answers()]
         if silent:
             raise CannotMeasure(f"{self._lab.id}: no SSH answer from: {', '.join(silent)}", "fwlab doctor")
 
-    def _refuse_missing_boxes(self) -> None:
+    def _reject_missing_boxes(self) -> None:
         nodes, boxes = self._topology.nodes, built_boxes(self._project)
         missing = [node.image for node in nodes.values() if node.image not in boxes]
         dut = nodes["dut"]
-        refuse_missing_boxes(self._lab.id, missing, dut.image, self._lab.needs.systems, dut.system)
+        reject_missing_boxes(self._lab.id, missing, dut.image, self._lab.needs.systems, dut.system)
 
     def destroy(self, tell: Callable[[str], None]) -> None:
         """Destroy the lab's machines. `tell` receives Vagrant's output line by line."""

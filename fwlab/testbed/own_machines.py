@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Machines of a process's own: a copy of what Vagrant reads, in a folder and on ports that nobody else uses.
+"""A process's private machines: a copy of what Vagrant reads, in a folder and on ports that no other process uses.
 
 The names of a checkout's machines come from its path, and its ports from FWLAB_PORT_OFFSET.
 """

@@ -23,7 +23,7 @@ from fwlab.model.errors import CannotMeasure
 
 #: How often a waiting session tries again (s).
 POLL_S = 0.3
-LONGEST_COMMAND = 100
+MAX_COMMAND = 100
 
 
 @dataclass(frozen=True)
@@ -106,4 +106,4 @@ def _command() -> str:
     path = Path(program)
     name = path.parent.name if path.name == "__main__.py" else path.name
     line = "".join(c if c.isprintable() else "?" for c in shlex.join([name, *words]))
-    return line if len(line) <= LONGEST_COMMAND else line[: LONGEST_COMMAND - 1] + "…"
+    return line if len(line) <= MAX_COMMAND else line[: MAX_COMMAND - 1] + "…"

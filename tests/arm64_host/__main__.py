@@ -26,10 +26,10 @@ from fwlab.measure.provenance import commit
 from fwlab.measure.saved_runs import load_run, published_runs
 from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, CannotMeasure, FwlabError
 from tests.arm64_host.arm64_qemu import Arm64Qemu, arm64_qemu
-from tests.arm64_host.compare import agreement
 from tests.arm64_host.steps import (
     LAB,
     Shell,
+    agreement,
     continued,
     described_alike,
     environment,
@@ -37,8 +37,7 @@ from tests.arm64_host.steps import (
     refuse_machines,
     runs_on_arm64,
 )
-from tests.nested_host.one_run import chosen_cases, recorded
-from tests.nested_host.record import Record
+from tests.nested_host.record import Record, chosen_cases, recorded
 from tests.nested_host.steps import succeeds
 
 PROJECT = find_project(Path(__file__))

@@ -1,10 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is run on this host, by the project's own commands. Each step says what it wants to see."""
+"""What is run on this host, by the project's own commands. Each step says what it wants to see.
+
+A run must agree with the published one: the same kernel, and each capacity within a small share. libvirt for arm64 must
+make the same QEMU arguments of a machine's description as this host's libvirt; each runs in a separate process, and
+starts nothing.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,13 +21,108 @@ from pathlib import Path
 from fwlab.checkout.project import Project
 from fwlab.host.environment import libvirt_uri
 from fwlab.host.process import piped, wait_or_kill
+from fwlab.judge.statistics import figure
+from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import CannotMeasure
+from fwlab.model.results import Run
 from fwlab.model.topology import ROLES, Topology
 from fwlab.testbed.qemu_process import domain_of, qemu_of, vcpu_thread
 from tests.arm64_host.arm64_qemu import Arm64Qemu
-from tests.arm64_host.libvirt import architecture, arguments, description, differences
 from tests.nested_host.record import Record, Step
 from tests.nested_host.steps import Judge, succeeds
+
+METRIC = METRICS["capacity"]
+#: Two medians may differ by this share of the published one.
+MOST_APART = 0.001
+
+
+def agreement(run: Run, published: Run, cases: Sequence[str]) -> Iterator[Step]:
+    """One step for the kernel and one for each case, in whose `says` both figures stand."""
+    kernels = run.dut.kernel, published.dut.kernel
+    yield Step("the same kernel", "", 0, kernels[0] == kernels[1], " and ".join(kernels))
+    for case in cases:
+        yield _case(run, published, case)
+
+
+def _case(run: Run, published: Run, case: str) -> Step:
+    name = f"{case} agrees"
+    medians = []
+    for one, words in ((run, "was not measured"), (published, "is not published")):
+        measured = one.case(case)
+        found = None if measured is None or measured.problems else figure(measured, METRIC, one.testbed)
+        if found is None:
+            return Step(name, "", 0, False, f"{case} {words}")
+        medians.append(found.median)
+    apart = medians[0] / medians[1] - 1
+    says = f"{medians[0]:.0f} pps, published {medians[1]:.0f} pps: {apart:+.3%}"
+    return Step(name, "", 0, abs(apart) <= MOST_APART, says)
+
+
+#: Asking QEMU what it can do takes some seconds; emulated, a minute (s).
+LIMIT_S = 600
+VARIABLE = re.compile(r"[A-Z_]+=")
+
+
+def description(domain: str, uri: str) -> str:
+    """The XML of a machine that exists. Raises CannotMeasure."""
+    return _said_by(["virsh", "--quiet", "--connect", uri, "dumpxml", "--inactive", domain], {})
+
+
+def architecture(qemu: Arm64Qemu) -> str:
+    """The architecture that libvirt for arm64 takes the host for. Raises CannotMeasure."""
+    with tempfile.TemporaryDirectory(prefix="fwlab-", dir="/tmp") as short:  # the names of sockets must be short
+        said = _said_by([*qemu.virsh, "--quiet", "--connect", _embedded(short), "capabilities"], qemu.libvirt_variables)
+    found = re.search(r"<host>.*?<arch>(\w+)</arch>", said, re.DOTALL)
+    return found[1] if found else "unknown"
+
+
+def arguments(virsh: Sequence[str], variables: Mapping[str, str], xml: str) -> list[str]:
+    """QEMU's arguments that this virsh makes of the description, its own folder called ROOT. Raises CannotMeasure."""
+    with tempfile.TemporaryDirectory(prefix="fwlab-", dir="/tmp") as short:
+        file = Path(short) / "domain.xml"
+        file.write_text(xml)
+        command = [
+            *virsh,
+            "--quiet",
+            "--connect",
+            _embedded(short),
+            "domxml-to-native",
+            "qemu-argv",
+            "--xml",
+            str(file),
+        ]
+        said = _said_by(command, variables)
+    words = [word.replace(short, "ROOT") for word in shlex.split(said)]
+    return [word for word in words if not VARIABLE.match(word)]
+
+
+def differences(one: Sequence[str], two: Sequence[str]) -> list[str]:
+    """The words that only one of the two has."""
+    return sorted(set(one) ^ set(two)) or ([] if list(one) == list(two) else ["their order"])
+
+
+def _embedded(folder: str) -> str:
+    return f"qemu:///embed?root={folder}/libvirt"
+
+
+def _said_by(command: Sequence[str], variables: Mapping[str, str]) -> str:
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            env={**os.environ, **variables},
+            stdin=subprocess.DEVNULL,
+            timeout=LIMIT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise CannotMeasure(f"{command[0]}: no answer within {LIMIT_S} s", "the same command again") from error
+    if done.returncode:
+        words = (done.stderr.strip().splitlines() or ["it gives no reason"])[-1]
+        raise CannotMeasure(f"{command[0]}: {words}", "fwlab doctor")
+    return done.stdout
+
 
 LAB, LAB_NUMBER = "lab03-ipset", 3
 #: Marks raw results.

@@ -28,9 +28,8 @@ from fwlab.model.errors import EXIT_FAIL, EXIT_PASS, BadInput, CannotMeasure, Fw
 from fwlab.testbed.link_kinds import LINKS
 from tests.nested_host.image import NEEDED_BYTES, boxes_disk, checkout_files, host_image, run
 from tests.nested_host.machine import CPUS, MEMORY_MIB, Host, HostFiles, started
-from tests.nested_host.one_run import chosen_cases, recorded
 from tests.nested_host.private_qemu import PrivateQemu, private_qemu
-from tests.nested_host.record import Record
+from tests.nested_host.record import Record, chosen_cases, recorded
 from tests.nested_host.steps import FULL_KERNEL, LAB, Shell, check_host, check_link, environment, prepare, put_checkout
 
 PROJECT = find_project(Path(__file__))

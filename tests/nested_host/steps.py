@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fwlab.metrics.rate_goals import BUDGET_S
+from fwlab.metrics.offered_load import BUDGET_S
 from tests.nested_host.machine import FUNCTIONS, Host
 from tests.nested_host.record import Record, Step
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from MLRsearch import AbstractMeasurer, Config, GoalResult, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 
-from fwlab.metrics.rate_goals import BUDGET_S, BY_HOST_CLOCK, COARSER, GOALS, MAY_EXCEED, Bounds, SearchTerms
+from fwlab.metrics.offered_load import BUDGET_S, BY_HOST_CLOCK, COARSER, GOALS, MAY_EXCEED, Bounds, SearchTerms
 from fwlab.model.benchmarks import GoalBounds, RateSearch, TrialResult
 
 
@@ -19,7 +19,7 @@ class LoadMeasurer(Protocol):
     """What makes one trial."""
 
     def measure(self, intended_duration: float, intended_load: float) -> TrialResult:
-        """One trial of so many seconds at so many packets per second. Raises CannotMeasure, never returns a guess."""
+        """One trial: `intended_load` packets per second for `intended_duration` s. Raises CannotMeasure."""
 
 
 class _BudgetSpentError(Exception):

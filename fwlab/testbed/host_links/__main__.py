@@ -19,7 +19,7 @@ def main(arguments: list[str], links: HostLinks | None = None) -> int:
     match arguments:
         case ["up", lab, *words]:
             links = links or _here()
-            _refuse_unknown(links, lab)
+            _reject_unknown(links, lab)
             links.prepare(
                 lab,
                 kinds_from(
@@ -31,7 +31,7 @@ def main(arguments: list[str], links: HostLinks | None = None) -> int:
         case ["restore", *labs] if len(labs) <= 1:
             links = links or _here()
             for lab in labs or links.labs():
-                _refuse_unknown(links, lab)
+                _reject_unknown(links, lab)
                 if links.restore(lab):
                     sys.stdout.write(f"{lab}: this host is as it was\n")
         case ["status"]:
@@ -50,7 +50,7 @@ def _here() -> HostLinks:
     return host_links(project, load_topology(project))
 
 
-def _refuse_unknown(links: HostLinks, lab: str) -> None:
+def _reject_unknown(links: HostLinks, lab: str) -> None:
     there = lab_ids(links.project)
     if lab not in there:
         raise BadInput(f"unknown lab {lab}; there are: {', '.join(there) or 'none'}", "fwlab list")

@@ -145,7 +145,7 @@ class HostLinks:
                 return
             state = self.states.read(path)
             if state is not None:
-                self._refuse_running(lab_id)
+                self._reject_running(lab_id)
                 self.states.undo(path, state)
             self._apply(path, lab_id, kinds, needed)
 
@@ -161,7 +161,7 @@ class HostLinks:
             state = self.states.read(path)
             if state is None:
                 return False
-            self._refuse_running(lab_id)
+            self._reject_running(lab_id)
             self.states.undo(path, state)
         return True
 
@@ -221,7 +221,7 @@ class HostLinks:
         found = (change.missing(self.ip, self.devices) for change in state.changes)
         return [what for what in found if what is not None]
 
-    def _refuse_running(self, lab_id: str) -> None:
+    def _reject_running(self, lab_id: str) -> None:
         start = self._machines(lab_id)
         running = [name for name in self.devices.machines_with(f"guest={start}") if _is_of(name, start)]
         if running:

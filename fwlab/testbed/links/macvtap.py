@@ -9,7 +9,7 @@ from fwlab.testbed.hardware import MacvtapNic
 from fwlab.testbed.host_file import DUMMY, HINT, NAME
 from fwlab.testbed.host_links.changes import HostNic, LinkOnHost, NewDummy
 from fwlab.testbed.link_kinds import Requirement
-from fwlab.testbed.links.virtio import host_network, refuse_taken
+from fwlab.testbed.links.virtio import host_network, reject_taken
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ class Macvtap(MacvtapNic):
         if named is None:
             raise BadInput(f"{NAME}: macvtap.{link.name}: this field is missing", HINT)
         if named.nic == DUMMY:
-            refuse_taken(link)
+            reject_taken(link)
             return (NewDummy(name=link.device, mtu=link.mtu, alias=link.alias),)
-        refuse_unfit(link, f"{NAME}: macvtap.{link.name}.nic: {named.nic}", named.nic)
+        reject_unfit(link, f"{NAME}: macvtap.{link.name}.nic: {named.nic}", named.nic)
         return (HostNic(name=named.nic),)
 
 
-def refuse_unfit(link: LinkOnHost, place: str, nic: str) -> None:
+def reject_unfit(link: LinkOnHost, place: str, nic: str) -> None:
     """Raise unless test traffic on this NIC gets to the machines, and to nothing else. `place` begins the message."""
     devices = link.devices
     if not devices.has_nic(nic):

@@ -13,7 +13,7 @@ from fwlab.testbed.hardware import VfNic
 from fwlab.testbed.host_file import HINT, NAME, SriovLink
 from fwlab.testbed.host_links.changes import LinkOnHost, VfAsIs, VfSet
 from fwlab.testbed.link_kinds import Requirement
-from fwlab.testbed.links.macvtap import refuse_unfit
+from fwlab.testbed.links.macvtap import reject_unfit
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,12 @@ class Sriov(VfNic):
     def _change(self, link: LinkOnHost, named: SriovLink, role: str, address: str) -> VfSet | VfAsIs:
         place = f"{NAME}: sriov.{link.name}.ends.{role}: {address}"
         vf = _found(link, place, address)
-        refuse_unfit(link, f"{place}: its physical function {vf.nic}", vf.nic)
+        reject_unfit(link, f"{place}: its physical function {vf.nic}", vf.nic)
         if vf.group is None:
             raise CannotMeasure(f"{place} is in no IOMMU group: {NO_IOMMU}", IOMMU_HINT)
         before = link.ip.vf(vf.nic, vf.index)
         if before is None:
-            _refuse_unkept(link, named, vf.nic)
+            _reject_unkept(link, named, vf.nic)
             return VfAsIs(address=address, nic=vf.nic)
         wanted = VfSettings(
             mac=next(mac for end, mac in link.macs.items() if end == role),
@@ -71,7 +71,7 @@ class Sriov(VfNic):
         return VfSet(address=address, nic=vf.nic, index=vf.index, before=before, wanted=wanted)
 
 
-def _refuse_unkept(link: LinkOnHost, named: SriovLink, nic: str) -> None:
+def _reject_unkept(link: LinkOnHost, named: SriovLink, nic: str) -> None:
     """Raise BadInput for a setting of host.yml that the driver of the physical function `nic` cannot make."""
     unkept = [name for name in ("vlan", "trust", "spoof_check") if getattr(named, name)]
     if unkept:

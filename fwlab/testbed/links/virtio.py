@@ -13,7 +13,7 @@ from fwlab.testbed.link_kinds import Requirement
 
 @dataclass(frozen=True)
 class Virtio(BridgeNic):
-    """Links as a bridge of their own."""
+    """Each link is a bridge."""
 
     devices: Devices = field(default_factory=Devices)
     name: str = "virtio"
@@ -31,8 +31,8 @@ class Virtio(BridgeNic):
         return (*host_network(self.devices), Requirement(said, not filtered, command))
 
     def changes(self, link: LinkOnHost) -> tuple[NewBridge, ...]:
-        """The bridge."""
-        refuse_taken(link)
+        """A new bridge for the link."""
+        reject_taken(link)
         return (NewBridge(name=link.device, mtu=link.mtu, alias=link.alias),)
 
 
@@ -48,7 +48,7 @@ def host_network(devices: Devices) -> tuple[Requirement, ...]:
     return system, tun, vhost
 
 
-def refuse_taken(link: LinkOnHost) -> None:
+def reject_taken(link: LinkOnHost) -> None:
     """Raise CannotMeasure if something else has the name of the NIC that the link needs."""
     if link.devices.has_nic(link.device):
         raise CannotMeasure(

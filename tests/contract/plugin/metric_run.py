@@ -19,7 +19,7 @@ from fwlab.measure.labs import load_lab
 from fwlab.measure.measurer import Measurer
 from fwlab.measure.plan import case_spec, lab_part_spec
 from fwlab.measure.saved_runs import run_in
-from fwlab.metrics.nodes import Nodes
+from fwlab.metrics.measurement import Nodes
 from fwlab.metrics.registry import METRICS
 from fwlab.report.model import build_model
 from fwlab.report.registry import RENDERERS

@@ -11,8 +11,7 @@ from types import SimpleNamespace
 from fwlab.dut.registry import DUTS, dut_system
 from fwlab.generator.protocol import PlaybackResult
 from fwlab.measure.measurer import Measurer
-from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import Nodes
+from fwlab.metrics.measurement import MeasurementSpec, Nodes
 from fwlab.model.case import Trials
 from fwlab.model.errors import BadInput
 from fwlab.rulesets.render import ruleset_file

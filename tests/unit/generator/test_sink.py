@@ -12,7 +12,7 @@ from scapy.layers.l2 import Ether
 
 from fwlab.generator import sink
 from fwlab.generator.sink import BothEnds, Sink, counting_ruleset, returning
-from fwlab.metrics.nodes import Nodes, through
+from fwlab.metrics.measurement import Nodes, link_counters
 from fwlab.model.declared_traffic import TrafficClass
 from fwlab.traffic.classes import classify, stream_flows
 from tests.fakes.traffic_forms import one_each
@@ -224,4 +224,4 @@ def test_what_is_sent_back_counts_as_sent_on_where_it_is_counted(classes: dict, 
     counters = {"eth0.rx_packets": 50, "eth0.tx_packets": 5, "eth1.rx_packets": 1, "eth1.tx_packets": 20}
     nodes = Nodes(SimpleNamespace(counters=lambda: counters), None, None, None, classes, lambda _level: None, 1)
     assert returning(classes) == (sent_on == 25)
-    assert through(nodes) == (50, sent_on)
+    assert link_counters(nodes) == (50, sent_on)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from fwlab.judge.statistics import figure
-from fwlab.metrics import perf_profile
+from fwlab.metrics import call_stacks
 from fwlab.metrics.call_stacks import shares
 from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Run
@@ -45,7 +45,7 @@ def test_share_of_ip_output_in_a_profile(kept: str, share: float) -> None:
 
 
 def test_sampling_rates_are_primes() -> None:
-    assert all(rate % factor for rate in perf_profile.RATES for factor in range(2, rate))
+    assert all(rate % factor for rate in call_stacks.RATES for factor in range(2, rate))
 
 
 def test_unknown_topic_has_no_limits() -> None:

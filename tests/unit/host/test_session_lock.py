@@ -133,7 +133,7 @@ def test_a_long_command_with_control_characters_is_one_short_line(monkeypatch: p
     monkeypatch.setattr("sys.argv", [program, "-k", "a\x1b[2J\udcff" + "b" * 900])
     line = session_lock._command()
     assert line.startswith("pytest -k ")
-    assert len(line) == session_lock.LONGEST_COMMAND
+    assert len(line) == session_lock.MAX_COMMAND
     assert line.isprintable()
 
 

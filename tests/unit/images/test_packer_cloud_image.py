@@ -13,8 +13,7 @@ import pytest
 
 from fwlab.images.boxes import BuildError, content_key
 from fwlab.images.sources import CloudImage, base_settings, cloud_image
-from tests.fakes.image_build import PACKER, SETTINGS, build
-from tests.fakes.programs import program
+from tests.fakes.image_build import SETTINGS
 
 
 @pytest.fixture
@@ -182,21 +181,3 @@ def test_files_for_cloud_images_do_not_affect_other_boxes(base_variables, checko
     after = [content_key(checkout, "sink", settings) for settings in (SETTINGS, cloud)]
     assert before[0] == after[0]
     assert before[1] != after[1]
-
-
-def test_the_cloud_images_script_is_a_provisioning_script() -> None:
-    """As tests/unit/provision/test_provision.py requires of those in provision/."""
-    for path in (PACKER / "cloud").iterdir():
-        text = path.read_text()
-        assert len(text.splitlines()) <= 40
-        assert "set -eu\n" in text
-        assert ">>" not in text
-        assert text.rstrip().split("\n\n")[-1].startswith("[ ")
-
-
-def test_base_address_without_checksum_is_refused(tmp_path: Path) -> None:
-    program("packer")
-    url = "https://example.org/image.qcow2"
-    done = build("--no-vagrant", "sink", FWLAB_CACHE=str(tmp_path), FWLAB_BASE_URL=url)
-    assert done.returncode == 1
-    assert "FWLAB_BASE_CHECKSUM" in done.stderr

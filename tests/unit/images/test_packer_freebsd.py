@@ -198,7 +198,11 @@ TIMEOUT = BuildError("dut-freebsd: packer: 'packer' failed with 1:\n  Timeout wa
     ("error", "console", "message"),
     [
         (TIMEOUT, "SeaBIOS\nNo bootable device", "image: no FreeBSD started from it"),
-        (TIMEOUT, "x\nFreeBSD 15.1-RELEASE-p1 releng/15.1 GENERIC\n", "FreeBSD 15.1-RELEASE-p1 started, but nobody"),
+        (
+            TIMEOUT,
+            "x\nFreeBSD 15.1-RELEASE-p1 releng/15.1 GENERIC\n",
+            "RELEASE-p1 started, but allows no login",
+        ),
         (TIMEOUT, "x\nFreeBSD 13.4-RELEASE GENERIC\n", "image: FreeBSD 13.4 is too old"),
         (BuildError("a script failed"), "FreeBSD 13.4-RELEASE GENERIC", "image: FreeBSD 13.4 is too old"),
         (BuildError("a script failed"), "FreeBSD 14.5-RELEASE GENERIC", "a script failed"),

@@ -20,7 +20,7 @@ from fwlab.generator.traffic_profile import load_profile
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.grading.record import lab_files
 from fwlab.measure.labs import load_lab
-from fwlab.metrics.state_table import MOST_LOST
+from fwlab.metrics.state_table import MAX_LOST
 from fwlab.model.case import Case
 from fwlab.model.check import Check
 from fwlab.model.errors import BadInput
@@ -220,7 +220,7 @@ def test_limits_on_states_allow_for_lost_packets(lab: Lab, exercise: Exercise, c
     frames = TrafficStore(PROJECT, TOPOLOGY, lab).table(exercise.traffic).frames
     played = frames.matrix(38)[: exercise.state_packets, 26:]
     flows = len(np.unique(played, axis=0))
-    assert check.between[0] <= flows * (1 - MOST_LOST)
+    assert check.between[0] <= flows * (1 - MAX_LOST)
 
 
 def test_lab03_flood_sources_are_in_the_sets() -> None:

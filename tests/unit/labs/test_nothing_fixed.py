@@ -14,7 +14,7 @@ import pytest
 from fwlab.checkout.project import find_project, lab_ids, load_topology
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.measure.labs import load_lab
-from fwlab.metrics.step import Phase
+from fwlab.metrics.measurement import Phase
 from fwlab.model.lab import Exercise, Lab
 from tests import ROOT
 from tests.fakes.separators import (

@@ -264,12 +264,12 @@ def test_machines_keep_their_links(checkout: Path) -> None:
 def test_other_links_than_asked_for_are_refused(checkout: Path) -> None:
     made(checkout, LAB, dict.fromkeys(NAMES, "socket"))
     with settings(checkout, FWLAB_LINK="virtio") as plan, pytest.raises(CannotMeasure) as error:
-        plan.refuse_other_choices(LAB)
+        plan.reject_other_choices(LAB)
     assert error.value.message == f"the links of {LAB} are socket; FWLAB_LINK asks for virtio"
     assert error.value.hint == f"vagrant destroy -f {LAB}, then the same command again (or unset FWLAB_LINK)"
     for link in ("", "socket"):
         with settings(checkout, FWLAB_LINK=link) as plan:
-            plan.refuse_other_choices(LAB)
+            plan.reject_other_choices(LAB)
 
 
 def test_the_projects_nics_on_the_host_have_short_names(checkout: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fwlab.machines.prepare import prepare, refuse_taken_ports, restore_links
+from fwlab.machines.prepare import prepare, reject_taken_ports, restore_links
 from fwlab.machines.seed import Seed, make_key
 from fwlab.model.errors import BadInput, CannotMeasure
 from tests.fakes.machines_checkout import LAB, MACHINES, TOPOLOGY, build, made, seed_file, settings, small_checkout
@@ -129,8 +129,8 @@ def test_a_port_in_use_is_named(checkout: Path, kind: str) -> None:
             if kind == "tcp":
                 taken.listen()
             with pytest.raises(BadInput) as error:
-                refuse_taken_ports(dut)
-        refuse_taken_ports(dut)
+                reject_taken_ports(dut)
+        reject_taken_ports(dut)
     assert f"{kind} port 127.0.0.1:{port} (" in error.value.message
     assert f"of {LAB}) is taken" in error.value.message
     assert "FWLAB_PORT_OFFSET=100" in error.value.hint

@@ -10,7 +10,7 @@ import pytest
 
 from fwlab.measure.plan import case_spec
 from fwlab.measure.session import Session
-from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.model.errors import CannotMeasure
 from tests.fakes.factories import a_lab, a_run
 

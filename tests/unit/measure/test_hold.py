@@ -16,8 +16,7 @@ from fwlab.measure import trickle as trickle_module
 from fwlab.measure.measurer import Measurer
 from fwlab.measure.session import Session
 from fwlab.measure.trickle import MAX_PPS, light_load
-from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import Nodes
+from fwlab.metrics.measurement import MeasurementSpec, Nodes
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import CannotMeasure, Refused
 from fwlab.model.events import Warned

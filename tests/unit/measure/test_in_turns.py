@@ -21,7 +21,7 @@ from fwlab.measure.labs import load_lab
 from fwlab.measure.measurer import interleave_trials
 from fwlab.measure.plan import case_spec
 from fwlab.measure.session import Session
-from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Trials
 from fwlab.model.errors import Overdue

@@ -21,7 +21,7 @@ from fwlab.grading.record import read_record
 from fwlab.measure.individual_tasks import draw, individual_lab, of_students, read_tasks
 from fwlab.measure.labs import load_lab
 from fwlab.measure.measurer import Measurer
-from fwlab.metrics.nodes import Nodes
+from fwlab.metrics.measurement import Nodes
 from fwlab.model.errors import BadInput, FwlabError
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.ruleset import RulesetFile
@@ -226,8 +226,8 @@ def test_a_course_without_a_secret_has_no_tasks(grading: FakeGrading, monkeypatc
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("", "nobody"),
-        ("# ann\n", "nobody"),
+        ("", "no student names found"),
+        ("# ann\n", "no student names found"),
         ("ann\nann\n", ":2: ann: is there twice"),
         ("a b\n", ":1: a b: a name may"),
     ],

@@ -12,7 +12,7 @@ import pytest
 from fwlab.checkout.project import Project
 from fwlab.measure.context import RunContext, same_machines
 from fwlab.measure.session import Session
-from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.model.results import Measured
 from fwlab.testbed.selection import TestbedRequest
 from tests import ROOT

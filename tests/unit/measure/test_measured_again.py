@@ -10,7 +10,7 @@ import pytest
 
 from fwlab.judge.checks import judge_exercise
 from fwlab.measure.session import EXERCISE_S, REVIVALS, WITHOUT_S, Session
-from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Trials
 from fwlab.model.errors import CannotMeasure, CannotStart, DutLost, Overdue

@@ -11,15 +11,12 @@ import pytest
 
 from fwlab.measure import measurer
 from fwlab.measure.measurer import Measurer
+from fwlab.metrics.call_stacks import PROFILE
 from fwlab.metrics.capacity import FLOOD
 from fwlab.metrics.connection_rate import CONNECT
 from fwlab.metrics.delivery import AFTER_FLOOD, BEFORE_FLOOD
-from fwlab.metrics.entries import COUNT
-from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import Nodes
-from fwlab.metrics.perf_profile import PROFILE
-from fwlab.metrics.state_table import FILL
-from fwlab.metrics.step import Phase, Step
+from fwlab.metrics.measurement import MeasurementSpec, Nodes, Phase, Step
+from fwlab.metrics.state_table import COUNT, FILL
 from fwlab.metrics.survival import SURVIVE_PACED
 from fwlab.model.errors import Refused
 from fwlab.model.results import Measured, Values

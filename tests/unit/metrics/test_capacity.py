@@ -12,9 +12,8 @@ from fwlab.generator.protocol import PlaybackResult
 from fwlab.generator.sink import Sink
 from fwlab.measure.measurer import Measurer
 from fwlab.metrics import capacity
-from fwlab.metrics.capacity import MOST_BACK
-from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import MeasuringSession, Nodes
+from fwlab.metrics.capacity import MAX_REPLIED
+from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes
 from fwlab.model.case import Trials
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.results import Measured
@@ -67,7 +66,7 @@ def test_replies_of_the_sink_are_a_problem() -> None:
     assert found.problems == ["the sink replied with 37 packets; it must stay silent"]
 
 
-@pytest.mark.parametrize("answers", [0, int(MOST_BACK * TAKEN)])
+@pytest.mark.parametrize("answers", [0, int(MAX_REPLIED * TAKEN)])
 def test_a_few_packets_that_the_sink_sends_by_itself_are_ignored(answers: int) -> None:
     found = overload(World(always=answers).nodes())
     assert (found.problems, found.trials) == ([], [FULL])

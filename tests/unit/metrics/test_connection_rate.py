@@ -11,9 +11,8 @@ import pytest
 
 from fwlab.dut.protocol import Window
 from fwlab.metrics import connection_rate
-from fwlab.metrics.connection_rate import LEAST_PACKETS
-from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import MeasuringSession, Nodes
+from fwlab.metrics.connection_rate import MIN_PACKETS
+from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes
 from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Trials
 from fwlab.model.declared_traffic import Connections, Traffic
@@ -135,7 +134,7 @@ def test_the_dut_is_throttled_until_it_is_never_idle(enough: int) -> None:
     found = bed.measure(WEB, ["connections"])
     assert (found.slowed, len(found.tcp), found.problems) == (enough, 5, [])
     assert len(bed.armed) == enough + 1
-    assert bed.armed[0]["packets"] == LEAST_PACKETS
+    assert bed.armed[0]["packets"] == MIN_PACKETS
     assert bed.rates == [], "nobody asked what was delivered"
 
 
@@ -263,7 +262,7 @@ def test_a_background_rate_above_the_generators_limit_is_reported_once(monkeypat
     monkeypatch.setattr(Testbed._Engine, "limited", short)
     declared = Traffic(connections={"background": "flood", "background_pps": 100}).connections
     for metrics in (["connections"], ["connections", "delivered"]):
-        assert Testbed().measure(declared, metrics).problems == [f"beside the connections: {short}"]
+        assert Testbed().measure(declared, metrics).problems == [f"alongside the connections: {short}"]
     assert Testbed().measure(WEB, ["connections"]).problems == []
 
 

@@ -10,9 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from fwlab.generator.protocol import PlaybackResult
-from fwlab.metrics import delivery
-from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import MeasuringSession, Nodes
+from fwlab.metrics import delivery, plays
+from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.results import Measured, Overload
 from fwlab.model.trial import Delivery
@@ -56,7 +55,8 @@ class Way:
 
 def delivered(way: Way, monkeypatch: pytest.MonkeyPatch) -> Measured:
     monkeypatch.setattr(delivery, "real_rate", lambda nodes: 40_000.0)
-    monkeypatch.setattr(delivery, "SETTLED_S", 0)
+    for module in (delivery, plays):
+        monkeypatch.setattr(module, "SETTLED_S", 0)
     tables = SimpleNamespace(offered=lambda traffic, sent: {"attacker": sent})
     nodes = Nodes(way, way, way, tables, a_lab().classes, lambda step: nullcontext(), 1)
     task = MeasurementSpec(id="x", title="X", ruleset="x", files=[], metrics=["delivered"], traffic="flood")
@@ -171,8 +171,8 @@ class Late:
 
 
 def rate(late: Late, monkeypatch: pytest.MonkeyPatch) -> float:
-    monkeypatch.setattr(delivery, "time", late)
-    return delivery.real_rate(Nodes(late, late, None, None, {}, lambda step: nullcontext(), 1))
+    monkeypatch.setattr(plays, "time", late)
+    return plays.real_rate(Nodes(late, late, None, None, {}, lambda step: nullcontext(), 1))
 
 
 @pytest.mark.parametrize("begins_s", [0, 0.4, 6])
@@ -196,6 +196,7 @@ def test_an_engine_that_sends_nothing_is_named(begins_s: float, pace: float, mon
 
 def test_a_dut_that_never_comes_to_rest_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = itertools.count(1)
-    monkeypatch.setattr(delivery, "through", lambda _nodes: (next(taken), 0))
-    monkeypatch.setattr(delivery, "SETTLED_S", 0.05)
-    assert delivery._settled(SimpleNamespace(), (0, 0), 1)[0] > 1
+    monkeypatch.setattr(plays, "link_counters", lambda _nodes: (next(taken), 0))
+    for module in (delivery, plays):
+        monkeypatch.setattr(module, "SETTLED_S", 0.05)
+    assert plays._settled(SimpleNamespace(), (0, 0), 1)[0] > 1

@@ -12,8 +12,8 @@ import pytest
 from fwlab.generator.echo import Echoes, EchoProbes, parse_ping
 from fwlab.judge.verdicts import doubts
 from fwlab.measure.measurer import Measurer
-from fwlab.metrics import delivery, latency, offered_load
-from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics import delivery, latency, offered_load, plays
+from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.metrics.registry import METRICS
 from fwlab.model.benchmarks import LatencyTrial
 from fwlab.model.case import Trials
@@ -76,7 +76,8 @@ class Probed(Lab):
 
 
 def measure(lab: Probed, monkeypatch: pytest.MonkeyPatch, clock: str = "host") -> Measured:
-    monkeypatch.setattr(delivery, "SETTLED_S", 0)
+    for module in (delivery, plays):
+        monkeypatch.setattr(module, "SETTLED_S", 0)
     monkeypatch.setattr(offered_load, "time", SimpleNamespace(sleep=lab.sleep))
     return Measurer(replace(lab.nodes(clock), echo=lab.echo)).measure(SPEC)
 

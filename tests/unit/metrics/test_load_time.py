@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fwlab.metrics import load_time
-from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.model.case import Trials
 from fwlab.model.ruleset import RulesetFile
 

@@ -11,9 +11,8 @@ from fwlab.dut.freebsd.client import FreeBsdDut
 from fwlab.dut.linux.agent import memory
 from fwlab.dut.protocol import KernelMemory
 from fwlab.judge.statistics import figure
-from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession
 from fwlab.metrics.memory import METRIC, WEIGH
-from fwlab.metrics.nodes import MeasuringSession
 from fwlab.metrics.state_table import FILL
 from fwlab.model.case import Trials
 from fwlab.model.errors import CannotMeasure

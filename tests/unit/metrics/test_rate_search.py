@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
+from fwlab.metrics.offered_load import BUDGET_S, BY_HOST_CLOCK, NDR, PDR, Bounds
 from fwlab.metrics.rate.rate_search import search
-from fwlab.metrics.rate_goals import BUDGET_S, BY_HOST_CLOCK, NDR, PDR, Bounds
 from fwlab.model.benchmarks import GoalBounds, RateSearch, TrialResult
 from fwlab.model.errors import CannotMeasure
 from tests.fakes.simulated import Simulated

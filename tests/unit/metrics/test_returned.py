@@ -11,9 +11,8 @@ import pytest
 from fwlab.checkout.project import Project
 from fwlab.judge.checks import judge_exercise
 from fwlab.measure.labs import load_lab
-from fwlab.metrics import delivery
-from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import MeasuringSession, Nodes
+from fwlab.metrics import delivery, plays
+from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes
 from fwlab.metrics.registry import METRICS
 from fwlab.metrics.returned import count_returned
 from fwlab.model.lab import Exercise
@@ -46,7 +45,8 @@ class Back(Way):
 
 
 def returned(way: Way, monkeypatch: pytest.MonkeyPatch) -> Measured:
-    monkeypatch.setattr(delivery, "SETTLED_S", 0)
+    for module in (delivery, plays):
+        monkeypatch.setattr(module, "SETTLED_S", 0)
     tables = SimpleNamespace(offered=lambda traffic, sent: {"questions": sent // 10, "answers": sent - sent // 10})
     nodes = Nodes(way, way, way, tables, a_lab().classes, lambda step: nullcontext(), 1)
     task = MeasurementSpec(id="x", title="X", ruleset="x", files=[], metrics=["returned"], traffic="flood")

@@ -17,9 +17,8 @@ from typer.testing import CliRunner
 from fwlab.cli.main import app
 from fwlab.cli.perf_profile import worth
 from fwlab.dut.linux.agent.perf_samples import clocks, fold
-from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import MeasuringSession
-from fwlab.metrics.perf_profile import FEWEST, RATES, SECONDS, sample
+from fwlab.metrics.call_stacks import MIN_SAMPLES, RATES, SECONDS, sample
+from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.results import Measured, Overload
 from tests.fakes.factories import attempt
@@ -122,10 +121,10 @@ def sampled(said: list[str], stacks: dict[str, int], level: int = 0, dies: bool 
 
 def test_perf_starts_before_the_packets_and_is_read_after_them() -> None:
     said: list[str] = []
-    found = sampled(said, {"net_rx_action;poll": FEWEST}, level=2)
+    found = sampled(said, {"net_rx_action;poll": MIN_SAMPLES}, level=2)
     perf, arm = f"perf at {len(RATES)} rates", f"arm {SECONDS:g} s"
     assert said == [perf, "slow 2", arm, "play", "collect", "full speed", "stop", "read"]
-    assert found.stacks == {"net_rx_action;poll": FEWEST}
+    assert found.stacks == {"net_rx_action;poll": MIN_SAMPLES}
     assert not found.problems
 
 
@@ -136,8 +135,10 @@ def test_what_samples_are_worth_is_told(count: int, points: str) -> None:
 
 
 def test_too_few_samples_are_a_problem() -> None:
-    found = sampled([], {"net_rx_action;poll": FEWEST - 1})
-    assert found.problems == [f"the DUT was sampled {FEWEST - 1} times at work; at least {FEWEST} say something"]
+    found = sampled([], {"net_rx_action;poll": MIN_SAMPLES - 1})
+    assert found.problems == [
+        f"the DUT was sampled {MIN_SAMPLES - 1} times at work; at least {MIN_SAMPLES} say something"
+    ]
 
 
 def test_a_node_that_dies_leaves_no_traffic_behind() -> None:

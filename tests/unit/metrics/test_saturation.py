@@ -79,7 +79,7 @@ def test_a_dut_that_is_idle_even_at_the_last_level_is_a_problem() -> None:
     assert dut.tried == [0, 1, 2, 3]
     assert (found.slowed, found.trials) == (3, [FULL])
     assert found.problems == [
-        ("DUT not saturated: 1 of 5 valid trials (6 idle, 3 with other CPU load); busy 75.0% of the idlest")
+        ("DUT not saturated: 1 of 5 valid trials, 6 idle (idlest trial: 75.0% busy), 3 with other CPU load")
     ]
     searched(saturation, dut)
     assert dut.tried[4:] == [3], "the next case does not begin at level 0 again"
@@ -102,7 +102,7 @@ def test_on_the_hosts_clock_idle_trials_concern_only_figures_that_need_overload(
 
 def test_a_case_without_a_single_valid_trial_has_a_message() -> None:
     search = Saturation(1).search(lambda _level: Attempt([], [], [FULL] * 26), WANTED)
-    assert search.problems == ["DUT not saturated: 0 of 5 valid trials (0 idle, 26 with other CPU load)"]
+    assert search.problems == ["DUT not saturated: 0 of 5 valid trials, 0 idle, 26 with other CPU load"]
 
 
 def test_an_attempt_that_raises_leaves_the_level_unchanged() -> None:
@@ -129,6 +129,6 @@ def test_a_dut_that_is_idle_almost_all_the_time_is_not_throttled_in_vain() -> No
     saturation = Saturation(5)
     found = saturation.search(attempt, WANTED)
     assert (tried, found.level, found.attempt.hopeless) == ([0], 0, True)
-    assert "busy 1.5% of the idlest" in found.problems[0]
+    assert "idlest trial: 1.5% busy" in found.problems[0]
     assert saturation.search(lambda _level: Attempt([FULL] * WANTED, [], []), WANTED).level == 0
     assert not Attempt([], [idle, STARVED], []).hopeless

@@ -10,9 +10,8 @@ import pytest
 
 from fwlab.generator.protocol import PlaybackResult
 from fwlab.judge.statistics import figure
-from fwlab.metrics import delivery, state_table
-from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import MeasuringSession
+from fwlab.metrics import delivery, plays, state_table
+from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession
 from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Measured
 from tests.fakes.factories import testbed
@@ -66,7 +65,8 @@ class FakeEngine:
 
 @pytest.fixture
 def filled(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(delivery, "SETTLED_S", 0)
+    for module in (delivery, plays):
+        monkeypatch.setattr(module, "SETTLED_S", 0)
 
     looked: list[float] = []
 
@@ -102,40 +102,28 @@ def test_every_packet_is_a_state(filled) -> None:
     assert figure(found, METRICS["state_bytes"], testbed()).median == pytest.approx((1.5 * (1 << 20)) / 10_000)
 
 
-def test_lost_packets_are_sent_again(filled) -> None:
-    dut, engine, found = filled(carries=649.2, seen=1000)  # 13 of 10 000 are lost, hardly one of them twice
-    assert engine.loads == [650, 650]
-    assert dut.done == FILLED
-    assert (found.states.held, found.problems) == (10_000, [])
+@pytest.mark.parametrize(
+    ("carries", "loads", "held"),
+    [
+        (649.2, [650, 650], 10_000),  # 13 of 10 000 are lost, hardly one of them twice
+        (649.55, [650], 9_993),  # 7 of 10 000 are not worth another play
+        (617.5, [650, 650, 300], 10_000),  # one in twenty is lost, 25 of 10 000 twice
+        (300, [650, 650, 300], 10_000),
+    ],
+)
+def test_lost_packets_are_sent_again_at_a_smaller_load_if_need_be(
+    filled, carries: float, loads: list[float], held: int
+) -> None:
+    dut, engine, found = filled(carries=carries, seen=1000)
+    assert (engine.loads, dut.done) == (loads, FILLED)
+    assert (found.states.held, found.problems) == (held, [])
 
 
-def test_a_few_lost_packets_are_not_sent_again(filled) -> None:
-    _, engine, found = filled(carries=649.55, seen=1000)  # 7 of 10 000
-    assert engine.loads == [650]
-    assert (found.states.held, found.problems) == (9_993, [])
-
-
-def test_packets_lost_twice_are_sent_at_a_smaller_load(filled) -> None:
-    _, engine, found = filled(carries=617.5, seen=1000)  # one in twenty is lost, 25 of 10 000 twice
-    assert engine.loads == [650, 650, 300]
-    assert (found.states.held, found.problems) == (10_000, [])
-
-
-def test_a_load_that_is_too_high_is_lowered(filled) -> None:
-    _dut, engine, found = filled(carries=300, seen=1000)
-    assert engine.loads == [650, 650, 300]
-    assert (found.states.held, found.problems) == (10_000, [])
-
-
-def test_lost_packets_are_reported(filled) -> None:
+def test_packets_that_do_not_arrive_are_reported(filled) -> None:
     _, engine, found = filled(carries=50, seen=1000)
     assert len(engine.loads) == len(state_table.LOADS)
     assert found.problems == ["3551 of 10000 packets were lost before the DUT could track them"]
-
-
-def test_a_generator_that_falls_short_is_reported(filled) -> None:
-    _, _, found = filled(carries=1000, seen=1000, short=10)
-    assert found.problems == ["the generator sent 9990 of 10000 packets"]
+    assert filled(carries=1000, seen=1000, short=10)[2].problems == ["the generator sent 9990 of 10000 packets"]
 
 
 @pytest.mark.parametrize(("count", "seconds"), [(2000, 0.8), (65_000, 0.8), (250_000, 2), (1_000_000, 4)])

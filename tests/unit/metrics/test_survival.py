@@ -13,8 +13,7 @@ import pytest
 
 from fwlab.generator.protocol import PlaybackResult
 from fwlab.metrics import survival
-from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import MeasuringSession, Nodes
+from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes
 from fwlab.metrics.registry import METRICS
 from fwlab.metrics.survival import survive
 from fwlab.model.errors import CannotMeasure
@@ -221,7 +220,7 @@ def test_a_small_share_of_a_rare_class_needs_fewer_of_it(clock: Clock) -> None:
 
 def test_waiting_for_a_slow_dut_has_a_limit(clock: Clock) -> None:
     result = measured_on(World(taken=5000), found(UNIT))
-    assert survival.LONGEST_S <= clock.now <= survival.LONGEST_S + survival.POLL_S
+    assert survival.MAX_S <= clock.now <= survival.MAX_S + survival.POLL_S
     assert result.problems == []
 
 

@@ -21,9 +21,8 @@ from fwlab.judge.verdicts import all_doubts, doubts
 from fwlab.measure.measurer import Measurer
 from fwlab.measure.plan import with_metrics
 from fwlab.measure.session import Session
-from fwlab.metrics import delivery, offered_load
-from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import Nodes
+from fwlab.metrics import delivery, offered_load, plays
+from fwlab.metrics.measurement import MeasurementSpec, Nodes
 from fwlab.metrics.registry import METRICS
 from fwlab.model.benchmarks import TrialResult
 from fwlab.model.case import Trials
@@ -126,7 +125,8 @@ class Lab:
 
 
 def measure(lab: Lab, monkeypatch: pytest.MonkeyPatch, clock: str = "host", spec: MeasurementSpec = SPEC) -> Measured:
-    monkeypatch.setattr(delivery, "SETTLED_S", 0)
+    for module in (delivery, plays):
+        monkeypatch.setattr(module, "SETTLED_S", 0)
     monkeypatch.setattr(offered_load, "time", SimpleNamespace(sleep=lab.sleep))
     return Measurer(lab.nodes(clock)).measure(spec)
 

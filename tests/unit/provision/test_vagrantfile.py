@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests import ROOT
 from tests.fakes.machines_checkout import LAB, MACHINES, build, declare, small_checkout
 from tests.fakes.programs import needs
 from tests.fakes.vagrant_script import shown, vagrant
@@ -256,7 +255,3 @@ def test_versions_that_were_not_tried_are_named(checkout: Path, version: str, sa
     assert provider
     assert (found or "").endswith(said or "")
     assert (found is None) == (said is None)
-
-
-def test_the_vagrantfile_is_short() -> None:
-    assert len((ROOT / "Vagrantfile").read_text().splitlines()) <= 100

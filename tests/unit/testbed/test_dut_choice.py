@@ -11,7 +11,7 @@ from fwlab.checkout.project import Project
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput, CannotMeasure, FwlabError
 from fwlab.model.lab import Needs
-from fwlab.testbed.choices import refuse_missing_boxes, topology_of
+from fwlab.testbed.choices import reject_missing_boxes, topology_of
 from tests import ROOT
 from tests.fakes.machines_checkout import TOPOLOGY, declare, made, seed_file, settings, small_checkout
 
@@ -32,7 +32,7 @@ def planned_system(checkout: Path, wanted: str) -> str:
     """For Vagrant."""
     try:
         with settings(checkout, FWLAB_DUT=wanted) as plan:
-            plan.refuse_other_choices(LAB)
+            plan.reject_other_choices(LAB)
             return str(plan.machine(LAB).node["system"])
     except (BadInput, CannotMeasure) as error:
         return str(error)
@@ -153,9 +153,9 @@ def test_without_the_box_the_way_to_it_is_named(
     missing: list[str], systems: list[str], message: str, hint: str
 ) -> None:
     with pytest.raises(FwlabError) as refused:
-        refuse_missing_boxes(LAB, missing, "dut-freebsd", systems, "freebsd")
+        reject_missing_boxes(LAB, missing, "dut-freebsd", systems, "freebsd")
     assert (refused.value.message, refused.value.hint, refused.value.exit_code) == (message, hint, 2)
-    refuse_missing_boxes(LAB, [], "dut-freebsd", systems, "freebsd")
+    reject_missing_boxes(LAB, [], "dut-freebsd", systems, "freebsd")
 
 
 def test_topology_names_each_system_once() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,16 +22,123 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Setting:
     return Setting(tmp_path, monkeypatch)
 
 
-def test_a_vf_of_another_machine_is_refused(here: Setting) -> None:
-    here.host.sriov()
-    here.file(SRIOV)
+def sriov(change: Callable[[Setting], object], **host: object) -> Callable[[Setting], None]:
+    """A host with virtual functions that host.yml names, and this change."""
+
+    def prepared(here: Setting) -> None:
+        here.host.sriov(**host)
+        here.file(SRIOV)
+        change(here)
+
+    return prepared
+
+
+def taken(here: Setting) -> None:
     here.host.bind(VFS[1], "vfio-pci")
     here.host.machine(70, "mailserver", "-device", f'{{"driver":"vfio-pci","host":"{VFS[1]}"}}')
-    error = here.refused("sriov")
-    where = f"host.yml: sriov.generator-dut.ends.dut: {VFS[1]}"
-    assert error.message == f"{where} is taken by the machine mailserver"
-    assert error.hint == "name another VF in host.yml, or end that machine: virsh shutdown mailserver"
-    assert error.exit_code == 3
+
+
+def wireless(here: Setting) -> None:
+    here.host.nic("wlp2s0", wireless=True)
+    here.file(MACVTAP.replace("enp9s0", "wlp2s0"))
+
+
+def used(here: Setting) -> None:
+    here.file(MACVTAP)
+    here.host.own_addresses["enp9s0"] = ["192.0.2.7"]
+
+
+def bridged(here: Setting) -> None:
+    here.file(MACVTAP)
+    here.host.nic("br0")
+    (here.host.root / "sys/class/net/enp9s0/master").symlink_to(here.host.root / "sys/class/net/br0")
+
+
+def iommu_without_vfs(here: Setting) -> None:
+    (here.host.root / "sys/kernel/iommu_groups/1").mkdir(parents=True)
+
+
+OUT = "test traffic would leave this host"
+#: By situation: the kind of link, the change, the message, the hint and the exit code.
+REFUSED: dict[str, tuple[str, Callable[[Setting], object], str, str, int]] = {
+    "a VF of another machine": (
+        "sriov",
+        sriov(taken),
+        f"host.yml: sriov.generator-dut.ends.dut: {VFS[1]} is taken by the machine mailserver",
+        "name another VF in host.yml, or end that machine: virsh shutdown mailserver",
+        3,
+    ),
+    "a physical function that is down": (
+        "sriov",
+        sriov(lambda here: here.host.nic("enp1s0", state="down")),
+        f"host.yml: sriov.generator-dut.ends.generator: {VFS[0]}: its physical function enp1s0 is down",
+        "ip link set dev enp1s0 up",
+        3,
+    ),
+    "a physical function with the host's address": (
+        "sriov",
+        sriov(lambda here: here.host.own_addresses.update(enp1s0=["192.0.2.7"])),
+        "its physical function enp1s0 has the host's address",
+        "",
+        2,
+    ),
+    "no IOMMU": (
+        "sriov",
+        sriov(lambda _: None, iommu=False),
+        "link kind sriov: this host has no IOMMU groups",
+        "intel_iommu=on",
+        3,
+    ),
+    "no VFs": (
+        "sriov",
+        sriov(iommu_without_vfs, vfs=0),
+        "link kind sriov: no NIC has virtual functions",
+        "echo 4 >/sys/bus/pci/devices/0000:01:00.0/sriov_numvfs",
+        3,
+    ),
+    "boxes whose kernel has no driver": (
+        "sriov",
+        sriov(lambda here: here.kernels.append("6.1.0-56-cloud-amd64")),
+        "link kind sriov: the boxes have Debian's cloud kernel",
+        "FWLAB_KERNEL=full make boxes",
+        3,
+    ),
+    "a wireless NIC": (
+        "macvtap",
+        wireless,
+        "host.yml: macvtap.dut-sink.nic: wlp2s0 is wireless",
+        "name a wired NIC, or dummy, in host.yml",
+        2,
+    ),
+    "a NIC with the host's address": ("macvtap", used, f"enp9s0 has the host's address 192.0.2.7/24: {OUT}", "", 2),
+    "a port of a bridge": ("macvtap", bridged, f"enp9s0 is a port of br0: {OUT}", "", 2),
+    "a firewall that sees bridged frames": (
+        "virtio",
+        lambda here: here.host.write("proc/sys/net/bridge/bridge-nf-call-iptables", "1\n"),
+        "link kind virtio: the host's own firewall sees bridged frames",
+        "sysctl net.bridge.bridge-nf-call-iptables=0 net.bridge.bridge-nf-call-ip6tables=0",
+        3,
+    ),
+    "no tun": ("virtio", lambda here: (here.host.root / "dev/net/tun").unlink(), "/dev/net/tun", "modprobe tun", 3),
+    "no vhost": (
+        "virtio",
+        lambda here: (here.host.root / "dev/vhost-net").unlink(),
+        "/dev/vhost-net",
+        "modprobe vhost_net",
+        3,
+    ),
+}
+
+
+@pytest.mark.parametrize(("kind", "change", "message", "hint", "code"), REFUSED.values(), ids=REFUSED)
+def test_a_host_that_cannot_carry_the_link_is_left_as_it_was(
+    here: Setting, kind: str, change: Callable[[Setting], object], message: str, hint: str, code: int
+) -> None:
+    change(here)
+    error = here.refused(kind)
+    assert message in error.message
+    assert hint in error.hint
+    assert error.exit_code == code
 
 
 def test_a_vf_of_the_labs_own_running_machine_is_not_taken(here: Setting) -> None:
@@ -53,44 +161,6 @@ def test_a_vf_of_another_checkouts_lab_is_refused(here: Setting, tmp_path: Path)
     assert error.value.hint.startswith(f"there: vagrant destroy -f {LAB}")
 
 
-def test_a_physical_function_that_is_down_is_refused(here: Setting) -> None:
-    here.host.sriov()
-    here.file(SRIOV)
-    here.host.nic("enp1s0", state="down")
-    error = here.refused("sriov")
-    where = f"host.yml: sriov.generator-dut.ends.generator: {VFS[0]}"
-    assert error.message == f"{where}: its physical function enp1s0 is down"
-    assert error.hint == "ip link set dev enp1s0 up, and look at its cable"
-    assert error.exit_code == 3
-
-
-def test_without_an_iommu_no_vf_is_touched(here: Setting) -> None:
-    here.host.sriov(iommu=False)
-    here.file(SRIOV)
-    error = here.refused("sriov")
-    assert error.message.startswith("link kind sriov: this host has no IOMMU groups")
-    assert "intel_iommu=on" in error.hint
-    assert error.exit_code == 3
-
-
-def test_without_vfs_the_command_that_makes_them_is_named(here: Setting) -> None:
-    here.host.sriov(vfs=0)
-    (here.host.root / "sys/kernel/iommu_groups/1").mkdir(parents=True)
-    here.file(SRIOV)
-    error = here.refused("sriov")
-    assert error.message == "link kind sriov: no NIC has virtual functions"
-    assert error.hint == "echo 4 >/sys/bus/pci/devices/0000:01:00.0/sriov_numvfs"
-
-
-def test_boxes_whose_kernel_has_no_driver_are_refused(here: Setting) -> None:
-    here.host.sriov()
-    here.file(SRIOV)
-    here.kernels.append("6.1.0-56-cloud-amd64")
-    error = here.refused("sriov")
-    assert error.message.startswith("link kind sriov: the boxes have Debian's cloud kernel")
-    assert error.hint == "FWLAB_KERNEL=full make boxes"
-
-
 def test_vfs_beside_other_links_are_refused(here: Setting) -> None:
     here.host.sriov()
     here.file(SRIOV)
@@ -108,49 +178,6 @@ def test_a_bridge_of_that_name_that_is_not_ours_is_left_alone(here: Setting) -> 
     assert error.message == f"link dut-sink: the name {name} is taken by a NIC that {LAB} did not make"
     assert f"ip link delete dev {name}" in error.hint
     assert error.exit_code == 3
-
-
-def test_macvtap_on_a_wireless_nic_is_refused(here: Setting) -> None:
-    here.host.nic("wlp2s0", wireless=True)
-    here.file(MACVTAP.replace("enp9s0", "wlp2s0"))
-    error = here.refused("macvtap")
-    assert error.message.startswith("host.yml: macvtap.dut-sink.nic: wlp2s0 is wireless")
-    assert error.hint == "name a wired NIC, or dummy, in host.yml"
-    assert error.exit_code == 2
-
-
-def test_a_nic_that_leads_out_of_the_host_is_refused(here: Setting) -> None:
-    """Test traffic never leaves the project's machines."""
-    here.file(MACVTAP)
-    here.host.own_addresses["enp9s0"] = ["192.0.2.7"]
-    said = (
-        "host.yml: macvtap.dut-sink.nic: enp9s0 has the host's address 192.0.2.7/24: test traffic would leave this host"
-    )
-    assert here.refused("macvtap").message == said
-    here.host.own_addresses.clear()
-    here.host.nic("br0")
-    (here.host.root / "sys/class/net/enp9s0/master").symlink_to(here.host.root / "sys/class/net/br0")
-    assert "enp9s0 is a port of br0: test traffic would leave this host" in here.refused("macvtap").message
-
-
-def test_a_physical_function_with_the_hosts_address_is_refused(here: Setting) -> None:
-    here.host.sriov()
-    here.file(SRIOV)
-    here.host.own_addresses["enp1s0"] = ["192.0.2.7"]
-    assert "its physical function enp1s0 has the host's address" in here.refused("sriov").message
-
-
-def test_a_host_whose_firewall_sees_bridged_frames_is_refused(here: Setting) -> None:
-    here.host.write("proc/sys/net/bridge/bridge-nf-call-iptables", "1\n")
-    error = here.refused("virtio")
-    assert error.message.startswith("link kind virtio: the host's own firewall sees bridged frames")
-    assert error.hint == "sysctl net.bridge.bridge-nf-call-iptables=0 net.bridge.bridge-nf-call-ip6tables=0"
-
-
-@pytest.mark.parametrize("name", ["dev/net/tun", "dev/vhost-net"])
-def test_a_missing_kernel_module_is_named(here: Setting, name: str) -> None:
-    (here.host.root / name).unlink()
-    assert here.refused("virtio").hint == {"dev/net/tun": "modprobe tun", "dev/vhost-net": "modprobe vhost_net"}[name]
 
 
 def test_an_ordinary_users_libvirt_is_refused(here: Setting, monkeypatch: pytest.MonkeyPatch) -> None:

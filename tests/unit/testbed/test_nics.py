@@ -12,7 +12,7 @@ import pytest
 
 from fwlab.measure.plan import case_spec
 from fwlab.measure.session import Session
-from fwlab.metrics.measurement_spec import MeasurementSpec
+from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.lab import reject_unknown_nics
 from fwlab.rulesets.kind import Refusal

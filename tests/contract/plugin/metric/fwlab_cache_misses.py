@@ -5,10 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fwlab.metrics.measurement_spec import MeasurementSpec
-from fwlab.metrics.nodes import MeasuringSession
+from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Phase, Step
 from fwlab.metrics.protocol import MeasurableMetric
-from fwlab.metrics.step import Phase, Step
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Measured, Values
 
