@@ -104,13 +104,13 @@ guides: setup
 readme: setup
 	$(TOOLS) pages
 
-# After a run of every case: keep it, the latest or RUN=FILE, under results/ and renew the figures on the pages.
+# After a run: publish it, the latest or RUN=FILE, under results/ and renew the figures on the pages.
 figures: setup
 	$(TOOLS) publish $(LAB) $(RUN)
 
-# Renew a lab's expected ranges from its latest run, or RUN=FILE.
+# Renew a lab's expected ranges from its published run.
 ranges: setup
-	$(TOOLS) ranges $(LAB) $(RUN)
+	$(TOOLS) ranges $(LAB)
 
 clean:
 	rm -rf reports site bundles .pytest_cache .ruff_cache .mypy_cache .coverage engine/build

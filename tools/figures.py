@@ -129,8 +129,6 @@ def _figures(project: Project, lab_id: str, shows: Callable[[Case], bool] | None
     if shows is not None:
         runs = [_some(lab, run, shows) for run in runs]
     raw = " and ".join(f"`{display_path(project, path)}`" for path in paths)
-    later = [f"`{display_path(project, path)}`" for whole in paths for path in saved_runs.added_files(whole)]
-    raw += f"; of cases that were added later: {', '.join(later)}" if later else ""
     return block(f"{figures_table(build_model(lab, runs[0], runs[1:]))}\n\nRaw results: {raw}.")
 
 

@@ -11,14 +11,15 @@ from fwlab.checkout.project import Project, display_path, find_project
 from fwlab.model.errors import BadInput
 from tools.numbers import with_numbers
 from tools.pictures import pictures_of
+from tools.results_index import write_index
 
 GLOBS = ("*.md", "guides/*.md", "labs/*/README.md", "labs/*/instructor.md", "engine/README.md", "results/README.md")
 
 
 def pages_command() -> None:
-    """Renew the generated parts of all pages: the table of labs, figures, limits and pictures."""
+    """Renew the generated parts of all pages: tables, numbers and pictures; and results/index.yml."""
     project = find_project()
-    for page in refresh(project):
+    for page in [*refresh(project), *write_index(project)]:
         typer.echo(f"written: {display_path(project, page)}")
 
 

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Generate a lab's ranges.yml from a run: the medians of the cases that its expectations name.
-
-Medians of cases that the run did not measure stay, with the kernel and the source that they had. The run itself must be
-kept under results/ first (`make figures`), so that every range has its raw results.
-"""
+"""Generate a lab's ranges.yml from its published runs: the medians of the cases that its expectations name."""
 
 from collections import Counter
 from pathlib import Path
@@ -13,11 +9,11 @@ import typer
 
 from fwlab.checkout.atomic_write import write_atomically
 from fwlab.checkout.project import Project, display_path, find_project
-from fwlab.cli.options import LabName, SavedRun
+from fwlab.cli.options import LabName
 from fwlab.judge.statistics import Figure, figure
 from fwlab.judge.verdicts import doubts
 from fwlab.measure.labs import load_lab
-from fwlab.measure.saved_runs import latest_run, load_run, published_name
+from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.registry import METRICS
 from fwlab.model.declared import series_of
 from fwlab.model.errors import BadInput
@@ -34,24 +30,22 @@ _HEAD = """\
 """
 
 
-def ranges_command(lab: LabName, run: SavedRun = None) -> None:
-    """Generate the lab's ranges.yml from a run."""
+def ranges_command(lab: LabName) -> None:
+    """Generate the lab's ranges.yml from its published runs."""
     project = find_project()
-    found = load_lab(project, lab)
-    for written in write_ranges(project, found, load_run(run or latest_run(project, found), found.id)):
-        typer.echo(f"written: {display_path(project, written)}")
+    written = write_ranges(project, load_lab(project, lab))
+    typer.echo(f"written: {display_path(project, written)}")
 
 
-def write_ranges(project: Project, lab: Lab, run: Run) -> list[Path]:
-    """Write labs/LAB/ranges.yml. Raises BadInput as `renewed` does, and for a run that is not kept under results/."""
-    kept = project.root / "results" / lab.id / published_name(project, lab, run)
-    source = display_path(project, kept)
-    if not kept.is_file() or load_run(kept, lab.id).started != run.started:
-        raise BadInput(
-            f"the run of {run.started} is not kept as {source}: a range needs raw results",
-            f"make figures LAB={lab.id} RUN=RUN.json",
-        )
-    return [write_atomically(project.labs / lab.id / "ranges.yml", as_yaml(lab, renewed(lab, run, source)))]
+def write_ranges(project: Project, lab: Lab) -> Path:
+    """Write labs/LAB/ranges.yml. Raises BadInput as `renewed` does, and for a lab without a published run."""
+    paths = sorted((project.root / "results" / lab.id).glob("published*.json"))
+    if not paths:
+        raise BadInput(f"{lab.id} has no published run: a range needs raw results", f"make figures LAB={lab.id}")
+    ranges = Ranges()
+    for run, path in sorted(((load_run(path, lab.id), path) for path in paths), key=lambda pair: pair[0].started):
+        ranges = renewed(lab.with_ranges(ranges), run, display_path(project, path))
+    return write_atomically(project.labs / lab.id / "ranges.yml", as_yaml(lab, ranges))
 
 
 def renewed(lab: Lab, run: Run, source: str) -> Ranges:

@@ -30,7 +30,7 @@ from fwlab.judge.verdicts import judge_cases
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import load_lab, on_dut
 from fwlab.measure.plan import case_spec, chosen_cases, with_able_engine, with_metrics
-from fwlab.measure.saved_runs import load_run, published_files
+from fwlab.measure.saved_runs import load_run, published_files, reports_folder
 from fwlab.measure.session import open_session
 from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Case
@@ -38,7 +38,7 @@ from fwlab.model.errors import BadInput
 from fwlab.model.events import Listener, StepStarted
 from fwlab.model.lab import Lab
 from fwlab.model.metric import Metric
-from fwlab.model.results import Run
+from fwlab.model.results import Conditions, Run
 from fwlab.report.progress import listener
 from fwlab.testbed.choices import topology_of
 from fwlab.testbed.selection import TestbedRequest
@@ -82,8 +82,9 @@ def repeatability_command(
     context = RunContext(project, topology, found, TestbedRequest("virtual"))
     chosen = [with_metrics(context, case, also or []) for case in benchmark_cases(found, cases or [])]
     with listener(Console(stderr=True), verbose=verbose) as tell:
-        result = document(found, measure(context, chosen, tell), chosen)
-    path = write_document(project, found, result)
+        runs = measure(context, chosen, tell)
+    result = document(found, runs, chosen)
+    path = write_document(project, found, result, runs)
     typer.echo(json.dumps(result["spreads"], indent=1))
     typer.echo(f"written: {display_path(project, path)}")
 
@@ -128,15 +129,21 @@ def measure(context: RunContext, cases: list[Case], tell: Listener) -> dict[str,
 
 
 def document(lab: Lab, runs: dict[str, list[Run]], cases: list[Case]) -> dict[str, Any]:
-    """Spreads as ratios, by case and metric: within a run (the largest), across runs, and across all of both hosts."""
-    raw = {kind: [run.model_dump(mode="json") for run in some] for kind, some in runs.items()}
+    """Spreads as ratios, by case and metric: within a run (the largest), across runs, and across all of both hosts.
+
+    Of the runs it has the conditions, without their figures.
+    """
+    conditions = {
+        kind: [run.model_dump(mode="json", include={"lab", *Conditions.model_fields}) for run in some]
+        for kind, some in runs.items()
+    }
     return {
         "how": f"python -m tools repeatability: {BOOTS} boots, {RUNS} runs each on an idle and on a busy host",
         "spreads": {
             case.id: {name: _spreads(lab, runs, case, METRICS[name]) for name in [case.metric, *case.also]}
             for case in cases
         },
-        "runs": raw,
+        "runs": conditions,
     }
 
 
@@ -198,11 +205,16 @@ def _spread(medians: list[float]) -> float | None:
     return Figure(medians).spread if medians else None
 
 
-def write_document(project: Project, lab: Lab, result: dict[str, Any]) -> Path:
-    """Write results/LAB/DATE-repeatability.json, or DATE-2-repeatability.json and so on; its path."""
+def write_document(project: Project, lab: Lab, result: dict[str, Any], runs: dict[str, list[Run]]) -> Path:
+    """Write results/LAB/DATE-repeatability.json, or DATE-2-repeatability.json and so on; its path.
+
+    The runs themselves go to the file of the same name in reports/LAB.
+    """
     folder, today = project.root / "results" / lab.id, datetime.date.today().isoformat()
     names = itertools.chain([today], (f"{today}-{number}" for number in itertools.count(2)))
     path = next(path for name in names if not (path := folder / f"{name}-repeatability.json").exists())
+    raw = {kind: [run.model_dump(mode="json") for run in some] for kind, some in runs.items()}
+    write_atomically(reports_folder(project, lab.id) / path.name, json.dumps(raw, indent=1) + "\n")
     return write_atomically(path, json.dumps(result, indent=1) + "\n")
 
 
@@ -243,11 +255,11 @@ def _rows(project: Project) -> Iterator[list[str]]:
     every: dict[str, float] = {}
     for lab_id in lab_ids(project):
         for path in published_files(project, load_lab(project, lab_id)):
-            again = sorted(path.parent.glob(f"*{path.name[10:].replace('full', 'labs')}"))
+            again = sorted(path.parent.glob(f"*{path.stem.removeprefix('published')}-labs.json"))
             if again:
                 one, two = load_run(path, lab_id), load_run(again[-1], lab_id)
                 every |= differences(one, two, METRICS["capacity"])
-    yield _row("all labs in another boot (`*-full.json` and `*-labs.json`), capacity", every)
+    yield _row("all labs in another boot (`published.json` and `*-labs.json`), capacity", every)
 
 
 def _newest_spreads(project: Project) -> dict[str, dict[str, Any]]:

@@ -52,8 +52,8 @@ def lab_ids(project: Project) -> list[str]:
 
 
 def is_measured(project: Project, lab_id: str) -> bool:
-    """Whether results/ has a full run of the lab. Without one the lab has no ranges and gives no verdicts."""
-    return any((project.root / "results" / lab_id).glob("*-full.json"))
+    """Whether results/ has a published run of the lab. Without one the lab has no ranges and gives no verdicts."""
+    return any((project.root / "results" / lab_id).glob("published*.json"))
 
 
 def read_yaml(project: Project, path: Path, model: type[Model], known: Mapping[str, object] | None = None) -> Model:

@@ -15,6 +15,9 @@ from fwlab.model.results import DutFacts, ModelledCore, Run
 from fwlab.testbed.machines import Machines
 from fwlab.testbed.qemu_process import pinning
 
+#: What makes a figure besides the lab, as paths in git: the package, the engine, and what the images are built from.
+INSTRUMENT = ("fwlab", "engine", "coresim", "provision", "packer", "topology.yml")
+
 
 def new_run(context: RunContext, machines: Machines, engine: str, dut: DutFacts) -> tuple[Run, list[str]]:
     """A run without results, and why this host's calibration does not hold for it; usually nothing.
@@ -34,6 +37,8 @@ def new_run(context: RunContext, machines: Machines, engine: str, dut: DutFacts)
         lab=context.lab.id,
         started=now.isoformat(timespec="seconds"),
         commit=commit(context.project),
+        trees=trees(context.project, context.lab.id),
+        boxes=machines.made.boxes,
         fwlab=fwlab.__version__,
         seed=context.seed,
         host=host,
@@ -46,18 +51,31 @@ def new_run(context: RunContext, machines: Machines, engine: str, dut: DutFacts)
 def run_of_other_lab(run: Run, context: RunContext) -> Run:
     """A run without results under the same conditions as this one, begun now, of another lab on the same machines."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    own = {"lab": context.lab.id, "started": now, "seed": context.seed, "cases": [], "exercises": [], "predictions": {}}
-    return run.model_copy(update=own)
+    found = trees(context.project, context.lab.id)
+    own = {"lab": context.lab.id, "started": now, "seed": context.seed, "trees": found}
+    return run.model_copy(update={**own, "cases": [], "exercises": [], "predictions": {}})
+
+
+def trees(project: Project, lab_id: str) -> dict[str, str]:
+    """By path, git's hash of each part of the commit that a run depends on; empty outside git."""
+    paths = (*INSTRUMENT, "labs/common", f"labs/{lab_id}")
+    listed = _git(project, "ls-tree", "--full-tree", "HEAD", *paths) or ""
+    rows = (line.split("\t") for line in listed.splitlines())
+    return {path: facts.split()[2] for facts, path in rows}
 
 
 def commit(project: Project) -> str:
     """The checkout's commit, with a plus sign if tracked files differ from it; "unknown" outside git."""
-    git = ["git", "-C", str(project.root)]
+    head = _git(project, "rev-parse", "--short=12", "HEAD")
+    if head is None:
+        return "unknown"
+    return head.strip() + ("+" if _git(project, "status", "--porcelain", "-uno") else "")
+
+
+def _git(project: Project, *words: str) -> str | None:
+    """What git prints; None if it fails."""
     try:
-        head = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=False)
-        changed = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True, check=False)
+        done = subprocess.run(["git", "-C", str(project.root), *words], capture_output=True, text=True, check=False)
     except OSError:
-        return "unknown"
-    if head.returncode:
-        return "unknown"
-    return head.stdout.strip() + ("+" if changed.stdout.strip() else "")
+        return None
+    return None if done.returncode else done.stdout

@@ -3,7 +3,6 @@
 
 import stat
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -15,8 +14,6 @@ from fwlab.model.lab import Lab
 from fwlab.model.results import Run
 from fwlab.model.systems import several
 
-#: How the names of runs under results/ end: of all cases, and of cases that were added later.
-WHOLE, ADDED = "full.json", "added.json"
 #: A complete run takes about 2 MiB.
 MAX_FILE = 64 << 20
 #: Bounds of all counts, durations and rates but zero; arithmetic overflows beyond them.
@@ -45,61 +42,29 @@ def runs_of_other_systems(lab: Lab, system: str, folder: Path) -> list[Run]:
     if not several(lab):
         return []
     others = [other for other in lab.whole.needs.systems if other != system]
-    found = [sorted([*folder.glob(run_name(lab, other)), *folder.glob(f"*-{other}-full.json")]) for other in others]
-    return [load_run(paths[-1], lab.id) for paths in found if paths]
+    paths = (folder / name for other in others for name in (run_name(lab, other), f"published-{other}.json"))
+    return [load_run(path, lab.id) for path in paths if path.is_file()]
 
 
-def published_name(project: Project, lab: Lab, run: Run) -> str:
-    """Where a run is kept below results/LAB: as a whole run, or beside one of which it has not all cases.
-
-    A whole run replaces that of the same day. A second added run of a day gets a number: its cases may be others.
-    """
-    end = f"{run.dut.system}-{WHOLE}" if several(lab) else WHOLE
-    whole = [load_run(path, lab.id) for path in published_files(project, lab) if path.name[len("2026-01-01-") :] == end]
-    known = {case.id for one in whole for case in one.cases} & set(lab.whole.cases)
-    if known <= {case.id for case in run.cases}:
-        return f"{run.started[:10]}-{end}"
-    folder, day, rest = project.root / "results" / lab.id, run.started[:10], end.removesuffix(WHOLE) + ADDED
-    names = (f"{day}-{f'{number}-' if number > 1 else ''}{rest}" for number in count(1))
-    return next(name for name in names if not (folder / name).exists() or _same(folder / name, run))
-
-
-def _same(path: Path, run: Run) -> bool:
-    """Whether this file holds the same run, to be kept again."""
-    return load_run(path, run.lab).started == run.started
+def published_path(project: Project, lab: Lab, system: str, host_class: str | None = None) -> Path:
+    """Where the lab's published run is kept: one of each system, and of each class of hosts on the real testbed."""
+    parts = ["published", *([system] if several(lab) else []), *([host_class] if host_class else [])]
+    return project.root / "results" / lab.id / f"{'-'.join(parts)}.json"
 
 
 def published_files(project: Project, lab: Lab) -> list[Path]:
-    """The newest whole run under results/; of a lab for several systems the newest of each."""
-    folder = project.root / "results" / lab.id
-    ends = [f"{system}-{WHOLE}" for system in lab.whole.needs.systems] if several(lab) else [WHOLE]
-    return [max(found) for end in ends if (found := list(folder.glob(f"*-{end}")))]
-
-
-def added_files(whole: Path) -> list[Path]:
-    """Runs of some cases that are kept beside this whole run and are not older, the oldest first."""
-    rest = whole.name[len("2026-01-01") :].removesuffix(WHOLE) + ADDED
-    found = [path for path in whole.parent.glob(f"*{rest}") if path.name[:10] >= whole.name[:10]]
-    # The first of a day has no number.
-    return sorted(found, key=lambda path: (path.name[:10], len(path.name), path.name))
+    """The published run on the virtual testbed; of a lab for several systems one of each. Empty before the first."""
+    paths = [published_path(project, lab, system) for system in lab.whole.needs.systems]
+    return [path for path in paths if path.is_file()]
 
 
 def published_runs(project: Project, lab: Lab) -> list[Run]:
-    """The newest whole run, of each system, with the cases that were measured later. Raises BadInput.
-
-    An added run must come from the same testbed and kernel. Cases that the lab no longer has are left out.
-    """
+    """These runs, without cases that the lab no longer has. Raises BadInput for a faulty file."""
     found = []
     for path in published_files(project, lab):
         run = load_run(path, lab.id)
         cases = {case.id: case for case in run.cases}
-        for more in added_files(path):
-            added = load_run(more, lab.id)
-            if (added.testbed.name, added.dut.kernel) != (run.testbed.name, run.dut.kernel):
-                raise BadInput(f"{more}: not from the testbed and kernel of {path.name}", f"fwlab run {lab.id}")
-            cases |= {case.id: case for case in added.cases}
-        order = [case for case in lab.whole.cases if case in cases]
-        found.append(run.model_copy(update={"cases": [cases[case] for case in order]}))
+        found.append(run.model_copy(update={"cases": [cases[case] for case in lab.whole.cases if case in cases]}))
     return found
 
 

@@ -370,18 +370,40 @@ class Measured(Trouble, Values, AtLoads, Profile, StateTable, Deliveries, Overlo
         return kind.model_validate(self.counts[kind.key]) if kind.key in self.counts else None
 
 
-class Run(Frozen, frozen=False):
-    """One session with one lab."""
+class Conditions(Frozen):
+    """Where figures come from.
 
-    format: Literal["fwlab-run/1"] = FORMAT
-    lab: str
+    commit  of the checkout, 12 digits; with a plus sign if files differed from it, "unknown" outside git
+    trees   git's hashes in that commit, by path: of the lab, and of what measures
+    boxes   by role, the box of each machine, whose name ends with its key
+    """
+
     started: str
     commit: str
+    trees: dict[str, str] = {}
+    boxes: dict[str, str] = {}
     fwlab: str
     seed: int
     host: HostFacts
     testbed: TestbedFacts
     dut: DutFacts
+
+
+class AddedCases(Conditions):
+    """Under which conditions cases were measured that joined a published run later."""
+
+    cases: list[str]
+
+
+class Run(Conditions, frozen=False):
+    """One session with one lab.
+
+    added  of a published run: the cases that are from other sessions, the oldest session first
+    """
+
+    format: Literal["fwlab-run/1"] = FORMAT
+    lab: str
+    added: list[AddedCases] = []
     cases: list[Measured] = []
     exercises: list[Measured] = []
     predictions: dict[str, float] = {}

@@ -25,7 +25,7 @@ def _names() -> list[str]:
     for name in lab_ids(PROJECT):
         lab = load_lab(PROJECT, name)
         if several(lab):
-            endings = {path.name.split("-")[3] for path in published_files(PROJECT, lab)}
+            endings = {path.stem.removeprefix("published-") for path in published_files(PROJECT, lab)}
             found += [f"{name}:{system}" for system in lab.needs.systems if system in endings]
         elif published_files(PROJECT, lab):
             found.append(name)
@@ -44,7 +44,7 @@ def lab_of(name: str) -> Lab:
 
 
 def files(name: str, kind: str) -> list[Path]:
-    """The results of a kind, such as "full" or "graded-variants*", the oldest first."""
+    """The results of a kind, such as "graded-variants*", the oldest first."""
     lab_id, _, system = name.partition(":")
     return sorted((ROOT / "results" / lab_id).glob(f"*-{system}-{kind}.json" if system else f"*-{kind}.json"))
 

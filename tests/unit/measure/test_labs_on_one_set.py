@@ -9,11 +9,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from fwlab.checkout.project import Project
 from fwlab.measure.context import RunContext, same_machines
 from fwlab.measure.session import Session
 from fwlab.metrics.measurement import MeasurementSpec
 from fwlab.model.results import Measured
 from fwlab.testbed.selection import TestbedRequest
+from tests import ROOT
 from tests.fakes import factories
 from tests.fakes.fake_grading import EXERCISE, LAB, FakeGrading
 
@@ -97,7 +99,7 @@ class Playing:
 
 def context(lab: str) -> RunContext:
     made: RunContext = SimpleNamespace(
-        lab=factories.a_lab().model_copy(update={"id": lab}), store=f"frames of {lab}", seed=7
+        project=Project(ROOT), lab=factories.a_lab().model_copy(update={"id": lab}), store=f"frames of {lab}", seed=7
     )  # type: ignore[assignment]
     return made
 

@@ -150,13 +150,13 @@ class TestReport:
         with pytest.raises(BadInput, match=r"run-linux\.json: not a run of fwlab"):
             runs_of_other_systems(FREEBSD, "freebsd", tmp_path)
 
-    def test_the_newest_published_run_of_each_system_counts(self, tmp_path: Path) -> None:
+    def test_each_system_has_a_published_run(self, tmp_path: Path) -> None:
         folder = tmp_path / "results" / LAB.id
         folder.mkdir(parents=True)
-        for name in ("2026-01-01-linux", "2026-01-02-linux", "2026-01-01-freebsd"):
-            (folder / f"{name}-full.json").write_text("")
+        for name in ("linux", "freebsd"):
+            (folder / f"published-{name}.json").write_text("")
         found = published_files(dataclasses.replace(PROJECT, root=tmp_path), LAB)
-        assert [path.name for path in found] == ["2026-01-01-freebsd-full.json", "2026-01-02-linux-full.json"]
+        assert [path.name for path in found] == ["published-freebsd.json", "published-linux.json"]
 
 
 def test_ranges_of_one_system_keep_those_of_the_other() -> None:

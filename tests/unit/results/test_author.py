@@ -85,7 +85,8 @@ class TestFilesOfARun:
 
 class TestPublish:
     @pytest.fixture
-    def project(self, tmp_path: Path) -> Project:
+    def project(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+        monkeypatch.setattr(publishing, "untraceable", lambda *_: None)
         shutil.copytree(ROOT / "labs" / LAB, tmp_path / "labs" / LAB, ignore=shutil.ignore_patterns("README.md"))
         shutil.copy(ROOT / "topology.yml", tmp_path)
         return Project(tmp_path)
@@ -99,7 +100,7 @@ class TestPublish:
 
     def test_the_run_is_kept_and_the_pages_are_renewed(self, project: Project) -> None:
         written = self.written(project, "[[[cog cog.outl('new') ]]]\n[[[end]]]\n")
-        assert written[:2] == [f"results/{LAB}/2026-11-20-full.json", "README.md"]
+        assert written[:2] == [f"results/{LAB}/published.json", "README.md"]
         assert "new" in (project.root / "README.md").read_text()
 
     def test_a_run_in_doubt_writes_nothing(self, project: Project) -> None:
@@ -110,7 +111,7 @@ class TestPublish:
 
 def test_a_second_series_of_a_day_leaves_the_first_as_it_is(tmp_path: Path) -> None:
     project, lab = SimpleNamespace(root=tmp_path), SimpleNamespace(id="lab03-ipset")
-    written = [repeatability.write_document(project, lab, {"number": number}) for number in range(3)]
+    written = [repeatability.write_document(project, lab, {"number": number}, {"idle": []}) for number in range(3)]
     assert len(set(written)) == 3
     assert [json.loads(path.read_text())["number"] for path in written] == [0, 1, 2]
     assert written[2].name.endswith("-3-repeatability.json")
@@ -168,7 +169,7 @@ class TestRepeatability:
 
     def test_spreads_are_in_the_cases_own_metric(self) -> None:
         lab = load_lab(find_project(), "lab02-conntrack")
-        run = load_run(max((ROOT / "results" / lab.id).glob("*-full.json")), lab.id)
+        run = load_run(ROOT / "results" / lab.id / "published.json", lab.id)
         case = next(case for case in lab.cases.values() if case.metric == "connections")
         [found] = repeatability.document(lab, {"idle": [run, run], "busy": []}, [case])["spreads"].values()
         spreads = found["connections"]
