@@ -106,7 +106,7 @@ class Host:
     def switch_off(self) -> None:
         """As if its power failed: every process in it ends at once."""
         self._switch.kill()
-        self._switch.communicate()
+        self._switch.wait()
 
     def start(self, command: str) -> subprocess.Popen[bytes]:
         """Start what a user types in the checkout; the output goes to a log."""
