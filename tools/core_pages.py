@@ -39,7 +39,7 @@ SHOWN = {
 _WAITS = {"load_wait": "loads", "fetch_wait": "fetches", "tlb_wait": "translations", "branch_wait": "branches"}
 #: Measurements of one case.
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
-#: What is told of a function.
+#: Columns of a function.
 _COSTS = ("instructions", "cycles", "memory", "branches", "locks")
 
 
@@ -95,7 +95,7 @@ def waits_moved(lab: str, file: str, case: str, shown: int = 8) -> str:
 
 
 def repeats(lab: str, plain: str, *files: str) -> str:
-    """A run without the model beside runs with it: how far apart their figures are, and how long the cases took."""
+    """A run without the model and runs with it: how far apart their figures are, and how long the cases took."""
     without, *others = _runs(lab, (plain, *files))
     heads = ["case", "instructions without", "with", "moved", "cycles", "apart", "time"]
     rows = [f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 1)}"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Published figures beside those by instructions and by cycles of the reference cores, for all cases of all labs that
+"""Published figures next to those by instructions and by cycles of the reference cores, for all cases of all labs that
 were modelled: results/LAB/*-model-*.json."""
 
 from collections.abc import Callable, Mapping

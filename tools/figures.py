@@ -78,7 +78,7 @@ def costs(page: str, rows: list[tuple[str, str | None, str]]) -> str:
 
 
 def memory(page: str, rows: list[tuple[str, int, str]]) -> str:
-    """Kernel memory of a case, and what that is for each of so many rules or entries; 0 leaves that out."""
+    """Kernel memory of a case, and what that is for each of the rules or entries, if their number is not 0."""
     median = medians(page, *published_runs(page))
     cells = []
     for case, entries, meaning in rows:

@@ -61,7 +61,7 @@ class Numbers:
         return self._of("frmol")(case) / 1e3
 
     def mbit(self, case: str, size: int) -> float:
-        """Mbit/s, for frames of so many bytes."""
+        """Mbit/s, for frames of `size` bytes."""
         return self.kpps(case) * size * 8 / 1000
 
     def percent(self, case: str) -> float:
@@ -94,7 +94,7 @@ class Numbers:
         return self.more(case, less) / 1000
 
     def each(self, case: str, less: str, count: int) -> float:
-        """What each of so many rules, entries or bytes costs, by which the cases differ."""
+        """What each of the `count` rules, entries or bytes costs by which the cases differ."""
         return self.more(case, less) / count
 
     def percent_each(self, case: str, less: str, count: int, base: str) -> float:
@@ -155,7 +155,7 @@ class Numbers:
         return 100 * (1 - self.ratio(case, base) / published)
 
     def memory_each(self, case: str, count: int) -> float:
-        """Bytes of kernel memory for each of so many rules or entries."""
+        """Bytes of kernel memory for each of `count` rules or entries."""
         return self.median(case) / count
 
     def memory_more_each(self, case: str, less: str, count: int) -> float:

@@ -78,7 +78,7 @@ def in_one_scheme(picture: str, *, dark: bool) -> str:
 
 
 def _file(element: str) -> str:
-    """The element of a page as a file of its own, with the colours that a page would give it."""
+    """The element of a page as a separate file, with the colours that a page would give it."""
     head, rest = element.removeprefix("<svg").split(">", 1)
     return f"<svg {_NAMESPACES}{head}>{_THEMES}{rest}\n"
 

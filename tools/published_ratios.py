@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the source documents printed beside what we measure: every published ratio and crossover, its error, and why.
+"""What the source documents printed and what we measure: every published ratio and crossover, its error, and why.
 
 A case of lab.yml says what a document printed for it (`published`). A lab's published.yml says why our figure differs,
 and adds ratios to another case than the lab's baseline.
@@ -95,7 +95,7 @@ def all_rows(project: Project) -> list[Row]:
 
 
 def rows_of(project: Project, lab: Lab) -> list[Row]:
-    """The rows of one lab: those of published.yml, then what lab.yml declares beside. Raises BadInput."""
+    """The rows of one lab: those of published.yml, then what only lab.yml declares. Raises BadInput."""
     runs = published_runs(project, lab)
     declared = list(_declared(project, lab))
     known = {(one.source, one.case or one.crossover) for one in declared}

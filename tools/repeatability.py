@@ -81,8 +81,8 @@ def repeatability_command(
     found = on_dut(found, topology, found)
     context = RunContext(project, topology, found, TestbedRequest("virtual"))
     chosen = [with_metrics(context, case, also or []) for case in benchmark_cases(found, cases or [])]
-    with listener(Console(stderr=True), verbose=verbose) as tell:
-        runs = measure(context, chosen, tell)
+    with listener(Console(stderr=True), verbose=verbose) as emit:
+        runs = measure(context, chosen, emit)
     result = document(found, runs, chosen)
     path = write_document(project, found, result, runs)
     typer.echo(json.dumps(result["spreads"], indent=1))
@@ -112,14 +112,14 @@ def busy_host() -> Iterator[None]:
             spinner.wait()
 
 
-def measure(context: RunContext, cases: list[Case], tell: Listener) -> dict[str, list[Run]]:
+def measure(context: RunContext, cases: list[Case], emit: Listener) -> dict[str, list[Run]]:
     """{"idle": [runs of every boot], "busy": [...]}, each with the cases' own trials."""
     runs: dict[str, list[Run]] = {"idle": [], "busy": []}
     specs = [case_spec(context, case, None) for case in cases]
     context = with_able_engine(context, [spec.traffic for spec in specs])
     for boot in range(BOOTS):
-        tell(StepStarted(f"boot {boot + 1} of {BOOTS}"))
-        with open_session(context, tell) as session:
+        emit(StepStarted(f"boot {boot + 1} of {BOOTS}"))
+        with open_session(context, emit) as session:
             for kind in [kind for kind in runs for _ in range(RUNS)]:
                 session.run.cases.clear()
                 with busy_host() if kind == "busy" else contextlib.nullcontext():

@@ -55,7 +55,7 @@ def waits_command(
 
 
 def waits(
-    project: Project, lab: Lab, topology: Topology, tell: Callable[[str], None], *, every_case: bool = False
+    project: Project, lab: Lab, topology: Topology, emit: Callable[[str], None], *, every_case: bool = False
 ) -> dict[str, Any]:
     """Seconds and sizes (MiB), by name. The lab must have no machines; it has none afterwards. Raises CannotMeasure."""
     result: dict[str, Any] = {
@@ -76,22 +76,22 @@ def waits(
                 _timed(project, ["vagrant", "up", lab.id], FWLAB_SAVED=saved)
                 destroy(project, lab)
             result[name] = _timed(project, ["vagrant", "up", lab.id], FWLAB_SAVED=saved)
-            tell(f"{name}: {result[name]:.1f}")
+            emit(f"{name}: {result[name]:.1f}")
         result["resident_mib"] = {
             role: psutil.Process(pid).memory_info().rss >> 20 for role, pid in _machines(topology, lab).items()
         }
         result |= _one_student(project, lab, topology)
-        tell(f"one_student_graded_s: {result['one_student_graded_s']:.1f}, {len(result['marks'])} exercises")
+        emit(f"one_student_graded_s: {result['one_student_graded_s']:.1f}, {len(result['marks'])} exercises")
         if every_case:
             destroy(project, lab)
             # With the machines, which it starts and destroys.
             program = str(Path(sys.executable).with_name("fwlab"))
             result["every_case_measured_s"] = _timed(project, [program, "run", lab.id])
-            tell(f"every_case_measured_s: {result['every_case_measured_s']:.1f}, {len(lab.cases)} cases")
+            emit(f"every_case_measured_s: {result['every_case_measured_s']:.1f}, {len(lab.cases)} cases")
     finally:
         destroy(project, lab)
     result["cache_mib"] = {part: _size(cache_directory() / part) >> 20 for part in CACHE}
-    tell(f"resident MiB: {result['resident_mib']}; cache MiB: {result['cache_mib']}")
+    emit(f"resident MiB: {result['resident_mib']}; cache MiB: {result['cache_mib']}")
     return result
 
 

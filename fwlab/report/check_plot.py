@@ -15,7 +15,7 @@ from fwlab.report.formatting import expected_range, quantity
 from fwlab.report.report_rows import Row
 
 #: The drawing's width, where bars begin and how long the longest is, the height of a bar's row and of the text.
-WIDTH, LEFT, LONGEST, ROW, FONT = 420, 84, 240, 32, 14
+WIDTH, LEFT, MAX_BAR, ROW, FONT = 420, 84, 240, 32, 14
 #: Okabe and Ito's colours: of what was measured, predicted, accepted. The baseline is grey.
 COLOURS = {"measured": "#0072B2", "predicted": "#E69F00", "baseline": "#808080"}
 ACCEPTED = "#009E73"
@@ -74,7 +74,7 @@ def check_svg(plot: CheckPlot, label: str) -> str:
     lines = [f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(label)}" {looks}>']
     if plot.accepted:
         low, high = (max(0.0, min(1.0, bound / most)) for bound in plot.accepted)
-        left, width = LEFT + low * LONGEST, max(3.0, (high - low) * LONGEST)
+        left, width = LEFT + low * MAX_BAR, max(3.0, (high - low) * MAX_BAR)
         lines.append(
             f'<rect x="{left:.1f}" y="0" width="{width:.1f}" height="{bottom}" fill="{ACCEPTED}" fill-opacity="0.18"/>'
             f'<line x1="{left:.1f}" x2="{left:.1f}" y1="0" y2="{bottom}" stroke="{ACCEPTED}" stroke-width="1.5"/>'
@@ -95,8 +95,8 @@ def _longest(plot: CheckPlot) -> float:
 
 def _bar(bar: Bar, metric: Metric, index: int, most: float) -> str:
     top = index * ROW + 6
-    middle, end = top + 11, LEFT + bar.value / most * LONGEST
-    low, high = (LEFT + value / most * LONGEST for value in (bar.low, bar.high))
+    middle, end = top + 11, LEFT + bar.value / most * MAX_BAR
+    low, high = (LEFT + value / most * MAX_BAR for value in (bar.low, bar.high))
     spread = f'<path d="M{low:.1f} {middle}H{high:.1f}" stroke="currentColor" stroke-width="2"/>' if high > low else ""
     return (
         f'<text x="{LEFT - 8}" y="{top + 16}" text-anchor="end" fill="currentColor">{bar.kind}</text>'

@@ -118,7 +118,7 @@ def cost_unit(testbed: TestbedFacts) -> str:
 
 
 def scatter_heading(testbed: TestbedFacts) -> str:
-    """What is shown beside a median: the spread, or the confidence interval where the clock is the host's."""
+    """What is shown after a median: the spread, or the confidence interval where the clock is the host's."""
     return clock_of(testbed).scatter_heading
 
 

@@ -16,11 +16,9 @@ from fwlab.model.results import Run
 from fwlab.model.systems import on_system, several
 from fwlab.model.verdict import Outcome
 from fwlab.report import formatting
-from fwlab.report.crossovers import Crossover, crossovers
-from fwlab.report.curves import Curve, curves
-from fwlab.report.load_tables import LoadTable, load_tables
+from fwlab.report.curves import Crossover, Curve, crossovers, curves
 from fwlab.report.report_rows import MetricRow, Row, baselines, case_rows, exercise_rows, overall_outcome
-from fwlab.report.survival_tables import SurvivalTable, survival_tables
+from fwlab.report.tables import LoadTable, SurvivalTable, load_tables, survival_tables
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,7 @@ def _listed(row: Row, found: MetricRow) -> bool:
 def build_model(lab: Lab, run: Run, others: Sequence[Run] | None = None) -> ReportModel:
     """Judge a run and derive what reports show. A pure function: an old run can be judged again at any time.
 
-    others  the latest runs on the lab's other systems, each judged by itself and shown beside this one; the report
+    others  the latest runs on the lab's other systems, each judged by itself and shown with this one; the report
             says which systems were not measured. None: a report of this run alone
     """
     lab = lab.whole

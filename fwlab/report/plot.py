@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Curves as inline SVG. Error bars range from the lowest to the highest trial; axes are logarithmic, except for
-sweeps from zero. Those have a zero beside a logarithmic axis if their values are far apart.
+sweeps from zero. Those have a zero next to a logarithmic axis if their values are far apart.
 
 Text and axes take the colour of the surrounding page, so that one drawing serves light and dark themes.
 """
@@ -16,8 +16,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from fwlab.judge.statistics import Figure
 from fwlab.model.metric import MAIN_METRIC, Metric
-from fwlab.report.crossovers import Crossover, position
-from fwlab.report.curves import Curve, panels
+from fwlab.report.curves import Crossover, Curve, panels, position
 from fwlab.report.formatting import digits, either
 from fwlab.report.model import ReportModel
 

@@ -146,7 +146,7 @@ def case_rows(lab: Lab, run: Run, bases: Baselines) -> tuple[Row, ...]:
 
 
 def exercise_rows(lab: Lab, run: Run, bases: Baselines) -> tuple[Row, ...]:
-    """A row for each measurement of an exercise. Only its checks decide: a doubt about another figure fails nobody."""
+    """A row for each measurement of an exercise. Only its checks decide, not doubt about other figures."""
     rows = []
     for measured in run.exercises:
         exercise = lab.exercise(measured.id)

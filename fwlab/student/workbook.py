@@ -21,7 +21,7 @@ from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from fwlab.model.metric import MAIN_METRIC, MetricName
 from fwlab.model.results import Measured, Run
-from fwlab.report.crossovers import crossovers
+from fwlab.report.curves import crossovers
 from fwlab.report.model import build_model
 
 FILE = "answers.yml"

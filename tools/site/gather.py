@@ -34,7 +34,7 @@ _PICTURES = (".svg", ".png", ".jpg")
 #: Languages of the files that pages link, by the suffix of the name without .j2; all others are plain text.
 _LANGUAGES = {".py": "python", ".yml": "yaml", ".json": "json", ".c": "c", ".h": "c", ".sh": "bash", ".toml": "toml"}
 #: A longer file is cut on its page, to keep the site and its search index small.
-MOST_CHARACTERS = 40_000
+MAX_CHARACTERS = 40_000
 
 
 class SourceFile(File):
@@ -153,12 +153,12 @@ def _source_page(path: Path) -> str:
     """Markdown that shows a file. It stays out of the search, which would find words of code in place of a guide."""
     text = path.read_text(encoding="utf-8")
     language = _LANGUAGES.get(Path(path.name.removesuffix(".j2")).suffix, "text")
-    cut = f"\n\nThe file goes on; it has {len(text):,} characters.\n" if len(text) > MOST_CHARACTERS else ""
+    cut = f"\n\nThe file goes on; it has {len(text):,} characters.\n" if len(text) > MAX_CHARACTERS else ""
     fence = "`" * max(3, 1 + max(map(len, re.findall(r"^`+", text, re.MULTILINE)), default=0))
     head = (
         f"---\ntitle: {path.name}\nsearch: {{exclude: true}}\nhide: [toc]\n---\n\n# {path.name}\n\n`{_name(path)}`\n\n"
     )
-    return f"{head}{fence}{language}\n{text[:MOST_CHARACTERS].rstrip()}\n{fence}{cut}\n"
+    return f"{head}{fence}{language}\n{text[:MAX_CHARACTERS].rstrip()}\n{fence}{cut}\n"
 
 
 def _one_scheme(path: Path, dark: bool, config: MkDocsConfig) -> File:

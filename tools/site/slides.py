@@ -3,7 +3,7 @@
 
 They are what a lecturer shows before, between and after the measurements.
 
-One HTML page without a script or another file: each slide fills the window, a printer puts each on a page of its own.
+One HTML page without a script or another file: each slide fills the window, a printer puts each on a separate page.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ class Renderer:
     """Turns the model of a run into text. It measures and judges nothing: all that it shows is in the model.
 
     name    what `fwlab report --format` calls it
-    file    the file that every report writes beside run.json, such as "report.html"; None for text that is only printed
+    file    the file that every report writes, such as "report.html"; None for text that is only printed
     render  gives the run as text, complete with its last line end
     """
 

@@ -17,14 +17,14 @@ from fwlab.model.metric import MAIN_METRIC
 from fwlab.model.results import CpuSettings, Measured, Run
 from fwlab.report import formatting
 from fwlab.report.check_plot import check_plot, check_svg
-from fwlab.report.crossovers import position, published_positions
+from fwlab.report.curves import position, published_positions
 from fwlab.report.flame import flame
 from fwlab.report.model import ReportModel
 from fwlab.report.renderers import Renderer
 from fwlab.report.report_rows import Row, fidelity
 
 #: Functions with a smaller share of a packet's cost are in the graph only, not in the table.
-LEAST_SHOWN = 0.005
+MIN_SHOWN = 0.005
 TEMPLATE = Path(__file__).with_name("page.html.j2")
 
 
@@ -98,7 +98,7 @@ def _profile(row: Row, run: Run) -> dict[str, Any]:
     capacity = row.of(MAIN_METRIC)
     cost = capacity.cost if capacity else None
     stacks = row.measured.stacks
-    found: list[FunctionShare] = [share for share in shares(stacks) if share.own >= LEAST_SHOWN]
+    found: list[FunctionShare] = [share for share in shares(stacks) if share.own >= MIN_SHOWN]
     return {
         "id": row.id,
         "title": row.title,
@@ -120,7 +120,7 @@ def _core_profile(row: Row, run: Run) -> dict[str, Any] | None:
         "cycles": found.cycles,
         "waits": found.waits,
         "svg": _trusted(flame(found.stacks, found.waits, "cycles per packet", f"where {row.id} waits")),
-        "functions": [one for one in found.functions if one.cycles >= LEAST_SHOWN * found.cycles],
+        "functions": [one for one in found.functions if one.cycles >= MIN_SHOWN * found.cycles],
     }
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from fwlab.judge.clocks import clock_of
 from fwlab.model.results import Run
 from fwlab.model.verdict import Outcome, Verdict
-from fwlab.report.crossovers import Crossover
+from fwlab.report.curves import Crossover
 from fwlab.report.formatting import cost_unit
 from fwlab.report.model import ReportModel
 from fwlab.report.renderers import Renderer

@@ -9,7 +9,7 @@ from fwlab.metrics.registry import METRICS
 from fwlab.model.metric import Metric
 from fwlab.model.results import Run
 from fwlab.model.systems import on_system
-from fwlab.report.crossovers import position, published_positions
+from fwlab.report.curves import position, published_positions
 from fwlab.report.formatting import NOTHING, either, kernel, number, ratio, scatter, scatter_heading
 from fwlab.report.model import ReportModel
 from fwlab.report.renderers import Renderer

@@ -16,12 +16,11 @@ from fwlab.model.metric import MAIN_METRIC
 from fwlab.model.results import Run
 from fwlab.model.verdict import Outcome, Verdict
 from fwlab.report import formatting
-from fwlab.report.crossovers import Crossover, position, published_positions
-from fwlab.report.load_tables import LoadTable
+from fwlab.report.curves import Crossover, position, published_positions
 from fwlab.report.model import ReportModel
 from fwlab.report.renderers import Renderer
 from fwlab.report.report_rows import MetricRow, Prediction, Row, fidelity
-from fwlab.report.survival_tables import SurvivalTable
+from fwlab.report.tables import LoadTable, SurvivalTable
 
 WIDEST = 100
 #: Narrower terminals omit columns that follow from others: the cost of a packet, the difference.
@@ -114,9 +113,9 @@ def _median(found: MetricRow | None) -> str:
 
 
 def _published(row: Row, found: MetricRow | None) -> list[str]:
-    beside = [p for metric in row.metrics for p in metric.published if p.ratio is not None]
-    shown = [f"{formatting.ratio(p.ratio)} {p.source}" for p in beside]
-    off = [formatting.percent(fidelity(p, found.ratio if found else None), signed=True) for p in beside]
+    published = [p for metric in row.metrics for p in metric.published if p.ratio is not None]
+    shown = [f"{formatting.ratio(p.ratio)} {p.source}" for p in published]
+    off = [formatting.percent(fidelity(p, found.ratio if found else None), signed=True) for p in published]
     return ["\n".join(shown), "\n".join(off)]
 
 

@@ -61,10 +61,6 @@ def copies(command: Command) -> bool:
 WITH_OFFLINE = [page for page in PAGES if any(copies(one) or offline(one) for one in commands(page, ROOT))]
 
 
-def test_pages_with_offline_commands_are_found() -> None:
-    assert {"README.md", "guides/student.md", "guides/traffic.md"} <= {relative(page) for page in WITH_OFFLINE}
-
-
 @pytest.mark.parametrize("page", WITH_OFFLINE, ids=relative)
 def test_offline_commands_run(page: Path, checkout: Path) -> None:
     """In the page's order, because later ones may use what earlier ones made."""

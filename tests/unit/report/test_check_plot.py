@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from fwlab.model.results import Measured
-from fwlab.report.check_plot import LEFT, LONGEST, WIDTH, CheckPlot, check_plot, check_svg
+from fwlab.report.check_plot import LEFT, MAX_BAR, WIDTH, CheckPlot, check_plot, check_svg
 from fwlab.report.model import ReportModel, build_model
 from tests.fakes.factories import RANGES, a_full_run, a_lab, attempt
 
@@ -58,7 +58,7 @@ def test_all_of_it_is_inside_the_picture(predicted: float) -> None:
         left, width = float(box.get("x", "")), float(box.get("width", ""))
         assert left >= LEFT
         assert 0 < width <= WIDTH
-        assert left + width <= LEFT + LONGEST + 3.1 or width == 12
+        assert left + width <= LEFT + MAX_BAR + 3.1 or width == 12
 
 
 def test_bars_are_to_scale() -> None:

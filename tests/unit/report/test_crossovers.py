@@ -13,8 +13,7 @@ from rich.console import Console
 from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Lab
 from fwlab.model.results import Run
-from fwlab.report.crossovers import Crossover, position, published_positions
-from fwlab.report.curves import panels
+from fwlab.report.curves import Crossover, panels, position, published_positions
 from fwlab.report.model import build_model
 from fwlab.report.plot import plots
 from fwlab.report.renderers.html import page
@@ -72,20 +71,10 @@ class TestWhere:
         assert found.value == pytest.approx(20, rel=1e-3)  # the made-up trials are whole packets
         assert (found.parameter, found.first, found.last, found.always) == ("ports", 0, 100, False)
 
-    def test_interpolating_capacity_would_give_another_result(self) -> None:
-        """Between 0 and 50 the capacity curve is bent, so its chord crosses the set's elsewhere."""
-        low, high, flat = 1 / LIST(0), 1 / LIST(50), 1 / SET(0)
-        chord = 50 * (low - flat) / (low - high)
-        assert abs(chord - 20) > 1
-
     def test_the_interval_comes_from_the_extreme_trials(self) -> None:
         found = only(lab_of(), run_of(lab_of(), around=40))
         assert found.low == pytest.approx(16, rel=1e-2)
         assert found.high == pytest.approx(24, rel=1e-2)
-
-    def test_without_spread_the_interval_has_no_width(self) -> None:
-        found = only(lab_of(), run_of(lab_of()))
-        assert found.low == found.value == found.high
 
     def test_a_sweep_that_is_never_faster_does_not_cross(self) -> None:
         found = only(lab_of(), run_of(lab_of(), ahead=lambda n: 4000 + 20 * n))

@@ -101,13 +101,6 @@ class TestModel:
             renderer.render(model)
         assert calls == ["judged"]
 
-    def test_it_cannot_be_changed(self) -> None:
-        model = TestBuiltIn.MODEL
-        with pytest.raises(dataclasses.FrozenInstanceError):
-            model.cases = ()  # type: ignore[misc]
-        with pytest.raises(TypeError):
-            model.curves["capacity"] = ()  # type: ignore[index]
-
     def test_a_fault_in_a_renderer_does_not_lose_the_run(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         faulty = dataclasses.replace(RENDERERS["html"], render=lambda _model: 1 / 0)
         monkeypatch.setattr(files, "RENDERERS", {"html": faulty})
