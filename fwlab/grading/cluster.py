@@ -200,6 +200,13 @@ class Cluster:
         """Whether the one worker is in this process."""
         return self._here is not None
 
+    def require_scheduler(self) -> None:
+        """Raises CannotMeasure if the scheduler is gone. Dask has tried to reach it again for ten seconds by then."""
+        if self._client.status in ("closing", "closed"):
+            raise CannotMeasure(
+                "the scheduler does not answer any more", "start it again, then the same command with --resume"
+            )
+
     @property
     def without_workers(self) -> bool:
         """Whether no worker is left, and none can come."""
@@ -208,7 +215,7 @@ class Cluster:
     @property
     def workers(self) -> dict[str, str]:
         """By address, the names of the workers that are there."""
-        known = self._client.scheduler_info(n_workers=-1)["workers"]
+        known = self._client.scheduler_info(n_workers=-1).get("workers", {})  # none while the scheduler is away
         return {address: str(worker["name"]) for address, worker in known.items()}
 
     def name(self, address: str) -> str:

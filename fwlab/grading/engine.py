@@ -217,6 +217,7 @@ class Engine:
             return False
         try:
             cluster = self._opened()
+            cluster.require_scheduler()
         except FwlabError as error:
             self._give_up(state, error.message, error.hint)
             return False

@@ -202,6 +202,30 @@ def test_a_scheduler_that_comes_back_is_found_again(grading: FakeGrading, tmp_pa
     assert sum(line.startswith("machines up") for line in lines) == 1
 
 
+def test_a_scheduler_that_dies_ends_the_grading(grading: FakeGrading) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    address = f"tcp://127.0.0.1:{port}"
+    program = [str(Path(sys.executable).with_name("dask")), "scheduler", "--no-dashboard", "--host", address]
+    grading.hand_in_all(**{f"s{number}": "slow" for number in range(9)})
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    words = [sys.executable, "-m", "tests.fakes.fake_worker", address, "one"]
+    decided = f'until grep -q \'"entry":"work"\' {grading.results}/record.jsonl; do sleep 0.1; done'
+    with (
+        subprocess.Popen(program, **quiet) as scheduler,
+        subprocess.Popen(words, cwd=grading.top, env={**os.environ, "PYTHONPATH": str(ROOT)}, **quiet) as worker,
+        subprocess.Popen(["sh", "-c", f"{decided}; sleep 2; kill -9 {scheduler.pid}"], **quiet),
+    ):
+        done = grading.fwlab("grade", LAB, "--submissions", str(grading.folder), "--scheduler", address)
+        worker.terminate()
+        scheduler.kill()
+    assert done.returncode == 3
+    assert "the scheduler does not answer any more" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert set(grading.verdicts().values()) == {"pass", "inconclusive"}
+
+
 def test_over_a_network_everything_has_the_key(grading: FakeGrading, tmp_path: Path) -> None:
     key, other = tmp_path / "class.pem", tmp_path / "other.pem"
     for path in (key, other):
