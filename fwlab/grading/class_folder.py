@@ -206,6 +206,8 @@ INSIDE = "student"
 _MAX_DEPTH, _MAX_FOLDERS = 4, 2000
 #: A part of the name of an exercise, or of a folder.
 _PART = re.compile(r"[^\W_]+")
+#: A folder that is an exercise, and no wrapping around all of them.
+_AN_EXERCISE = re.compile(r"ex\d+", re.IGNORECASE)
 #: Maximum number of odd entries that are listed.
 _MAX_TOLD = 40
 
@@ -438,9 +440,14 @@ def instead_of(missing: Path) -> str:
     """What there is where a student's folder of an exercise should be, in words; nothing if it does not help."""
     place = missing.parent
     with contextlib.suppress(OSError):
-        for _ in range(_MAX_DEPTH):
+        for _ in range(_MAX_DEPTH):  # into the folders that an archive wraps around all exercises
             folders, visible = _folders_in(place), [path for path in place.iterdir() if path.name[0] != "."]
-            if [*folders] != visible or len(folders) != 1 or nearly(folders[0].name, missing.name):
+            if (
+                [*folders] != visible
+                or len(folders) != 1
+                or nearly(name := folders[0].name, missing.name)
+                or _AN_EXERCISE.match(name)
+            ):
                 break
             place = folders[0]
         said = [

@@ -73,6 +73,7 @@ def test_odd_entries_cost_their_own_student_at_most(
     ("files", "why"),
     [
         (["rules.iptables"], "; rules.iptables: outside the folder of an exercise, so not loaded"),
+        (["ex9-another/rules.iptables"], ""),
         (["work/rules.ipt"], "; rules.ipt: outside the folder of an exercise, so not loaded"),
         (["EX1-Block/rules.iptables"], "; there is EX1-Block: did you mean ex1-block?"),
         (["work/ex1_block/rules.iptables"], "; there is ex1_block: did you mean ex1-block?"),
