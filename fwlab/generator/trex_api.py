@@ -5,7 +5,7 @@ The client is `trex.stl` today, and was `trex_stl_lib` before. A profile may use
 
 trex-stl-lib, on PyPI, is from 2019 and expects TRex's patched scapy, which records the offset of every field in the
 packet. Current scapy does not, so this module computes a field's offset from its name. What the client has gained
-since is in `trex_api_additions.py`.
+since is in `trex/api_additions.py`.
 """
 
 import importlib
@@ -68,7 +68,7 @@ def _provide_pypi() -> None:
         importlib.import_module("trex_stl_lib.api")
     except ImportError as error:
         raise BadInput(f"profiles need TRex's API: {error}", "pip install trex-stl-lib==0.3") from error
-    importlib.import_module("fwlab.generator.trex_api_additions")
+    importlib.import_module("fwlab.generator.trex.api_additions")
     builder.CTRexScapyPktUtl = _with_offsets(builder.CTRexScapyPktUtl)
     modules: Any = sys.modules
     modules["trex_stl_lib.trex_stl_hltapi"] = None  # cannot be imported, and says so only in riddles

@@ -199,7 +199,7 @@ def test_file_that_is_not_a_run(door: Door, checkout: Path) -> None:
     path = checkout / "old.json"
     path.write_text("{}")
     before = tree(checkout)
-    message = f"fwlab: {path}: not a run of fwlab: lab: Field required\n  next: fwlab run {LAB}\n"
+    message = f"fwlab: {path}: not a run of fwlab: started: Field required\n  next: fwlab run {LAB}\n"
     assert door("report", LAB, str(path)) == (EXIT_USAGE, "", message)
     assert tree(checkout) == before
 
