@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,6 +76,11 @@ def marks(results: Path) -> dict[str, str]:
     return {row["who"]: row["verdict"] for row in rows if row["exercise"] == EXERCISE}
 
 
+def child_of(process: subprocess.Popen[Any]) -> int:
+    """The process that a program which enters or makes namespaces waits for."""
+    return int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0])
+
+
 class Host:
     """A host of its own as far as programs can tell: its network, processes, /run and libvirt are nobody else's."""
 
@@ -101,8 +107,7 @@ class Host:
         self._switch = subprocess.Popen([*apart, "sh", "-c", script], stdout=subprocess.PIPE, text=True)
         assert self._switch.stdout is not None
         assert self._switch.stdout.readline() == "on\n"
-        children = Path(f"/proc/{self._switch.pid}/task/{self._switch.pid}/children").read_text()
-        self.init = int(children.split()[0])
+        self.init = child_of(self._switch)
 
     def switch_off(self) -> None:
         """As if its power failed: every process in it ends at once."""
@@ -116,7 +121,7 @@ class Host:
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         environment = {"HOME": str(self.top / "home"), "PATH": path, "LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1"}
         streams = {"stdin": subprocess.DEVNULL, "stdout": self.log, "stderr": subprocess.STDOUT}
-        return subprocess.Popen(words, env=environment, start_new_session=True, **streams)
+        return subprocess.Popen(words, env=environment, **streams)
 
     def ip(self, *words: str) -> None:
         subprocess.run(["nsenter", f"--target={self.init}", "--net", "ip", *words], check=True)
@@ -189,7 +194,7 @@ def test_two_hosts_of_which_one_dies(hosts: tuple[Host, Host]) -> None:
     again = two.start(worker)
     wait_for(lambda: two.said().count("waits for work") == 2, "the worker after the power failure", 120)
     for process, host in ((again, two), (first, one)):
-        os.killpg(process.pid, signal.SIGTERM)  # nsenter itself passes nothing on
+        os.kill(child_of(process), signal.SIGTERM)  # nsenter itself passes nothing on
         process.wait(120)
         assert list((host.checkout.top / ".fwlab" / "workers").glob("*/")) == [], host.said()[-2000:]
 
