@@ -30,7 +30,7 @@ from fwlab.judge.verdicts import judge_cases
 from fwlab.measure.context import RunContext
 from fwlab.measure.labs import load_lab, on_dut
 from fwlab.measure.plan import case_spec, chosen_cases, with_able_engine, with_metrics
-from fwlab.measure.saved_runs import load_run, published_files, reports_folder
+from fwlab.measure.saved_runs import load_run, published_files
 from fwlab.measure.session import open_session
 from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Case
@@ -38,7 +38,7 @@ from fwlab.model.errors import BadInput
 from fwlab.model.events import Listener, StepStarted
 from fwlab.model.lab import Lab
 from fwlab.model.metric import Metric
-from fwlab.model.results import Conditions, Run
+from fwlab.model.results import Run
 from fwlab.report.progress import listener
 from fwlab.testbed.choices import topology_of
 from fwlab.testbed.selection import TestbedRequest
@@ -84,7 +84,7 @@ def repeatability_command(
     with listener(Console(stderr=True), verbose=verbose) as emit:
         runs = measure(context, chosen, emit)
     result = document(found, runs, chosen)
-    path = write_document(project, found, result, runs)
+    path = write_document(project, found, result)
     typer.echo(json.dumps(result["spreads"], indent=1))
     typer.echo(f"written: {display_path(project, path)}")
 
@@ -129,21 +129,15 @@ def measure(context: RunContext, cases: list[Case], emit: Listener) -> dict[str,
 
 
 def document(lab: Lab, runs: dict[str, list[Run]], cases: list[Case]) -> dict[str, Any]:
-    """Spreads as ratios, by case and metric: within a run (the largest), across runs, and across all of both hosts.
-
-    Of the runs it has the conditions, without their figures.
-    """
-    conditions = {
-        kind: [run.model_dump(mode="json", include={"lab", *Conditions.model_fields}) for run in some]
-        for kind, some in runs.items()
-    }
+    """The runs, and their spreads as ratios, by case and metric: within a run (the largest), across runs, and across
+    all of both hosts."""
     return {
         "how": f"python -m tools repeatability: {BOOTS} boots, {RUNS} runs each on an idle and on a busy host",
         "spreads": {
             case.id: {name: _spreads(lab, runs, case, METRICS[name]) for name in [case.metric, *case.also]}
             for case in cases
         },
-        "runs": conditions,
+        "runs": {kind: [run.model_dump(mode="json") for run in some] for kind, some in runs.items()},
     }
 
 
@@ -205,16 +199,11 @@ def _spread(medians: list[float]) -> float | None:
     return Figure(medians).spread if medians else None
 
 
-def write_document(project: Project, lab: Lab, result: dict[str, Any], runs: dict[str, list[Run]]) -> Path:
-    """Write results/LAB/DATE-repeatability.json, or DATE-2-repeatability.json and so on; its path.
-
-    The runs themselves go to the file of the same name in reports/LAB.
-    """
+def write_document(project: Project, lab: Lab, result: dict[str, Any]) -> Path:
+    """Write results/LAB/DATE-repeatability.json, or DATE-2-repeatability.json and so on; its path."""
     folder, today = project.root / "results" / lab.id, datetime.date.today().isoformat()
     names = itertools.chain([today], (f"{today}-{number}" for number in itertools.count(2)))
     path = next(path for name in names if not (path := folder / f"{name}-repeatability.json").exists())
-    raw = {kind: [run.model_dump(mode="json") for run in some] for kind, some in runs.items()}
-    write_atomically(reports_folder(project, lab.id) / path.name, json.dumps(raw, indent=1) + "\n")
     return write_atomically(path, json.dumps(result, indent=1) + "\n")
 
 

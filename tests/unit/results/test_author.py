@@ -111,7 +111,7 @@ class TestPublish:
 
 def test_a_second_series_of_a_day_leaves_the_first_as_it_is(tmp_path: Path) -> None:
     project, lab = SimpleNamespace(root=tmp_path), SimpleNamespace(id="lab03-ipset")
-    written = [repeatability.write_document(project, lab, {"number": number}, {"idle": []}) for number in range(3)]
+    written = [repeatability.write_document(project, lab, {"number": number}) for number in range(3)]
     assert len(set(written)) == 3
     assert [json.loads(path.read_text())["number"] for path in written] == [0, 1, 2]
     assert written[2].name.endswith("-3-repeatability.json")
