@@ -18,7 +18,7 @@ from fwlab_coresim.counts import Modelled, Spent, parsed
 
 #: The clock counts a trial's instructions, too. If the model's count differs by more than this share, it saw another
 #: window than the clock, and says nothing about this trial.
-MOST_APART = 0.002
+MAX_APART = 0.002
 
 
 def _fetch_functions(session: MeasuringSession, _spec: MeasurementSpec, so_far: Measured) -> Measured:
@@ -74,7 +74,7 @@ def counted(measured: Measured, testbed: TestbedFacts) -> list[tuple[float, Mode
     return [
         (units, parsed(Modelled, trial.modelled))
         for trial in METRIC.trials(measured)
-        if trial.modelled is not None and (units := _units(trial)) and apart(trial, testbed) <= MOST_APART
+        if trial.modelled is not None and (units := _units(trial)) and apart(trial, testbed) <= MAX_APART
     ]
 
 

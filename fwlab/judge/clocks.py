@@ -74,7 +74,7 @@ class InstructionClock(DutClock):
     paced = True
     scatter_heading = "spread"
     scatter_meaning = (
-        "spread is (max - min) / median over the trials; beside a share, where that of many packets lies (95 %)"
+        "spread is (max - min) / median over the trials; the interval of a share holds that of many packets (95 %)"
     )
 
     def scatter(self, found: Figure) -> float | None:

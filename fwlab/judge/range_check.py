@@ -18,7 +18,7 @@ class RangeCheck:
         """Inconclusive if the case was not measured, or if the figure is in doubt."""
         base = base_of(measured, check.ratio_to, run)
         if check.ratio_to and base is None and measured.refused is None:
-            missing = f"case {check.ratio_to} was not measured beside it"
+            missing = f"case {check.ratio_to} was not measured in the same run"
             return verdict_of(check, measured, check.between, None, Outcome.INCONCLUSIVE, missing)
         metric = metrics[check.metric]
         return verdict_on(check, metric, measured, check.between, base, run, check.traffic_class or "")

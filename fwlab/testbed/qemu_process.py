@@ -2,18 +2,20 @@
 """The QEMUs of running machines as processes of this host.
 
 Each is found by the SSH port that it forwards. Then: the threads of its virtual CPUs, and the CPUs that these may run
-on; libvirt's name for it; larger receive buffers for its links.
+on; libvirt's name for it, and its commands; larger receive buffers for its links.
 """
 
 import contextlib
 import ctypes
 import os
 import socket
+import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import psutil
 
+from fwlab.host.environment import libvirt_uri, timeout_scale
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.topology import ROLES, Topology
 
@@ -151,3 +153,20 @@ def _borrow(pidfd: int, descriptor: int) -> int:
     if copy < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return copy
+
+
+def virsh(*words: str, timeout_s: float, text: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command of virsh, or those of `text`, one a line. Raises CannotMeasure if it cannot, or not in time."""
+    try:
+        return subprocess.run(
+            ["virsh", "--quiet", "--connect", libvirt_uri(), *words],
+            input=text,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout_s * timeout_scale(),
+            start_new_session=True,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CannotMeasure(f"virsh {' '.join(words[:1])}: {error}", "fwlab doctor") from error

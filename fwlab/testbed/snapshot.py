@@ -5,11 +5,8 @@ A submission may leave the DUT in any state, or dead. Restoring takes about a se
 QEMU keeps the state inside the machine's disk image (an internal snapshot of libvirt's) and starts from it again.
 """
 
-import subprocess
-
-from fwlab.host.environment import libvirt_uri, timeout_scale
 from fwlab.model.errors import CannotMeasure
-from fwlab.testbed.qemu_process import domain_of, qemu_of
+from fwlab.testbed.qemu_process import domain_of, qemu_of, virsh
 
 NAME = "fwlab-start-state"
 #: It takes half a second on an idle host. After this something is broken (s).
@@ -33,26 +30,10 @@ class Snapshot:
 
     def discard(self) -> None:
         """Delete the state, if there is one."""
-        self._call("snapshot-delete", self._domain, NAME)
+        virsh("snapshot-delete", self._domain, NAME, timeout_s=TIMEOUT_S)
 
     def _virsh(self, *words: str) -> None:
-        done = self._call(*words)
+        done = virsh(*words, timeout_s=TIMEOUT_S)
         if done.returncode:
             said = (done.stderr or done.stdout).strip()
             raise CannotMeasure(f"virsh {words[0]} {self._domain}: {said}", "vagrant destroy -f LAB; vagrant up LAB")
-
-    @staticmethod
-    def _call(*words: str) -> subprocess.CompletedProcess[str]:
-        argv = ["virsh", "--quiet", "--connect", libvirt_uri(), *words]
-        try:
-            return subprocess.run(
-                argv,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=TIMEOUT_S * timeout_scale(),
-                start_new_session=True,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise CannotMeasure(f"virsh {words[0]}: {error}", "fwlab doctor") from error

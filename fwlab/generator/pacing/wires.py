@@ -11,7 +11,6 @@ import os
 import shlex
 import shutil
 import socket
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fwlab.host.environment import libvirt_uri, timeout_scale
 from fwlab.model.errors import CannotMeasure
+from fwlab.testbed.qemu_process import virsh
 
 #: All commands of one call take a tenth of a second on an idle host. After this something is broken (s).
 TIMEOUT_S = 60
@@ -52,20 +51,7 @@ class Monitor:
             self._virsh([f"resume {self._domain}"])
 
     def _virsh(self, lines: Sequence[str]) -> str:
-        argv = ["virsh", "--quiet", "--connect", libvirt_uri()]
-        try:
-            done = subprocess.run(
-                argv,
-                input="\n".join(lines) + "\n",
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=TIMEOUT_S * timeout_scale(),
-                start_new_session=True,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise CannotMeasure(f"virsh: {error}", "fwlab doctor") from error
+        done = virsh(timeout_s=TIMEOUT_S, text="\n".join(lines) + "\n")
         if "error:" in done.stderr:
             raise CannotMeasure(f"virsh {lines[0].split()[0]} {self._domain}: {done.stderr.strip()}", "fwlab doctor")
         return done.stdout

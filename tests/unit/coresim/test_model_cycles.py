@@ -10,7 +10,7 @@ from fwlab_coresim.cores import ReferenceCore, reference_cores
 from fwlab_coresim.counts import Modelled
 from fwlab_coresim.figures import HEADS, core_figures
 from fwlab_coresim.kind import WARM_S
-from fwlab_coresim.metric import METRIC, MOST_APART
+from fwlab_coresim.metric import MAX_APART, METRIC
 from pydantic import ValidationError
 
 from fwlab.checkout.project import find_project, load_topology
@@ -78,7 +78,7 @@ def test_of_connections_each_has_its_cycles() -> None:
 
 
 def test_a_window_that_is_not_the_clocks_says_nothing() -> None:
-    within, beyond = round(1000 * (1 + MOST_APART / 2)), round(1000 * (1 + MOST_APART * 2))
+    within, beyond = round(1000 * (1 + MAX_APART / 2)), round(1000 * (1 + MAX_APART * 2))
     assert len(METRIC.values(measured(trial(within), trial(beyond)), facts(core=named()))) == 1
 
 

@@ -189,7 +189,7 @@ class TestExercise:
         assert one(attempted(attempt(**self.IDLE), check())).text == self.IDLE["unsaturated"][0]
         verdict = one(attempted(attempt(250_000, deliveries=[]), self.BLOCKED))
         assert (verdict.text, verdict.check) == ("delivered was not measured", "delivered-attacker")
-        assert one(attempted(attempt(250_000), self.RELATIVE)).text == "case raw-drop was not measured beside it"
+        assert one(attempted(attempt(250_000), self.RELATIVE)).text == "case raw-drop was not measured in the same run"
 
     @pytest.mark.parametrize("base", [{}, {"problems": ["a node died"]}, None])
     def test_a_refused_ruleset_fails_every_check_with_the_tools_message(self, base: dict | None) -> None:
