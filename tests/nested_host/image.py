@@ -25,7 +25,7 @@ from fwlab.model.errors import CannotMeasure
 ROLE = "nested-host"
 DISK_MIB = 16384
 #: What decides what is in the image, besides what base_key knows.
-MORE_PARTS = ("provision/host/packages.txt", "provision/host/venv", "requirements.lock", "pyproject.toml")
+MORE_PARTS = ("provision/host/packages.txt", "provision/host/venv", "requirements-dev.lock", "pyproject.toml")
 #: For the image (3 GiB), its tar, what a run writes, and the boxes.
 NEEDED_BYTES = 16 << 30
 
@@ -47,7 +47,7 @@ def host_image(project: Project, folder: Path, log: Path, tell: Tell) -> Path:
     tell("making the host's image from Debian packages (some minutes)")
     wheels = folder / "wheels"
     pip = [str(project.root / ".venv/bin/pip"), "download", "--quiet", "--require-hashes"]
-    run([*pip, "-r", str(project.root / "requirements.lock"), "-d", str(wheels)], log, "wheels")
+    run([*pip, "-r", str(project.root / "requirements-dev.lock"), "-d", str(wheels)], log, "wheels")
     for old in folder.glob("image-*"):
         shutil.rmtree(old)
     with tempfile.TemporaryDirectory(dir=folder, prefix="building-") as name:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Imported packages are declared in pyproject.toml, and declared ones are locked in requirements.lock."""
+"""Imported packages are declared in pyproject.toml, and declared ones are locked: requirements*.lock."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 import tomllib
 from importlib.metadata import distributions, packages_distributions
 
+import pytest
 from packaging.specifiers import SpecifierSet
 
 from tests import ROOT
@@ -24,8 +25,16 @@ def normal(name: str) -> str:
 
 
 DECLARED = {normal(line) for line in PROJECT["dependencies"]}
-LOCK = (ROOT / "requirements.lock").read_text()
-LOCKED = {normal(line) for line in re.findall(r"^[\w.-]+==", LOCK, re.MULTILINE)}
+EXTRA = {name: {normal(line) for line in lines} for name, lines in PROJECT["optional-dependencies"].items()}
+
+
+def locked(file: str) -> dict[str, str]:
+    """By the package's name, its version and hashes."""
+    blocks = re.findall(r"^([\w.-]+)(==.*\n(?: +--hash=.*\n)+)", (ROOT / file).read_text(), re.MULTILINE)
+    return {normal(name): rest for name, rest in blocks}
+
+
+LOCKED, RUN = locked("requirements-dev.lock"), locked("requirements.lock")
 
 
 def imported() -> dict[str, str]:
@@ -54,13 +63,19 @@ def test_imports_are_declared() -> None:
 
 
 def test_declared_packages_are_locked() -> None:
-    extra = {normal(line) for lines in PROJECT["optional-dependencies"].values() for line in lines}
-    assert (DECLARED | extra) - LOCKED == set()
+    assert (DECLARED | EXTRA["setup"] | EXTRA["dev"]) - set(LOCKED) == set()
+    assert (DECLARED | EXTRA["setup"]) - set(RUN) == set()
 
 
-def test_the_lock_names_no_source_of_packages() -> None:
+def test_what_runs_labs_has_no_linter_and_the_same_versions() -> None:
+    assert set(RUN) & EXTRA["dev"] == set()
+    assert {name: rest for name, rest in LOCKED.items() if name in RUN} == RUN
+
+
+@pytest.mark.parametrize("file", ["requirements.lock", "requirements-dev.lock"])
+def test_a_lock_names_no_source_of_packages(file: str) -> None:
     """An option such as --find-links would name a folder or a mirror of one machine."""
-    assert re.findall(r"^-.*", LOCK, re.MULTILINE) == []
+    assert re.findall(r"^-.*", (ROOT / file).read_text(), re.MULTILINE) == []
 
 
 def test_locked_packages_run_on_debian_12s_python() -> None:
