@@ -25,8 +25,9 @@ help:
 	@echo 'make arm64-host             a DUT whose QEMU is arm64 code, beside the published run (results/arm64-host); an hour'
 	@echo 'make lint readme            run every linter; write the generated parts of the pages'
 
+# Who imports boxes builds none.
 setup:
-	@provision/host/install
+	@provision/host/install $(if $(IMPORT),packages.txt)
 	@provision/host/venv
 
 boxes: setup

@@ -45,11 +45,13 @@ class Host:
         self.program("apt-cache", f"shift; for name; do {answer}; done")
         self.program("apt-get", f'echo "$*" >> {self.calls}')
 
-    def install(self, names: str) -> subprocess.CompletedProcess[str]:
-        """Run a copy of the script with this list of packages."""
+    def install(self, names: str, *lists: str) -> subprocess.CompletedProcess[str]:
+        """Run a copy of the script where the first of these packages runs labs, and the others build the boxes."""
         shutil.copy(INSTALL, self.folder / "install")
-        (self.folder / "packages.txt").write_text("# a comment\n" + "\n".join(names.split()) + "\n")
-        command = ["/bin/sh", str(self.folder / "install")]
+        first, *others = names.split()
+        (self.folder / "packages.txt").write_text(f"# a comment\n{first}\n")
+        (self.folder / "packages-build.txt").write_text("".join(f"{name}\n" for name in others))
+        command = ["/bin/sh", str(self.folder / "install"), *lists]
         return subprocess.run(command, env={"PATH": str(self.folder)}, capture_output=True, text=True, check=False)
 
     @property
@@ -75,6 +77,12 @@ def test_a_complete_host_is_left_alone(host: Host) -> None:
     host.debian("git packer", offered="make git packer")
     done = host.install("git packer")
     assert (done.returncode, done.stderr, host.ran) == (0, "", [])
+
+
+def test_only_what_runs_labs_is_installed_if_that_is_named(host: Host) -> None:
+    host.debian("", offered="make git packer")
+    done = host.install("git packer", "packages.txt")
+    assert (done.returncode, done.stderr) == (0, "provision/host/install: installing git\n")
 
 
 def test_what_the_release_lacks_is_named_and_the_rest_installed(host: Host) -> None:
