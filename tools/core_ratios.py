@@ -136,5 +136,4 @@ def _moved(instructions: Row, cycles: Row) -> float:
 def _cell(row: Row | None) -> str:
     if row is None or row.ours is None:
         return ""
-    error = "agrees" if not row.error else f"{row.error * 100:+.0f} %"
-    return f"{row.ours:.3g} ({error})"
+    return f"{row.ours:.3g} ({row.size()})"

@@ -37,7 +37,8 @@ class Comparison(Strict):
     to         the case that the ratio is to (default: the lab's baseline)
     what       what is compared (default: the case's title)
     ratio      what the document printed (default: by the figures that lab.yml gives for both cases)
-    at_most    the document printed a limit of the ratio, not the ratio
+    at_most    the document printed a limit of the ratio, or of two cases only which is ahead (at most 1)
+    figure     a name for what the document printed, if several rows compare the same figure with cases of ours
     why        why ours differs, by an experiment of ours if there is one
     """
 
@@ -48,6 +49,7 @@ class Comparison(Strict):
     what: str | None = None
     ratio: float | None = None
     at_most: bool = False
+    figure: str | None = None
     why: str = NOT_KNOWN
 
 
@@ -58,7 +60,8 @@ _ROWS = TypeAdapter(list[Comparison])
 class Row:
     """A published ratio or crossover and ours; `ours` is None if it was not measured yet.
 
-    pair  the case and the one that its ratio is to, or the slower and the faster sweep of a crossover
+    pair    the case and the one that its ratio is to, or the slower and the faster sweep of a crossover
+    figure  the printed figure: several rows may compare the same
     """
 
     lab: str
@@ -71,21 +74,47 @@ class Row:
     why: str
     at_most: bool = False
     pair: tuple[str, str] = ("", "")
+    figure: str = ""
 
     @property
     def error(self) -> float | None:
         """By how much ours differs, as a share of what was published; None if it was not measured yet."""
         if self.ours is None:
             return None
-        return 0.0 if self.at_most and self.ours <= self.published else self.ours / self.published - 1
+        return 0.0 if self.within_limit else self.ours / self.published - 1
+
+    @property
+    def within_limit(self) -> bool:
+        """Whether the document printed a limit only, and ours is within it: by how much is not comparable."""
+        return self.at_most and self.ours is not None and self.ours <= self.published
+
+    @property
+    def same_order(self) -> bool:
+        """Whether the same case is ahead as in the document, or neither is in both; a crossover is one in both."""
+        if self.ours is None or self.unit:
+            return self.ours is not None
+        if self.at_most and self.published >= 1:
+            return self.ours <= self.published * (1 + AGREES)
+        return _ahead(self.ours) == _ahead(self.published)
+
+    def size(self) -> str:
+        """By how much ours differs, in words for a table."""
+        if self.error is None:
+            return ""
+        return "not printed" if self.within_limit else f"{round(self.error * 100):+d} %"
 
     def cells(self) -> list[str]:
-        """What was published, ours, and the difference."""
+        """What was published, ours, whether the order is the same, and by how much the size differs."""
         unit = f" {self.unit}" if self.unit else ""
         published = f"{'at most ' if self.at_most else ''}{self.published:.3g}{unit}"
-        if self.ours is None or self.error is None:
-            return [published, "not measured yet", ""]
-        return [published, f"{self.ours:.3g}{unit}", f"{self.error * 100:+.0f} %" if self.error else "agrees"]
+        if self.ours is None:
+            return [published, "not measured yet", "", ""]
+        return [published, f"{self.ours:.3g}{unit}", "agrees" if self.same_order else "differs", self.size()]
+
+
+def _ahead(ratio: float) -> int:
+    """1 if the first of two cases is ahead, -1 if the second is, 0 if neither is."""
+    return (ratio > 1 + AGREES) - (ratio < 1 - AGREES)
 
 
 def all_rows(project: Project) -> list[Row]:
@@ -151,6 +180,7 @@ def _ratio(lab: Lab, runs: list[Run], one: Comparison) -> Row:
         why=one.why,
         at_most=one.at_most,
         pair=(case.id, base.id),
+        figure=one.figure or f"{lab.id} {case.id} {base.id} {one.ratio}",
     )
 
 
@@ -194,6 +224,7 @@ def _crossover(lab: Lab, runs: list[Run], one: Comparison) -> Row:
         why=one.why,
         at_most=one.at_most,
         pair=(declared.slower, declared.faster),
+        figure=one.figure or f"{lab.id} {declared.id}",
     )
 
 
@@ -201,17 +232,17 @@ def compared(page: str) -> str:
     """The ratios of the lab whose README.md `page` is, without reasons: its text has them."""
     project = find_project()
     lab = load_lab(project, Path(page).resolve().parent.name)
-    lines = ["| source | ratio | published | ours | our cases | difference |", "|---|---|---:|---:|---|---:|"]
+    lines = ["| source | ratio | published | ours | our cases | order | size |", "|---|---|---:|---:|---|---|---:|"]
     for row in rows_of(project, lab):
         if not row.unit:
-            published, ours, difference = row.cells()
-            lines.append(_line([row.source, row.what, published, ours, row.cases, difference]))
+            published, ours, *agreement = row.cells()
+            lines.append(_line([row.source, row.what, published, ours, row.cases, *agreement]))
     return "\n" + "\n".join(lines) + "\n"
 
 
 def of_source(source: str) -> str:
     """What all labs have of one source, with the reasons."""
-    lines = ["| what | published | ours | error | lab | why |", "|---|---:|---:|---:|---|---|"]
+    lines = ["| what | published | ours | order | size | lab | why |", "|---|---:|---:|---|---:|---|---|"]
     for row in all_rows(find_project()):
         if row.source == source:
             link = f"[{row.lab.split('-')[0]}](../labs/{row.lab}/README.md)"
@@ -220,13 +251,17 @@ def of_source(source: str) -> str:
 
 
 def summary() -> str:
-    """How many of all rows agree, in words."""
-    rows = all_rows(find_project())
-    errors = [row.error for row in rows if row.error is not None]
-    close = sum(abs(error) <= AGREES for error in errors)
+    """How many of the printed figures agree, in words. One agrees if every row that compares it does."""
+    rows = [row for row in all_rows(find_project()) if row.ours is not None]
+    figures: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        figures.setdefault((row.source, row.figure), []).append(row)
+    sized = [group for group in figures.values() if not any(row.within_limit for row in group)]
+    order = sum(all(row.same_order for row in group) for group in figures.values())
+    close = sum(all(abs(row.error or 0.0) <= AGREES for row in group) for group in sized)
     return (
-        f"\nOf {len(rows)} published figures, ours are within {AGREES * 100:.0f} % of {close}, higher than "
-        f"{sum(error > AGREES for error in errors)} and lower than {sum(error < -AGREES for error in errors)}.\n"
+        f"\n{len(rows)} rows compare {len(figures)} figures that the sources printed. {order} agree in order. "
+        f"{len(sized)} can be compared in size, and {close} of these agree within {AGREES * 100:.0f} %.\n"
     )
 
 
