@@ -17,7 +17,7 @@ from fwlab.metrics.registry import METRICS
 from fwlab.model.case import Case
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
-from fwlab.model.results import Run
+from fwlab.model.results import Measured, Run
 from fwlab.report.model import build_model
 from fwlab.report.renderers.markdown import figures_table
 from fwlab.traffic.streams import FCS
@@ -118,6 +118,13 @@ def medians(page: str, lab: Lab, runs: list[Run], metric: str = "") -> Median:
         return found.median
 
     return median
+
+
+def profiled(lab_id: str, case: str) -> tuple[Run, Measured]:
+    """The newest profile of this case among results/LAB/*-profile.json. Raises StopIteration if there is none."""
+    kept = sorted((find_project().root / "results" / lab_id).glob("*-profile.json"), reverse=True)
+    runs = (saved_runs.load_run(path, lab_id) for path in kept)
+    return next((run, found) for run in runs if (found := run.case(case)))
 
 
 def _figures(project: Project, lab_id: str, shows: Callable[[Case], bool] | None = None) -> str:

@@ -10,10 +10,14 @@ import math
 import re
 from pathlib import Path
 
+from fwlab.checkout.project import find_project
+from fwlab.judge.statistics import figure
+from fwlab.measure.saved_runs import load_run
+from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import BadInput
 from fwlab.report.model import build_model
 from tools.calls import call, methods
-from tools.figures import Median, medians, published_runs
+from tools.figures import Median, medians, profiled, published_runs
 
 _NUMBER = re.compile(r"(?P<number>\d+(?:\.(?P<decimals>\d+))?)(?P<comment><!-- = (?P<call>[^\n]+?) -->)")
 #: What a wrong call raises.
@@ -125,6 +129,30 @@ class Numbers:
         """Thousand instructions of conntrack for a TCP connection: an entry, and a lookup for each further packet."""
         lookup = self.more(tracked, routing) + self.more(known_tcp, known)
         return (self.more(new, known) + (packets - 1) * lookup) / 1000
+
+    def more_in(self, lab: str, case: str, less: str) -> float:
+        """The same in another lab."""
+        other = Numbers(str(Path(self._page).resolve().parent.parent / lab / "README.md"))
+        return other.more(case, less)
+
+    def graded(self, result: str, ruleset: str) -> float:
+        """Thousand packets per second of an exercise's ruleset, EXERCISE/start for example, in results/LAB/RESULT."""
+        run = load_run(find_project().root / "results" / self._lab.id / result, self._lab.id)
+        measured = next(one for one in run.exercises if one.ruleset == ruleset)
+        found = figure(measured, METRICS["capacity"], run.testbed)
+        if found is None:
+            raise ValueError(f"no capacity of {ruleset} in {result}")
+        return found.median / 1e3
+
+    def mixed(self, case: str, other: str, percent: float) -> float:
+        """Computed thousand packets per second if this percentage of the packets cost what `other` costs."""
+        return 1e6 / (self.cost(case) + percent / 100 * self.more(other, case))
+
+    def sampled(self, case: str, *functions: str) -> float:
+        """Per cent of the samples of `fwlab profile` that are in one of these functions, or below one."""
+        stacks = profiled(self._lab.id, case)[1].stacks
+        inside = sum(count for stack, count in stacks.items() if set(functions) & set(stack.split(";")))
+        return 100 * inside / sum(stacks.values())
 
     def lowest(self, sweep: str) -> float:
         """Cost of a sweep's cheapest case."""

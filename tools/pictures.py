@@ -35,7 +35,7 @@ from fwlab.report.plot import COLOURS, INK, STYLE, drawing, svg_element
 from tools.architecture import packages
 from tools.calls import call
 from tools.core_plot import cycles_of
-from tools.figures import Median, medians, published_runs
+from tools.figures import Median, medians, profiled, published_runs
 
 _PICTURE = re.compile(r"!\[(?P<words>[^\]]*)\]\((?P<path>[^)\s]+\.svg)\)\s*<!-- drawn: (?P<call>.+?) -->", re.DOTALL)
 #: What a wrong call raises.
@@ -126,8 +126,7 @@ def _functions(page: str) -> dict[str, Callable[..., Drawing | Flame]]:
         return _places([(median(case) / 1e3, place, done) for case, place, done in rows])
 
     def flames(case: str, lab_id: str = Path(page).resolve().parent.name) -> Flame:
-        kept = sorted((find_project().root / "results" / lab_id).glob("*-profile.json"), reverse=True)
-        run, found = next((run, one) for run in (load_run(p, lab_id) for p in kept) if (one := run.case(case)))
+        run, found = profiled(lab_id, case)
         measured = figure(found, METRICS["capacity"], run.testbed)
         if measured is None or not found.stacks:
             raise ValueError(f"no samples of {case}")
