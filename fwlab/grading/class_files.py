@@ -322,6 +322,8 @@ def alike(context: RunContext, works: Sequence[Work]) -> list[Pair]:
     pairs: list[Pair] = []
     for exercise in context.lab.whole.exercises:
         own = [work for work in works if work.exercise.id == exercise.id and work.handed_in and work.handed_in.files]
+        if len(own) < 2:
+            continue
         said, contents, starts = {}, {}, {}
         for work in own:
             start = json.dumps(work.exercise.parameters)  # individual tasks differ in their start

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future as LocalFuture
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -32,6 +32,7 @@ from distributed.threadpoolexecutor import ThreadPoolExecutor
 from fwlab.checkout.project import Project
 from fwlab.grading.grader import Answer, Grader, Setup, Task
 from fwlab.host.process import wait_or_kill
+from fwlab.measure.context import RunContext
 from fwlab.model.errors import BadInput, CannotMeasure, FwlabError
 from fwlab.model.events import Event, Listener, MachinesBusy, StepStarted, Warned
 
@@ -267,11 +268,13 @@ def open_cluster(
     key: Path | None = None,
     tell: Listener | None = None,
     dashboard: bool = False,
+    contexts: Iterable[RunContext] = (),
 ) -> Iterator[Cluster]:
     """A cluster of this many workers on this host, or of those that have come to a scheduler elsewhere.
 
     key       certificate and private key that all parts of a cluster over a network have
     tell      hears what a worker in this process does
+    contexts  labs with traffic that is loaded already, for a worker in this process
     Raises BadInput, CannotMeasure.
     """
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # the grading reports what matters
@@ -297,7 +300,8 @@ def open_cluster(
             address = cluster.scheduler_address
             yield Cluster(client, None, [stack.enter_context(_process(project, address, name)) for name in names])
             return
-        grader, executor = Grader(project, tell or (lambda _event: None)), MainThreadPoolExecutor()
+        grader = Grader(project, tell or (lambda _event: None), contexts)
+        executor = MainThreadPoolExecutor()
         here = cluster.sync(_started, cluster.scheduler_address, grader, executor)
         stack.callback(cluster.sync, here.close)
         stack.callback(grader.close)  # before Dask ends, and in this thread

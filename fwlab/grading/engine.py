@@ -244,6 +244,7 @@ class Engine:
                     key=options.key,
                     tell=self._events,
                     dashboard=options.dashboard,
+                    contexts=self.plan.contexts.values(),
                 )
             )
             self._cluster.listen(partial(self._hear, self._cluster))

@@ -21,12 +21,16 @@ import pytest
 from distributed import Client, LocalCluster
 
 from fwlab.checkout.project import Project
-from fwlab.grading import keys
+from fwlab.grading import grader, keys
 from fwlab.grading.cluster import SETTINGS, security
+from fwlab.grading.grading_plan import plan_grading
 from fwlab.grading.keys import write_key
+from fwlab.grading.options import GradingOptions
 from fwlab.grading.verify import verify
+from fwlab.measure.context import RunContext
 from fwlab.model.errors import BadInput
 from tests import ROOT
+from tests.fakes import fake_class
 from tests.fakes.fake_grading import EXERCISE, LAB, FakeGrading
 
 #: Starts workers with these names, of another version if one is given.
@@ -275,3 +279,25 @@ def test_a_scheduler_that_is_not_there(grading: FakeGrading) -> None:
     assert "no scheduler answers at tcp://127.0.0.1:9" in done.stderr
     assert grading.verdicts() == {"ann": "inconclusive"}
     assert EXERCISE in (grading.results / "marks.csv").read_text()
+
+
+def test_frame_tables_of_the_plan_serve_the_worker_of_this_process(
+    grading: FakeGrading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = []
+
+    @contextlib.contextmanager
+    def session(context: RunContext, tell: object) -> Iterator[fake_class.FakeSession]:
+        opened.append(context)
+        yield fake_class.FakeSession(context)
+
+    monkeypatch.setattr(grader, "open_session", session)
+    project = Project(grading.top)
+    plan = plan_grading(project, GradingOptions(labs=[LAB]))
+    [planned] = plan.contexts.values()
+    setup = grader.Setup(LAB, "linux", planned.seed, engine=planned.engine, engine_why=planned.engine_why)
+    for contexts in ([planned], []):
+        worker = grader.Grader(project, lambda _event: None, contexts)
+        worker.session(setup)
+        worker.close()
+    assert [context.store is planned.store for context in opened] == [True, False]
