@@ -115,7 +115,7 @@ def test_flood_and_connections_are_counted_separately(run: dict, figures: dict) 
     assert beside["sent"] == beside["offered"]["flood"] > 0
     assert 0 < beside["arrived"]["flood"] <= beside["sent"]
     assert beside["arrived"]["other"] == 0, "packets of connections are not counted"
-    assert run["cases"][2]["clients"][0]["completed"] > 300
+    assert run["cases"][2]["clients"][0]["completed"] > 0
     assert figures["attacked"][0] < min(figures["plain"]), "the flood takes its share of the DUT"
 
 
