@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Whether the same submission gets the same mark every time: one class, all of whose students hand in the same files.
 
-    python -m tests.live.equal_marks DIR OUT.JSON [--students N] [--busy] [WORDS FOR PYTEST...]
+    python -m tests.live.equal_marks DIR OUT.JSON [--students N] [--seeds N] [--busy] [WORDS FOR PYTEST...]
 
 Each student hands in one right and one wrong solution of lab03. With --busy, one process per core keeps the host
-busy. OUT holds every mark and figure. If OUT exists, its gradings are counted too, so that a busy half and an idle half
-make one result, or one set of machines and several (`--workers 2`). Exit code: 0 if all marks are equal, otherwise 1.
+busy. With --seeds, the class is graded that often, each time with other traffic. OUT holds every mark and figure. If
+OUT exists, its gradings are counted too, so that a busy half and an idle half make one result, or one set of machines
+and several (`--workers 2`). Exit code: 0 if all marks are equal, otherwise 1.
 """
 
 from __future__ import annotations
@@ -100,10 +101,13 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--students", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=0)
     parser.add_argument("--busy", action="store_true")
     told, words = parser.parse_known_args()
     earlier = json.loads(told.out.read_text())["gradings"] if told.out.is_file() else []
-    gradings = [*earlier, grade(make(told.folder.resolve(), told.students), told.busy, words)]
+    folder = make(told.folder.resolve(), told.students)
+    drawn = [[f"--traffic-seed={seed}"] for seed in range(1, told.seeds + 1)] or [[]]
+    gradings = [*earlier, *(grade(folder, told.busy, [*words, *seed]) for seed in drawn)]
     document = {"what": "the same submission, graded again and again", "handed_in": HANDED_IN, "gradings": gradings}
     told.out.parent.mkdir(parents=True, exist_ok=True)
     told.out.write_text(json.dumps(document, indent=1) + "\n")
