@@ -27,7 +27,6 @@ MARGIN = 0.03
 LEFT = {
     "lab01-forwarding": {"ex3-tuning", "ex5-download", "ex6-budget"},
     "lab04-nftables": {"ex2-few", "ex5-prefixes", "ex7-budget"},
-    "lab05-drop-early": {"ex2-ingress"},
     "lab09-classifiers": {"ex5-fold"},
     "lab11-sriov": {"ex3-checksums"},
 }
