@@ -6,7 +6,6 @@ import shutil
 import subprocess
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,6 +20,7 @@ from fwlab.host.kvm_probe import kvm_works
 from fwlab.host.nics import Devices, Ip
 from fwlab.images.boxes import built_boxes
 from fwlab.images.programs import ELSEWHERE, PACKER
+from fwlab.machines.plan import qemu_traceable
 from fwlab.measure.calibration import load_host_class
 from fwlab.measure.host_room import memory_available, memory_of_a_set
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, BadInput, CannotMeasure
@@ -31,6 +31,7 @@ from fwlab.testbed.host_links.prepare import host_links
 from fwlab.testbed.link_kinds import LINKS
 from fwlab.testbed.selection import TestbedRequest, choose
 from fwlab.testbed.testbeds import grading_testbed
+from fwlab.testbed.throttle import try_throttling
 
 #: `make setup` installs them all, where the release has them.
 PROGRAMS = ("vagrant", "virsh", "qemu-system-x86_64", "qemu-img", PACKER, "mmdebstrap", "ssh", "xorriso")
@@ -70,7 +71,7 @@ def doctor(
         _libvirt(),
         images,
         *_links(project),
-        _throttling(),
+        _throttling(project),
         _memory(project),
         _host_class(project),
     ]
@@ -188,14 +189,14 @@ def _named(links: Iterable[str]) -> str:
     return " and ".join(links) or "no link"
 
 
-def _throttling() -> Finding:
-    """An ordinary user throttles the DUT through ptrace, which some distributions forbid."""
-    scope = Path("/proc/sys/kernel/yama/ptrace_scope")
-    value = scope.read_text().strip() if scope.exists() else "0"
-    if os.getuid() == 0 or value == "0":
-        return Finding("throttling the DUT", True, "allowed")
-    says = f"kernel.yama.ptrace_scope is {value}"
-    return Finding("throttling the DUT", False, says, "sysctl kernel.yama.ptrace_scope=0")
+def _throttling(project: Project) -> Finding:
+    """The DUT is throttled through ptrace, which some distributions forbid. It is tried on a QEMU without a machine."""
+    emulator = qemu_traceable(project.root) if os.getuid() else "qemu-system-x86_64"
+    try:
+        try_throttling(emulator)
+    except CannotMeasure as error:
+        return Finding("throttling the DUT", False, error.message, error.hint)
+    return Finding("throttling the DUT", True, "allowed")
 
 
 def _memory(project: Project) -> Finding:

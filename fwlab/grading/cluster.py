@@ -58,6 +58,7 @@ SETTINGS = {
     "distributed.scheduler.allowed-failures": 0,
     "distributed.scheduler.work-stealing": False,
     "distributed.admin.tick.limit": "1 hour",
+    "distributed.admin.large-graph-warning-threshold": "1 GiB",  # a task holds files, up to MAX_SUM_BYTES an exercise
 }
 
 

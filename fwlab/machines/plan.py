@@ -208,8 +208,10 @@ class Machine:
         }
         if not kvm:
             libvirt["cpu_model"] = self.hardware["cpu_model"]
-        if self.role == "dut" and (program := environment.dut_qemu()):
-            libvirt["emulator_path"] = program
+        if self.role == "dut":
+            own = libvirt["qemu_use_session"] and not kvm
+            program = environment.dut_qemu() or (qemu_traceable(self.plan.root) if own else None)
+            libvirt |= {"emulator_path": program} if program else {}
         return {
             "lab": self.lab.id,
             "box": self.box or f"fwlab-{self.node['image']}",
@@ -224,6 +226,11 @@ class Machine:
             "console": str(self.plan.root / ".fwlab" / "console" / f"{self.name}.log"),
             "savable": self.savable,
         }
+
+
+def qemu_traceable(root: Path) -> str:
+    """What starts an ordinary user's QEMU, so that it can be throttled. Root needs nothing for that."""
+    return str(root / "provision" / "host" / "qemu-traceable")
 
 
 class Plan:

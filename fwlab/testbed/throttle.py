@@ -13,13 +13,18 @@ session or cgroup. SIGSTOP stops all of QEMU, its NIC included.
 import contextlib
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from fwlab.host.process import piped, wait_or_kill
 from fwlab.model.errors import CannotMeasure
 from fwlab.testbed import vcpu_throttle
 from fwlab.testbed.qemu_process import qemu_of, vcpu_thread
+
+#: What to do where ptrace is denied. With a scope of 1, QEMU allows it itself (provision/host/qemu-traceable).
+UNTRACEABLE = "run as the user who ran `vagrant up`; unless you are root, kernel.yama.ptrace_scope must be 0 or 1"
 
 
 @dataclass(frozen=True)
@@ -77,8 +82,14 @@ class Throttle:
 @contextlib.contextmanager
 def throttled(qemu: int, level: Level) -> Iterator[None]:
     """Throttle the virtual CPU of process `qemu`; it runs at full speed again on leaving. Raises CannotMeasure."""
+    with _in_slices(qemu, vcpu_thread(qemu), level):
+        yield
+
+
+@contextlib.contextmanager
+def _in_slices(qemu: int, thread: int, level: Level) -> Iterator[None]:
     process = subprocess.Popen(
-        [sys.executable, vcpu_throttle.__file__, str(vcpu_thread(qemu)), str(level.run_s), str(level.stop_s)],
+        [sys.executable, vcpu_throttle.__file__, str(thread), str(level.run_s), str(level.stop_s)],
         start_new_session=True,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -88,11 +99,34 @@ def throttled(qemu: int, level: Level) -> Iterator[None]:
     try:
         if not piped(process.stdout).readline():
             reason = piped(process.stderr).read().strip()
-            raise CannotMeasure(
-                f"cannot throttle QEMU (pid {qemu}): ptrace denied ({reason})",
-                "run as the user who ran `vagrant up`; `sysctl kernel.yama.ptrace_scope` must be 0 unless you are root",
-            )
+            raise CannotMeasure(f"cannot throttle QEMU (pid {qemu}): ptrace denied ({reason})", UNTRACEABLE)
         yield
     finally:
         process.terminate()
         wait_or_kill(process, 10)
+
+
+def try_throttling(emulator: str) -> None:
+    """Throttle a QEMU without a machine that this program starts. Raises CannotMeasure if that is denied."""
+    words = [emulator, "-machine", "none", "-nodefaults", "-display", "none", "-S"]
+    null = subprocess.DEVNULL
+    try:
+        process = subprocess.Popen(words, start_new_session=True, stdin=null, stdout=null, stderr=null)
+    except OSError as error:
+        raise CannotMeasure(f"cannot start {emulator}: {error.strerror}", "make setup") from error
+    try:
+        while not _is_qemu(process.pid):  # the program may be a script that becomes QEMU
+            if process.poll() is not None:
+                raise CannotMeasure(f"{emulator} ended with exit code {process.returncode}", "make setup")
+            time.sleep(0.01)
+        with _in_slices(process.pid, process.pid, Level(0.5, 0.001)):
+            pass
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _is_qemu(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return "qemu-system" in Path(f"/proc/{pid}/exe").readlink().name
+    return False

@@ -25,6 +25,7 @@ from fwlab.model.declared_traffic import TrafficClass
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.trial import PacedPlay, PacedTrial
 from fwlab.testbed.qemu_process import arguments_of, domain_of, qemu_of, vcpu_thread
+from fwlab.testbed.throttle import UNTRACEABLE
 
 #: A tick of the DUT's clock (us). The frames of one reach the DUT as one burst, so a tick has to be short compared with
 #: what a ruleset can store (the burst of a limit, divided by its rate).
@@ -226,7 +227,7 @@ def _line(process: subprocess.Popen[str], seconds: float) -> str:
         reason = piped(process.stderr).read().strip().splitlines()
         raise CannotMeasure(
             f"cannot pace the DUT: {reason[-1] if reason else 'the player ended'}",
-            "run as the user who ran `vagrant up`; `sysctl kernel.yama.ptrace_scope` must be 0 unless you are root",
+            UNTRACEABLE,
         )
     return line
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from fwlab.grading.class_files import NOT_YET
 from tests.fakes.fake_grading import EXERCISE, LAB, FakeGrading
 from tests.fakes.hand_ins import RULES
@@ -53,3 +55,10 @@ def test_a_folder_may_have_any_name(grading: FakeGrading) -> None:
     grading.hand_in_all(ann="fine")
     odd = grading.folder.rename(grading.folder.with_name("a class: Übung [1] 100%"))
     assert grading.fwlab("grade", LAB, "--submissions", str(odd)).returncode == 0
+
+
+def test_dask_does_not_warn_of_long_files(grading: FakeGrading, recwarn: pytest.WarningsRecorder) -> None:
+    grading.hand_in("ada", "rules.iptables", 110_000 * f"# {100 * 'a'}\n" + RULES)
+    grading.fwlab("grade", LAB, "--submissions", str(grading.folder))
+    assert grading.verdicts() == {"ada": "pass"}
+    assert not [str(warning.message) for warning in recwarn if "graph" in str(warning.message)]

@@ -135,6 +135,10 @@ def test_the_seeds_are_in_the_cache(
     plan = planned(checkout, **chosen)
     assert Path(plan["machines"][LAB]["seed"]).is_relative_to(wanted / "seeds")
     assert plan["libvirt_uri"] == f"qemu:///{'session' if user else 'system'}"
+    # Root throttles any process; another user only a QEMU that allows it.
+    emulators = {role: plan["machines"][name]["libvirt"].get("emulator_path") for role, name in MACHINES.items()}
+    assert emulators.pop("dut") == (str(checkout / "provision" / "host" / "qemu-traceable") if user else None)
+    assert set(emulators.values()) == {None}
 
 
 # ---- machines ----------------------------------------------------------------------------------------------------

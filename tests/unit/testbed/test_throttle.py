@@ -8,6 +8,7 @@ so a busy host slows both.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,7 +23,8 @@ from fwlab.model.errors import CannotMeasure
 from fwlab.testbed import vcpu_throttle
 from fwlab.testbed.kinds.virtual import OPEN_LOOP
 from fwlab.testbed.qemu_process import qemu_of, vcpu_thread
-from fwlab.testbed.throttle import Levels, Throttle, throttled
+from fwlab.testbed.throttle import Levels, Throttle, throttled, try_throttling
+from tests import ROOT
 
 #: A process with a waiting main thread and one busy thread, named like a virtual CPU of QEMU.
 SPINNER = """
@@ -267,3 +269,16 @@ def test_the_qemu_of_a_container_with_the_same_port_is_not_ours(apart: list[str]
             with pytest.raises(CannotMeasure):
                 qemu_of("127.0.0.1", 64999)
         process.kill()
+
+
+@pytest.mark.skipif(shutil.which("qemu-system-x86_64") is None, reason="QEMU is not installed")
+def test_a_qemu_without_a_machine_shows_whether_throttling_is_allowed() -> None:
+    try_throttling(str(ROOT / "provision" / "host" / "qemu-traceable"))
+
+
+@pytest.mark.parametrize(
+    ("program", "words"), [("/bin/false", "ended with exit code 1"), ("/none/qemu", "cannot start /none/qemu: No such")]
+)
+def test_a_qemu_that_does_not_start(program: str, words: str) -> None:
+    with pytest.raises(CannotMeasure, match=words):
+        try_throttling(program)
