@@ -113,7 +113,7 @@ def ports(chance, first, count, step):
 
 @scene
 def few(chance, first, count, step):
-    """A handful of attackers at any port. The neighbours have addresses around theirs."""
+    """A few attackers at any port. The neighbours have addresses around theirs."""
     sources, anywhere = hosts(first, count, step), [WEB, 80, 22, 8080]
     around = sorted({source + way for source in sources for way in range(-6, 7)} - set(sources))
     flows = [(source, port) for port in anywhere for source in sources]
