@@ -7,6 +7,7 @@ and adds ratios to another case than the lab's baseline.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -117,6 +118,7 @@ def _ahead(ratio: float) -> int:
     return (ratio > 1 + AGREES) - (ratio < 1 - AGREES)
 
 
+@cache  # a page asks for each source
 def all_rows(project: Project) -> list[Row]:
     """The rows of all labs, by source and then by lab."""
     rows = [row for lab_id in lab_ids(project) for row in rows_of(project, load_lab(project, lab_id))]

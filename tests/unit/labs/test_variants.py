@@ -116,6 +116,7 @@ def test_what_is_right_all_the_same_is_named_with_its_reason(copied: SimpleNames
         own_work(copied, ["non-solutions"])
 
 
+@pytest.mark.usefixtures("unplayed")
 @pytest.mark.parametrize("name", lab_ids(PROJECT))
 def test_nothing_that_must_fail_says_what_is_right(name: str) -> None:
     """No start and no case of the table is another exercise's answer, unless variants.yml says why it may be."""

@@ -76,6 +76,7 @@ def test_right_variants_pass_and_wrong_ones_fail_the_named_checks(name: str) -> 
             assert failing == set(wrong.fails if wrong else []) - newer(exercise, measured), measured.ruleset
 
 
+@pytest.mark.usefixtures("unplayed")
 @pytest.mark.parametrize("name", [name for name in NAMES if files(name, "graded-non-solutions*")])
 def test_what_must_not_pass_fails(name: str) -> None:
     """Judged by today's limits. All of an exercise's were graded if one was."""
