@@ -16,11 +16,11 @@ from tests.fakes import factories
 ROOT = Path(__file__).resolve().parents[2]
 #: The files that take longest. Begun first, they do not keep one process busy when the other has nothing left.
 FIRST = (
-    "test_labs",
-    "test_grading_guard",
+    "test_nothing_fixed",
     "test_lint",
+    "test_workers",
+    "test_labs",
     "test_site",
-    "test_grading_sets",
     "test_vagrantfile",
     "test_bundle",
     "test_hold_command",
