@@ -13,13 +13,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.checkout.project import Project
-from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run
 from fwlab.model.registry import IncompleteKind, Registry
 from fwlab.report.model import build_model
 from fwlab.testbed.testbeds import checked
 from tests import ROOT, contract
+from tests.checkout import lab_named
 
 LAB = "lab03-ipset"
 
@@ -147,7 +146,7 @@ def test_its_results_are_judged_by_the_ranges_it_names(
     words = ["report", LAB, str(tmp_path / "run.json"), "--output", str(tmp_path), "--json"]
     found = json.loads(fwlab(*words, checkout=checkout, environment=environment).stdout)
     assert found["testbed"].items() >= own.items()
-    usual = sum(len(row.verdicts) for row in build_model(load_lab(Project(ROOT), LAB), load_run(path, LAB)).cases)
+    usual = sum(len(row.verdicts) for row in build_model(lab_named(LAB), load_run(path, LAB)).cases)
     assert usual > 0
     assert (sum(len(case["checks"]) for case in found["cases"]) == usual) is (ranges == "portable")
     page = next(tmp_path.glob("*.html")).read_text()

@@ -9,7 +9,7 @@ import pytest
 from fwlab_coresim.figures import CoreFigures
 
 from fwlab.checkout.project import Project, find_project
-from fwlab.measure.labs import load_lab
+from tests.checkout import lab_named
 from tools import core_ratios
 from tools.core_plot import parts
 from tools.core_ratios import ModelledRow, modelled_cases, modelled_rows
@@ -33,7 +33,7 @@ CASES = {
 @pytest.fixture
 def rows(monkeypatch: pytest.MonkeyPatch) -> dict[str, ModelledRow]:
     monkeypatch.setattr(core_ratios, "modelled_cases", lambda *_: {"xeon": CASES, "other": {}})
-    found = modelled_rows(find_project(), load_lab(find_project(), LAB))
+    found = modelled_rows(find_project(), lab_named(LAB))
     return {one.row.cases: one for one in found}
 
 

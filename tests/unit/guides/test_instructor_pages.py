@@ -8,11 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.checkout.project import find_project, lab_ids
-from fwlab.measure.labs import load_lab
-from tests import ROOT
+from tests.checkout import LAB_IDS, PROJECT, lab_named
 
-PROJECT = find_project(ROOT)
 PAGES = sorted(PROJECT.labs.glob("lab[0-9][0-9]-*/instructor.md"))
 SECTIONS = ["Learning goals", "Before the lab", "Time plan", "Exercises", "Rubric"]
 
@@ -23,7 +20,7 @@ def sections(text: str) -> dict[str, str]:
 
 
 def test_every_lab_has_one() -> None:
-    assert [page.parent.name for page in PAGES] == lab_ids(PROJECT)
+    assert [page.parent.name for page in PAGES] == LAB_IDS
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.parent.name)
@@ -38,7 +35,7 @@ def test_sections(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.parent.name)
 def test_every_exercise_is_discussed(page: Path) -> None:
     """Its solution, and the typical wrong one, which is that of mistake/."""
-    lab = load_lab(PROJECT, page.parent.name)
+    lab = lab_named(page.parent.name)
     found = re.split(r"^### ([a-z0-9-]+)$", sections(page.read_text())["Exercises"], flags=re.MULTILINE)
     exercises = dict(zip(found[1::2], found[2::2], strict=True))
     assert list(exercises) == [exercise.id for exercise in lab.exercises]
@@ -55,7 +52,7 @@ def planned(text: str) -> int:
 def test_the_time_plan_fits_the_lab(page: Path) -> None:
     """A lab in parts has a plan for each, under a heading like that of the lab's page."""
     plan = sections(page.read_text())["Time plan"]
-    lab = load_lab(PROJECT, page.parent.name)
+    lab = lab_named(page.parent.name)
     assert planned(plan) == lab.minutes
     found = re.split(r"^### (.+)$", plan, flags=re.MULTILINE)
     parts = {title: planned(text) for title, text in zip(found[1::2], found[2::2], strict=True)}

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.checkout.project import Project, lab_ids
+from fwlab.checkout.project import Project
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
 from tests import ROOT
+from tests.checkout import LAB_IDS, PROJECT, lab_named
 from tools import published_ratios
 from tools.published_ratios import FILE, NOT_KNOWN, Row, all_rows, rows_of
 
-PROJECT = Project(ROOT)
 LAB = "lab03-ipset"
 #: Baselines beside those that a lab names.
 BASES = ("linux-forward", "freebsd-forward", "web-routing")
@@ -41,12 +41,12 @@ def rows(project: Project, text: str = "") -> list[Row]:
 
 @cache
 def whole_lab(lab_id: str) -> Lab:
-    return load_lab(PROJECT, lab_id).whole
+    return lab_named(lab_id).whole
 
 
 def test_every_published_ratio_of_the_labs_has_a_row() -> None:
     found = {(row.lab, row.source, row.cases.split("`")[1]) for row in all_rows(PROJECT) if not row.unit}
-    for lab_id in lab_ids(PROJECT):
+    for lab_id in LAB_IDS:
         lab = whole_lab(lab_id)
         for case in lab.cases.values():
             for one in case.published:

@@ -6,15 +6,12 @@ from __future__ import annotations
 import pytest
 from scapy.layers.dns import DNS
 
-from fwlab.checkout.project import find_project, load_topology
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.measure.labs import load_lab
 from fwlab.traffic.classes import classify
-from tests import ROOT
+from tests.checkout import PROJECT, TOPOLOGY, lab_named
 
-PROJECT = find_project(ROOT)
-LAB = load_lab(PROJECT, "lab06-payload")
-TABLES = TrafficStore(PROJECT, load_topology(PROJECT), LAB)
+LAB = lab_named("lab06-payload")
+TABLES = TrafficStore(PROJECT, TOPOLOGY, LAB)
 NAMES = list(LAB.classes)
 
 

@@ -15,11 +15,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fwlab.checkout.project import find_project, lab_ids, load_topology, read_yaml
+from fwlab.checkout.project import read_yaml
 from fwlab.generator.traffic_profile import load_profile
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.grading.record import lab_files
-from fwlab.measure.labs import load_lab
 from fwlab.metrics.state_table import MAX_LOST
 from fwlab.model.case import Case
 from fwlab.model.check import Check
@@ -28,10 +27,8 @@ from fwlab.model.lab import Exercise, Lab
 from fwlab.model.ruleset import RulesetFile
 from fwlab.rulesets.files import lab_ruleset, systems_in
 from fwlab.traffic.expand import expand
-from tests import ROOT
+from tests.checkout import LAB_IDS, PROJECT, TOPOLOGY, lab_named
 
-PROJECT = find_project(ROOT)
-TOPOLOGY = load_topology(PROJECT)
 TEMPLATE = "_template"
 STATES = ("start", "reference", "mistake")
 SECTIONS = ("Question", "Predict", "Measure", "Explain", "When it does not hold")
@@ -45,7 +42,7 @@ LAB_ADDRESS = ("198.18.", "198.19.")
 
 
 def labs() -> dict[str, Lab]:
-    found = {name: load_lab(PROJECT, name) for name in lab_ids(PROJECT)}
+    found = {name: lab_named(name) for name in LAB_IDS}
     template = read_yaml(PROJECT, PROJECT.labs / TEMPLATE / "lab.yml", Lab)
     template._folder = PROJECT.labs / TEMPLATE
     return {**found, TEMPLATE: template}

@@ -11,12 +11,10 @@ from functools import cache
 
 import pytest
 
-from fwlab.checkout.project import find_project, lab_ids, load_topology
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.measure.labs import load_lab
 from fwlab.metrics.measurement import Phase
 from fwlab.model.lab import Exercise, Lab
-from tests import ROOT
+from tests.checkout import LAB_IDS, PROJECT, TOPOLOGY, lab_named
 from tests.fakes.separators import (
     ERRORS,
     ERRORS_OF_SURVIVAL,
@@ -29,9 +27,7 @@ from tests.fakes.separators import (
     shortcut,
 )
 
-PROJECT = find_project(ROOT)
-TOPOLOGY = load_topology(PROJECT)
-LABS: dict[str, Lab] = {name: load_lab(PROJECT, name).whole for name in lab_ids(PROJECT)}
+LABS: dict[str, Lab] = {name: lab_named(name).whole for name in LAB_IDS}
 #: The seeds that a rule is learnt from, and the one that it is tried on.
 LEARNT, TRIED = (2, 3), 4
 #: The play after the flood (Measurer).

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from fwlab.checkout.project import Project, find_project, lab_ids, load_topology
+from fwlab.checkout.project import Project, load_topology
 from fwlab.cli.grades import roster
 from fwlab.cli.main import app
 from fwlab.generator.traffic_store import TrafficStore
@@ -27,11 +27,9 @@ from fwlab.model.lab import Exercise, Lab
 from fwlab.model.ruleset import RulesetFile
 from fwlab.rulesets.files import lab_ruleset
 from fwlab.traffic.classes import OTHER
-from tests import ROOT
+from tests.checkout import LAB_IDS, PROJECT, TOPOLOGY, lab_named
 from tests.fakes.fake_grading import EXERCISE, LAB, FakeGrading
 
-PROJECT = find_project(ROOT)
-TOPOLOGY = load_topology(PROJECT)
 SECRET = "nobody can guess these words"
 DECLARED = """
 drawn:
@@ -122,7 +120,7 @@ def test_declarations_that_cannot_work(grading: FakeGrading, old: str, new: str,
 
 # ---- the labs -------------------------------------------------------------------------------------------------
 
-INDIVIDUAL = [lab for lab in (load_lab(PROJECT, name) for name in lab_ids(PROJECT)) if of_students(lab)]
+INDIVIDUAL = [lab for lab in (lab_named(name) for name in LAB_IDS) if of_students(lab)]
 
 
 @cache

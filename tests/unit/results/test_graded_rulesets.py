@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import pytest
 
-from fwlab.checkout.project import find_project
 from fwlab.grading.grading_plan import plan_grading
 from fwlab.grading.lab_rulesets import load_variants
 from fwlab.grading.options import GradingOptions
@@ -17,10 +16,9 @@ from fwlab.model.lab import Exercise
 from fwlab.model.results import Measured, Run
 from fwlab.model.variants import REFUSED
 from fwlab.model.verdict import Outcome, Verdict, overall
-from tests import ROOT
+from tests.checkout import PROJECT
 from tests.fakes.published import NAMES, files, graded, lab_of
 
-PROJECT = find_project(ROOT)
 each_graded_lab = pytest.mark.parametrize("name", [name for name in NAMES if files(name, "labs-exercises")])
 
 

@@ -14,17 +14,13 @@ from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 from scapy.packet import Packet
 
-from fwlab.checkout.project import find_project, load_topology
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.generator.trex.streams import server_streams, varies_all
-from fwlab.measure.labs import load_lab
 from fwlab.traffic import expand
 from fwlab.traffic.frame_loop import build_table
 from fwlab.traffic.varied import MIN_TTL, TTLS, varied
-from tests import ROOT
+from tests.checkout import PROJECT, TOPOLOGY, lab_named
 
-PROJECT = find_project(ROOT)
-TOPOLOGY = load_topology(PROJECT)
 #: UDP, a train of TCP, IPv6, options in the IP header, connections from their first segment on, wrong checksums of TCP.
 TRAFFIC = [
     ("lab03-ipset", "attack"),
@@ -39,7 +35,7 @@ MOST = 400
 
 @cache
 def store(lab: str, seed: int) -> TrafficStore:
-    return TrafficStore(PROJECT, TOPOLOGY, load_lab(PROJECT, lab), seed)
+    return TrafficStore(PROJECT, TOPOLOGY, lab_named(lab), seed)
 
 
 def before(lab: str, traffic: str, seed: int) -> list[bytes]:
