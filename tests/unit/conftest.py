@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.checkout.project import find_project, load_topology
+from tests.checkout import PROJECT, TOPOLOGY
 from tests.fakes import factories
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,8 +60,7 @@ def setting(tmp_path: Path) -> SimpleNamespace:
     """The parts of a run context that grading needs."""
     lab = factories.a_lab()
     lab._folder = tmp_path / "labs" / lab.id
-    project = find_project(ROOT)
-    return SimpleNamespace(project=project, topology=load_topology(project), lab=lab)
+    return SimpleNamespace(project=PROJECT, topology=TOPOLOGY, lab=lab)
 
 
 @pytest.fixture
