@@ -17,7 +17,7 @@ LAB = lab_named("lab12-resolver")
 
 
 def frames(lab: Lab, name: str, seed: int, play: int = 0) -> list[bytes]:
-    store = TrafficStore(PROJECT, TOPOLOGY, lab, seed).of_play(name, play)
+    store = TrafficStore(PROJECT, TOPOLOGY, lab, seed, first=3000).of_play(name, play, 3000)
     return [bytes(frame) for frame in store.table(name).frames]
 
 
