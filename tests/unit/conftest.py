@@ -27,6 +27,8 @@ FIRST = (
     "test_domain_xml",
     "test_testbed_plugin",
 )
+#: A file whose labs need not be tested by one process.
+BY_LAB = "test_nothing_fixed"
 #: Seconds that one test may take, also on a busy host.
 TIMEOUT_S = 120
 
@@ -35,8 +37,12 @@ TIMEOUT_S = 120
 gc.disable()
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        # A group of tests shares a process, and what their modules keep.
+        lab = f":{item.callspec.params['name']}" if item.path.stem == BY_LAB else ""
+        item.add_marker(pytest.mark.xdist_group(f"{item.path.relative_to(ROOT)}{lab}"))
         if item.path.is_relative_to(Path(__file__).parent) and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(TIMEOUT_S))
     items.sort(key=lambda item: FIRST.index(item.path.stem) if item.path.stem in FIRST else len(FIRST))

@@ -32,6 +32,8 @@ LABS: dict[str, Lab] = {name: lab_named(name).whole for name in LAB_IDS}
 LEARNT, TRIED = (2, 3), 4
 #: The play after the flood (Measurer).
 AFTER_FLOOD = Phase.AFTER_FLOOD - Phase.FLOOD
+#: Packets of that play, at most.
+LATER = Phase.AFTER_FLOOD.most_packets
 SOURCE, DESTINATION, PORT, PORTS = {"ip.src"}, {"ip.dst"}, {"dport"}, {"sport", "dport"}
 #: A resolver asks from one port, port 53. Whatever is not from there is a stranger.
 ASKED = {"strangers": PORTS, "forged": set()}
@@ -95,7 +97,8 @@ def idea(name: str, exercise: str, dropped: str) -> set[str]:
 
 @cache
 def of_seed(name: str, traffic: str, seed: int, play: int = 0) -> dict[str, Sample]:
-    return samples(TrafficStore(PROJECT, TOPOLOGY, LABS[name], seed).of_play(traffic, play), traffic)
+    store = TrafficStore(PROJECT, TOPOLOGY, LABS[name], seed)
+    return samples(store.of_play(traffic, play, LATER if play else None), traffic)
 
 
 def sampled(name: str, exercise: str) -> tuple[dict[str, Sample], dict[str, Sample], set[str], set[str]]:
