@@ -40,6 +40,7 @@ def tables() -> TrafficStore:
 def engine(ssh: Ssh, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trex]:
     monkeypatch.setattr(trex, "POLL_S", 0.001)
     monkeypatch.setattr(trex, "SETTLED_S", 0.01)
+    monkeypatch.setattr("fwlab.generator.trex.server.PING_S", 0.1)
     made = Trex(ssh, TOPOLOGY, small=True)
     yield made
     made.close()
