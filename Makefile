@@ -52,7 +52,7 @@ labs: boxes
 test: test-offline test-browser test-live
 
 # One process more than there are cores: a tenth of the time is spent waiting.
-OFFLINE = $(PYTEST) tests/unit tests/contract -n $$(($$(nproc) + 1)) --dist loadfile --no-loadscope-reorder
+OFFLINE = $(PYTEST) tests/unit tests/contract -n $$(($$(nproc) + 1)) --dist loadgroup --no-loadscope-reorder
 test-offline: setup
 	$(OFFLINE) -m 'not thorough'
 

@@ -132,8 +132,11 @@ class Numbers:
 
     def more_in(self, lab: str, case: str, less: str) -> float:
         """The same in another lab."""
-        other = Numbers(str(Path(self._page).resolve().parent.parent / lab / "README.md"))
-        return other.more(case, less)
+        return self._other(lab).more(case, less)
+
+    def cost_in(self, lab: str, case: str) -> float:
+        """What a case of another lab costs."""
+        return self._other(lab).cost(case)
 
     def graded(self, result: str, ruleset: str) -> float:
         """Thousand packets per second of an exercise's ruleset, EXERCISE/start for example, in results/LAB/RESULT."""
@@ -199,6 +202,9 @@ class Numbers:
         """The parameter at which the faster sweep overtakes the slower one."""
         model = build_model(self._lab, self._runs[0], self._runs[1:])
         return next(found.value for found in model.crossovers if found.id == crossover) or math.nan
+
+    def _other(self, lab: str) -> "Numbers":
+        return Numbers(str(Path(self._page).resolve().parent.parent / lab / "README.md"))
 
     def _of(self, metric: str) -> Median:
         return medians(self._page, self._lab, self._runs, metric)

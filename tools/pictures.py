@@ -36,6 +36,7 @@ from tools.architecture import packages
 from tools.calls import call
 from tools.core_plot import cycles_of
 from tools.figures import Median, medians, profiled, published_runs
+from tools.network_picture import network
 
 _PICTURE = re.compile(r"!\[(?P<words>[^\]]*)\]\((?P<path>[^)\s]+\.svg)\)\s*<!-- drawn: (?P<call>.+?) -->", re.DOTALL)
 #: What a wrong call raises.
@@ -103,8 +104,9 @@ def _functions(page: str) -> dict[str, Callable[..., Drawing | Flame]]:
 
     packages  which package of fwlab imports which
     waits   the flame graph of where a packet waits on a modelled core: the lab, and a file in results/LAB of one case
+    network  the lab's address plan, and where on a packet's way its rulesets act: senders, receivers, places
 
-    All but the last three need a lab's page.
+    All but the last four need a lab's page.
     """
 
     @functools.cache
@@ -137,6 +139,7 @@ def _functions(page: str) -> dict[str, Callable[..., Drawing | Flame]]:
         "places": places,
         "flames": flames,
         "cycles": cycles_of,
+        "network": network,
         "packages": packages,
         "waits": _waits,
     }

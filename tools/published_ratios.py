@@ -7,6 +7,7 @@ and adds ratios to another case than the lab's baseline.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -117,6 +118,7 @@ def _ahead(ratio: float) -> int:
     return (ratio > 1 + AGREES) - (ratio < 1 - AGREES)
 
 
+@cache  # a page asks for each source
 def all_rows(project: Project) -> list[Row]:
     """The rows of all labs, by source and then by lab."""
     rows = [row for lab_id in lab_ids(project) for row in rows_of(project, load_lab(project, lab_id))]
@@ -240,13 +242,19 @@ def compared(page: str) -> str:
     return "\n" + "\n".join(lines) + "\n"
 
 
+def of_figure(source: str, figure: str) -> str:
+    """The rows that compare one printed figure of a source, without reasons."""
+    lines = ["| what | published | ours | order | size | lab |", "|---|---:|---:|---|---:|---|"]
+    rows = (row for row in all_rows(find_project()) if (row.source, row.figure) == (source, figure))
+    lines.extend(_line([row.what, *row.cells(), _link(row)]) for row in rows)
+    return "\n" + "\n".join(lines) + "\n"
+
+
 def of_source(source: str) -> str:
     """What all labs have of one source, with the reasons."""
     lines = ["| what | published | ours | order | size | lab | why |", "|---|---:|---:|---|---:|---|---|"]
-    for row in all_rows(find_project()):
-        if row.source == source:
-            link = f"[{row.lab.split('-')[0]}](../labs/{row.lab}/README.md)"
-            lines.append(_line([row.what, *row.cells(), link, row.why]))
+    rows = (row for row in all_rows(find_project()) if row.source == source)
+    lines.extend(_line([row.what, *row.cells(), _link(row), row.why]) for row in rows)
     return "\n" + "\n".join(lines) + "\n"
 
 
@@ -263,6 +271,10 @@ def summary() -> str:
         f"\n{len(rows)} rows compare {len(figures)} figures that the sources printed. {order} agree in order. "
         f"{len(sized)} can be compared in size, and {close} of these agree within {AGREES * 100:.0f} %.\n"
     )
+
+
+def _link(row: Row) -> str:
+    return f"[{row.lab.split('-')[0]}](../labs/{row.lab}/README.md)"
 
 
 def _line(cells: list[str]) -> str:

@@ -96,7 +96,7 @@ class Session:
         for spec in specs:
             why = self._lacks_nic(spec)
             if why is not None:
-                raise CannotMeasure(f"{spec.id}: {why}", "see `NICs beside the usual one` in guides/links.md")
+                raise CannotMeasure(f"{spec.id}: {why}", "see `NICs besides the usual one` in guides/links.md")
             why = self._too_few_cpus(spec)
             if why is not None:
                 again = "then the same command with --testbed real"

@@ -2,10 +2,14 @@
 """Frames in sending order. Frames made from one packet share their common bytes, so large tables need little memory."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from fwlab.traffic.headers import Headers
 
 
 @dataclass
@@ -37,6 +41,7 @@ class Frames:
     part_stream  index in the profile of each frameset's stream: int64 array of shape (parts,)
     labels       each stream's name for messages
     names        each stream's name in the profile, if it has one
+    headers      what `read_headers` found
     """
 
     times_ns: np.ndarray
@@ -46,6 +51,7 @@ class Frames:
     part_stream: np.ndarray
     labels: list[str]
     names: list[str | int | None]
+    headers: "Headers | None" = field(default=None, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.times_ns)

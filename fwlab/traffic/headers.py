@@ -45,7 +45,13 @@ class Headers:
 
 
 def read_headers(frames: Frames) -> Headers:
-    """The headers of all frames."""
+    """The headers of all frames, parsed once."""
+    if frames.headers is None:
+        frames.headers = _parse(frames)
+    return frames.headers
+
+
+def _parse(frames: Frames) -> Headers:
     table, count = frames.matrix(_WIDTH), len(frames)
     rows = np.arange(count)
     at = np.full(count, 12)

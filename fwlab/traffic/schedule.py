@@ -8,6 +8,8 @@ with several streams would have another order.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -66,18 +68,45 @@ class _Queue:
         items[hole] = item
 
 
+class _Timing(NamedTuple):
+    """All of a stream that its turns depend on."""
+
+    label: str
+    number: int
+    following: int
+    self_start: bool
+    isg: float
+    gap: float
+    burst: int
+    bursts: int
+    ibg: float
+    loops: int
+
+
 def schedule(streams: Sequence[Stream], limit: int) -> tuple[np.ndarray, np.ndarray]:
-    """The first `limit` turns, in order: seconds (float64) and places in `streams` (int64).
+    """The first `limit` turns, in order: seconds (float64) and places in `streams` (int64). Do not change them.
 
     Turns of streams that send nothing are included and count. Raises BadInput if a turn is due after days.
     """
+    timings = (
+        _Timing(
+            *(stream.label, stream.index, stream.following, stream.self_start, stream.isg, stream.gap),
+            *(stream.mode.burst, stream.mode.bursts, stream.mode.ibg, stream.action_count),
+        )
+        for stream in streams
+    )
+    return _schedule(tuple(timings), limit)
+
+
+@lru_cache(maxsize=4)  # a profile is played with many seeds, which do not change its times
+def _schedule(streams: tuple[_Timing, ...], limit: int) -> tuple[np.ndarray, np.ndarray]:
     due = {place: stream.isg / 1e6 for place, stream in enumerate(streams) if stream.self_start}
     if len(due) > 1:
         due[_HOUSEKEEPING] = _HOUSEKEEPING_GAP
-    queue, following = _Queue(due), {stream.index: place for place, stream in enumerate(streams)}
-    sizes, bursts = [s.mode.burst for s in streams], [s.mode.bursts for s in streams]
+    queue, following = _Queue(due), {stream.number: place for place, stream in enumerate(streams)}
+    sizes, bursts = [s.burst for s in streams], [s.bursts for s in streams]
     packets = sizes[:]
-    loops = [stream.action_count for stream in streams]
+    loops = [stream.loops for stream in streams]
     times: list[float] = []
     places: list[int] = []
     while len(times) < limit and len(due) > (_HOUSEKEEPING in due):
@@ -102,7 +131,7 @@ def schedule(streams: Sequence[Stream], limit: int) -> tuple[np.ndarray, np.ndar
             continue
         packets[place], bursts[place] = sizes[place], bursts[place] - 1
         if bursts[place]:
-            due[place] = now + stream.mode.ibg / 1e6
+            due[place] = now + stream.ibg / 1e6
             queue.push(place)
             continue
         target = following.get(stream.following)
@@ -111,13 +140,13 @@ def schedule(streams: Sequence[Stream], limit: int) -> tuple[np.ndarray, np.ndar
         loops[place] -= 1  # never 0 without a repeat count
         if not loops[place]:
             continue
-        bursts[target] = streams[target].mode.bursts
+        bursts[target] = streams[target].bursts
         due[target] = now + streams[target].isg / 1e6
         queue.push(target)
     return np.array(times, dtype=np.float64), np.array(places, dtype=np.int64)
 
 
-def _reject_late(stream: Stream, seconds: float) -> None:
+def _reject_late(stream: _Timing, seconds: float) -> None:
     if seconds > MAX_SECONDS:
         what = f"{stream.label}: a frame is due later than {MAX_SECONDS} seconds after the start"
         raise BadInput(what, "give a higher rate or shorter gaps")

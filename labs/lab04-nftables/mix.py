@@ -37,7 +37,8 @@ WEB = 443
 #: One packet of twenty is a neighbour's, and a light load has about 8000 packets: it reaches this many flows.
 NEIGHBOUR_FLOWS = 400
 #: Addresses of hosts on no list, all over 198.18.0.0/16. 157 and 2 ** 16 are coprime, so all of them differ.
-STRANGERS = [int(IPv4Address("198.18.0.0")) + 157 * place % 2**16 for place in range(1, 2**16)]
+FIRST_STRANGER = int(IPv4Address("198.18.0.0"))
+STRANGERS = [FIRST_STRANGER + 157 * place % 2**16 for place in range(1, 2**16)]
 
 
 def hosts(first, count, step):

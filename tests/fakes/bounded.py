@@ -12,7 +12,7 @@ from pathlib import Path
 from fwlab.model.errors import BadInput
 
 #: CPU time (s), and memory beyond what this process has (MiB): some ten times what the costliest file here needs.
-CPU_S, MIB = 20, 300
+CPU_S, MIB = 10, 300
 
 
 def said(work: Callable[[], object]) -> str:

@@ -1,19 +1,81 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`fwlab worker` on fake machines: python -m tests.fakes.fake_worker ADDRESS NAME [VERSION [KEY]]"""
+"""`fwlab worker` on fake machines, in processes forked from one that has imported everything, which takes seconds."""
 
 from __future__ import annotations
 
+import contextlib
+import multiprocessing
+import os
 import sys
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Self
+
+import distributed  # noqa: F401 - the worker imports it only when it starts
 
 from fwlab.cli.grade import worker_command
-from fwlab.grading import grader
+from fwlab.grading import cluster, grader  # noqa: F401
+from tests import ROOT
 from tests.fakes import fake_class
 
-grader.open_session = fake_class.fake_session
-grader.Grader.host = lambda *_: fake_class.FakeHost()
-address, name, version, key, *_ = [*sys.argv[1:], "", "", ""]
-grader.__version__ = version or grader.__version__
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload([__name__])
 
-if __name__ == "__main__":
-    worker_command(address, name=name, key=Path(key) if key else None)
+
+class FakeWorker:
+    """A worker's process. `stdout`: what it prints and complains of."""
+
+    def __init__(
+        self, folder: Path, scheduler: str, name: str, version: str = "", key: Path | None = None, **environment: str
+    ) -> None:
+        printed, output = FORKS.Pipe(duplex=False)
+        variables = {**os.environ, **environment}
+        self.process = FORKS.Process(target=_run, args=(output, folder, variables, scheduler, name, version, key))
+        with contextlib.chdir(ROOT):  # where the first one, from which all others are forked, finds this module
+            self.process.start()
+        output.close()
+        self.stdout = os.fdopen(os.dup(printed.fileno()), errors="replace")
+        printed.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    @property
+    def pid(self) -> int:
+        assert self.process.pid is not None
+        return self.process.pid
+
+    def terminate(self) -> None:
+        self.process.terminate()
+
+    def wait(self, timeout_s: float = 120) -> int | None:
+        """Its exit code."""
+        self.process.join(timeout_s)
+        return self.process.exitcode
+
+    def end(self) -> None:
+        self.process.terminate()
+        self.wait()
+        self.stdout.close()
+
+
+def _run(
+    output: Connection,
+    folder: Path,
+    variables: dict[str, str],
+    scheduler: str,
+    name: str,
+    version: str,
+    key: Path | None,
+) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(output.fileno(), stream.fileno())
+    os.environ.update(variables)
+    os.chdir(folder)
+    grader.open_session = fake_class.fake_session
+    grader.Grader.host = lambda *_: fake_class.FakeHost()
+    grader.__version__ = version or grader.__version__
+    worker_command(scheduler, name=name, key=key)

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.checkout.project import Project, load_topology
+from fwlab.checkout.project import Project
 from fwlab.model.errors import FwlabError
 from fwlab.testbed.hardware import checkout_key
 from fwlab.testbed.host_links import prepare
 from fwlab.testbed.host_links.prepare import HostLinks, States
 from fwlab.testbed.link_kinds import LINKS
 from tests import ROOT
+from tests.checkout import TOPOLOGY
 from tests.fakes.fake_host import VFS, VIRTIO_VFS, FakeHost
 
-TOPOLOGY = load_topology(Project(ROOT))
 LAB = "lab03-ipset"
 MACVTAP = "macvtap:\n  generator-dut: { nic: dummy }\n  dut-sink: { nic: enp9s0 }\n"
 SRIOV = f"""sriov:

@@ -6,24 +6,22 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from fwlab.checkout.project import find_project, lab_ids
 from fwlab.grading.lab_rulesets import load_variants
-from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run, published_files
 from fwlab.model.lab import Lab
 from fwlab.model.results import Measured, Run
 from fwlab.model.systems import on_system, several
 from tests import ROOT
+from tests.checkout import LAB_IDS, PROJECT, lab_named
 
-PROJECT = find_project(ROOT)
 #: What the results of a grading have, and those of cases have not.
 GRADED = '"ruleset": "ex'
 
 
 def _names() -> list[str]:
     found = []
-    for name in lab_ids(PROJECT):
-        lab = load_lab(PROJECT, name)
+    for name in LAB_IDS:
+        lab = lab_named(name)
         if several(lab):
             endings = {path.stem.removeprefix("published-") for path in published_files(PROJECT, lab)}
             found += [f"{name}:{system}" for system in lab.needs.systems if system in endings]
@@ -39,7 +37,7 @@ NAMES = _names()
 def lab_of(name: str) -> Lab:
     """The lab, or what one of its systems measures of it."""
     lab_id, _, system = name.partition(":")
-    lab = load_lab(PROJECT, lab_id)
+    lab = lab_named(lab_id)
     return on_system(lab, system) if system else lab
 
 

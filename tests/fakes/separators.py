@@ -19,7 +19,7 @@ import numpy as np
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.model.lab import Exercise
 from fwlab.traffic import Frames
-from fwlab.traffic.headers import IPV4, read_headers
+from fwlab.traffic.headers import IPV4, Headers, read_headers
 
 #: A rule separates if it errs on at most this share of the class to drop, and of each class to pass: next to nothing
 #: where each packet counts, some where survival is judged.
@@ -69,6 +69,8 @@ _FIELDS = [
     ("icmp.rest", "icmp", 4, 4),
 ]
 _HEADER = {6: 20, 17: 8, 1: 8}
+#: Different values, sorted, and how many packets have each.
+Counted = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass
@@ -78,6 +80,15 @@ class Sample:
 
     fields: dict[str, np.ndarray]
     payload: np.ndarray
+
+    def __post_init__(self) -> None:
+        self._counted: dict[str, Counted] = {}
+
+    def counted(self, field: str) -> Counted:
+        """The field's different values, and how many packets have each."""
+        if field not in self._counted:
+            self._counted[field] = np.unique(self.fields[field], return_counts=True)
+        return self._counted[field]
 
     def joined(self, other: Sample) -> Sample:
         fields = {name: np.concatenate([values, other.fields[name]]) for name, values in self.fields.items()}
@@ -97,24 +108,28 @@ def judged(exercise: Exercise) -> tuple[set[str], set[str]]:
 def samples(store: TrafficStore, traffic: str) -> dict[str, Sample]:
     """The packets of a traffic, by class."""
     frames, found = store.table(traffic).frames, store.classified(traffic)
-    every, taken = _fields(frames), {}
-    for number, name in enumerate(store.known_frames(traffic).names):
-        rows = np.flatnonzero(found == number)
-        if len(rows):
-            some = rows[:: max(1, len(rows) // LOOKED_AT)]
-            taken[name] = Sample({field: values[rows] for field, values in every.fields.items()}, every.payload[some])
-    return taken
-
-
-def _fields(frames: Frames) -> Sample:
     headers = read_headers(frames)
     table = frames.matrix(14 + 8 + 60 + 20 + PAYLOAD + WORD)
     rows, at = np.arange(len(frames)), headers.network
     four = headers.version == IPV4
     transport = at + np.where(four, (table[rows, at] & 15).astype(np.int64) * 4, 40)
+    fields, taken = _fields(frames, headers, table, transport), {}
+    size = np.select([headers.protocol == protocol for protocol in _HEADER], list(_HEADER.values()), 0)
+    for number, name in enumerate(store.known_frames(traffic).names):
+        rows = np.flatnonzero(found == number)
+        if len(rows):
+            some = rows[:: max(1, len(rows) // LOOKED_AT)]
+            begin = (transport + size)[some, np.newaxis] + np.arange(PAYLOAD + WORD)
+            payload = table[some[:, np.newaxis], np.minimum(begin, table.shape[1] - 1)]
+            taken[name] = Sample({field: values[rows] for field, values in fields.items()}, payload)
+    return taken
+
+
+def _fields(frames: Frames, headers: Headers, table: np.ndarray, transport: np.ndarray) -> dict[str, np.ndarray]:
+    rows, everywhere = np.arange(len(frames)), np.full(len(frames), fill_value=True)
     there = {
-        "ethernet": (np.zeros(len(frames), dtype=np.int64), np.full(len(frames), fill_value=True)),
-        "ip": (at, four),
+        "ethernet": (np.zeros(len(frames), dtype=np.int64), everywhere),
+        "ip": (headers.network, headers.version == IPV4),
         "ports": (transport, headers.sport >= 0),
         "udp": (transport, headers.protocol == 17),
         "tcp": (transport, headers.protocol == 6),
@@ -123,13 +138,13 @@ def _fields(frames: Frames) -> Sample:
     fields = {"length": frames.lengths}
     for name, layer, offset, size in _FIELDS:
         begin, has = there[layer]
-        value = np.zeros(len(frames), dtype=np.int64)
-        for byte in range(size):
-            value = value << 8 | table[rows, begin + offset + byte]
-        fields[name] = np.where(has, value, -1)
-    size = np.select([headers.protocol == protocol for protocol in _HEADER], list(_HEADER.values()), 0)
-    begin = (transport + size)[:, np.newaxis] + np.arange(PAYLOAD + WORD)
-    return Sample(fields, table[rows[:, np.newaxis], np.minimum(begin, table.shape[1] - 1)])
+        fields[name] = value = np.full(len(frames), -1, dtype=np.int64)
+        if has.any():
+            number = np.zeros(np.count_nonzero(has), dtype=np.int64)
+            for byte in range(size):
+                number = number << 8 | table[rows[has], begin[has] + offset + byte]
+            value[has] = number
+    return fields
 
 
 def of_idea(field: str, idea: set[str]) -> bool:
@@ -172,8 +187,8 @@ def separators(
         good = good.joined(learnt[name])
     for field in bad.fields:
         if not of_idea(field, idea):
-            goods = {name: tried[name].fields[field] for name in passing}
-            how = _one_field(bad.fields[field], good.fields[field], tried[drop].fields[field], goods, errors)
+            fresh = [tried[name].counted(field) for name in (drop, *passing)]
+            how = _one_field(bad.counted(field), good.counted(field), fresh, errors)
             if how:
                 yield f"{field}, {how}"
     if "payload" not in idea:
@@ -182,35 +197,31 @@ def separators(
             yield "payload at " + ", ".join(str(place) for place, _ in atoms)
 
 
-def _one_field(
-    bad: np.ndarray, good: np.ndarray, new_bad: np.ndarray, new_good: Mapping[str, np.ndarray], errors: float
-) -> str | None:
-    """The kind of rule that separates by this field; None if none does."""
+def _one_field(bad: Counted, good: Counted, fresh: list[Counted], errors: float) -> str | None:
+    """The kind of rule that separates by this field; None if none does. fresh: of what to drop, then of what passes."""
 
-    def works(dropped: np.ndarray, passed: list[np.ndarray]) -> bool:
-        return 1 - dropped.mean() <= errors and all(share.mean() <= errors for share in passed)
+    def works(hits: Iterator[np.ndarray]) -> bool:
+        shares = (counts[hit].sum() / counts.sum() for hit, (_, counts) in zip(hits, fresh, strict=False))
+        return bool(1 - next(shares) <= errors and all(share <= errors for share in shares))
 
-    fresh = list(new_good.values())
+    every = [values for values, _ in fresh]
     for ignored in IGNORED:
         # A value that is more frequent among what must be dropped; one that was never seen is dropped, or is not.
-        places, inverse = np.unique(np.concatenate([bad, good]) >> ignored, return_inverse=True)
-        counts = [np.bincount(part, minlength=len(places)) for part in (inverse[: len(bad)], inverse[len(bad) :])]
-        blocked, seen = places[counts[0] / len(bad) > counts[1] / len(good)], places
+        places, inverse = np.unique(np.concatenate([bad[0], good[0]]) >> ignored, return_inverse=True)
+        parts = (inverse[: len(bad[0])], bad[1]), (inverse[len(bad[0]) :], good[1])
+        shares = [np.bincount(part, counts, minlength=len(places)) / counts.sum() for part, counts in parts]
+        blocked = places[shares[0] > shares[1]]
         for unseen in (False, True):
-            hits = [
-                np.isin(values >> ignored, blocked) | (unseen & ~np.isin(values >> ignored, seen))
-                for values in (new_bad, *fresh)
-            ]
-            if works(hits[0], hits[1:]):
+            if works(
+                np.isin(values >> ignored, blocked) | (unseen & ~np.isin(values >> ignored, places)) for values in every
+            ):
                 return f"a list of {len(blocked)} values" + (f" without {ignored} bits" if ignored else "")
     for bit in range(32):
         for wanted in (0, 1):
-            hits = [(values >= 0) & (values >> bit & 1 == wanted) for values in (new_bad, *fresh)]
-            if works(hits[0], hits[1:]):
+            if works((values >= 0) & (values >> bit & 1 == wanted) for values in every):
                 return f"bit {bit}"
-    for low, high, inside in ((bad.min(), bad.max(), True), (good.min(), good.max(), False)):
-        hits = [((values >= low) & (values <= high)) == inside for values in (new_bad, *fresh)]
-        if works(hits[0], hits[1:]):
+    for low, high, inside in ((bad[0][0], bad[0][-1], True), (good[0][0], good[0][-1], False)):
+        if works(((values >= low) & (values <= high)) == inside for values in every):
             return f"the range {low} to {high}"
     return None
 
@@ -225,44 +236,49 @@ def pairs(
 ) -> Iterator[str]:
     """Which two fields tell the class `drop` from all that must pass by the pairs of their values."""
     names = [drop, *(name for name in may_pass if name in learnt and name in tried)]
-    codes: dict[str, tuple[list[np.ndarray], list[np.ndarray]]] = {}
+    codes: dict[str, tuple[int, list[np.ndarray]]] = {}
     for field in (field for field in learnt[drop].fields if not of_idea(field, idea) and len(names) > 1):
-        coded = _coded([learnt[name].fields[field] for name in names], [tried[name].fields[field] for name in names])
+        coded = _coded([sample[name] for sample in (learnt, tried) for name in names], len(names), field)
         if coded:
             codes[field] = coded
     for one, other in combinations(codes, 2):
-        before, now = (
-            [np.where((a < 0) | (b < 0), 0, 1 + a * (FEW + 1) + b) for a, b in zip(*classes, strict=True)]
-            for classes in zip(codes[one], codes[other], strict=True)
-        )
-        counts = np.stack([np.bincount(part, minlength=2 + FEW * (FEW + 2)) / len(part) for part in before])
-        good = counts[1:].mean(axis=0)
-        seen = counts.sum(axis=0) > 0
-        for listed in (counts[0] > good, (counts[0] > good) | ~seen):
-            listed[0] = False  # who has only one of the two fields
-            shares = [listed[part].mean() for part in now]
+        (ones, firsts), (others, seconds) = codes[one], codes[other]
+        counts = [
+            np.bincount(a * others + b, minlength=ones * others).reshape(ones, others)[1:, 1:]  # who has both
+            for a, b in zip(firsts, seconds, strict=True)
+        ]
+        sizes = [len(codes) for codes in firsts]
+        before = [count / size for count, size in zip(counts[: len(names)], sizes, strict=False)]
+        blocked = before[0] > np.mean(before[1:], axis=0)
+        for listed in (blocked, blocked | (np.sum(before, axis=0) == 0)):
+            now = zip(counts[len(names) :], sizes[len(names) :], strict=True)
+            shares = [count[listed].sum() / size for count, size in now]
             if 1 - shares[0] <= errors and max(shares[1:]) <= errors:
                 yield f"{one} and {other}"
                 break
 
 
-def _coded(before: list[np.ndarray], now: list[np.ndarray]) -> tuple[list[np.ndarray], list[np.ndarray]] | None:
-    """A small number for each value or prefix, -1 where there is none, FEW for one that was not learnt; None if there
-    is nothing to tell apart, or too much."""
-    every = np.concatenate(before)
+def _coded(samples: list[Sample], learnt: int, field: str) -> tuple[int, list[np.ndarray]] | None:
+    """How many codes there are, and the packets' ones: for each value or prefix of the first `learnt` samples one from
+    1, 0 where there is none, the last one for what was not learnt. None if there is nothing to tell apart, or too much.
+    """
+    every = np.unique(np.concatenate([sample.counted(field)[0] for sample in samples[:learnt]]))
     for ignored in WIDEST:
         values = np.unique(every[every >= 0] >> ignored)
         if len(values) <= FEW:
             break
-    if len(values) > FEW or (len(values) < 2 and every.min() >= 0):
+    if len(values) > FEW or (len(values) < 2 and every[0] >= 0):
         return None
+    places = np.append(values, values[-1:])  # of a value above all others, too
 
-    def code(field: np.ndarray) -> np.ndarray:
-        place = np.searchsorted(values, field >> ignored).clip(max=max(0, len(values) - 1))
-        known = values[place] == field >> ignored if len(values) else np.zeros(len(field), dtype=bool)
-        return np.where(field < 0, -1, np.where(known, place, FEW))
+    def code(sample: Sample) -> np.ndarray:
+        found = sample.fields[field] >> ignored
+        if not len(values):
+            return np.where(found < 0, 0, 1)
+        place = np.searchsorted(values, found)
+        return np.where(found < 0, 0, np.where(places[place] == found, place, len(values)) + 1)
 
-    return [code(field) for field in before], [code(field) for field in now]
+    return len(values) + 2, [code(sample) for sample in samples]
 
 
 def busy(drop: str, tried: Mapping[str, Sample], may_pass: set[str], idea: set[str]) -> Iterator[str]:

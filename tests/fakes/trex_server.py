@@ -11,12 +11,9 @@ from typing import Any
 
 import zmq
 
-from fwlab.checkout.project import Project, load_topology
 from fwlab.model.errors import CannotMeasure
-from tests import ROOT
+from tests.checkout import TOPOLOGY
 
-PROJECT = Project(ROOT)
-TOPOLOGY = load_topology(PROJECT)
 #: Packets that the server sends between two polls.
 STEP = 400
 

@@ -10,23 +10,25 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.checkout.project import find_project, load_topology
+from tests.checkout import PROJECT, TOPOLOGY
 from tests.fakes import factories
 
 ROOT = Path(__file__).resolve().parents[2]
 #: The files that take longest. Begun first, they do not keep one process busy when the other has nothing left.
 FIRST = (
-    "test_labs",
-    "test_grading_guard",
+    "test_nothing_fixed",
     "test_lint",
+    "test_workers",
+    "test_labs",
     "test_site",
-    "test_grading_sets",
     "test_vagrantfile",
     "test_bundle",
     "test_hold_command",
     "test_domain_xml",
     "test_testbed_plugin",
 )
+#: A file whose labs need not be tested by one process.
+BY_LAB = "test_nothing_fixed"
 #: Seconds that one test may take, also on a busy host.
 TIMEOUT_S = 120
 
@@ -35,8 +37,12 @@ TIMEOUT_S = 120
 gc.disable()
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        # A group of tests shares a process, and what their modules keep.
+        lab = f":{item.callspec.params['name']}" if item.path.stem == BY_LAB else ""
+        item.add_marker(pytest.mark.xdist_group(f"{item.path.relative_to(ROOT)}{lab}"))
         if item.path.is_relative_to(Path(__file__).parent) and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(TIMEOUT_S))
     items.sort(key=lambda item: FIRST.index(item.path.stem) if item.path.stem in FIRST else len(FIRST))
@@ -60,8 +66,7 @@ def setting(tmp_path: Path) -> SimpleNamespace:
     """The parts of a run context that grading needs."""
     lab = factories.a_lab()
     lab._folder = tmp_path / "labs" / lab.id
-    project = find_project(ROOT)
-    return SimpleNamespace(project=project, topology=load_topology(project), lab=lab)
+    return SimpleNamespace(project=PROJECT, topology=TOPOLOGY, lab=lab)
 
 
 @pytest.fixture

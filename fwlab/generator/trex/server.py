@@ -88,8 +88,8 @@ _HUGE_PAGES = (
 )
 #: Rebinds a NIC that TRex has driven itself to the kernel, for other engines and for TCP.
 _REBIND = f"cd {FOLDER}; ./dpdk_nic_bind.py -b virtio-pci {{pci}} >>{LOG} 2>&1; "
-#: Time limit of the start (s). It takes a minute or two under emulation on a busy host.
-START_TIMEOUT_S = 420
+#: Time limits of the start, which takes a minute or two under emulation on a busy host, and of one try (s).
+START_TIMEOUT_S, PING_S = 420, 3.0
 _FACTS = (
     f"test -x {FOLDER}/t-rex-64 && echo yes || echo no; nproc; "
     "sed -n 's/^MemTotal: *\\([0-9]*\\) kB/\\1/p' /proc/meminfo; "
@@ -174,7 +174,7 @@ class Server:
 
     def _await_answer(self, rpc: Rpc, server: subprocess.Popen[bytes], tunnel: subprocess.Popen[bytes]) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
-        while not rpc.ping(3):
+        while not rpc.ping(PING_S):
             if server.poll() is not None:
                 raise self.ended(CannotStart)
             if tunnel.poll() is not None:

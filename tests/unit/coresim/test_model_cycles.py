@@ -17,13 +17,13 @@ from fwlab.checkout.project import find_project, load_topology
 from fwlab.measure import core_models
 from fwlab.measure.context import RunContext
 from fwlab.measure.core_models import modelled_specs
-from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import case_specs
 from fwlab.model.errors import BadInput
 from fwlab.model.registry import Registry
 from fwlab.model.results import Measured, ModelledCore, TestbedFacts
 from fwlab.model.trial import TcpTrial, Trial
 from fwlab.testbed.selection import TestbedRequest
+from tests.checkout import lab_named
 
 CORE = reference_cores()["xeon"]
 
@@ -54,7 +54,7 @@ def test_cycles_are_instructions_at_full_width_and_waits() -> None:
 
 
 def test_trials_of_a_modelled_core_begin_when_its_caches_are_warm() -> None:
-    lab = load_lab(find_project(), "lab03-ipset")
+    lab = lab_named("lab03-ipset")
     context = RunContext(find_project(), load_topology(find_project()), lab, TestbedRequest("virtual"), core="xeon")
     specs = modelled_specs("xeon", case_specs(context, ["raw-drop", "ipset-random"], None))
     assert [spec.trial.settle for spec in specs] == [WARM_S, 2]

@@ -11,13 +11,12 @@ from fwlab.generator import selection as engines
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.measure import session as sessions
 from fwlab.measure.context import RunContext
-from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import reject_unplayable_traffic, with_able_engine
 from fwlab.model.errors import BadInput, CannotMeasure
 from fwlab.model.events import Event, Warned
 from fwlab.model.lab import Lab
 from fwlab.testbed.selection import TestbedRequest
-from tests.fakes.trex_server import PROJECT, TOPOLOGY
+from tests.checkout import PROJECT, TOPOLOGY, lab_named
 
 ENDS = "new: the profile ends, and TRex does not repeat it"
 ALIKE = "scans: TRex does not number the segments of TCP"
@@ -25,7 +24,7 @@ ORDERED = "tcp-train: the order of its frames matters, and TRex does not keep it
 
 
 def context(lab: str, engine: str = "auto") -> RunContext:
-    return RunContext(PROJECT, TOPOLOGY, load_lab(PROJECT, lab), TestbedRequest("virtual"), engine=engine)
+    return RunContext(PROJECT, TOPOLOGY, lab_named(lab), TestbedRequest("virtual"), engine=engine)
 
 
 @pytest.fixture
@@ -125,7 +124,7 @@ def test_the_labs_say_which_traffic_needs_its_order() -> None:
     found = {
         (path.parent.name, name)
         for path in sorted(Path(PROJECT.root).glob("labs/lab*/lab.yml"))
-        for name, traffic in load_lab(PROJECT, path.parent.name).traffic.items()
+        for name, traffic in lab_named(path.parent.name).traffic.items()
         if traffic.in_order
     }
     assert found == {("lab01-forwarding", name) for name in ("tcp-train", "download", "everything")}

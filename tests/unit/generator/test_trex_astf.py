@@ -25,6 +25,7 @@ from fwlab.generator.trex.astf_profile import CPS, astf_form, astf_profile
 from fwlab.measure.labs import load_lab
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import BadInput
+from tests.checkout import lab_named
 
 SMALL = Connections(
     clients="198.18.40.8/29",
@@ -132,7 +133,7 @@ def test_it_mentions_the_background_traffic() -> None:
 
 
 def test_command_prints_the_profile_and_nothing_else() -> None:
-    declared = load_lab(find_project(), "lab02-conntrack").traffic["web"].connections
+    declared = lab_named("lab02-conntrack").traffic["web"].connections
     done = CliRunner().invoke(app, ["astf", "lab02-conntrack", "web"])
     assert (done.exit_code, done.output) == (0, astf_profile("lab02-conntrack", "web", declared))
 

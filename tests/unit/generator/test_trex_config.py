@@ -8,17 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-from fwlab.checkout.project import Project, load_topology
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.generator.trex.server import TrexHost, trex_config, uses_dpdk
 from fwlab.generator.trex.streams import counted_streams, server_streams
-from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
-from tests import ROOT
+from tests.checkout import PROJECT, TOPOLOGY, lab_named
 from tests.fakes.traffic_forms import burst, continuous, stream
 
-PROJECT = Project(ROOT)
-TOPOLOGY = load_topology(PROJECT)
 BIG = TrexHost(cpus=6, memory_mib=8192, pci="0000:00:03.0")
 
 
@@ -131,7 +127,7 @@ def test_bursts_cannot_be_counted() -> None:
 
 def test_shares_are_those_of_the_frame_table() -> None:
     """One and a half loops: as many packets of each stream as the replay engine plays."""
-    lab = load_lab(PROJECT, "lab03-ipset")
+    lab = lab_named("lab03-ipset")
     tables = TrafficStore(PROJECT, TOPOLOGY, lab)
     frames = tables.table("attack").frames
     count = len(frames) * 3 // 2

@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 
-from fwlab.checkout.project import Project
 from fwlab.generator import selection as engines
 from fwlab.generator.trex import astf
 from fwlab.generator.trex.astf import MAX_OPEN, TrexTcpEndpoints, trex_tcp_endpoints
 from fwlab.judge.verdicts import judge_cases
-from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run
 from fwlab.metrics.registry import METRICS
 from fwlab.model.declared_traffic import Connections
@@ -22,7 +20,8 @@ from fwlab.model.trial import Clients
 from fwlab.model.verdict import Outcome
 from fwlab.testbed.selection import TestbedRequest, choose
 from tests import ROOT
-from tests.fakes.trex_server import STEP, TOPOLOGY, Ssh, Stateful
+from tests.checkout import TOPOLOGY, lab_named
+from tests.fakes.trex_server import STEP, Ssh, Stateful
 
 WEB = Connections(clients="198.18.32.0/29", servers="198.19.32.0/30", port=8080, object_bytes=100, concurrent=512)
 ANSWER = 251
@@ -193,7 +192,7 @@ def test_ranges_measured_with_wrk_do_not_judge_trex() -> None:
     verdicts = {}
     for kind, name in (("trex", "2026-11-21-trex"), ("wrk", "published")):
         run = load_run(ROOT / f"results/lab02-conntrack/{name}.json", "lab02-conntrack")
-        judged = judge_cases(load_lab(Project(ROOT), "lab02-conntrack"), run, METRICS)
+        judged = judge_cases(lab_named("lab02-conntrack"), run, METRICS)
         verdicts[kind] = [verdict for verdict in judged if verdict.metric == "connections"]
     assert {verdict.outcome for verdict in verdicts["wrk"]} == {Outcome.PASS}
     assert {verdict.outcome for verdict in verdicts["trex"]} == {Outcome.INCONCLUSIVE}

@@ -14,9 +14,9 @@ from fwlab.generator.trex import engine as trex
 from fwlab.generator.trex.engine import Trex
 from fwlab.generator.trex.rpc import NoAnswer, Rpc
 from fwlab.generator.trex.server import STATELESS
-from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput, CannotMeasure, CannotStart
-from tests.fakes.trex_server import PROJECT, STEP, TOPOLOGY, Server, Ssh
+from tests.checkout import PROJECT, TOPOLOGY, lab_named
+from tests.fakes.trex_server import STEP, Server, Ssh
 
 
 @pytest.fixture
@@ -33,13 +33,14 @@ def ssh(server: Server) -> Ssh:
 
 @pytest.fixture
 def tables() -> TrafficStore:
-    return TrafficStore(PROJECT, TOPOLOGY, load_lab(PROJECT, "lab03-ipset"))
+    return TrafficStore(PROJECT, TOPOLOGY, lab_named("lab03-ipset"))
 
 
 @pytest.fixture
 def engine(ssh: Ssh, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trex]:
     monkeypatch.setattr(trex, "POLL_S", 0.001)
     monkeypatch.setattr(trex, "SETTLED_S", 0.01)
+    monkeypatch.setattr("fwlab.generator.trex.server.PING_S", 0.1)
     made = Trex(ssh, TOPOLOGY, small=True)
     yield made
     made.close()

@@ -14,19 +14,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.checkout.project import find_project, load_topology
 from fwlab.grading import class_folder, confined
 from fwlab.grading import submissions as reading
 from fwlab.grading.confined import ChildReport, NoRoom, run_confined
 from fwlab.grading.submissions import Submissions, as_recorded
 from fwlab.grading.works import Work, handed_in, unreadable
-from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput, CannotMeasure
-from tests import ROOT
+from tests.checkout import PROJECT, TOPOLOGY, lab_named
 from tests.fakes.fake_grading import EXERCISE, FakeGrading
 from tests.fakes.hand_ins import RULES, make_tar, make_zip
 
-PROJECT = find_project(ROOT)
 ZERO = "ZeroDivisionError: integer division or modulo by zero"
 
 
@@ -141,8 +138,8 @@ def reasons(works: list[Work], context: SimpleNamespace) -> dict[str, str | None
 
 @pytest.mark.usefixtures("costly")
 def test_one_costly_file_fails_one_exercise_of_one_student(submissions: Submissions, tmp_path: Path) -> None:
-    lab = load_lab(PROJECT, "lab03-ipset")
-    context = SimpleNamespace(project=PROJECT, topology=load_topology(PROJECT), lab=lab)
+    lab = lab_named("lab03-ipset")
+    context = SimpleNamespace(project=PROJECT, topology=TOPOLOGY, lab=lab)
     first, second, third, *rest = [exercise.id for exercise in lab.exercises]
     for who in ("ada", "bob"):
         for exercise in (first, second, third):

@@ -11,14 +11,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fwlab.checkout.project import Project
 from fwlab.grading.class_files import WORKBOOK_COLUMNS, explanations
-from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
-from tests import ROOT
+from tests.checkout import PROJECT, lab_named
 
-PROJECT = Project(ROOT)
-LAB = load_lab(PROJECT, "lab03-ipset")
+LAB = lab_named("lab03-ipset")
 
 
 def hand_in(folder: Path, student: str, document: object) -> None:

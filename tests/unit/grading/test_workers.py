@@ -29,12 +29,12 @@ from fwlab.grading.options import GradingOptions
 from fwlab.grading.verify import verify
 from fwlab.measure.context import RunContext
 from fwlab.model.errors import BadInput
-from tests import ROOT
 from tests.fakes import fake_class
 from tests.fakes.fake_grading import EXERCISE, LAB, FakeGrading
+from tests.fakes.fake_worker import FakeWorker
 
 #: Starts workers with these names, of another version if one is given.
-Start = Callable[..., list[subprocess.Popen[str]]]
+Start = Callable[..., list[FakeWorker]]
 
 
 @pytest.fixture
@@ -45,38 +45,19 @@ def scheduler() -> Iterator[str]:
 
 @pytest.fixture
 def start(grading: FakeGrading, scheduler: str) -> Iterator[Start]:
-    started: list[subprocess.Popen[str]] = []
+    started: list[FakeWorker] = []
 
-    def workers(*names: str, version: str = "", **environment: str) -> list[subprocess.Popen[str]]:
+    def workers(*names: str, version: str = "", **environment: str) -> list[FakeWorker]:
         for name in names:
-            words = [
-                sys.executable,
-                "-m",
-                "tests.fakes.fake_worker",
-                scheduler,
-                name,
-                *([version] if version else []),
-            ]
-            process = subprocess.Popen(
-                words,
-                cwd=grading.top,
-                env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
-            started.append(process)
-            assert process.stdout is not None
-            assert any("waits for work" in line for line in process.stdout)
+            started.append(FakeWorker(grading.top, scheduler, name, version, **environment))
+            assert any("waits for work" in line for line in started[-1].stdout)
         return started
 
     yield workers
-    for process in started:
-        process.terminate()
-    for process in started:
-        process.wait(60)
-        assert process.stdout is not None
-        process.stdout.close()
+    for worker in started:
+        worker.terminate()
+    for worker in started:
+        worker.end()
 
 
 def test_two_workers_give_the_marks_of_one(grading: FakeGrading, scheduler: str, start: Start) -> None:
@@ -126,11 +107,9 @@ def test_a_submission_that_kills_three_workers_is_named(grading: FakeGrading, sc
 
 def test_a_second_worker_of_one_name_is_refused(grading: FakeGrading, scheduler: str, start: Start) -> None:
     start("one")
-    words = [sys.executable, "-m", "tests.fakes.fake_worker", scheduler, "one"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    second = subprocess.run(words, cwd=grading.top, env=environment, capture_output=True, text=True, timeout=120)
-    assert second.returncode
-    assert f"one: a worker of this name grades for {scheduler} already" in second.stderr
+    with FakeWorker(grading.top, scheduler, "one") as second:
+        assert f"one: a worker of this name grades for {scheduler} already" in second.stdout.read()
+        assert second.wait()
     grading.hand_in_all(ann="fine")
     assert grading.run("--scheduler", scheduler).returncode == 0
 
@@ -167,7 +146,6 @@ def test_a_worker_ends_cleanly(grading: FakeGrading, scheduler: str, start: Star
     assert grading.run("--scheduler", scheduler).returncode == 0
     worker.terminate()
     assert worker.wait(60) == 0
-    assert worker.stdout is not None
     assert "machines down" in worker.stdout.read()
     assert list(homes.glob("*/")) == []
     with Client(scheduler) as client, contextlib.suppress(TimeoutError):
@@ -177,7 +155,7 @@ def test_a_worker_ends_cleanly(grading: FakeGrading, scheduler: str, start: Star
         assert not client.scheduler_info()["workers"]
 
 
-def test_a_scheduler_that_comes_back_is_found_again(grading: FakeGrading, tmp_path: Path) -> None:
+def test_a_scheduler_that_comes_back_is_found_again(grading: FakeGrading) -> None:
     """The workers keep their machines meanwhile."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -190,18 +168,12 @@ def test_a_scheduler_that_comes_back_is_found_again(grading: FakeGrading, tmp_pa
         with dask.config.set(SETTINGS), LocalCluster(n_workers=0, **own):
             return grading.run("--scheduler", address, *words)
 
-    words = [sys.executable, "-m", "tests.fakes.fake_worker", address, "one"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-    said = tmp_path / "said"
-    with (
-        said.open("w") as output,
-        subprocess.Popen(words, cwd=grading.top, env=environment, stdout=output, stderr=subprocess.STDOUT) as worker,
-    ):
+    with FakeWorker(grading.top, address, "one") as worker:
         assert once("-k", "ann").returncode == 0
         assert once("--resume").returncode == 0
         worker.terminate()
+        lines = worker.stdout.read().splitlines()
     assert grading.verdicts() == {"ann": "pass", "bob": "pass"}
-    lines = said.read_text().splitlines()
     assert sum("waits for work" in line for line in lines) == 2
     assert sum(line.startswith("machines up") for line in lines) == 1
 
@@ -214,15 +186,13 @@ def test_a_scheduler_that_dies_ends_the_grading(grading: FakeGrading) -> None:
     program = [str(Path(sys.executable).with_name("dask")), "scheduler", "--no-dashboard", "--host", address]
     grading.hand_in_all(**{f"s{number}": "slow" for number in range(9)})
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    words = [sys.executable, "-m", "tests.fakes.fake_worker", address, "one"]
     decided = f'until grep -q \'"entry":"work"\' {grading.results}/record.jsonl; do sleep 0.1; done'
     with (
         subprocess.Popen(program, **quiet) as scheduler,
-        subprocess.Popen(words, cwd=grading.top, env={**os.environ, "PYTHONPATH": str(ROOT)}, **quiet) as worker,
+        FakeWorker(grading.top, address, "one"),
         subprocess.Popen(["sh", "-c", f"{decided}; sleep 2; kill -9 {scheduler.pid}"], **quiet),
     ):
         done = grading.fwlab("grade", LAB, "--submissions", str(grading.folder), "--scheduler", address)
-        worker.terminate()
         scheduler.kill()
     assert done.returncode == 3
     assert "the scheduler does not answer any more" in done.stderr
@@ -241,13 +211,11 @@ def test_over_a_network_everything_has_the_key(grading: FakeGrading, tmp_path: P
     with dask.config.set(SETTINGS), LocalCluster(n_workers=0, security=known, **own) as cluster:
         address = cluster.scheduler_address
         assert address.startswith("tls://")
-        words = [sys.executable, "-m", "tests.fakes.fake_worker", address, "one", "", str(key)]
-        with subprocess.Popen(words, cwd=grading.top, env={**os.environ, "PYTHONPATH": str(ROOT)}) as worker:
+        with FakeWorker(grading.top, address, "one", key=key):
             refused = grading.run("--scheduler", address, "--key", str(other))
             assert refused.returncode == 3
             assert f"no scheduler answers at {address}" in refused.stderr
             assert grading.run("--scheduler", address, "--key", str(key)).returncode == 0
-            worker.terminate()
     assert grading.verdicts() == {"ann": "pass"}
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 import typer
 
-from fwlab.checkout.project import Project, lab_ids, load_topology
 from fwlab.cli.hold import choose_held
 from fwlab.cli.main import app
 from fwlab.cli.pytest_plugin import pytest_addoption
@@ -24,11 +23,11 @@ from fwlab.measure.plan import chosen_cases, chosen_exercises
 from fwlab.testbed.host_links.prepare import kinds_from
 from fwlab.testbed.link_kinds import LINKS
 from tests import ROOT
+from tests.checkout import LAB_IDS, PROJECT, TOPOLOGY
 from tests.fakes.guide_pages import DUT_PROGRAMS, PLACEHOLDERS, Command, blocks, commands, messages, relative
 from tools.pages import all_pages, rendered
 
-PROJECT = Project(ROOT)
-LABS = lab_ids(PROJECT)
+LABS = LAB_IDS
 #: Values of the Makefile's variables.
 VARIABLES = {"LAB": LABS, "LINKS": LINKS, "SETS": ("1", "2")}
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "guides").glob("*.md")), *sorted(ROOT.glob("labs/*/README.md"))]
@@ -97,7 +96,7 @@ def host_links(words: list[str]) -> None:
     verb, *rest = words
     assert verb in ("up", "restore", "status")
     assert set(rest[:1]) <= set(LABS)
-    kinds_from(rest[1:], load_topology(PROJECT), {})
+    kinds_from(rest[1:], TOPOLOGY, {})
 
 
 def test_dut_has_its_programs() -> None:

@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.checkout.project import Project
 from tests import ROOT
+from tests.checkout import PROJECT
 from tests.fakes.guide_pages import relative
 from tools.pages import all_pages
-
-PROJECT = Project(ROOT)
 
 
 @pytest.mark.parametrize("page", all_pages(PROJECT), ids=relative)

@@ -4,18 +4,20 @@
 from __future__ import annotations
 
 import shutil
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from fwlab.checkout.project import Project, lab_ids
+from fwlab.checkout.project import Project
 from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput
+from fwlab.model.lab import Lab
 from tests import ROOT
+from tests.checkout import LAB_IDS, PROJECT, lab_named
 from tools import published_ratios
 from tools.published_ratios import FILE, NOT_KNOWN, Row, all_rows, rows_of
 
-PROJECT = Project(ROOT)
 LAB = "lab03-ipset"
 #: Baselines beside those that a lab names.
 BASES = ("linux-forward", "freebsd-forward", "web-routing")
@@ -37,10 +39,15 @@ def rows(project: Project, text: str = "") -> list[Row]:
     return rows_of(project, load_lab(project, LAB))
 
 
+@cache
+def whole_lab(lab_id: str) -> Lab:
+    return lab_named(lab_id).whole
+
+
 def test_every_published_ratio_of_the_labs_has_a_row() -> None:
     found = {(row.lab, row.source, row.cases.split("`")[1]) for row in all_rows(PROJECT) if not row.unit}
-    for lab_id in lab_ids(PROJECT):
-        lab = load_lab(PROJECT, lab_id).whole
+    for lab_id in LAB_IDS:
+        lab = whole_lab(lab_id)
         for case in lab.cases.values():
             for one in case.published:
                 if one.ratio not in (None, 1.0) and case.id != lab.baseline:
@@ -52,11 +59,11 @@ def test_a_ratio_of_published_yml_agrees_with_that_of_lab_yml() -> None:
     found: dict[tuple[str, str, str], list[float]] = {}
     for row in all_rows(PROJECT):
         _, base = row.cases.split("`")[1::2]
-        if not row.unit and base in (load_lab(PROJECT, row.lab).whole.baseline, *BASES):
+        if not row.unit and base in (whole_lab(row.lab).baseline, *BASES):
             found.setdefault((row.lab, row.source, row.cases), []).append(row.published)
     for (lab_id, source, cases), ratios in found.items():
         case = cases.split("`")[1]
-        for one in load_lab(PROJECT, lab_id).whole.cases[case].published:
+        for one in whole_lab(lab_id).cases[case].published:
             if one.source == source and one.ratio and case not in BASES:
                 assert any(ratio == pytest.approx(one.ratio, rel=0.01) for ratio in ratios), (cases, ratios)
 

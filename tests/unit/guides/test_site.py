@@ -3,21 +3,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-import yaml
 
-from fwlab.checkout.project import Project, lab_ids
 from tests import ROOT
+from tests.checkout import LAB_IDS, PROJECT
 from tests.fakes.built_site import Html, build, pages
 from tests.fakes.guide_pages import blocks, relative
 from tools.pages import all_pages
 
-PROJECT = Project(ROOT)
 PAGES = all_pages(PROJECT)
 #: Guides that must be in the navigation, beside those of the course.
 GUIDES = ["student", "instructor", "method", "traffic", "links", "troubleshooting", "published-ratios", "where-run"]
@@ -51,7 +50,7 @@ class TestSite:
 
     def test_every_lab_and_guide_is_in_the_navigation(self, site: Path, html) -> None:
         links = {(site / link).resolve() for link in html[site / "index.html"].links if not urlsplit(link).scheme}
-        wanted = [ROOT / "labs" / lab / "README.md" for lab in lab_ids(PROJECT)]
+        wanted = [ROOT / "labs" / lab / "README.md" for lab in LAB_IDS]
         wanted += [ROOT / "guides" / f"{name}.md" for name in [*GUIDES, "course-map", "before", "glossary", "authors"]]
         assert not [relative(page) for page in wanted if place(site, page) not in links]
 
@@ -73,7 +72,7 @@ class TestSite:
 
     def test_it_loads_nothing_from_elsewhere(self, site: Path, html) -> None:
         loads = {page.path: page.loads for page in html.values()}
-        assert [path.name for path, targets in loads.items() if not targets] == ["slides.html"] * len(lab_ids(PROJECT))
+        assert [path.name for path, targets in loads.items() if not targets] == ["slides.html"] * len(LAB_IDS)
         for path, targets in loads.items():
             assert not [target for target in targets if urlsplit(target).scheme not in ("", "data")], path
             if path.name != "404.html":
@@ -90,7 +89,7 @@ class TestSite:
         assert page.count('src="pictures/lists.light.svg"') == page.count('src="pictures/lists.dark.svg"') == 1
 
     def test_the_search_knows_labs_and_no_source_files(self, site: Path) -> None:
-        index = yaml.safe_load((site / "search/search_index.json").read_text())
+        index = json.loads((site / "search/search_index.json").read_text())
         locations = {entry["location"].partition("#")[0] for entry in index["docs"]}
         assert "labs/lab03-ipset/index.html" in locations
         assert not [location for location in locations if location.endswith(("yml.html", "j2.html", "json.html"))]

@@ -11,12 +11,10 @@ from types import ModuleType
 
 import pytest
 
-from fwlab.checkout.project import Project, lab_ids
-from fwlab.measure.labs import load_lab
 from tests import ROOT
+from tests.checkout import LAB_IDS, lab_named
 
-PROJECT = Project(ROOT)
-LABS = lab_ids(PROJECT)
+LABS = LAB_IDS
 
 
 def loaded() -> ModuleType:
@@ -119,7 +117,7 @@ def test_every_lab_has_slides_for_its_predictions_and_exercises(lab_id: str) -> 
     titles = [slide.title for slide in found]
     assert titles[0].endswith("?")
     assert {"Question", "Predict"} <= set(titles)
-    for exercise in load_lab(PROJECT, lab_id).whole.exercises:
+    for exercise in lab_named(lab_id).whole.exercises:
         [slide] = [one for one in found if one.title.startswith(f"{exercise.id}:")]
         assert slide.text.startswith("**Question.**")
     text = SLIDES.slides_page(ROOT / "labs" / lab_id / "README.md", lab_id)

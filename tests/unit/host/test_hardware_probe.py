@@ -11,7 +11,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from fwlab.checkout.project import Project, load_topology
+from fwlab.checkout.project import Project
 from fwlab.cli import doctor
 from fwlab.cli.main import app
 from fwlab.host.hardware_probe import Probe, probe_hardware
@@ -20,9 +20,9 @@ from fwlab.model.errors import BadInput
 from fwlab.model.faults import validated
 from fwlab.testbed.host_file import HostFile, draft, load_host_file
 from tests import ROOT
+from tests.checkout import TOPOLOGY
 from tests.fakes.fake_host import VFS, VIRTIO_VFS, FakeHost
 
-TOPOLOGY = load_topology(Project(ROOT))
 WORKS = KvmAnswer(True, "KVM runs a kernel")
 MEMINFO = "MemTotal:  16 kB\nHugePages_Total:     {total}\nHugePages_Free:       {total}\nHugepagesize:       2048 kB\n"
 

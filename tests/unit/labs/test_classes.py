@@ -12,17 +12,14 @@ from ipaddress import IPv4Address
 import numpy as np
 import pytest
 
-from fwlab.checkout.project import find_project, load_topology, read_yaml
+from fwlab.checkout.project import read_yaml
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.measure.labs import load_lab
 from fwlab.model.lab import Lab
 from fwlab.traffic.classes import classify, count_classes
 from fwlab.traffic.frames import Frames
 from fwlab.traffic.headers import read_headers
-from tests import ROOT
+from tests.checkout import PROJECT, TOPOLOGY, lab_named
 
-PROJECT = find_project(ROOT)
-TOPOLOGY = load_topology(PROJECT)
 TEMPLATE = "_template"
 NAMES = (TEMPLATE, "lab01-forwarding", "lab02-conntrack", "lab03-ipset", "lab05-drop-early", "lab06-payload")
 #: Traffic back to the generator does not reach the sink. Where it could be dropped, `returned` judges it.
@@ -34,7 +31,7 @@ NOT_COUNTED = {"ex5-download", "ex5-whose-limit"}
 @cache
 def lab_of(name: str) -> Lab:
     if name != TEMPLATE:
-        return load_lab(PROJECT, name)
+        return lab_named(name)
     template = read_yaml(PROJECT, PROJECT.labs / TEMPLATE / "lab.yml", Lab)
     template._folder = PROJECT.labs / TEMPLATE
     return template

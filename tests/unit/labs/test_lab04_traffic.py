@@ -8,16 +8,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from fwlab.checkout.project import find_project, load_topology
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.measure.labs import load_lab
 from fwlab.traffic.classes import classify, flow_keys
 from fwlab.traffic.headers import read_headers
-from tests import ROOT
+from tests.checkout import PROJECT, TOPOLOGY, lab_named
 
-PROJECT = find_project(ROOT)
-LAB = load_lab(PROJECT, "lab04-nftables")
-TABLES = TrafficStore(PROJECT, load_topology(PROJECT), LAB)
+LAB = lab_named("lab04-nftables")
+TABLES = TrafficStore(PROJECT, TOPOLOGY, LAB)
 TRAFFIC = {exercise.id: exercise.traffic for exercise in LAB.exercises}
 BLOCKED, NEIGHBOURS, LEGITIMATE = range(3)
 #: Packets in a light load, approximately. Flows without a packet are not judged.

@@ -5,26 +5,23 @@ from __future__ import annotations
 
 import pytest
 from scapy.layers.dns import DNS
-from scapy.layers.l2 import Ether
 
-from fwlab.checkout.project import find_project, load_topology
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.measure.labs import load_lab
 from fwlab.traffic.classes import classify
-from tests import ROOT
+from tests.checkout import PROJECT, TOPOLOGY, lab_named
 
-PROJECT = find_project(ROOT)
-LAB = load_lab(PROJECT, "lab06-payload")
-TABLES = TrafficStore(PROJECT, load_topology(PROJECT), LAB)
+LAB = lab_named("lab06-payload")
+TABLES = TrafficStore(PROJECT, TOPOLOGY, LAB)
 NAMES = list(LAB.classes)
 
 
 def test_queries_are_queries() -> None:
     frames = TABLES.table("names").frames
+    payloads = {(NAMES[place], frame[42:]) for frame, place in zip(frames, classify(frames, LAB.classes), strict=True)}
     asked = {name: set() for name in ("asked", "mixed", "lookalike", "longer")}
-    for frame, place in zip(frames, classify(frames, LAB.classes), strict=True):
-        if NAMES[place] in asked:
-            asked[NAMES[place]].add(DNS(bytes(Ether(frame)["UDP"].payload)).qd[0].qname)
+    for name, payload in payloads:
+        if name in asked:
+            asked[name].add(DNS(payload).qd[0].qname)
     mixed = asked.pop("mixed")
     assert len(mixed) == 16
     assert {name.lower() for name in mixed} == {b"www.foo.com."}

@@ -8,15 +8,12 @@ from itertools import pairwise
 
 import pytest
 
-from fwlab.checkout.project import find_project
 from fwlab.generator.traffic_profile import load_profile
-from fwlab.measure.labs import load_lab
 from fwlab.metrics.delivery import FIRST_PACKETS
 from fwlab.traffic.expand import expand
-from tests import ROOT
+from tests.checkout import PROJECT, lab_named
 
-PROJECT = find_project(ROOT)
-LAB = load_lab(PROJECT, "lab07-stateless")
+LAB = lab_named("lab07-stateless")
 #: The DUT looks up so many packets before it enters any of them.
 BATCH = 64
 SYN, ACK, FIN = 0x02, 0x10, 0x01

@@ -12,17 +12,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from fwlab.checkout.project import find_project, load_topology
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.measure.labs import load_lab
 from fwlab.rulesets.files import lab_ruleset
 from fwlab.traffic.classes import classify, flow_keys
 from fwlab.traffic.headers import read_headers
-from tests import ROOT
+from tests.checkout import PROJECT, TOPOLOGY, lab_named
 
-PROJECT = find_project(ROOT)
-TOPOLOGY = load_topology(PROJECT)
-LAB = load_lab(PROJECT, "lab09-classifiers")
+LAB = lab_named("lab09-classifiers")
 STORE = TrafficStore(PROJECT, TOPOLOGY, LAB)
 #: (addresses, ports, verdict), in the order in which they are asked
 Rules = list[tuple[range, range, str]]

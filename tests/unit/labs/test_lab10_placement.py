@@ -9,18 +9,15 @@ from itertools import pairwise
 
 import pytest
 
-from fwlab.checkout.project import find_project, load_topology
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run, published_files
 from fwlab.metrics.delivery import FIRST_PACKETS
 from fwlab.metrics.registry import METRICS
 from fwlab.rulesets.files import lab_ruleset
-from tests import ROOT
+from tests.checkout import PROJECT, TOPOLOGY, lab_named
 
-PROJECT = find_project(ROOT)
-LAB = load_lab(PROJECT, "lab10-cores")
-STORE = TrafficStore(PROJECT, load_topology(PROJECT), LAB)
+LAB = lab_named("lab10-cores")
+STORE = TrafficStore(PROJECT, TOPOLOGY, LAB)
 RULESETS = LAB.folder / "rulesets"
 KEY = str(LAB.traffic["hosts"].tunables["key"])
 TEN = [IPv4Address("198.18.128.1") + turn for turn in range(10)]
@@ -88,7 +85,7 @@ def test_toeplitz_gives_the_values_that_were_published_with_the_key(
 
 
 def test_the_rules_compute_toeplitz() -> None:
-    (file,) = lab_ruleset(RULESETS / "hash", LAB.cases["toeplitz"].parameters, load_topology(PROJECT))
+    (file,) = lab_ruleset(RULESETS / "hash", LAB.cases["toeplitz"].parameters, TOPOLOGY)
     rules = re.findall(r"(ip|udp) (\w+) & (0x\w+) == \3 meta mark set meta mark \^ (0x\w+)", file.text)
     assert len(rules) == 96
     for source in [*TEN, *HOSTS]:
@@ -123,7 +120,7 @@ def test_flows_in_turn_have_equally_many_packets() -> None:
 
 
 def dropped(part: str) -> set[IPv4Address]:
-    files = lab_ruleset(RULESETS / "ex1-toeplitz" / part, {}, load_topology(PROJECT))
+    files = lab_ruleset(RULESETS / "ex1-toeplitz" / part, {}, TOPOLOGY)
     return {IPv4Address(found) for file in files for found in re.findall(r"198\.18\.\d+\.\d+", file.text)}
 
 
@@ -139,7 +136,7 @@ def test_ex1_asks_for_the_hosts_of_queue_3() -> None:
 
 def test_ex2s_reference_is_the_first_seed_without_a_collision() -> None:
     members = [IPv4Address("198.18.10.1") + turn for turn in range(10)]
-    (file,) = lab_ruleset(RULESETS / "ex2-ten-places" / "reference", {}, load_topology(PROJECT))
+    (file,) = lab_ruleset(RULESETS / "ex2-ten-places" / "reference", {}, TOPOLOGY)
     seed = int(re.findall(r"seed (\d+)", file.text)[0])
     assert len({place(source, seed) for source in members}) == 10
     assert not [less for less in range(seed) if len({place(source, less) for source in members}) == 10]

@@ -9,17 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.checkout.project import find_project, load_topology
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.grading.grading_plan import plan_grading
 from fwlab.grading.options import GradingOptions
-from fwlab.measure.labs import load_lab
 from fwlab.traffic.classes import classify
-from tests import ROOT
+from tests.checkout import PROJECT, TOPOLOGY, lab_named
 
-PROJECT = find_project(ROOT)
-LAB = load_lab(PROJECT, "lab12-resolver")
-TOPOLOGY = load_topology(PROJECT)
+LAB = lab_named("lab12-resolver")
 NAMES = list(LAB.classes)
 SEEDS = (1, 2, 3)
 

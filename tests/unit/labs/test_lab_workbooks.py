@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fwlab.checkout.project import Project, lab_ids
+from fwlab.checkout.project import Project
 from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import published_runs
 from fwlab.model.results import Run
@@ -16,13 +16,13 @@ from fwlab.student import workbook
 from fwlab.student.hints import hints_of
 from fwlab.student.workbook import WITHIN, derived, workbook_of
 from tests import ROOT
+from tests.checkout import LAB_IDS, PROJECT, lab_named
 
-PROJECT = Project(ROOT)
-WITH_WORKBOOK = [name for name in lab_ids(PROJECT) if (ROOT / "labs" / name / "answers.yml").exists()]
+WITH_WORKBOOK = [name for name in LAB_IDS if (ROOT / "labs" / name / "answers.yml").exists()]
 
 
 def published(name: str) -> tuple[object, list[Run]]:
-    lab = load_lab(PROJECT, name)
+    lab = lab_named(name)
     return lab, published_runs(PROJECT, lab)
 
 

@@ -15,11 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fwlab.checkout.project import find_project, lab_ids, load_topology, read_yaml
-from fwlab.generator.traffic_profile import load_profile
+from fwlab.checkout.project import read_yaml
 from fwlab.generator.traffic_store import TrafficStore
 from fwlab.grading.record import lab_files
-from fwlab.measure.labs import load_lab
 from fwlab.metrics.state_table import MAX_LOST
 from fwlab.model.case import Case
 from fwlab.model.check import Check
@@ -27,11 +25,8 @@ from fwlab.model.errors import BadInput
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.ruleset import RulesetFile
 from fwlab.rulesets.files import lab_ruleset, systems_in
-from fwlab.traffic.expand import expand
-from tests import ROOT
+from tests.checkout import LAB_IDS, PROJECT, TOPOLOGY, lab_named
 
-PROJECT = find_project(ROOT)
-TOPOLOGY = load_topology(PROJECT)
 TEMPLATE = "_template"
 STATES = ("start", "reference", "mistake")
 SECTIONS = ("Question", "Predict", "Measure", "Explain", "When it does not hold")
@@ -45,7 +40,7 @@ LAB_ADDRESS = ("198.18.", "198.19.")
 
 
 def labs() -> dict[str, Lab]:
-    found = {name: load_lab(PROJECT, name) for name in lab_ids(PROJECT)}
+    found = {name: lab_named(name) for name in LAB_IDS}
     template = read_yaml(PROJECT, PROJECT.labs / TEMPLATE / "lab.yml", Lab)
     template._folder = PROJECT.labs / TEMPLATE
     return {**found, TEMPLATE: template}
@@ -179,15 +174,16 @@ def test_profiles_play(name: str) -> None:
     for traffic_id, traffic in LABS[name].traffic.items():
         if traffic.profile is None:
             continue
-        sources = {source for source, _ in sources_of(LABS[name], traffic_id)}
+        sources = {source for source, _ in sources_of(name, traffic_id)}
         addresses = [ipaddress.ip_address(source) for source in sources]
         assert addresses
         assert all(a in (TRAFFIC if a.version == 4 else TRAFFIC6) or a in LISTED for a in addresses)
 
 
 @cache
-def _sources_of(profile: Path, tunables: tuple[tuple[str, object], ...]) -> set[tuple[str, int]]:
-    frames = expand(load_profile(PROJECT, profile, dict(tunables)), limit=20_000).matrix(56)
+def sources_of(name: str, traffic: str) -> set[tuple[str, int]]:
+    """(source address, source port) of every flow of the profile, whose table is built as for a measurement."""
+    frames = TrafficStore(PROJECT, TOPOLOGY, LABS[name], first=20_000).table(traffic).frames.matrix(56)
     six = (frames[:, 12] == 0x86) & (frames[:, 13] == 0xDD)
     found = set()
     for heads, family in (
@@ -197,12 +193,6 @@ def _sources_of(profile: Path, tunables: tuple[tuple[str, object], ...]) -> set[
         for head in set(map(bytes, heads)):
             found.add((socket.inet_ntop(family, head[:-2]), int.from_bytes(head[-2:], "big")))
     return found
-
-
-def sources_of(lab: Lab, traffic: str) -> set[tuple[str, int]]:
-    """(source address, source port) of every flow of the profile."""
-    declared = lab.traffic[traffic]
-    return _sources_of(lab.profile(traffic), tuple(declared.tunables.items()))
 
 
 FILLED = [
@@ -227,7 +217,7 @@ def test_lab03_flood_sources_are_in_the_sets() -> None:
     """Packets of a missing source would pass and cost more."""
     lab = LABS["lab03-ipset"]
     floods = ("flood", "flood-one-source", "flood-random")
-    played = {name: {source for source, _ in sources_of(lab, name)} for name in floods}
+    played = {name: {source for source, _ in sources_of(lab.id, name)} for name in floods}
     assert len(played["flood-random"]) > 10_000, "an entry is seldom hit twice"
     sets = [case for case in lab.cases.values() if case.traffic and "entries" in case.parameters]
     assert len(sets) == 12

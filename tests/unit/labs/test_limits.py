@@ -17,7 +17,8 @@ from fwlab.metrics.registry import METRICS
 from fwlab.model.lab import Exercise, Lab
 from fwlab.model.results import Measured, Run
 from fwlab.model.verdict import Outcome, Verdict
-from tests.fakes.published import NAMES, PROJECT, graded
+from tests.checkout import PROJECT
+from tests.fakes.published import NAMES, graded
 
 #: The least distance of a limit from what passes it, and from what fails by it alone, as a share of the limit.
 MARGIN = 0.03

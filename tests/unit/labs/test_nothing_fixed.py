@@ -11,12 +11,10 @@ from functools import cache
 
 import pytest
 
-from fwlab.checkout.project import find_project, lab_ids, load_topology
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.measure.labs import load_lab
 from fwlab.metrics.measurement import Phase
 from fwlab.model.lab import Exercise, Lab
-from tests import ROOT
+from tests.checkout import LAB_IDS, PROJECT, TOPOLOGY, lab_named
 from tests.fakes.separators import (
     ERRORS,
     ERRORS_OF_SURVIVAL,
@@ -29,13 +27,13 @@ from tests.fakes.separators import (
     shortcut,
 )
 
-PROJECT = find_project(ROOT)
-TOPOLOGY = load_topology(PROJECT)
-LABS: dict[str, Lab] = {name: load_lab(PROJECT, name).whole for name in lab_ids(PROJECT)}
+LABS: dict[str, Lab] = {name: lab_named(name).whole for name in LAB_IDS}
 #: The seeds that a rule is learnt from, and the one that it is tried on.
 LEARNT, TRIED = (2, 3), 4
 #: The play after the flood (Measurer).
 AFTER_FLOOD = Phase.AFTER_FLOOD - Phase.FLOOD
+#: Packets of that play, at most.
+LATER = Phase.AFTER_FLOOD.most_packets
 SOURCE, DESTINATION, PORT, PORTS = {"ip.src"}, {"ip.dst"}, {"dport"}, {"sport", "dport"}
 #: A resolver asks from one port, port 53. Whatever is not from there is a stranger.
 ASKED = {"strangers": PORTS, "forged": set()}
@@ -99,7 +97,8 @@ def idea(name: str, exercise: str, dropped: str) -> set[str]:
 
 @cache
 def of_seed(name: str, traffic: str, seed: int, play: int = 0) -> dict[str, Sample]:
-    return samples(TrafficStore(PROJECT, TOPOLOGY, LABS[name], seed).of_play(traffic, play), traffic)
+    store = TrafficStore(PROJECT, TOPOLOGY, LABS[name], seed)
+    return samples(store.of_play(traffic, play, LATER if play else None), traffic)
 
 
 def sampled(name: str, exercise: str) -> tuple[dict[str, Sample], dict[str, Sample], set[str], set[str]]:

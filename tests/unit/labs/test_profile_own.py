@@ -9,10 +9,10 @@ import pytest
 
 from fwlab.checkout.project import Project
 from fwlab.cli import perf_profile
-from fwlab.measure.labs import load_lab
 from fwlab.model.errors import EXIT_USAGE
 from fwlab.student.hints import published_figure
 from tests import ROOT
+from tests.checkout import lab_named
 from tests.fakes import student_checkout as checkouts
 from tests.fakes.student_checkout import EX1, LAB, Door, Measuring
 
@@ -45,7 +45,7 @@ def test_an_unknown_name_is_named(door: Door, name: str, says: str) -> None:
 
 
 def test_the_authors_figure_of_a_reference(tmp_path: Path) -> None:
-    lab = load_lab(Project(ROOT), "lab03-ipset")
+    lab = lab_named("lab03-ipset")
     exercise = lab.exercise("ex3-ipset")
     said = published_figure(Project(ROOT), lab, exercise)
     assert "kpps (results/lab03-ipset/" in said

@@ -13,12 +13,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.checkout.project import Project, find_project, lab_ids, load_topology, read_yaml
+from fwlab.checkout.project import Project, read_yaml
 from fwlab.grading.grading_plan import plan_grading
 from fwlab.grading.lab_rulesets import Made, load_variants, variant_folder
 from fwlab.grading.options import GradingOptions
 from fwlab.grading.works import own_work
-from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import reject_settings
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Exercise, Lab
@@ -26,10 +25,8 @@ from fwlab.model.variants import REFUSED
 from fwlab.model.verdict import Outcome
 from fwlab.rulesets.files import rendered
 from fwlab.rulesets.render import ruleset_file
-from tests import ROOT
+from tests.checkout import LAB_IDS, PROJECT, TOPOLOGY, lab_named
 
-PROJECT = find_project(ROOT)
-TOPOLOGY = load_topology(PROJECT)
 TEMPLATE = "_template"
 #: A long list takes seconds to render. A shorter one is enough here.
 LONGEST = 3000
@@ -38,7 +35,7 @@ LONGEST = 3000
 def labs() -> list[Lab]:
     template = read_yaml(PROJECT, PROJECT.labs / TEMPLATE / "lab.yml", Lab)
     template._folder = PROJECT.labs / TEMPLATE
-    return [*(load_lab(PROJECT, name) for name in lab_ids(PROJECT)), template]
+    return [*(lab_named(name) for name in LAB_IDS), template]
 
 
 EXERCISES = [
@@ -116,7 +113,8 @@ def test_what_is_right_all_the_same_is_named_with_its_reason(copied: SimpleNames
         own_work(copied, ["non-solutions"])
 
 
-@pytest.mark.parametrize("name", lab_ids(PROJECT))
+@pytest.mark.usefixtures("unplayed")
+@pytest.mark.parametrize("name", LAB_IDS)
 def test_nothing_that_must_fail_says_what_is_right(name: str) -> None:
     """No start and no case of the table is another exercise's answer, unless variants.yml says why it may be."""
     plan = plan_grading(PROJECT, GradingOptions(labs=[name], parts=["reference", "variants", "non-solutions"]))

@@ -28,12 +28,12 @@ from fwlab.measure.calibration import (
     path_of,
     write_host_class,
 )
-from fwlab.measure.labs import load_lab
 from fwlab.metrics.registry import METRICS
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, EXIT_USAGE, BadInput, CannotMeasure
 from fwlab.model.results import Measured, Run
 from fwlab.model.verdict import Outcome
 from tests import ROOT
+from tests.checkout import lab_named
 from tests.fakes.factories import a_lab, a_run, expectation, measured, real, testbed, trials
 
 HOSTS = expectation(id="hosts", hosts={"epyc": {"raw-drop": [290_000, 310_000]}})
@@ -188,7 +188,7 @@ def on_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(command, "open_session", opened)
         return seen
 
-    lab = load_lab(Project(ROOT), command.LAB)
+    lab = lab_named(command.LAB)
     context = SimpleNamespace(project=project, lab=lab, topology=load_topology(Project(ROOT)))
     asked = []
     monkeypatch.setattr(command, "run_context", lambda *words, **options: asked.append((words, options)) or context)

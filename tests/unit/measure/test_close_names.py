@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from fwlab.checkout.project import Project
-from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import chosen_cases
 from fwlab.model.errors import BadInput
-from tests import ROOT
+from tests.checkout import lab_named
 
 
 @pytest.mark.parametrize(
@@ -21,7 +19,7 @@ from tests import ROOT
     ],
 )
 def test_of_many_cases_only_the_close_ones_are_named(name: str, says: str) -> None:
-    lab = load_lab(Project(ROOT), "lab05-drop-early")
+    lab = lab_named("lab05-drop-early")
     with pytest.raises(BadInput, match=f"^lab05-drop-early has no case {name}; {says}") as refused:
         chosen_cases(lab, [name])
     assert len(refused.value.message) < 200

@@ -15,6 +15,7 @@ from fwlab.measure.plan import reject_settings
 from fwlab.model.errors import BadInput
 from fwlab.rulesets.render import ruleset_file
 from tests import ROOT
+from tests.checkout import lab_named
 
 
 @pytest.mark.parametrize(
@@ -28,7 +29,7 @@ from tests import ROOT
 )
 def test_a_queue_is_a_setting_and_a_filter_is_a_rule(text: str, line: str | None) -> None:
     """With half of lab01's ex3 and no queue, each packet cost less than in the whole task."""
-    exercises = {exercise.id: exercise for exercise in load_lab(Project(ROOT), "lab01-forwarding").exercises}
+    exercises = {exercise.id: exercise for exercise in lab_named("lab01-forwarding").exercises}
     files = [ruleset_file("a.tc", text)]
     reject_settings(exercises["ex6-budget"], files)
     if line is None:
@@ -45,7 +46,7 @@ def test_a_queue_is_a_setting_and_a_filter_is_a_rule(text: str, line: str | None
 )
 def test_an_exercise_may_accept_only_some_settings(line: str) -> None:
     """In lab02's ex5, cheaper packets would make up for a hash that is too small."""
-    exercises = {exercise.id: exercise for exercise in load_lab(Project(ROOT), "lab02-conntrack").exercises}
+    exercises = {exercise.id: exercise for exercise in lab_named("lab02-conntrack").exercises}
     allowed = "# one\n-net.netfilter.nf_conntrack_max = 1\nnet/netfilter/nf_conntrack_buckets=2\n"
     reject_settings(exercises["ex5-table"], [ruleset_file("a.sysctl", allowed)])
     with pytest.raises(BadInput, match=re.escape("a.sysctl: ex5-table allows net.netfilter.*, not net.")):
@@ -54,7 +55,7 @@ def test_an_exercise_may_accept_only_some_settings(line: str) -> None:
 
 def test_an_exercise_may_accept_only_some_kinds_of_rules() -> None:
     """A set would answer what a thousand rules are asked."""
-    exercises = {exercise.id: exercise for exercise in load_lab(Project(ROOT), "lab03-ipset").exercises}
+    exercises = {exercise.id: exercise for exercise in lab_named("lab03-ipset").exercises}
     reject_settings(exercises["ex2-thousand-rules"], [ruleset_file("a.iptables", "*raw\nCOMMIT\n")])
     said = "a.ipset: ex2-thousand-rules is about *.iptables files and accepts no other rules"
     with pytest.raises(BadInput, match=re.escape(said)):

@@ -12,12 +12,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.checkout.project import Project, load_topology
 from fwlab.judge.checks import judge_exercise
 from fwlab.judge.clocks import MAX_INTERVAL
 from fwlab.judge.statistics import Figure, fewest_values, median_interval, paired_ratio
 from fwlab.judge.verdicts import all_doubts, judge_cases
-from fwlab.measure.labs import load_lab
 from fwlab.measure.measurer import interleave_trials
 from fwlab.measure.plan import case_spec
 from fwlab.measure.session import Session
@@ -30,7 +28,7 @@ from fwlab.model.verdict import Outcome, Verdict
 from fwlab.report.model import build_model
 from fwlab.report.registry import RENDERERS
 from fwlab.report.renderers.terminal import plain_text
-from tests import ROOT
+from tests.checkout import PROJECT, TOPOLOGY, lab_named
 from tests.fakes.factories import a_lab, a_run, attempt, check, expectation, measured, real, testbed, trials
 
 LAB = a_lab([expectation(id="relative", ratio_to="raw-drop", ratio={"set-1000": [0.88, 0.94]})])
@@ -136,15 +134,15 @@ def test_only_the_hosts_clock_needs_it(bed: object, rounds: int) -> None:
 
 
 def test_a_labs_cases_are_measured_beside_what_their_ratio_is_to() -> None:
-    project = Project(ROOT)
-    lab = load_lab(project, "lab03-ipset")
-    context = SimpleNamespace(lab=lab, topology=load_topology(project), project=project)
-    found = {case.id: case_spec(context, case, None).beside for case in lab.cases.values()}
+    lab = lab_named("lab03-ipset")
+    context = SimpleNamespace(lab=lab, topology=TOPOLOGY, project=PROJECT)
+    loads = [case.id for case in lab.cases.values() if case.metric == "load_time"][:2]
+    assert loads
+    chosen = [lab.cases[name] for name in (lab.baseline, "ipset-1000", *loads)]
+    found = {case.id: case_spec(context, case, None).beside for case in chosen}
     assert found[lab.baseline] is None
     assert found["ipset-1000"].id == lab.baseline
     assert found["ipset-1000"].metrics == ["capacity"]
-    loads = [case.id for case in lab.cases.values() if case.metric == "load_time"]
-    assert loads
     assert {found[name] for name in loads} == {None}
 
 

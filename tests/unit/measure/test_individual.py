@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from fwlab.checkout.project import Project, find_project, lab_ids, load_topology
+from fwlab.checkout.project import Project, load_topology
 from fwlab.cli.grades import roster
 from fwlab.cli.main import app
 from fwlab.generator.traffic_store import TrafficStore
@@ -27,11 +27,9 @@ from fwlab.model.lab import Exercise, Lab
 from fwlab.model.ruleset import RulesetFile
 from fwlab.rulesets.files import lab_ruleset
 from fwlab.traffic.classes import OTHER
-from tests import ROOT
+from tests.checkout import LAB_IDS, PROJECT, TOPOLOGY, lab_named
 from tests.fakes.fake_grading import EXERCISE, LAB, FakeGrading
 
-PROJECT = find_project(ROOT)
-TOPOLOGY = load_topology(PROJECT)
 SECRET = "nobody can guess these words"
 DECLARED = """
 drawn:
@@ -122,15 +120,16 @@ def test_declarations_that_cannot_work(grading: FakeGrading, old: str, new: str,
 
 # ---- the labs -------------------------------------------------------------------------------------------------
 
-INDIVIDUAL = [lab for lab in (load_lab(PROJECT, name) for name in lab_ids(PROJECT)) if of_students(lab)]
+PACKETS = 20_000
+INDIVIDUAL = [lab for lab in (lab_named(name) for name in LAB_IDS) if of_students(lab)]
 
 
 @cache
 def of_page(lab_id: str) -> list[tuple[Exercise, dict[str, int], list[RulesetFile]]]:
     """The page's exercises, the packets of each class that are offered, and the references."""
     (lab,) = (one for one in INDIVIDUAL if one.id == lab_id)
-    store = TrafficStore(PROJECT, TOPOLOGY, lab)
-    return [(one, store.offered(one.traffic, 20_000), reference(lab, one)) for one in lab.exercises]
+    store = TrafficStore(PROJECT, TOPOLOGY, lab, first=PACKETS)
+    return [(one, store.offered(one.traffic, PACKETS), reference(lab, one)) for one in lab.exercises]
 
 
 def reference(lab: Lab, exercise: Exercise) -> list[RulesetFile]:
@@ -143,13 +142,12 @@ def test_a_lab_with_extreme_numbers(lab, end: str) -> None:
     """Every packet still belongs to a class, references differ from those of the page, and all files render."""
     numbers = {name: drawn.values[-1 if end == "last" else 0] for name, drawn in of_students(lab).items()}
     own = individual_lab(PROJECT, lab, numbers)
-    store = TrafficStore(PROJECT, TOPOLOGY, own)
+    store = TrafficStore(PROJECT, TOPOLOGY, own, first=PACKETS)
     for exercise, (before, offered, theirs) in zip(own.exercises, of_page(lab.id), strict=True):
-        assert store.offered(exercise.traffic, 20_000) == offered
-        assert store.offered(exercise.traffic, 20_000)[OTHER] == 0
-        mine = reference(lab, exercise)
-        if end == "last" and exercise.parameters != before.parameters:
-            assert mine != theirs
+        assert store.offered(exercise.traffic, PACKETS) == offered
+        assert offered[OTHER] == 0
+        if exercise.parameters != before.parameters:
+            assert reference(lab, exercise) != theirs or end == "first"
 
 
 # ---- a class --------------------------------------------------------------------------------------------------

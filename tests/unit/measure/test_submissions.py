@@ -11,16 +11,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.checkout.project import find_project, load_topology
 from fwlab.measure.plan import work_spec
 from fwlab.model.errors import BadInput
 from fwlab.rulesets import files
 from fwlab.rulesets.files import MAX_FILES, MAX_NAMED, lab_ruleset, not_loaded, student_ruleset, with_reasons
 from fwlab.rulesets.render import render, ruleset_file
-from tests import ROOT
+from tests.checkout import TOPOLOGY
 
-PROJECT = find_project(ROOT)
-TOPOLOGY = load_topology(PROJECT)
 RULES = "*raw\n-A PREROUTING -s 198.18.20.66 -j DROP\nCOMMIT\n"
 
 

@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from fwlab.checkout.project import find_project, load_topology
 from fwlab.grading.engine import Engine
 from fwlab.grading.grading_plan import plan_grading
 from fwlab.grading.options import GradingOptions
 from fwlab.measure.context import RunContext
-from fwlab.measure.labs import load_lab, on_dut
+from fwlab.measure.labs import on_dut
 from fwlab.measure.plan import chosen_cases, chosen_exercises, submitted_spec
 from fwlab.measure.saved_runs import latest_run, published_files, runs_of_other_systems
 from fwlab.model.errors import BadInput
@@ -29,18 +28,16 @@ from fwlab.report.renderers.terminal import show
 from fwlab.rulesets.files import student_ruleset
 from fwlab.testbed import machine_record
 from fwlab.testbed.selection import TestbedRequest
-from tests import ROOT
+from tests.checkout import PROJECT, TOPOLOGY, lab_named
 from tests.fakes.two_systems import FREEBSD, LAB, LINUX, freebsd_run, linux_run
 from tools.ranges import as_yaml, renewed
 
-PROJECT = find_project(ROOT)
-TOPOLOGY = load_topology(PROJECT)
 LAB08 = "lab08-pf"
 
 
 class TestPlan:
     def test_a_dut_measures_its_own_cases(self) -> None:
-        lab = load_lab(PROJECT, LAB08)
+        lab = lab_named(LAB08)
         parts = {system: on_dut(lab, TOPOLOGY.with_dut(system), lab) for system in ("linux", "freebsd")}
         assert [case.id for case in chosen_cases(parts["linux"], [])] == list(parts["linux"].cases)
         assert {len(part.exercises) for part in parts.values()} == {3}
@@ -57,7 +54,7 @@ class TestPlan:
             chosen_cases(parts["linux"], ["nothing"])
 
     def test_machines_of_another_lab_need_the_right_system(self) -> None:
-        lab, other = load_lab(PROJECT, LAB08), load_lab(PROJECT, "lab03-ipset")
+        lab, other = lab_named(LAB08), lab_named("lab03-ipset")
         assert on_dut(lab, TOPOLOGY, other).baseline == "linux-forward"
         only = lab.model_copy(update={"needs": lab.needs.model_copy(update={"systems": ["freebsd"]})})
         with pytest.raises(BadInput, match="lab08-pf needs a DUT with freebsd; that of lab03-ipset runs linux"):
@@ -85,7 +82,7 @@ class TestPlan:
     ) -> None:
         (tmp_path / name).write_text("")
         topology = TOPOLOGY.with_dut(system)
-        lab = load_lab(PROJECT, LAB08)
+        lab = lab_named(LAB08)
         context = RunContext(PROJECT, topology, on_dut(lab, topology, lab), TestbedRequest("virtual"))
         (chosen,) = chosen_exercises(context.lab, exercise)
         with pytest.raises(BadInput) as refused:

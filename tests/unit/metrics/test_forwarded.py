@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-from fwlab.checkout.project import Project
 from fwlab.judge.checks import judge_exercise
-from fwlab.measure.labs import load_lab
 from fwlab.metrics.registry import METRICS
 from fwlab.model.results import Run
 from fwlab.model.trial import Delivery
 from fwlab.model.verdict import Outcome
 from tests import ROOT
+from tests.checkout import lab_named
 from tests.fakes.factories import a_run, attempt
 
-LAB = load_lab(Project(ROOT), "lab01-forwarding")
+LAB = lab_named("lab01-forwarding")
 EXERCISE = next(exercise for exercise in LAB.exercises if exercise.id == "ex5-download")
 KEPT = ROOT / "results" / "lab01-forwarding" / "2026-11-22-graded-variants.json"
 

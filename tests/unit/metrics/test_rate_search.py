@@ -3,16 +3,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from fwlab.metrics.offered_load import BUDGET_S, BY_HOST_CLOCK, NDR, PDR, Bounds
-from fwlab.metrics.rate.rate_search import search
 from fwlab.model.benchmarks import GoalBounds, RateSearch, TrialResult
 from fwlab.model.errors import CannotMeasure
 from tests.fakes.simulated import Simulated
 
 LINE_RATE = 1_000_000.0
 LOWEST = 200.0
+
+
+def search(*words: Any, **options: Any) -> RateSearch:
+    from fwlab.metrics.rate import rate_search  # imports MLRsearch, which takes a second
+
+    return rate_search.search(*words, **options)
 
 
 def searched(system: Simulated, budget_s: float = BUDGET_S, highest: float = LINE_RATE) -> RateSearch:

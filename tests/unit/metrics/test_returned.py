@@ -8,9 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fwlab.checkout.project import Project
 from fwlab.judge.checks import judge_exercise
-from fwlab.measure.labs import load_lab
 from fwlab.metrics import delivery, plays
 from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes
 from fwlab.metrics.registry import METRICS
@@ -18,11 +16,11 @@ from fwlab.metrics.returned import count_returned
 from fwlab.model.lab import Exercise
 from fwlab.model.results import Measured
 from fwlab.model.verdict import Outcome
-from tests import ROOT
+from tests.checkout import lab_named
 from tests.fakes.factories import a_lab, a_run, attempt
 from tests.unit.metrics.test_delivery import Way
 
-LAB = load_lab(Project(ROOT), "lab02-conntrack")
+LAB = lab_named("lab02-conntrack")
 UNTRACKED = [exercise for exercise in LAB.exercises if exercise.id in ("ex3-dns-flood", "ex4-reply")]
 
 

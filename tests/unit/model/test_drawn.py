@@ -6,22 +6,18 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from fwlab.checkout.project import find_project, load_topology
 from fwlab.generator.traffic_store import TrafficStore
-from fwlab.measure.labs import load_lab
 from fwlab.model.declared_traffic import Traffic
 from fwlab.model.drawn import Drawn, seed_or_new
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
-from tests import ROOT
+from tests.checkout import PROJECT, TOPOLOGY, lab_named
 
-PROJECT = find_project(ROOT)
-LAB = load_lab(PROJECT, "lab12-resolver")
-TOPOLOGY = load_topology(PROJECT)
+LAB = lab_named("lab12-resolver")
 
 
 def frames(lab: Lab, name: str, seed: int, play: int = 0) -> list[bytes]:
-    store = TrafficStore(PROJECT, TOPOLOGY, lab, seed).of_play(name, play)
+    store = TrafficStore(PROJECT, TOPOLOGY, lab, seed, first=3000).of_play(name, play, 3000)
     return [bytes(frame) for frame in store.table(name).frames]
 
 
@@ -96,7 +92,7 @@ def test_only_what_is_of_a_play_is_drawn_for_each_play() -> None:
 
 
 def test_bystanders_differ_from_play_to_play_and_their_store_is_kept() -> None:
-    lab = load_lab(PROJECT, "lab11-sriov")
+    lab = lab_named("lab11-sriov")
     assert frames(lab, "attack", 7) != frames(lab, "attack", 7, 20) == frames(lab, "attack", 7, 20)
     store = TrafficStore(PROJECT, TOPOLOGY, lab, 7)
     assert store.of_play("attack", 20) is store.of_play("attack", 20) is not store
@@ -104,7 +100,7 @@ def test_bystanders_differ_from_play_to_play_and_their_store_is_kept() -> None:
 
 
 def test_a_table_of_the_first_frames_has_the_same_ones() -> None:
-    lab = load_lab(PROJECT, "lab03-ipset")
+    lab = lab_named("lab03-ipset")
     whole = list(TrafficStore(PROJECT, TOPOLOGY, lab, 7, play=20).table("attack").frames)
     first = TrafficStore(PROJECT, TOPOLOGY, lab, 7).of_play("attack", 20, 1000).table("attack")
     assert list(first.frames) == whole[:1000]

@@ -12,9 +12,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from fwlab.checkout.project import Project
 from fwlab.cli.main import main
-from fwlab.measure.labs import load_lab
 from fwlab.measure.plan import cases_of_part, chosen_exercises
 from fwlab.model.errors import BadInput
 from fwlab.model.lab import Lab
@@ -22,6 +20,7 @@ from fwlab.model.results import Measured
 from fwlab.model.systems import on_system, with_systems
 from fwlab.report.report_rows import exercise_rows
 from tests import ROOT
+from tests.checkout import lab_named
 from tests.fakes import two_systems
 from tests.fakes.factories import a_lab, a_run
 from tests.fakes.fake_grading import EXERCISE, LAB, FakeGrading
@@ -206,7 +205,7 @@ def test_on_request_it_grades_those_that_were_handed_in(grading: FakeGrading) ->
     ]
 
 
-LABS = [load_lab(Project(ROOT), path.parent.name) for path in sorted((ROOT / "labs").glob("lab*/lab.yml"))]
+LABS = [lab_named(path.parent.name) for path in sorted((ROOT / "labs").glob("lab*/lab.yml"))]
 
 
 @pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.id)

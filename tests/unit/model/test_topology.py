@@ -14,8 +14,8 @@ from fwlab.checkout.project import Project, load_topology
 from fwlab.model.errors import BadInput
 from fwlab.model.topology import ROLES, Topology
 from tests import ROOT
+from tests.checkout import TOPOLOGY
 
-TOPOLOGY = load_topology(Project(ROOT))
 LABS = range(1, 100)
 PLACES = ("fwlab", "provision", "packer", "Vagrantfile", "labs")
 #: Files that may contain an address of topology.yml, and why it is a different one there.

@@ -12,7 +12,7 @@ from tests.fuzz.campaign import campaign
 from tests.fuzz.parsers import PARSERS
 
 #: Parsing YAML is slow, so `lab` mutates the parsed data instead.
-SHORT = {"rulesets": 3000, "lab": 1500, "lab-text": 150, "streams": 2000, "results": 800, "predictions": 2000}
+SHORT = {"rulesets": 3000, "lab": 500, "lab-text": 150, "streams": 1000, "results": 400, "predictions": 2000}
 
 
 @pytest.fixture(autouse=True)

@@ -18,15 +18,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fwlab.checkout.project import Project, load_topology
 from fwlab.testbed.hardware import checkout_key, device_name
 from fwlab.testbed.machine_record import from_command_line
 from tests import ROOT
+from tests.checkout import TOPOLOGY
 from tests.fakes.machines_checkout import small_checkout
 from tests.fakes.programs import needs
 from tests.fakes.vagrant_script import vagrant
 
-TOPOLOGY = load_topology(Project(ROOT))
 LAB = "lab03-ipset"
 GENERATOR_DUT, DUT_SINK = TOPOLOGY.end("generator-dut", "dut").mac, TOPOLOGY.end("dut-sink", "dut").mac
 HOST_FILE = {

