@@ -51,8 +51,8 @@ def doubts(measured: Measured, metric: Metric, run: Run) -> list[str]:
         reasons.append(clock)
     if metric.least_busy is None:
         return reasons
-    beside = measured.beside
-    paired = paired_ratio(measured, metric, run.testbed, beside.id) if beside is not None else None
+    interleaved = measured.interleaved
+    paired = paired_ratio(measured, metric, run.testbed, interleaved.id) if interleaved is not None else None
     return reasons + _scattered(paired or figure(measured, metric, run.testbed), run)
 
 
@@ -131,9 +131,10 @@ def _near_ceiling(measured: Measured, metric: Metric, run: Run) -> list[str]:
 
 
 def base_of(measured: Measured | None, name: str | None, run: Run) -> Measured | None:
-    """The case of this name: the one that was measured in turns with this, else the run's own."""
-    if measured is not None and measured.beside is not None and measured.beside.id == name:
-        return measured.beside
+    """The case of this name: the one whose trials alternated with this one's, else the run's own."""
+    interleaved = measured.interleaved if measured is not None else None
+    if interleaved is not None and interleaved.id == name:
+        return interleaved
     return run.case(name or "")
 
 

@@ -72,7 +72,7 @@ def _baseline_first(lab: Lab, chosen: list[Case]) -> list[Case]:
 
 def case_spec(context: RunContext, case: Case, trials: int | None) -> MeasurementSpec:
     """How to measure a case; `trials` replaces the case's number of trials. Raises BadInput for its ruleset."""
-    return replace(_alone(context, case, trials), beside=_base_of_case(context, case, trials))
+    return replace(_alone(context, case, trials), interleaved=_base_of_case(context, case, trials))
 
 
 def _base_of_case(context: RunContext, case: Case, trials: int | None) -> MeasurementSpec | None:
@@ -290,7 +290,7 @@ def exercise_spec(
         nic=exercise.nic,
         accounted=True,
         load_dependent=exercise.load_dependent or exercise.stateful,
-        beside=_base(context, ratios[0].ratio_to, ratios[0].metric, trials) if ratios else None,
+        interleaved=_base(context, ratios[0].ratio_to, ratios[0].metric, trials) if ratios else None,
     )
 
 

@@ -222,7 +222,7 @@ class Session:
         if self._recovery.restore():
             self._measurer.forget()
         self._measurer.put_back_ends()
-        alone = replace(spec, id=f"{spec.id} without it", ruleset="nothing", files=[], remarks=[], beside=None)
+        alone = replace(spec, id=f"{spec.id} without it", ruleset="nothing", files=[], remarks=[], interleaved=None)
         found, _ = self._attempt(alone, limit_s)
         return found.refused is None and not all_doubts(found, self.run, METRICS)
 

@@ -44,7 +44,7 @@ class MeasurementSpec:
     state_packets  packets to play before the DUT's states are counted
     sampled  also sample the DUT under load, function by function
     fresh    load the ruleset again before each attempt at trials
-    beside   the paired baseline: a case whose trials alternate with this one's where the DUT's clock is the host's
+    interleaved  the paired baseline: a case whose trials alternate with this one's where the DUT's clock is the host's
     cpus     CPUs that the DUT must have
     nic      model of NIC that it must have in addition to the usual one
     accounted  of an exercise: what the DUT sends in the flood is recorded where QEMU sees each frame, connections are
@@ -74,7 +74,7 @@ class MeasurementSpec:
     accounted: bool = False
     load_dependent: bool = False
     remarks: list[str] = field(default_factory=list)
-    beside: "MeasurementSpec | None" = None
+    interleaved: "MeasurementSpec | None" = None
     decided: Callable[[Measured], bool] = never
 
     def asks_for(self, *metrics: str) -> bool:

@@ -301,7 +301,7 @@ class Measured(Trouble, Values, AtLoads, Profile, StateTable, Deliveries, Overlo
     measured_again  why an earlier measurement was discarded; empty if there was none
     remarks   what to say of a student's ruleset with the verdict; written only if there is anything
     fine_without  it was in doubt twice, and in between nothing was without the ruleset; written only if so
-    beside    a case that was measured in turns with this one, round by round; written only if there is one
+    interleaved  the case whose trials alternated with this one's; written only if there is one
     counts    parts that metrics declare themselves, by key; written only if there are any
     """
 
@@ -309,14 +309,14 @@ class Measured(Trouble, Values, AtLoads, Profile, StateTable, Deliveries, Overlo
     measured_again: list[str] = []
     remarks: list[str] = []
     fine_without: bool = False
-    beside: Measured | None = None
+    interleaved: Measured | None = None
     counts: dict[str, dict[str, Any]] = {}
 
     @model_serializer(mode="wrap")
     def _without_what_is_rare(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         data: dict[str, Any] = handler(self)
-        rare = {"beside", "benchmarks", "counts", "extra", "filled", "functions", "paced", "remarks", "unsaturated"}
-        for name in (*rare, "fine_without", "suspects"):
+        rare = {"benchmarks", "counts", "extra", "filled", "functions", "paced", "remarks", "unsaturated"}
+        for name in (*rare, "fine_without", "interleaved", "suspects"):
             if not getattr(self, name):
                 data.pop(name, None)
         return data
