@@ -27,10 +27,11 @@ from fwlab.dut.agent_protocol import (
     TableStates,
     TrialCounts,
     Trials,
+    TrialTerms,
 )
 from fwlab.dut.conversation import AgentConversation, AgentProgram
 from fwlab.dut.profile import PROGRAMS, by_function, of_packets
-from fwlab.dut.protocol import Collected, CoreModel, Drained, KernelMemory, TrialTerms, Window
+from fwlab.dut.protocol import Collected, CoreModel, Drained, KernelMemory, Window
 from fwlab.dut.refused_line import with_line
 from fwlab.host.ssh import Ssh
 from fwlab.model.errors import CannotMeasure, Refused
