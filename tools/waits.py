@@ -123,7 +123,7 @@ def _one_student(project: Project, lab: Lab, topology: Topology) -> dict[str, An
 def _timed(project: Project, words: Sequence[str], **environment: str) -> float:
     """Run a command to its end; the seconds that it took. Raises CannotMeasure if it fails."""
     began = time.monotonic()
-    # With that variable, which a user seldom has, each command would compile the whole package anew.
+    # With that variable, which a user seldom has, each command would compile the whole package again.
     usual = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(
         words, cwd=project.root, env={**usual, **environment}, capture_output=True, text=True, check=False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Cycles per packet on a modelled core, in the trials of capacity: a second figure beside the clock, no part of it.
+"""Cycles per packet on a modelled core, in the trials of capacity: a second figure, which is no part of the clock.
 
 Of TCP connections flat out, cycles per connection.
 """

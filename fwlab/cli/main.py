@@ -59,7 +59,7 @@ from fwlab.measure.plan import (
     with_able_engine,
     work_spec,
 )
-from fwlab.measure.saved_runs import folder_beside, latest_run, load_run, reports_folder, runs_of_other_systems
+from fwlab.measure.saved_runs import latest_run, load_run, report_folder, reports_folder, runs_of_other_systems
 from fwlab.measure.session import open_session
 from fwlab.measure.work_folder import ensure_started
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, EXIT_USAGE, BadInput, FwlabError
@@ -174,7 +174,7 @@ def report_command(
     lab: LabName,
     result: SavedRun = None,
     output: Annotated[
-        Path | None, typer.Option(help="Folder to write to (default: beside the run, but never results/).")
+        Path | None, typer.Option(help="Folder to write to (default: the folder of the run, but never results/).")
     ] = None,
     as_json: Json = False,
     form: Annotated[
@@ -189,7 +189,7 @@ def report_command(
     path = result or latest_run(project, found)
     run = load_run(path, lab)
     model = build_model(found, run, runs_of_other_systems(found, run.dut.system, path.parent))
-    page = write_report(model, output or folder_beside(project, lab, path))
+    page = write_report(model, output or report_folder(project, lab, path))
     _print_report(model, page, "json" if as_json else form)
 
 

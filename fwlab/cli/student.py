@@ -315,7 +315,7 @@ def hint_command(
 
 
 def reset_command(lab: LabName, exercise: ExerciseName = None) -> None:
-    """Put an exercise (default: all) back to its start. What was there is kept beside it. Progress stays."""
+    """Put an exercise (default: all) back to its start. Your files move to work/kept. Progress stays."""
     context = run_context(lab, "virtual")
     for chosen in chosen_exercises(context.lab, exercise):
         _start_over(context, chosen)

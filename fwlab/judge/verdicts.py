@@ -20,7 +20,7 @@ from fwlab.model.verdict import Outcome, Verdict
 NEAR_CEILING = 0.9
 #: Such trials still decide if the nearest bound is further from all of them than this multiple of their own distance.
 CLEAR_OF_BOUND = 2
-#: A DUT that died so often while a ruleset was on it died of the ruleset.
+#: A DUT that died this often while a ruleset was loaded died of the ruleset.
 TWICE = 2
 #: What is said of a ruleset that keeps itself from being measured.
 BLAME = "it could not be measured with this ruleset, twice, and could in between without it: {}"
@@ -227,7 +227,7 @@ def _reach(own: Figure | None, run: Run) -> tuple[float, float] | None:
 
 
 def _scattered(found: Figure | None, run: Run) -> list[str]:
-    """Why trials that scatter so much give no figure; empty if they do, or if there is none."""
+    """Why the trials scatter too much for a figure; empty if they do not, or if there is no figure."""
     return [] if found is None else clock_of(run.testbed).too_scattered(found)
 
 

@@ -36,7 +36,7 @@ SNAPSHOT = "fwlab-saved"
 KEPT = 2
 #: A tenth smaller than by the usual level, and restored as fast; a state is saved once.
 COMPRESS = ["zstd", "-q", "-9", "--long=27", "-T0", "-c"]
-#: Room for a disk with a machine's memory, beside the compressed one (bytes).
+#: Room for a disk with a machine's memory, in addition to the compressed one (bytes).
 NEEDED = 2 << 30
 #: What a step raises that did not work. The machine then boots.
 UNUSABLE = (OSError, ValueError, LookupError, ET.ParseError)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The conditions that a run records beside its results: commit, versions, host, testbed, DUT."""
+"""The conditions that a run records with its results: commit, versions, host, testbed, DUT."""
 
 import datetime
 import subprocess

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Delivered: how much of a counted number of packets reaches the sink, at a load that the DUT can carry.
 
-A busy host may stop a node for so long that a ring overflows. The firewall did not drop those packets, so they must
+A busy host may stop a node long enough for a ring to overflow. The firewall did not drop those packets, so they must
 not affect a mark. The DUT counts what it receives and what it sends, so losses before it and behind it are known. A
 play that lost packets there is repeated at a smaller load.
 
@@ -64,7 +64,7 @@ class Delivered(MeasurableMetric):
         offered = sum(d.offered.get(traffic_class, 0) for d in measured.deliveries)
         arrived = sum(d.arrived.get(traffic_class, 0) for d in measured.deliveries)
         shares: list[float | None] = [arrived / offered] if offered else []
-        if not traffic_class:  # of connections, and not of the packets beside them
+        if not traffic_class:  # of connections, and not of their background packets
             shares += [clients.delivered for clients in measured.clients if clients.intended_load is not None]
         return [share for share in shares if share is not None]
 

@@ -3,10 +3,10 @@
 
 Where the load is one in the DUT's own time, it is the time from the arrival of a frame at the DUT's first NIC to its
 departure from the last (RFC 1242, 3.8), of every frame. The NIC that QEMU emulates sends up to 150 us of the DUT's
-clock after the DUT has told it to, and the frames of a tick arrive together: both are part of these times.
+clock after the DUT has announced it, and the frames of a tick arrive together: both are part of these times.
 
 On the host's clock RFC 2544 (section 26.2) tags one frame of the stream; neither engine can. So the times are round
-trips of probes beside it.
+trips of probes during it.
 """
 
 from collections.abc import Sequence

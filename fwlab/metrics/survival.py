@@ -63,7 +63,7 @@ class Survival(MeasurableMetric):
         trimmed=True,
         table="sweep",
         listed=False,
-        caption="Survival: the share of one traffic class that reaches the sink beside an attack. Loads "
+        caption="Survival: the share of one traffic class that reaches the sink during an attack. Loads "
         "are multiples of what the DUT can forward without a filter.",
         x_label="{parameter}, times the capacity of {baseline}",
     )

@@ -108,7 +108,7 @@ class TestbedFacts(Frozen):
 
 class DutFacts(Frozen):
     """The DUT of a run: kernel release, command line, clock source, its image's manifest, its system, its CPUs,
-    and the models of NIC that it has beside the usual one, as far as its kernel drives them."""
+    and the models of NIC that it has in addition to the usual one, as far as its kernel drives them."""
 
     kernel: str
     cmdline: str

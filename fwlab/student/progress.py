@@ -119,7 +119,7 @@ class Progress(Strict):
     @model_validator(mode="before")
     @classmethod
     def _not_too_many(cls, data: Any) -> Any:
-        """Checked before anything else: in YAML, a megabyte may stand for millions of tries."""
+        """Checked before anything else: in YAML, a megabyte may expand to millions of tries."""
         for name in ("exercises", "answers"):
             found = data.get(name) if isinstance(data, dict) else None
             if isinstance(found, dict) and len(found) > MAX_NAMES:

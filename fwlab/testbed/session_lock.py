@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One session at a time on a lab's machines: a file lock beside them, which says who holds it.
+"""One session at a time on a lab's machines: a file lock in their folder, which says who holds it.
 
 The kernel releases the lock however its holder ends. Not filelock, because the lock file itself names the holder: older
 versions of filelock truncate the file at each attempt, and none says what a lock file may contain.

@@ -195,7 +195,7 @@ class LinkOnHost:
 
     @property
     def alias(self) -> str:
-        """What `ip link` shows beside a NIC that the project made."""
+        """What `ip link` shows as the alias of a NIC that the project made."""
         return f"fwlab {self.lab} {self.name}"
 
 

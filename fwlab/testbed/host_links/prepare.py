@@ -217,7 +217,7 @@ class HostLinks:
 
     def _missing(self, state: State) -> list[str]:
         if state.boot != self.devices.boot:
-            return ["the host was started anew since"]
+            return ["the host has been rebooted since"]
         found = (change.missing(self.ip, self.devices) for change in state.changes)
         return [what for what in found if what is not None]
 

@@ -211,7 +211,7 @@ def test_a_case_is_left_out_without_its_nic() -> None:
     dear = MeasurementSpec("dear", "Dear", "x", [], ["capacity"], traffic="flood", nic="e1000e")
     there = MeasurementSpec("there", "There", "x", [], ["capacity"], traffic="flood", nic="vmxnet3")
     assert session.measurable([dear, there]) == [there]
-    why = "it needs the NIC e1000e; beside the usual NIC, this DUT and its kernel have vmxnet3"
+    why = "it needs the NIC e1000e; apart from the usual NIC, this DUT and its kernel have vmxnet3"
     assert [(event.item, event.why) for event in told] == [("dear", why)]
     with pytest.raises(CannotMeasure, match="dear: it needs the NIC e1000e"):
         session.require([], [there, dear])
