@@ -206,7 +206,7 @@ def interleave_trials(measure: Measure, spec: MeasurementSpec, limit_s: float | 
     first = replace(spec, trial=spec.trial.changed(1), interleaved=None)
     again = replace(first, metrics=[name for name in spec.metrics if METRICS[name].interleaved])
     base = spec.interleaved
-    other = replace(base, id=f"{base.id}, interleaved with {spec.id}", trial=base.trial.changed(1))
+    other = replace(base, id=f"{base.id} interleaved with {spec.id}", trial=base.trial.changed(1))
     found = measure(first, _left(ends, spec))
     interleaved = measure(other, _left(ends, spec)).model_copy(update={"id": base.id})
     for _ in range(count - 1):
