@@ -24,9 +24,8 @@ from fwlab.checkout.atomic_write import write_atomically
 from fwlab.checkout.project import Project, display_path, find_project
 from fwlab.cli.options import LabName
 from fwlab.host.environment import cache_directory
-from fwlab.host.facts import host_facts
 from fwlab.measure.labs import load_lab
-from fwlab.measure.provenance import commit
+from fwlab.measure.provenance import commit, host_facts
 from fwlab.model.errors import CannotMeasure
 from fwlab.model.lab import Lab
 from fwlab.model.topology import ROLES, Topology

@@ -64,10 +64,9 @@ from fwlab.measure.session import open_session
 from fwlab.measure.work_folder import ensure_started
 from fwlab.model.errors import EXIT_PASS, EXIT_UNMEASURED, EXIT_USAGE, BadInput, FwlabError
 from fwlab.model.verdict import exit_code
-from fwlab.report.files import write_report
+from fwlab.report.files import RENDERERS, write_report
 from fwlab.report.model import ReportModel, build_model
 from fwlab.report.progress import listener
-from fwlab.report.registry import RENDERERS
 from fwlab.report.renderers.terminal import show
 from fwlab.report.report_rows import Row, overall_outcome
 

@@ -24,7 +24,7 @@ from fwlab.model.events import Listener, LogLine
 from fwlab.model.results import DutFacts
 from fwlab.model.topology import Topology
 from fwlab.testbed.machines import Machines
-from fwlab.testbed.snapshot import Snapshot
+from fwlab.testbed.qemu_process import Snapshot
 
 LAST_LINK = "dut-sink"
 #: The kind of link whose frames QEMU itself passes on.

@@ -20,9 +20,8 @@ from fwlab.model.metric import TrafficKind, missing_fields, refused_by_clock
 from fwlab.model.printable import printable
 from fwlab.model.ruleset import RulesetFile
 from fwlab.model.systems import several
-from fwlab.rulesets.files import MAX_PATH, lab_ruleset, not_loaded, student_ruleset, with_reasons
+from fwlab.rulesets.files import MAX_PATH, lab_ruleset, not_loaded, remarks, student_ruleset, with_reasons
 from fwlab.rulesets.registry import KINDS, files_of, suffixes
-from fwlab.rulesets.validation import remarks
 from fwlab.testbed.testbeds import TESTBEDS
 
 #: The least packets and duration (s of the DUT's clock) of an exercise's trial. Its packets differ in cost: with only

@@ -16,7 +16,9 @@ from dataclasses import replace
 from fwlab.metrics.capacity import FLOOD, busy_rates
 from fwlab.metrics.connection_rate import CONNECT
 from fwlab.metrics.measurement import (
+    ANY_TRAFFIC,
     LIGHT_PACKETS,
+    MeasurableMetric,
     MeasurementSpec,
     MeasuringSession,
     Nodes,
@@ -25,7 +27,6 @@ from fwlab.metrics.measurement import (
     link_counters,
 )
 from fwlab.metrics.plays import RATE_PACKETS, SETTLED_S, STRAY, Passage, play, play_recorded, real_rate
-from fwlab.metrics.protocol import ANY_TRAFFIC, MeasurableMetric
 from fwlab.model.metric import Display, Tolerance, TrafficKind
 from fwlab.model.results import Clock, Deliveries, Measured, TestbedFacts
 from fwlab.model.trial import Delivery

@@ -13,10 +13,17 @@ from collections.abc import Sequence
 
 from fwlab.generator.pacing.paced_load import Load
 from fwlab.generator.protocol import traffic_guard
-from fwlab.metrics.measurement import MeasurementSpec, MeasuringSession, Nodes, Phase, Step, link_counters
+from fwlab.metrics.measurement import (
+    MeasurableMetric,
+    MeasurementSpec,
+    MeasuringSession,
+    Nodes,
+    Phase,
+    Step,
+    link_counters,
+)
 from fwlab.metrics.offered_load import FLAT_OUT, LIGHT_LOAD, PDR, SETTLE_S, found, with_found
 from fwlab.metrics.plays import RATE_PACKETS, failed, once_taken, play_paced
-from fwlab.metrics.protocol import MeasurableMetric
 from fwlab.metrics.throughput import SEARCH, doubt_about
 from fwlab.model.benchmarks import LatencyTrial
 from fwlab.model.metric import Display, Tolerance, TrafficKind

@@ -5,10 +5,10 @@ A metric names the steps that it needs; one that several need is taken once.
 """
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from fwlab.dut.protocol import Dut
 from fwlab.generator.echo import Echoes
@@ -20,6 +20,7 @@ from fwlab.metrics.saturation import Saturation
 from fwlab.model.case import Trials
 from fwlab.model.declared_traffic import Connections, TrafficClass
 from fwlab.model.events import Listener
+from fwlab.model.metric import Metric, TrafficKind
 from fwlab.model.results import Clock, Measured
 from fwlab.model.ruleset import RulesetFile
 
@@ -211,3 +212,24 @@ class Step:
     phase: Phase
     run: Callable[[MeasuringSession, MeasurementSpec, Measured], Measured]
     despite_problems: bool = True
+
+
+CONNECTIONS: frozenset[TrafficKind] = frozenset({"connections"})
+ANY_TRAFFIC: frozenset[TrafficKind] = frozenset({"packets", "connections"})
+WITH_OR_WITHOUT: frozenset[TrafficKind] = frozenset({"packets", "connections", "none"})
+
+
+class MeasurableMetric(Metric, Protocol):
+    """A metric that can be registered. A subclass defines `name`, `unit`, `display` and `steps`, and what differs.
+
+    steps          how it is measured while a kind of traffic is played, on a DUT with this clock; none if loading the
+                   ruleset measures it
+    keeps_ruleset  whether a case of this metric alone may use the ruleset as the previous case has left it
+    times_loading  whether it is measured as the ruleset is loaded, so that the DUT must have nothing of it before
+    takes_ruleset  whether the ruleset is gone from the DUT when this has been measured
+    """
+
+    steps: Callable[[MeasurementSpec, TrafficKind, Clock], Sequence[Step]]
+    keeps_ruleset: bool = False
+    takes_ruleset: bool = False
+    times_loading: bool = False

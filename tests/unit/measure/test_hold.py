@@ -20,7 +20,7 @@ from fwlab.metrics.measurement import MeasurementSpec, Nodes
 from fwlab.model.declared_traffic import Connections
 from fwlab.model.errors import CannotMeasure, Refused
 from fwlab.model.events import Warned
-from fwlab.rulesets.render import ruleset_file
+from fwlab.rulesets.files import ruleset_file
 from tests.fakes.factories import a_run
 from tests.unit.measure.test_measured_again import Backup
 

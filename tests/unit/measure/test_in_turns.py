@@ -25,8 +25,8 @@ from fwlab.model.case import Trials
 from fwlab.model.errors import Overdue
 from fwlab.model.results import Measured
 from fwlab.model.verdict import Outcome, Verdict
+from fwlab.report.files import RENDERERS
 from fwlab.report.model import build_model
-from fwlab.report.registry import RENDERERS
 from fwlab.report.renderers.terminal import plain_text
 from tests.checkout import PROJECT, TOPOLOGY, lab_named
 from tests.fakes.factories import a_lab, a_run, attempt, check, expectation, measured, real, testbed, trials
