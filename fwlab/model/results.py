@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeVar
 
-from pydantic import SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from fwlab.model.benchmarks import Benchmarks
 from fwlab.model.declared import Frozen
@@ -96,14 +96,6 @@ class TestbedFacts(Frozen):
         if self.core is None:
             data.pop("core", None)
         return data
-
-    @model_validator(mode="before")
-    @classmethod
-    def _ranges_of_older_results(cls, data: object) -> object:
-        if not isinstance(data, dict) or "ranges" in data:
-            return data
-        real = "host_class" if data.get("accelerator") == "kvm" else "none"
-        return {**data, "ranges": "portable" if data.get("name") == "virtual" else real}
 
 
 class DutFacts(Frozen):

@@ -60,18 +60,6 @@ def machines_held(project: Project, machines: str, lab: str, waits: Callable[[st
             _write(file, "")
 
 
-def in_use(project: Project, machines: str) -> bool:
-    """Whether a session holds the machines of this lab now."""
-    try:
-        with lock_path(project, machines).open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        pass  # no lock: no session was ever there
-    return False
-
-
 def _wait(file: BinaryIO, waits: Callable[[str], None]) -> None:
     named: str | None = None
     while True:
