@@ -15,11 +15,11 @@ from rich.console import Console
 from fwlab import __version__
 from fwlab.checkout.atomic_write import check_writable
 from fwlab.checkout.project import find_project
-from fwlab.cli import EXIT_INTERRUPTED, author, doctor, student, traffic, tries
+from fwlab.cli import EXIT_INTERRUPTED, doctor, student, traffic, tries
 from fwlab.cli.calibrate import calibrate
 from fwlab.cli.grade import grade_command, key_command, worker_command
 from fwlab.cli.grades import app as grades_app
-from fwlab.cli.grades import verify_command
+from fwlab.cli.grades import author_app, verify_command
 from fwlab.cli.hold import hold_command
 from fwlab.cli.list_labs import list_command
 from fwlab.cli.machines import app as machines_app
@@ -43,7 +43,7 @@ from fwlab.cli.options import (
     run_context,
 )
 from fwlab.cli.perf_profile import profile_command
-from fwlab.cli.task import task_command
+from fwlab.cli.student import task_command
 from fwlab.cli.tries import read_predictions
 from fwlab.generator.selection import AUTO
 from fwlab.grading.own_tests import measure_and_test, with_tests
@@ -222,7 +222,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "verify": verify_command,
     "calibrate": calibrate,
 }
-GROUPS = {"traffic": traffic.app, "grades": grades_app, "author": author.app, "machines": machines_app}
+GROUPS = {"traffic": traffic.app, "grades": grades_app, "author": author_app, "machines": machines_app}
 for _name, _command in COMMANDS.items():
     app.command(_name)(_command)
 for _name, _command in student.COMMANDS.items():
