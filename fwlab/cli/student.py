@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A student's way through a lab: predict, start, hints, answers, the solution, what comes next, and a task of one's own."""
+"""A student's way through a lab: predict, start, hints, answers, the solution, the next step, and an own task."""
 
 import json
 import math

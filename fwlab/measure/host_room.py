@@ -30,7 +30,7 @@ def memory_available() -> int:
 def reject_too_many(project: Project, workers: int) -> None:
     """Raise BadInput if the host is too small for this number of workers, each with a set of machines."""
     cores = len(os.sched_getaffinity(0))
-    hint = "use fewer workers, or grade with --force-workers in spite of it"
+    hint = "use fewer workers, or add --force-workers"
     if cores < CORES_PER_SET * workers:
         raise BadInput(f"{workers} workers need {CORES_PER_SET * workers} cores, this host has {cores}", hint)
     needed, available = workers * memory_of_a_set(project), memory_available()

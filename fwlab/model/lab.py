@@ -51,7 +51,7 @@ def reject_unknown_nics(said: Mapping[str, str | None], nics: Container[str]) ->
     """`said`: by the id of a case, a sweep or an exercise, the NIC that it names. Raises ValueError."""
     for name, nic in said.items():
         if nic is not None and nic not in nics:
-            raise ValueError(f"{name}: {nic} is none of needs.nics")
+            raise ValueError(f"{name}: {nic} is not in needs.nics")
 
 
 class Defaults(Strict):
@@ -142,7 +142,7 @@ def reject_unknown_systems(said: Mapping[str, str | None], systems: Sequence[str
     """`said`: by the id of a case, a sweep or an exercise, the system that it names. Raises ValueError."""
     for name, system in said.items():
         if system is not None and system not in systems:
-            raise ValueError(f"{name}: system {system} is none of needs.systems: {', '.join(systems)}")
+            raise ValueError(f"{name}: system {system} is not one of needs.systems: {', '.join(systems)}")
 
 
 class Predict(Strict):

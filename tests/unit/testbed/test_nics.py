@@ -190,7 +190,7 @@ def test_the_grader_asks_which_driver_serves_the_links() -> None:
 
 def test_the_nics_of_cases_are_declared() -> None:
     reject_unknown_nics({"a": None, "b": "vmxnet3"}, ["vmxnet3"])
-    with pytest.raises(ValueError, match="b: e1000 is none of needs.nics"):
+    with pytest.raises(ValueError, match="b: e1000 is not in needs.nics"):
         reject_unknown_nics({"a": None, "b": "e1000"}, ["vmxnet3"])
 
 
