@@ -16,7 +16,7 @@ import pytest
 from fwlab.model.errors import BadInput
 from fwlab.model.registry import IncompleteKind, Registry, discover, required_by
 from fwlab.model.ruleset import RulesetFile
-from fwlab.rulesets import registry, validation
+from fwlab.rulesets import files, registry
 from fwlab.rulesets.files import ruleset_file, validate
 from fwlab.rulesets.kind import Refusal, RulesetKind
 from fwlab.rulesets.kinds.nft import KIND as NFT
@@ -38,7 +38,7 @@ ALL = {samples.name: samples for samples in all_samples()}
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (registry, validation):
+    for module in (files, registry):
         monkeypatch.setattr(module, "KINDS", KINDS)
 
 
