@@ -43,7 +43,7 @@ EXERCISE_S = 240.0
 WITHOUT_S = EXERCISE_S / 4
 #: Trials of a second measurement, if those of the first were too far apart: the interval of a median needs many.
 TRIALS_IF_APART = 15
-#: Nodes that did not answer are tried again before so many later measurements: a busy host may have become quieter.
+#: Before how many later measurements nodes that did not answer are tried again: a busy host may have become quieter.
 REVIVALS = 3
 
 
@@ -112,7 +112,7 @@ class Session:
         if spec.nic is None or spec.nic in there:
             return None
         has = ", ".join(there) or "none"
-        return f"it needs the NIC {spec.nic}; beside the usual NIC, this DUT and its kernel have {has}"
+        return f"it needs the NIC {spec.nic}; apart from the usual NIC, this DUT and its kernel have {has}"
 
     def measurable(self, specs: list[MeasurementSpec]) -> list[MeasurementSpec]:
         """Those whose main metric this testbed's clock can measure, and for which the DUT has CPUs enough.
